@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool import Hardware
-from plltool.cli.command import command
-from plltool.cli.option_values import PATH
+from plltool.cli.command import SUPPORTS, command
+from plltool.cli.option_values import PATH, NumberOr
 from plltool.cli.options import SearchTask, hardware_options, load_alignment, packed, search_task_options
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
@@ -48,19 +48,6 @@ BOOTSTRAP_FILES = (
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
 WRITE_SHARE = 20  # the file of trees is written again when it has grown by one part in this many
-
-
-class NumberOfReplicates(click.ParamType):
-    """A number from 1, or the name of a test."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if isinstance(value, int) or value in AUTOMATIC:
-            return int(value) if isinstance(value, int) else str(value)
-        if value.isdecimal() and int(value) > 0:
-            return int(value)
-        self.fail(f"found {value!r}, expected a whole number from 1 on, or one of: {', '.join(AUTOMATIC)}", param, ctx)
 
 
 replicate_effort_option = click.option(
@@ -155,7 +142,7 @@ support_options = packed(
     SupportChoice,
     click.option(
         "--bootstrap",
-        type=NumberOfReplicates(),
+        type=NumberOr(*AUTOMATIC),
         metavar="N|auto|autoMRE|autoFC",
         help="Also search N resampled alignments, or as many as a test finds enough (Pattengale et al. 2010).",
     ),
@@ -170,6 +157,7 @@ support_options = packed(
     rapid_option,
     replicate_effort_option,
     write_replicates_option,
+    title=SUPPORTS,
 )
 
 
@@ -224,7 +212,7 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
 @search_task_options
 @click.option(
     "--replicates",
-    type=NumberOfReplicates(),
+    type=NumberOr(*AUTOMATIC),
     default="auto",
     show_default=True,
     metavar="N|auto|autoMRE|autoFC",

@@ -16,9 +16,12 @@ from plltool.cli.terminal import Context
 if TYPE_CHECKING:
     from plltool.cli.outputs import Table
 
+SEARCH, SUPPORTS = "Search options", "Support options"  # titles of sections of the help
+DEVICE, OUTPUT = "Device options", "Output options"
 COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
 METAVARS = {click.IntRange: "N", click.FloatRange: "X", click.Path: "FILE"}  # of options that have none of their own
 CONTINUED = " \\"  # the end of a line of a command that goes on
+_TITLES = "plltool_titles"  # attribute of a function: the titles that its parameters are under
 PREFIX_ENDING = ".plltool"  # of the prefix, behind the name of the file that the command reads
 
 
@@ -66,7 +69,7 @@ class Group(click.Group):
 
 
 class Command(click.Command):
-    """A command whose help has a section "Files", if it writes any with a prefix, and a section "Examples".
+    """A command whose help has sections of options, of the files that it writes with a prefix, and of examples.
 
     Parameters
     ----------
@@ -92,6 +95,18 @@ class Command(click.Command):
         with options_get_hints(self, ctx, args):
             return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in sections; those that are under no title come first."""
+        titles = getattr(self.callback, _TITLES, {})
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(titles.get(param.name, "Options"), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections "Files" and "Examples"."""
         option = self.prefix_option
@@ -102,6 +117,16 @@ class Command(click.Command):
         with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
             for example in self.examples:
                 formatter.write(wrap_example(example, formatter.current_indent, formatter.width))
+
+
+def put_under(title: str, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let the help of a command show parameters, by their names, in a section of their own."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        setattr(function, _TITLES, {**getattr(function, _TITLES, {}), **dict.fromkeys(names, title)})
+        return function
+
+    return decorate
 
 
 def wrap_example(example: str, indent: int, width: int) -> str:

@@ -21,7 +21,8 @@ from plltool.processes.crew import crew
 PATH = click.Path(path_type=Path)
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?)"
 _DURATION = re.compile(rf"{_NUMBER}|(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
-RADII = r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*"
+NUMBER = "0*[1-9][0-9]{0,8}"  # from 1
+RADII = rf"\s*{NUMBER}\s*(,\s*{NUMBER}\s*)*"
 
 
 def parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -114,6 +115,25 @@ class DataType(click.ParamType):
             expected = f"{', '.join(self.plain)}, or codon and one of {numbers}"
             self.fail(f"found {show_name(str(value))}, expected one of: {expected}", param, ctx)
         return str(value)
+
+
+class NumberOr(click.ParamType):
+    """A number from 1, or one of some words."""
+
+    name = "number"
+
+    def __init__(self, *words: str):
+        self.words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """The number, or the word."""
+        if isinstance(value, int) or value in self.words:
+            return value if isinstance(value, int) else str(value)
+        if re.fullmatch(NUMBER, value):
+            return int(value)
+        self.fail(
+            f"found {show_name(value)}, expected a whole number from 1 on, or {' or '.join(self.words)}", param, ctx
+        )
 
 
 class Workers(click.ParamType):

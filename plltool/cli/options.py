@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool import Hardware
+from plltool.cli.command import DEVICE, OUTPUT, SEARCH, put_under
 from plltool.cli.job import WORKERS
 from plltool.cli.option_values import (
     PATH,
@@ -111,8 +112,11 @@ class Views:
     collapse: float
 
 
-def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
-    """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`."""
+def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") -> Decorator:
+    """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`.
+
+    With a `title` they have a section of their own in the help.
+    """
     names = [field.name for field in fields(kind)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,7 +128,7 @@ def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
         wrapped: Callable[..., Any] = with_packed
         for option in reversed(options):
             wrapped = option(wrapped)
-        return wrapped
+        return put_under(title, *names)(wrapped) if title else wrapped
 
     return decorate
 
@@ -224,6 +228,7 @@ hardware_options = packed(
         metavar="N,N[,N]...",
         help="Shares of the patterns that several devices take, such as 0.6,0.4.  [default: measured]",
     ),
+    title=DEVICE,
 )
 start_options = packed(
     "start",
@@ -238,6 +243,7 @@ start_options = packed(
         " unlinked it may have a tree for each part.",
     ),
     resolve_option,
+    title=SEARCH,
 )
 effort_options = packed(
     "effort",
@@ -280,6 +286,7 @@ effort_options = packed(
         help="When the search from a start tree ends: once a round gains less than --epsilon (epsilon), a stage hardly"
         " changes the tree (rf), or its gain is not significant (kh).",
     ),
+    title=SEARCH,
 )
 tree_option = click.option(
     "--tree",
@@ -329,6 +336,7 @@ view_options = packed(
         metavar="LENGTH",
         help="Length up to which inner branches are left out of the collapsed tree.",
     ),
+    title=OUTPUT,
 )
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import click
 
-from plltool.cli.command import PREFIX_ENDING, PrefixOption, given_command
+from plltool.cli.command import OUTPUT, PREFIX_ENDING, PrefixOption, given_command, put_under
 from plltool.cli.job import is_first, own_prefix
 from plltool.cli.locks import locked_folder
 from plltool.cli.option_values import Prefix
@@ -123,7 +123,7 @@ def file_options(table: Table, source: str | None = None) -> Callable[[Callable[
             help="Start of the names of the files that are written, see below.",
         )
         redo_option = click.option("--redo", is_flag=True, help="Replace the files of an earlier run.")
-        wrapped: Callable[..., Any] = prefix_option(redo_option(with_outputs))
+        wrapped = put_under(OUTPUT, "prefix", "redo", "report")(prefix_option(redo_option(with_outputs)))
         return report_option(wrapped) if any(row.is_derived for row in table) else wrapped
 
     return decorate

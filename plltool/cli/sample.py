@@ -13,7 +13,7 @@ import click
 from plltool import Hardware, Priors, SampleOptions
 from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
-from plltool.cli.option_values import completes
+from plltool.cli.option_values import NumberOr, completes
 from plltool.cli.options import (
     StartChoice,
     alignment_argument,
@@ -55,19 +55,6 @@ SAMPLE_FILES = (
 )
 
 
-class NumberOfGenerations(click.ParamType):
-    """A number from 1, or auto."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if isinstance(value, int) or value == "auto":
-            return int(value) if isinstance(value, int) else str(value)
-        if value.isdecimal() and int(value) > 0:
-            return int(value)
-        self.fail(f"found {value!r}, expected a whole number from 1 on, or auto", param, ctx)
-
-
 def prior_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """An option for the prior of each kind of parameter."""
     whose = {
@@ -83,7 +70,7 @@ def prior_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(f"--prior-{name}", name, metavar="PRIOR", default=defaults[name], show_default=True, help=text)
         for name, text in whose.items()
     ]
-    return packed("priors", Priors, *options)(command)
+    return packed("priors", Priors, *options, title="Priors")(command)
 
 
 run_options = packed(
@@ -91,7 +78,7 @@ run_options = packed(
     SampleOptions,
     click.option(
         "--generations",
-        type=NumberOfGenerations(),
+        type=NumberOr("auto"),
         default="auto",
         show_default=True,
         metavar="N|auto",
@@ -130,6 +117,7 @@ run_options = packed(
         help="Share of the samples, from the first on, that is left out of all summaries.",
     ),
     click.option("--prior-only", is_flag=True, help="Sample the prior, as if there were no data."),
+    title="Sampling options",
 )
 
 

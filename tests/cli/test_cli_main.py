@@ -19,6 +19,9 @@ from plltool.io.record import read_record
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 
 
+TITLES = ("Options", "Search options", "Support options", "Device options", "Output options")
+
+
 def all_commands():
     return [pytest.param(command, id=name) for name, command in main.commands.items()]
 
@@ -50,6 +53,22 @@ def test_usage_and_help_call_arguments_alike(path, command, plltool):
         name = (argument.metavar or argument.name.upper()).strip("[].")
         assert name in usage
         assert all(word in text for word in re.findall("[A-Z]+", name))
+
+
+def test_options_stand_in_sections_each_once(plltool):
+    shown = "\nOptions:" + plltool("search", "--help").stdout.partition("\nOptions:")[2]
+    places = [shown.index(f"\n{title}:\n") for title in TITLES]
+    assert places == sorted(places)
+    for option, title in (
+        ("--model", 0),
+        ("--effort", 1),
+        ("--time", 1),
+        ("--rapid", 2),
+        ("--device", 3),
+        ("--redo", 4),
+    ):
+        (place,) = [found.start() for found in re.finditer(rf"\n  {option}\b", shown)]
+        assert places[title] < place < [*places, len(shown)][title + 1], option
 
 
 def test_groups_show_short_help_in_full(plltool):

@@ -168,6 +168,9 @@ def test_marks_of_a_large_tree_stay_with_their_branches(tmp_path):
     collapsed = [next(name for name in names if re.fullmatch(rf"\[\d+ taxa, among them {x}\d+\]", name)) for x in "ab"]
     where = {name: round(row_of(name, picture)[1]) - 4 for name in (*chosen[:5], *collapsed)}
     assert bands == sorted(where.values())
+    assert {width for *_, width in lines_of(picture, "#9dbfe0")} == {10.0}, (
+        "two queries make no wider band than the widest"
+    )
     counts = {round(float(own.get("y")) + 4): own.text for own in picture.iter(f"{SVG}text")
               if own.get("font-size") == "9" and own.get("text-anchor") == "end"}  # fmt: skip
     assert [counts[where[name]] for name in (*chosen[:5], *collapsed)] == ["1"] * 5 + ["2", "1"]
