@@ -53,6 +53,10 @@ class Model(RatesOverSites):
     spec : the specification that the model string gave.
     """
 
+    _exchangeabilities: FloatArray | None
+    _systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None
+    _matrices: FloatArray | None
+
     def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None, invariable: float | None = None):
         """
         Parameters
@@ -73,8 +77,7 @@ class Model(RatesOverSites):
             raise InputError(f"{found}, expected their number, such as {spec.with_states(3)}")
         self.spec = spec
         self._design = spec.named.rates
-        self._systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None = None
-        self._matrices: FloatArray | None = None
+        self._forget()
         self._rates = initial_rates(spec)
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
@@ -90,10 +93,11 @@ class Model(RatesOverSites):
         """float64 (n_pairs,) in the order of ``spec.pairs``; (n_classes, n_pairs) for a mixture. Only ratios matter."""
         if mixtures.has_matrices(self.spec.name):
             return mixtures.read_matrices(self.spec.name).exchangeabilities.copy()
-        values = self._design.exchangeabilities(self._rates)
-        if self.spec.named.of_bases:
-            values *= per_base_factors(self._frequencies, self.spec.symbols)
-        return values
+        if self._exchangeabilities is None:
+            self._exchangeabilities = self._design.exchangeabilities(self._rates)
+            if self.spec.named.of_bases:
+                self._exchangeabilities *= per_base_factors(self._frequencies, self.spec.symbols)
+        return self._exchangeabilities.copy()
 
     @property
     def rate_parameters(self) -> dict[str, float]:
@@ -173,17 +177,25 @@ class Model(RatesOverSites):
         matrices : float64 (C, S, S), the rate matrix of each component times its rate
         masses : float64 (C, S), weight times frequency
         """
-        class_of, frequencies, rates, weights = self.mixture()
+        _, frequencies, rates, weights = self.mixture()
+        matrices = self.matrices_at_rate_one()
+        if self.switching is None:
+            return rates[:, None, None] * matrices, weights[:, None] * frequencies
+        switching = self._scaler * switching_matrices((rates / self._scaler)[:, None, None] * matrices, self.switching)
+        switching[rates == 0] = 0.0
+        return switching, weights[:, None] * hidden_frequencies(frequencies, self.switching)
+
+    def matrices_at_rate_one(self) -> FloatArray:
+        """(C, S, S) the matrices of `rate_matrices` without rates over sites and switching."""
         if self.spec.is_directed and self.switching is None:
-            return rates[:, None, None] * self.components().rate_matrices(), weights[:, None] * frequencies
+            return self.components().rate_matrices()
         if self._matrices is None:
             self._matrices = np.stack([rate_matrix(*pair) for pair in self._processes()])
-        if self.switching is not None:
-            of_on = (rates / self._scaler)[:, None, None] * self._matrices[class_of]
-            matrices = self._scaler * switching_matrices(of_on, self.switching)
-            matrices[rates == 0] = 0.0
-            return matrices, weights[:, None] * hidden_frequencies(frequencies, self.switching)
-        return rates[:, None, None] * self._matrices[class_of], weights[:, None] * frequencies
+        return np.asarray(self._matrices[self.mixture()[0]])
+
+    def _forget(self) -> None:
+        """Forget everything derived from rates and frequencies."""
+        self._exchangeabilities = self._systems = self._matrices = None
 
     def _processes(self) -> list[tuple[FloatArray, FloatArray]]:
         """Exchangeabilities (S, S) and frequencies (S,) of the time-reversible process of each class."""
@@ -224,7 +236,7 @@ class Model(RatesOverSites):
         self._switching = values["switching"]
         self._sites = self._sites.unpack(values)
         self._sites_at_start = bool(values["sites_at_start"])
-        self._systems = self._matrices = None
+        self._forget()
 
     # --- setting values, free or fixed ----------------------------------------------------------------------
 
@@ -281,7 +293,7 @@ class Model(RatesOverSites):
         if self.spec.has_frequencies_by_class:
             raise InputError(f"the classes of {self.spec.shown} have frequencies of their own, which cannot be set")
         self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
-        self._systems = self._matrices = None
+        self._forget()
 
     def set_scaler(self, value: float) -> None:
         """Set the factor of all branch lengths.
@@ -372,6 +384,6 @@ class Model(RatesOverSites):
 
     def _set_rates(self, rates: FloatArray) -> None:
         self._rates = rates
-        self._systems = self._matrices = None
+        self._forget()
         if self.spec.is_directed:
             self._frequencies = frequencies_of_rates(self.exchangeabilities)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from plltool.model.components import partners
 from plltool.model.covarion import observed_slopes
 from plltool.model.model import SCALER, Model
 from plltool.model.nonreversible import rate_slopes
+from plltool.model.rates import SITE_GROUPS
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
 from plltool.model.vector import get_bounds, get_vector, set_vector
 
@@ -103,18 +104,22 @@ def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: Float
 
 
 def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
-    """Slopes in a group of parameters; `by_rates` (C, S, S) is the slope in the matrices of `Model.rate_matrices`.
+    """Slopes in a group of parameters; `by_rates` (C, S, S) are slopes in the matrices of `Model.rate_matrices`.
 
     `masses` (C, S) are slopes in the logarithms of its masses. A share of invariable sites that is almost 0 changes by
     many times its value in a step, so their logarithms would not do.
     """
+    values_at: Callable[[Model], tuple[FloatArray, FloatArray]] = Model.rate_matrices
+    if name in SITE_GROUPS and model.switching is None:  # matrices only differ in their rates
+        by_rates = np.einsum("cij,cij->c", by_rates, model.matrices_at_rate_one())
+        values_at = _rates_at
     slopes = []
     by_masses = masses / model.components().masses()
     vector = get_vector(model, [name])
     for parameter, (low, high) in enumerate(get_bounds(model, [name])):
         ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
-        (up, up_masses), (down, down_masses) = (_matrices_at(model, name, vector, parameter, end) for end in ends)
-        change = np.sum(by_rates * (up - down)) + np.sum(by_masses * (up_masses - down_masses))
+        up, down = (values_at(_changed(model, name, vector, parameter, end)) for end in ends)
+        change = np.sum(by_rates * (up[0] - down[0])) + np.sum(by_masses * (up[1] - down[1]))
         slopes.append(change / (ends[0] - ends[1]))
     return np.array(slopes)
 
@@ -134,11 +139,15 @@ def scale_slope(model: Model, matrices: FloatArray) -> float:
     return float(slope)
 
 
-def _matrices_at(
-    model: Model, name: str, vector: FloatArray, parameter: int, value: float
-) -> tuple[FloatArray, FloatArray]:
-    """`Model.rate_matrices` with one element of a group's `vector` changed."""
+def _changed(model: Model, name: str, vector: FloatArray, parameter: int, value: float) -> Model:
+    """The model with one element of a group's `vector` changed."""
     vector, changed = vector.copy(), model.copy()
     vector[parameter] = value
     set_vector(changed, vector, [name])
-    return changed.rate_matrices()
+    return changed
+
+
+def _rates_at(model: Model) -> tuple[FloatArray, FloatArray]:
+    """The rate of each component (C,), and weights times frequencies (C, S)."""
+    _, frequencies, rates, weights = model.mixture()
+    return rates, weights[:, None] * frequencies

@@ -74,6 +74,7 @@ class Fit:
     tree : with its lengths (n_edges,); it has a root if the model is not time-reversible
     lnl : log-likelihood
     n_lengths : the number of free parameters of the lengths
+    curvature : approximate Hessian of -lnL in the model's parameters, as in `Curvatures`; None if it is not known
     """
 
     block: Block
@@ -81,6 +82,7 @@ class Fit:
     tree: Tree
     lnl: float
     n_lengths: int
+    curvature: FloatArray | None = None
 
     @property
     def lengths(self) -> FloatArray:
@@ -254,7 +256,9 @@ class ModelFitter:
             gain = lnls - before
             if np.all((gain < precision) | (lnls + 2 * gain < floor)):
                 break
-        return self._fits([step.fit.block for step in steps], lnl)
+        fits = self._fits([step.fit.block for step in steps], lnl)
+        known = optimiser.curvatures.matrices
+        return [replace(fit, curvature=own) for fit, own in zip(fits, known, strict=True)]
 
     def _polish(self, steps: Sequence[Polish]) -> list[Fit]:
         fits = [step.fit for step in steps]
@@ -262,7 +266,9 @@ class ModelFitter:
             return self._improve([Improve(fit, SELECTION_TOLERANCE) for fit in fits])
         likelihood = self._from(fits)
         lnl = sum((fit.lnl for fit in fits[1:]), fits[0].lnl)
-        done = PolishRound(1, lnl, False, LENGTHS_PRECISION, True, Curvatures(len(fits)))
+        curvatures = Curvatures(len(fits))
+        curvatures.matrices = [fit.curvature for fit in fits]
+        done = PolishRound(1, lnl, False, LENGTHS_PRECISION, True, curvatures)
         lnl = polish(likelihood, done=done)
         if likelihood.is_rooted:
             lnl = self._place_root(likelihood, lnl, fits[0].spec.name)
