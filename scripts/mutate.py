@@ -1880,6 +1880,8 @@ MUTANTS = [
            "survey.place_length((1.0 - share) * whole[number]), survey.place_length(share * whole[number])", (SURVEYS, "-k", "numpy")),
     Mutant("surveys overwrite the CLAs of the chain", "plltool/sampling/likelihoods.py",
            "others = [0] * n + [first + 2 * node + 1 - side", "others = [0] * n + [first + 2 * node + side", (SURVEYS, "-k", "numpy")),
+    Mutant("slopes in parameters of parts of different shapes", "plltool/sampling/kernel.py",
+           "if have_one_shape(problem):", "if problem.parameters:", ("tests/sampling/test_chains.py", "-k", "one_shape")),
     Mutant("parsimony regrafts without the way back", "plltool/sampling/parsimony_move.py",
            "+ log_sum(logs[1:]) - log_sum(np.delete(logs, number))", "", (SAMPLING_MOVES, "-k", "parsimony_regrafts")),
     Mutant("parsimony regrafts without the costs of both places", "plltool/sampling/parsimony_move.py",

@@ -22,7 +22,7 @@ TOPOLOGY_WEIGHTS = ((Interchange, 12.0), (Extension, 5.0), (InformedInterchange,
 PARSIMONY_WEIGHT = 2.0
 SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5
-JOINT_WEIGHTS = ((JointDraw, 4.0), (JointLangevin, 0.5))
+JOINT_WEIGHT, JOINT_LANGEVIN_WEIGHT = 4.0, 0.5
 
 
 def make_moves(problem: Problem, parts: Sequence[Patterns]) -> list[Move]:
@@ -40,5 +40,13 @@ def make_moves(problem: Problem, parts: Sequence[Patterns]) -> list[Move]:
             moves.append(ShareSlider(problem, NUMBER_WEIGHT, number))
     if problem.parameters:
         directions = Directions(problem)
-        moves += [kind(problem, weight, directions) for kind, weight in JOINT_WEIGHTS]
+        moves.append(JointDraw(problem, JOINT_WEIGHT, directions))
+        if have_one_shape(problem):
+            moves.append(JointLangevin(problem, JOINT_LANGEVIN_WEIGHT, directions))
     return moves
+
+
+def have_one_shape(problem: Problem) -> bool:
+    """Whether all parts have as many states and components, so that a program makes as many slopes of each."""
+    shapes = [model.components() for model in problem.models]
+    return len({(own.n_states, own.n_components) for own in shapes}) == 1

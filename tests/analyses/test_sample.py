@@ -137,7 +137,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
     monkeypatch.setattr("plltool.analyses.sample.REPORT_SECONDS", 0.0)
     monkeypatch.setattr("plltool.analyses.sample.SAVE_SECONDS", 0.0)
     monkeypatch.setattr("plltool.analyses.sample.CHECKPOINT_PATIENCE", 0.0)
-    monkeypatch.setattr("plltool.sampling.joint_move.FIRST_STATES", 8)  # of four chains at two times
+    monkeypatch.setattr("plltool.sampling.joint_moves.FIRST_STATES", 8)  # of four chains at two times
     few = plltool.SampleOptions(generations=120, chains=2, sample_every=5, burnin=0.4)  # 48 generations of tuning
     settings = {"device": device, "threads": 1, "seed": 5}
     whole = plltool.sample(small, "HKY+FO+G4", options=few, **settings)

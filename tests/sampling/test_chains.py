@@ -1,11 +1,17 @@
-"""What chains keep for a checkpoint."""
+"""What chains keep for a checkpoint, and the moves that a problem has."""
 
 import numpy as np
-from sampling.toys import draw_topology, make_parts, make_problem
+import pytest
+from sampling.toys import LENGTHS, PRIORS, draw_topology, make_parts, make_problem
 
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
 from plltool.sampling.chains import Chains
+from plltool.sampling.joint_moves import JointDraw, JointLangevin
 from plltool.sampling.kernel import make_moves
 from plltool.sampling.likelihoods import NoData
+from plltool.sampling.parameters import find_parameters
+from plltool.sampling.state import Problem
 
 
 def test_what_is_packed_are_copies():
@@ -24,3 +30,14 @@ def test_what_is_packed_are_copies():
     assert {"tried", "accepted", "swaps_tried", "steps"} <= {
         name for name, array in before.items() if not np.array_equal(after[name], array)
     }
+
+
+@pytest.mark.parametrize(("second", "is_made"), [("HKY+FO+G4", True), ("JC+I", False)])
+def test_slopes_in_parameters_are_asked_for_where_all_parts_have_one_shape(second, is_made):
+    """A launch asks all parts for as many numbers, and slopes are a matrix for each component."""
+    models = tuple(Model(parse_model(text)) for text in ("GTR+FO+G4", second))
+    parameters = find_parameters(models, PRIORS)
+    problem = Problem(make_problem().names, models, tuple(parameters), LENGTHS)
+    kinds = [type(move) for move in make_moves(problem, make_parts())]
+    assert JointDraw in kinds
+    assert (JointLangevin in kinds) == is_made
