@@ -14,19 +14,19 @@ typedef struct {
     int is_tip;
 } Operand;
 
-INLINE REALV cla_entry(const Operand *o, int block, int component, int state)
+INLINE REALV cla_entry(const JOB_SPACE Operand *o, int block, int component, int state)
 {
     return *((const __global REALV *)(o->cla) + ((size_t)block * BLOCK_REALS + component * N_STATES + state) * STRIDE + LANE);
 }
 
-INLINE void load_cla(const Operand *o, int block, int component, REALV *x)
+INLINE void load_cla(const JOB_SPACE Operand *o, int block, int component, REALV *x)
 {
     UNROLL
     for (int j = 0; j < N_STATES; j++)
         x[j] = cla_entry(o, block, component, j);
 }
 
-INLINE INTV load_scale(const Operand *o, int block, int component)
+INLINE INTV load_scale(const JOB_SPACE Operand *o, int block, int component)
 {
     return o->is_tip ? (INTV)(0) : *((const __global INTV *)(o->scale) + ((size_t)block * N_COMPONENTS + component) * STRIDE + LANE);
 }
@@ -71,7 +71,7 @@ INLINE void rescale_small(__global REALV *cla, __global INTV *scale, REALV least
 
 #if !MANY_STATES
 /* The codes of one block of a tip. */
-INLINE INTV load_codes(const Operand *o, int block)
+INLINE INTV load_codes(const JOB_SPACE Operand *o, int block)
 {
     const __global CODE *code = o->code + (size_t)block * VW;
 #if LANE_PER_ITEM
@@ -91,7 +91,7 @@ typedef struct {
     REALV member[N_STATES];
 } Tip;
 
-INLINE Tip prepare_tip(const Operand *o, int block)
+INLINE Tip prepare_tip(const JOB_SPACE Operand *o, int block)
 {
     Tip tip;
     const INTV codes = load_codes(o, block) & -o->is_tip;
@@ -103,7 +103,7 @@ INLINE Tip prepare_tip(const Operand *o, int block)
 
 /* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES.
  * There is no branch: LLVM would load P before it, and spill it. */
-INLINE void load_operand(const Operand *o, const Tip *tip, int block, int component, SUMV *x)
+INLINE void load_operand(const JOB_SPACE Operand *o, const Tip *tip, int block, int component, SUMV *x)
 {
     const BITSV mask = (BITSV)(o->is_tip - 1);
     REALV y[N_STATES];
@@ -139,7 +139,7 @@ typedef struct {
 } Product;
 
 INLINE void begin_product(
-    const __global REAL *table, const Operand *o, const Tip *tip, int block, int component, Product *product)
+    const __global REAL *table, const JOB_SPACE Operand *o, const Tip *tip, int block, int component, Product *product)
 {
     product->table = table;
     load_operand(o, tip, block, component, product->x);
@@ -162,7 +162,7 @@ typedef struct {
 #endif
 } TipBlock;
 
-INLINE void load_tip_block(const Operand *o, int block, TipBlock *tip)
+INLINE void load_tip_block(const JOB_SPACE Operand *o, int block, TipBlock *tip)
 {
 #if SET_TABLES
     #pragma unroll
@@ -192,7 +192,7 @@ INLINE void load_tip_block(const Operand *o, int block, TipBlock *tip)
 #endif
 
 /* What row_product needs from one component of a block: x, or of a tip what its table does not tell; with SET_TABLES P x. */
-INLINE void load_states(const P_SPACE REAL *branch, const Operand *o, const int is_tip, const TipBlock *tip, int block,
+INLINE void load_states(const P_SPACE REAL *branch, const JOB_SPACE Operand *o, const int is_tip, const TipBlock *tip, int block,
     int component, REALV *x)
 {
     if (!is_tip) {

@@ -19,7 +19,7 @@
 
 /* Whether the ends of an instruction have a state in common, lane by lane; `tip_c` is 0 where there are two ends. */
 SELDOM INTV share_a_state(
-    const Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block, int component)
+    const JOB_SPACE Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block, int component)
 {
     SUMV xa[N_STATES], xb[N_STATES], xc[N_STATES], shared = (SUMV)(0);
     load_operand(&job->a, tip_a, block, component, xa);
@@ -35,7 +35,7 @@ SELDOM INTV share_a_state(
 /* A component's scaling count: the sum of the counts of its operands. A component of rate 0, whose likelihoods are 0 or 1
  * and never scaled, is impossible where its ends disagree; its count is then left out. */
 INLINE INTV count_scale(
-    const Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block, int component)
+    const JOB_SPACE Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block, int component)
 {
     INTV count = load_scale(&job->a, block, component) + load_scale(&job->b, block, component);
     if (tip_c)
@@ -46,7 +46,7 @@ INLINE INTV count_scale(
 }
 
 /* The largest count of a pattern's components. */
-INLINE INTV largest_scale(const Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block)
+INLINE INTV largest_scale(const JOB_SPACE Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block)
 {
     INTV largest = (INTV)(INT_MIN);
     #pragma unroll COMPONENTS_AT_ONCE
@@ -59,7 +59,7 @@ INLINE INTV largest_scale(const Job *job, const Tip *tip_a, const Tip *tip_b, co
 
 /* The factor that brings a component to the scale of the largest one. It is made again rather than kept: an array that a loop
  * over components reads would be in a GPU's memory. */
-INLINE SUMV align_component(const Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block,
+INLINE SUMV align_component(const JOB_SPACE Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block,
     int component, INTV largest)
 {
     const INTV count = count_scale(job, tip_a, tip_b, tip_c, block, component);
@@ -86,7 +86,7 @@ INLINE __global INTV *scale_block(__global int *scale, int block)
 #if MANY_STATES
 /* Components in the outer loop, blocks in the inner: the two tables of a component stay in the cache for all blocks. */
 INLINE void newview(
-    const Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
+    const JOB_SPACE Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
     REALV least[MOST_BLOCKS];       /* of the components' maxima that are not 0 */
     for (int c = 0; c < N_COMPONENTS; c++)
@@ -111,7 +111,7 @@ INLINE void newview(
 
 #else
 /* A NEWVIEW. On CPUs it is called with `a_is_tip` and `b_is_tip` as constants, and the compiler makes a loop for each case. */
-INLINE void newview_of(const Job *job, const Operand a, const int a_is_tip, const P_SPACE REAL *pa,
+INLINE void newview_of(const JOB_SPACE Job *job, const Operand a, const int a_is_tip, const P_SPACE REAL *pa,
     const Operand b, const int b_is_tip, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
     const int n_blocks = BLOCKS(job);
@@ -144,7 +144,7 @@ INLINE void newview_of(const Job *job, const Operand a, const int a_is_tip, cons
 
 /* The output may be the slot of an operand: a component is read before it is written. */
 INLINE void newview(
-    const Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
+    const JOB_SPACE Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
 #if LANE_PER_ITEM
     newview_of(job, job->a, job->a.is_tip, pa, job->b, job->b.is_tip, pb, cla, scale);
@@ -161,7 +161,7 @@ INLINE void newview(
 }
 #endif
 
-INLINE void propagate(const Job *job, __global REAL *cla, __global int *scale)
+INLINE void propagate(const JOB_SPACE Job *job, __global REAL *cla, __global int *scale)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip = prepare_tip(&job->a, block);
@@ -178,7 +178,7 @@ INLINE void propagate(const Job *job, __global REAL *cla, __global int *scale)
 }
 
 /* lnL of each pattern. */
-INLINE void evaluate(const Job *job, DOUBLEV *lnl)
+INLINE void evaluate(const JOB_SPACE Job *job, DOUBLEV *lnl)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -204,7 +204,7 @@ INLINE void evaluate(const Job *job, DOUBLEV *lnl)
 }
 
 /* The sum of the patterns' lnL times their weights. */
-INLINE void weigh(const Job *job, const DOUBLEV *lnl, DOUBLEV *values)
+INLINE void weigh(const JOB_SPACE Job *job, const DOUBLEV *lnl, DOUBLEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++)
         values[0] += load_weights(job, block) * lnl[block];
@@ -212,7 +212,7 @@ INLINE void weigh(const Job *job, const DOUBLEV *lnl, DOUBLEV *values)
 
 /* Both ends of the job's branch in the eigenbasis of one component: sa = U^T m a, sb = U^-1 b; returns sum_i m_i a_i b_i. */
 INLINE SUMV to_eigenbasis(
-    const Job *job, const Tip *tip_a, const Tip *tip_b, int block, int component, Product *sa, Product *sb)
+    const JOB_SPACE Job *job, const Tip *tip_a, const Tip *tip_b, int block, int component, Product *sa, Product *sb)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
     const __global REAL *ua = m + N_STATES, *ub = ua + MATRIX_VALUES;
@@ -229,7 +229,7 @@ INLINE SUMV to_eigenbasis(
 }
 
 /* P x, P' x and P'' x for the operand's component of block `block`. */
-INLINE void begin_three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const Tip *tip,
+INLINE void begin_three_orders(const __global REAL *p, const __global REAL *slopes, const JOB_SPACE Operand *o, const Tip *tip,
     int block, int component, Product *y)
 {
     begin_product(p + component * MATRIX_VALUES, o, tip, block, component, y);
@@ -237,7 +237,7 @@ INLINE void begin_three_orders(const __global REAL *p, const __global REAL *slop
     begin_product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y + 2);
 }
 
-INLINE void derivative(const Job *job, DOUBLEV *values)
+INLINE void derivative(const JOB_SPACE Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -282,7 +282,7 @@ INLINE void derivative(const Job *job, DOUBLEV *values)
     }
 }
 
-INLINE void insert_of(const Job *job, DOUBLEV *values)
+INLINE void insert_of(const JOB_SPACE Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -307,7 +307,7 @@ INLINE void insert_of(const Job *job, DOUBLEV *values)
 }
 
 /* An INSERT. On CPUs the compiler makes a loop for each case that searches need, as for NEWVIEW. */
-INLINE void insert(const Job *job, DOUBLEV *values)
+INLINE void insert(const JOB_SPACE Job *job, DOUBLEV *values)
 {
     Job known = *job;
     known.c.is_tip = 0;
@@ -323,7 +323,7 @@ INLINE void insert(const Job *job, DOUBLEV *values)
     }
 }
 
-INLINE void triplet(const Job *job, DOUBLEV *values)
+INLINE void triplet(const JOB_SPACE Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -360,7 +360,7 @@ INLINE void triplet(const Job *job, DOUBLEV *values)
 }
 
 /* Each pattern's weight over its likelihood, at the scale of its largest component: the factor of its terms in a gradient. */
-INLINE void pattern_shares(const Job *job, DOUBLEV *shares)
+INLINE void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -394,7 +394,7 @@ INLINE void pattern_shares(const Job *job, DOUBLEV *shares)
 
 /* GRADIENT_ROWS rows k of the S x S values of a table and component, from row `at` of those of all of them on. `ends`
  * [block][2][k] keeps both ends of the branch in the eigenbasis from the first of these rows to the last. */
-INLINE void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, int at, DOUBLEV *values)
+INLINE void rate_matrix_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, SUMV *ends, int at, DOUBLEV *values)
 {
     const __global REAL *difference = job->differences + (size_t)at * N_STATES;
     const int component = at / N_STATES % N_COMPONENTS, row = at % N_STATES;
@@ -426,7 +426,7 @@ INLINE void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *en
         values[v] *= (double)difference[v];
 }
 
-INLINE void mass_gradient(const Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
+INLINE void mass_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
     for (int block = 0; block < BLOCKS(job); block++) {
@@ -485,7 +485,7 @@ INLINE void store_values(__global double *partial, const DOUBLEV *values, int n,
 }
 
 /* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`. */
-INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
+INLINE void run_instruction(const JOB_SPACE Job *job, int op, __global REAL *cla,
     __global int *scale, __global double *partial, int first, __local double *shared)
 {
 #if STAGED_MATRICES

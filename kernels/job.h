@@ -17,6 +17,14 @@ typedef struct {
     int has_zero_rates;                         /* whether a component has rate 0 */
 } Job;
 
+/* Whether this work-item fills in the job. */
+#if SHARED_STATES
+#define WRITES_JOB (get_local_id(0) == 0)
+typedef char job_has_at_most_job_bytes[sizeof(Job) <= JOB_BYTES ? 1 : -1];
+#else
+#define WRITES_JOB 1
+#endif
+
 /* Blocks of the tile that hold patterns; a constant where tiles have one block, so that loops over blocks vanish. */
 #define BLOCKS(job) (MOST_BLOCKS == 1 ? 1 : (job)->n_blocks)
 
@@ -36,7 +44,7 @@ INLINE DOUBLEV log_of(DOUBLEV x)
 }
 
 /* The log of each lane's likelihood, scaling undone; NaN where the likelihood is not positive and finite. */
-INLINE DOUBLEV log_likelihood(const Job *job, int block, SUMV likelihood, INTV scale)
+INLINE DOUBLEV log_likelihood(const JOB_SPACE Job *job, int block, SUMV likelihood, INTV scale)
 {
     const DOUBLEV x = CONVERT(double, likelihood);
     const LONGV bad = !(x > 0.0 && x < (double)INFINITY);
@@ -52,7 +60,7 @@ INLINE DOUBLEV log_likelihood(const Job *job, int block, SUMV likelihood, INTV s
     return (bad ? (DOUBLEV)((double)NAN) : log_of(x)) + CONVERT(double, scale) * M_LN2;
 }
 
-INLINE DOUBLEV load_weights(const Job *job, int block)
+INLINE DOUBLEV load_weights(const JOB_SPACE Job *job, int block)
 {
     return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE);
 }
@@ -61,7 +69,7 @@ INLINE DOUBLEV load_weights(const Job *job, int block)
 
 /* The values of DERIVATIVE for one block: lnL, d1, d2 of each pattern, from its likelihood and the derivatives of that. */
 INLINE void derivative_values(
-    const Job *job, int block, SUMV likelihood, SUMV first, SUMV second, INTV scale, DOUBLEV *value)
+    const JOB_SPACE Job *job, int block, SUMV likelihood, SUMV first, SUMV second, INTV scale, DOUBLEV *value)
 {
     const DOUBLEV inverse = 1.0 / CONVERT(double, likelihood);
     const DOUBLEV d1 = CONVERT(double, first) * inverse;
@@ -89,7 +97,7 @@ INLINE void add_triplet_terms(SUMV mass, const SUMV *a, const SUMV *b, const SUM
 }
 
 /* The values of TRIPLET for one block, from those sums. */
-INLINE void triplet_values(const Job *job, int block, const SUMV *sum, INTV scale, DOUBLEV *value)
+INLINE void triplet_values(const JOB_SPACE Job *job, int block, const SUMV *sum, INTV scale, DOUBLEV *value)
 {
     const DOUBLEV inverse = 1.0 / CONVERT(double, sum[0]);
     value[0] = log_likelihood(job, block, sum[0], scale);

@@ -12,7 +12,7 @@
  *                            0: a work-group is one work-item, which owns whole blocks as vectors (CPUs)
  *   OPCODE_SET               bits of the opcodes that `traverse` can run, see CAN and IS; kernels.py defines it
  *   STAGED_MATRICES          1: P matrices of a NEWVIEW are read from local memory; with LANE_PER_ITEM and few states
- *   STATE_WORKERS, OWN_STATES, COLUMN_TILE, SHARED_DOUBLES       see shared_states.h
+ *   STATE_WORKERS, OWN_STATES, COLUMN_TILE, SHARED_DOUBLES, JOB_BYTES      see shared_states.h
  *   MATRIX_VALUES            numbers of a matrix that multiplies CLAs, see many_states.h
  *   BRANCH_VALUES            numbers of a branch's P matrices and tables for tips, see below
  *   MODEL_VALUES, EIGEN_VALUES   numbers of a component in the arrays `model` and `eigen`
@@ -75,6 +75,12 @@
 #define P_SPACE __local             /* where a NEWVIEW reads P */
 #else
 #define P_SPACE __global
+#endif
+
+#if SHARED_STATES
+#define JOB_SPACE __local           /* where the job is that all work-items of a group share */
+#else
+#define JOB_SPACE __private
 #endif
 
 /* Compilers leave large functions alone and keep arrays that loops index in memory. Inlined and unrolled, few states stay in

@@ -22,13 +22,13 @@
 /* Tips need no preparation: each component looks them up. */
 typedef int Tip;
 
-static inline Tip prepare_tip(const Operand *o, int block)
+static inline Tip prepare_tip(const JOB_SPACE Operand *o, int block)
 {
     return 0;
 }
 
 /* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. */
-static inline void load_operand(const Operand *o, const Tip *tip, int block, int component, SUMV *x)
+static inline void load_operand(const JOB_SPACE Operand *o, const Tip *tip, int block, int component, SUMV *x)
 {
     if (o->is_tip) {
         const __global CODE *code = o->code + (size_t)block * VW;
@@ -84,7 +84,7 @@ static inline int look_up(const __global REAL *table, const __global CODE *code,
 }
 
 /* y = M x for the operand's component of block `block` */
-static inline void product(const __global REAL *table, const Operand *o, int block, int component, SUMV *y)
+static inline void product(const __global REAL *table, const JOB_SPACE Operand *o, int block, int component, SUMV *y)
 {
     if (o->is_tip && look_up(table, o->code + (size_t)block * VW, y))
         return;
@@ -99,7 +99,7 @@ typedef struct {
 } Product;
 
 INLINE void begin_product(
-    const __global REAL *table, const Operand *o, const Tip *tip, int block, int component, Product *made)
+    const __global REAL *table, const JOB_SPACE Operand *o, const Tip *tip, int block, int component, Product *made)
 {
     product(table, o, block, component, made->y);
 }

@@ -108,6 +108,7 @@ __kernel void traverse(
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
     __global double *sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT];
     __local double shared[SHARED_DOUBLES];
+    JOB_SPACE Job job;
     const int blocks = MOST_BLOCKS == 1 ? 1 : tile_blocks;      /* a constant costs a GPU no registers */
     int has_zero_rates = 0;
     for (int c = 0; c < N_COMPONENTS; c++)
@@ -124,30 +125,34 @@ __kernel void traverse(
             const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
             const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
             const int spare = op < EVALUATE ? result : max(max(a, b), max(c, 0));      /* its own, or one that it reads */
-            Job job;
-            job.model = model + (size_t)pset * MODEL_REALS;
-            job.bad_pattern = bad_pattern;
-            job.has_zero_rates = has_zero_rates;
-            job.n_blocks = used_blocks[tile];
-            job.first_pattern = (int)lanes;
-            job.weights = weights + lanes;
-            job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
-            job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
-                blocks);
-            job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
-                blocks);
-            job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
-                blocks);
-            job.pa = p_base + (size_t)pa * BRANCH_VALUES;
-            job.pb = p_base + (size_t)pb * BRANCH_VALUES;
-            job.pc = p_base + (size_t)pc * BRANCH_VALUES;
-            job.qa = q_base + (size_t)pa * 2 * MATRIX_REALS;
-            job.qb = q_base + (size_t)pb * 2 * MATRIX_REALS;
-            job.qc = q_base + (size_t)pc * 2 * MATRIX_REALS;
-            job.decay = d_base + (size_t)pb * DECAY_REALS;
-            job.differences = f_base + (size_t)pb * DIFFERENCE_REALS;
+            if (WRITES_JOB) {
+                job.model = model + (size_t)pset * MODEL_REALS;
+                job.bad_pattern = bad_pattern;
+                job.has_zero_rates = has_zero_rates;
+                job.n_blocks = used_blocks[tile];
+                job.first_pattern = (int)lanes;
+                job.weights = weights + lanes;
+                job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
+                job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
+                    slot_stride, blocks);
+                job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
+                    slot_stride, blocks);
+                job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
+                    slot_stride, blocks);
+                job.pa = p_base + (size_t)pa * BRANCH_VALUES;
+                job.pb = p_base + (size_t)pb * BRANCH_VALUES;
+                job.pc = p_base + (size_t)pc * BRANCH_VALUES;
+                job.qa = q_base + (size_t)pa * 2 * MATRIX_REALS;
+                job.qb = q_base + (size_t)pb * 2 * MATRIX_REALS;
+                job.qc = q_base + (size_t)pc * 2 * MATRIX_REALS;
+                job.decay = d_base + (size_t)pb * DECAY_REALS;
+                job.differences = f_base + (size_t)pb * DIFFERENCE_REALS;
+            }
             const size_t made = storage + find_slot(result, first_shifted, shift) * slot_stride;   /* of a CLA */
             const int first = span[SPAN_BEGINS] && t == 0 && (op != RATE_MATRIX_GRADIENT || c);    /* of the values' sums */
+#if SHARED_STATES
+            barrier(CLK_LOCAL_MEM_FENCE);       /* the end of an instruction is one, too, so that nobody still reads */
+#endif
             run_instruction(
                 &job, op, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW, sums + result, first, shared);
         }

@@ -61,10 +61,12 @@ def measure_likelihoods(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("case", "most"), [(DOUBLE, (168, 128, 128)), (SINGLE, (132, 96, 96))], ids=["double", "single"]
+    ("case", "most"),
+    [(DOUBLE, (168, 128, 128)), (SINGLE, (132, 96, 96)), (MANY[1], (128, 128, 128))],
+    ids=["double", "single", "61"],
 )
 def test_common_kernels_fit_registers(case, most):
-    """No spills, no stack, and at most so many registers on each device of NVIDIA; 255 and 84 bytes spilled before."""
+    """No spills, no stack, and at most so many registers on each device of NVIDIA; 240 to 255, and spills, before."""
     for (device, use), limit in zip(measure_likelihoods(case).items(), most, strict=True):
         assert (use.spilled_bytes, use.stack_bytes) == (0, 0), device
         assert use.registers <= limit, device

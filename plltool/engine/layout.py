@@ -45,6 +45,7 @@ SET_TABLE_LANES = 4  # lanes, and at most as many states, with which tables for 
 PMATRIX_COLUMNS = (
     12  # columns of a P matrix that one work-item of a CPU makes; each work-item computes all exponentials itself
 )
+JOB_BYTES = 232  # of `Job` in `kernels/job.h`, which checks it, where an address has 8 bytes
 LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
 
 
@@ -178,12 +179,17 @@ class Layout:
 
     @property
     def local_bytes(self) -> int:
-        """Local memory of work-items that share states: the largest of its uses, see `kernels/shared_states.h`."""
+        """Local memory of work-items that share states: their job, and the largest of the other uses, one at a time."""
+        return JOB_BYTES + 8 * self.shared_doubles
+
+    @property
+    def shared_doubles(self) -> int:
+        """Local memory that work-items use for one thing after another, see `kernels/shared_states.h`."""
         padded = self.state_workers * self.own_states
         products = self.column_tile * (padded + self.vw) * self.real.itemsize
         terms = self.group_items * self.sum.itemsize
         lanes = 2 * self.column_tile * (self.vw + 1) * 8
-        return -(-max(products, terms, lanes) // 8) * 8
+        return -(-max(products, terms, lanes) // 8)
 
     @property
     def pmatrix_columns(self) -> int:
@@ -375,7 +381,8 @@ class Layout:
                 "STATE_WORKERS": self.state_workers,
                 "OWN_STATES": self.own_states,
                 "COLUMN_TILE": self.column_tile,
-                "SHARED_DOUBLES": self.local_bytes // 8,
+                "SHARED_DOUBLES": self.shared_doubles,
+                "JOB_BYTES": JOB_BYTES,
             }
         return [f"-D{name}={value}" for name, value in (values | macros()).items()]
 

@@ -148,7 +148,7 @@ def test_macros_name_everything_the_kernels_ask_for():
     }
     shared = Layout(20, 2, 2, (1,), vw=32, lane_per_item=True, state_workers=3, column_tile=10).macros()
     assert {macro.split("=")[0] for macro in shared} - {macro.split("=")[0] for macro in macros} == {
-        *("-DSTATE_WORKERS", "-DOWN_STATES", "-DCOLUMN_TILE", "-DSHARED_DOUBLES")
+        *("-DSTATE_WORKERS", "-DOWN_STATES", "-DCOLUMN_TILE", "-DSHARED_DOUBLES", "-DJOB_BYTES")
     }
 
 
