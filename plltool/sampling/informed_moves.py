@@ -165,6 +165,12 @@ class Regrafts(Neighbours):
                 survey.insert(number, above, parts[0], operands[edge], parts[1], subtree)
 
 
+def draw_subtree(topology: Topology, rng: np.random.Generator) -> int:
+    """A node, drawn uniformly from those that have an inner node above."""
+    node = int(rng.integers(1, topology.n_nodes - 1))
+    return node + (node >= topology.top)
+
+
 def prune(topology: Topology, node: int) -> tuple[Topology, int]:
     """The tree without the subtree below a node and the joint above it, and the joint's other child."""
     joint, home = topology.parent[node], topology.sibling(node)
@@ -219,9 +225,7 @@ class InformedRegraft(Move):
 
     def ask(self, state: State, rng: np.random.Generator) -> Regrafts:
         topology = state.topology
-        node = int(rng.integers(1, topology.n_nodes - 1))
-        node += node >= topology.top
-        return Regrafts.of(topology, node, self._radius)
+        return Regrafts.of(topology, draw_subtree(topology, rng), self._radius)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         assert state.known is not None, "the places were asked for"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.sampling.fitch import FitchSets
-from plltool.sampling.informed_moves import Regrafts, draw_number, log_sum, prune, stale_after
+from plltool.sampling.informed_moves import Regrafts, draw_number, draw_subtree, log_sum, prune, stale_after
 from plltool.sampling.moves import Move, Proposal
 from plltool.sampling.state import Problem, State
 from plltool.sampling.tree import Topology
@@ -34,8 +34,7 @@ class ParsimonyRegraft(Move):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         topology = state.topology
-        node = int(rng.integers(1, topology.n_nodes - 1))
-        node += node >= topology.top
+        node = draw_subtree(topology, rng)
         places, costs = self._places(topology, node)
         if len(costs) == 1:
             return None
