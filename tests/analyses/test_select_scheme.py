@@ -135,8 +135,8 @@ class TableFitter:
         self._lnls = lnls
         self.asked = []
 
-    def fit_of(self, block, model, lengths, lnl):
-        return SimpleNamespace(block=block, model=model, lengths=lengths, lnl=lnl)
+    def fit_of(self, block, model, tree, lnl):
+        return SimpleNamespace(block=block, model=model, tree=tree, lnl=lnl)
 
     def run(self, steps):
         if hasattr(steps[0], "specs"):
@@ -151,7 +151,7 @@ class TableFitter:
 def fit(name, lnl, rate, model="JC"):
     spec = parse_model(model)
     return SimpleNamespace(
-        block=name, model=None, lengths=None, lnl=lnl, spec=spec, n_parameters=PARAMETERS, overall_rate=rate
+        block=name, model=None, tree=None, lnl=lnl, spec=spec, n_parameters=PARAMETERS, overall_rate=rate
     )
 
 

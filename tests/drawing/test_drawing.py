@@ -191,8 +191,8 @@ def test_trees_draw_themselves(tmp_path):
     ("settings", "problem"),
     [
         ({"root": "middle"}, "the tree given: root: found 'middle', expected one of: midpoint, mad, outgroup"),
-        ({"root": "outgroup"}, "the tree given: root: found 'outgroup' with no outgroup"),
-        ({"root": "mad", "outgroup": "A"}, "the tree given: root: found 'mad' with an outgroup"),
+        ({"root": "outgroup"}, "the tree given: root: found 'outgroup' without an outgroup"),
+        ({"root": "mad", "outgroup": "A"}, "the tree given: root: found 'mad' and an outgroup"),
         ({"outgroup": "A,C"}, "the tree given: the outgroup of 2 taxa is not one clade"),
     ],
 )
