@@ -77,15 +77,20 @@ def run_case(name: str, command: list[str], variables: dict[str, str], folder: P
     return not reports and not done.returncode
 
 
+def find_library(parser: argparse.ArgumentParser, given: Path | None) -> Path:
+    """Oclgrind's library, at the place given or where it usually is; an error of the parser if there is none."""
+    for place in [given] if given else map(Path, LIBRARIES):
+        if place.is_file():
+            return place
+    parser.error(f"found no {Path(LIBRARIES[0]).name}, expected Debian's package oclgrind or --library FILE")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="run the first few cases only")
     parser.add_argument("--library", type=Path, help="Oclgrind's library for OpenCL loaders")
     options = parser.parse_args()
-    places = [options.library] if options.library else map(Path, LIBRARIES)
-    library = next((place for place in places if place.is_file()), None)
-    if library is None:
-        parser.error(f"found no {Path(LIBRARIES[0]).name}, expected Debian's package oclgrind or --library FILE")
+    library = find_library(parser, options.library)
     cases = QUICK if options.quick else QUICK | OTHERS
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

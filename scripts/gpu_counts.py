@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from find_races import LIBRARIES
+from find_races import find_library
 
 import plltool
 from plltool.analyses.bench.data import FixedModel, Shape, encode_states, make_data
@@ -156,7 +156,6 @@ def read_histograms(text: str) -> list[tuple[int, int]]:
         counts = {
             what: int(number) for number, what in re.findall(r"^ +(\d+) - (.*?)(?: \(|$)", histogram, re.MULTILINE)
         }
-
         by_name = {what.split("(")[0]: count for what, count in counts.items()}
         adds = sum(by_name.get(name, 0) for name in ("fadd", "fsub", "fmul", "fdiv"))
         operations = adds + 2 * by_name.get("call llvm.fmuladd.f64", 0)
@@ -352,11 +351,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.run_instructions:
         return run_instructions()
-    places = [options.library] if options.library else map(Path, LIBRARIES)
-    library = next((place for place in places if place.is_file()), None)
-    if library is None:
-        parser.error(f"found no {Path(LIBRARIES[0]).name}, expected Debian's package oclgrind or --library FILE")
-    uses = count_instructions(library)
+    uses = count_instructions(find_library(parser, options.library))
     groups = options.units * opencl_engine.GPU_GROUPS_PER_UNIT
     sizes = options.taxa, options.sites, options.device
     with wanted_groups(1):

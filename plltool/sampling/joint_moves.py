@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -165,25 +166,28 @@ class CoordinateSlopes(Question):
 
     problem: Problem
 
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of components and states, C and S, which all parts share."""
+        components = self.problem.models[0].components()
+        return components.n_components, components.n_states
+
     @property
     def n_values(self) -> int:
-        shape = self.problem.models[0].components()
-        return shape.n_components * shape.n_states * (shape.n_states + 1)
+        c, s = self.shape
+        return c * s * (s + 1)
 
     def write(self, state: State, survey: Survey) -> None:
         topology = state.topology
         top, n_nodes = topology.top, topology.n_nodes
         for node, above in survey.descend(topology, range(1, n_nodes)):
             survey.rate_matrix_gradient(0, above, survey.operands[node], survey.places[node], node == top)
-        shape = state.models[0].components()
-        n_matrices = shape.n_components * shape.n_states**2
-        survey.mass_gradient(n_matrices, ~ROOT, survey.operands[top], survey.places[top])
+        c, s = self.shape
+        survey.mass_gradient(c * s * s, ~ROOT, survey.operands[top], survey.places[top])
 
     def read(self, values: FloatArray, state: State) -> FloatArray:
-        slopes, scale = [], 0.0
+        (c, s), slopes, scale = self.shape, [], 0.0
         for part, (model, own) in enumerate(zip(state.models, values.T, strict=True)):
-            shape = model.components()
-            c, s = shape.n_components, shape.n_states
             matrices, masses = own[: c * s * s].reshape(c, s, s), own[c * s * s :].reshape(c, s)
             kinds = [parameter.kind for parameter in self.problem.parameters if parameter.part == part]
             ends = np.cumsum([len(model.ratios(kind)) for kind in kinds])
