@@ -1,6 +1,6 @@
 """Run small analyses on Oclgrind, a simulated OpenCL device that reports data races and accesses out of bounds.
 
-    python scripts/find_races.py [--quick] [--library liboclgrind-rt-icd.so]
+    python scripts/find_races.py [--quick | --case NAME ...] [--library liboclgrind-rt-icd.so]
 
 CPUs run work-items one after another, so that races show on GPUs only, and there not always. Oclgrind (Price &
 McIntosh-Smith 2015) compares all accesses of a kernel. Its library is Debian's: ``apt-get install oclgrind``. Every
@@ -41,6 +41,7 @@ OTHERS = {
     "proteins, mixture": [*EVALUATE, "--model", "LG4X", "--vw", "64"],
     "proteins, search": [*SEARCH, "--model", "LG+G4", "--vw", "32"],
     "proteins, single precision": [*EVALUATE, "--model", "LG+G4", "--vw", "64", "--precision", "single"],
+    "DNA, chains": ["sample", "{data}.fasta", "--model", "GTR+F+G4", "--vw", "32", "--generations", "60"],
     "61 states": ["bench", "--states", "61", "--shape", "5x40", "--repetitions", "1", "--vw", "32"],
 }
 
@@ -87,11 +88,14 @@ def find_library(parser: argparse.ArgumentParser, given: Path | None) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="run the first few cases only")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="run the first few cases only")
+    which.add_argument("--case", action="append", choices=list(QUICK | OTHERS), metavar="NAME", help="run this case")
     parser.add_argument("--library", type=Path, help="Oclgrind's library for OpenCL loaders")
     options = parser.parse_args()
     library = find_library(parser, options.library)
     cases = QUICK if options.quick else QUICK | OTHERS
+    cases = {name: cases[name] for name in options.case or cases}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_data(folder)
