@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from plltool.cli import main
-from plltool.cli.command import Command
+from plltool.cli.command import OPTIONS, Command
 from plltool.constants import VERSION
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "man"
@@ -50,12 +50,10 @@ def _page(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
     yield ".SH DESCRIPTION"
     for paragraph in paragraphs:
         yield from (".PP", _escape(paragraph))
-    yield ".SH OPTIONS"
-    for option in command.params:
-        record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-        if record is not None:
+    for title, records in _sections(command, ctx):
+        yield f".SH {title.upper()}"
+        for record in records:
             yield from _entry(*record)
-    yield from _entry("-h, --help", "Show help and exit.")
     if isinstance(command, click.Group):
         yield ".SH COMMANDS"
         for own, child in command.commands.items():
@@ -68,6 +66,13 @@ def _page(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
             yield from _entry(shell, line)
     else:
         yield from (".SH SEE ALSO", f"{'-'.join(path[:-1])}(1)")
+
+
+def _sections(command: click.Command, ctx: click.Context) -> Iterable[tuple[str, list[tuple[str, str]]]]:
+    """Titles of sections of options, and the options and their help in each."""
+    if isinstance(command, Command):
+        return command.option_sections(ctx).items()
+    return [(OPTIONS, list(filter(None, (option.get_help_record(ctx) for option in command.get_params(ctx)))))]
 
 
 def _files_and_examples(command: Command) -> Iterator[str]:

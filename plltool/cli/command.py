@@ -16,7 +16,8 @@ from plltool.cli.terminal import Context
 if TYPE_CHECKING:
     from plltool.cli.outputs import Table
 
-SEARCH, SUPPORTS = "Search options", "Support options"  # titles of sections of the help
+OPTIONS = "Options"  # title of the first section of the help
+SEARCH, SUPPORTS = "Search options", "Support options"  # titles of further sections
 DEVICE, OUTPUT = "Device options", "Output options"
 COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
 METAVARS = {click.IntRange: "N", click.FloatRange: "X", click.Path: "FILE"}  # of options that have none of their own
@@ -95,15 +96,19 @@ class Command(click.Command):
         with options_get_hints(self, ctx, args):
             return super().parse_args(ctx, args)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in sections; those that are under no title come first."""
+    def option_sections(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Options and their help by the titles of their sections; those that are under no title come first."""
         titles = getattr(self.callback, _TITLES, {})
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        sections: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
-                sections.setdefault(titles.get(param.name, "Options"), []).append(record)
-        for title, records in sections.items():
+            if record is not None and isinstance(param, click.Option):  # newer versions of click have arguments here
+                sections.setdefault(titles.get(param.name, OPTIONS), []).append(record)
+        return sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in sections."""
+        for title, records in self.option_sections(ctx).items():
             with formatter.section(title):
                 formatter.write_dl(records)
 

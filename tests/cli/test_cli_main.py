@@ -53,6 +53,7 @@ def test_usage_and_help_call_arguments_alike(path, command, plltool):
         name = (argument.metavar or argument.name.upper()).strip("[].")
         assert name in usage
         assert all(word in text for word in re.findall("[A-Z]+", name))
+        assert f"\n  {name}\n" not in text.partition("Options:")[2]
 
 
 def test_options_stand_in_sections_each_once(plltool):
