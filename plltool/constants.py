@@ -292,6 +292,7 @@ DEFAULT_BURNIN = 0.25  # share of the samples (MrBayes)
 TUNING_GENERATIONS = 10_000  # in which steps are tuned, at most; each move is then made some hundred times
 ENOUGH_DEVIATION = 0.01  # of split frequencies between runs, at which they agree (MrBayes' manual)
 ENOUGH_SIZE = 200  # effective samples of each number
+ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 AUTO_GENERATIONS = 100_000_000  # after which a run that has not converged ends
 FIRST_CHECK, CHECK_GROWTH = 100, 1.1  # samples before the first look at convergence, and their growth until the next
 CREDIBLE_SHARE = 0.95  # of the posterior probability

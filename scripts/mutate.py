@@ -59,6 +59,7 @@ SCHEME = "tests/analyses/test_select_scheme.py"
 SCREENING = "tests/optimise/test_screening.py"
 TRACKS = "tests/engine/test_tracks.py"
 SAMPLE = "tests/analyses/test_sample.py"
+SAMPLE_COMMAND, SAMPLE_SECTIONS = "tests/cli/test_cli_sample.py", "tests/pages/test_sample_sections.py"
 SURVEYS = "tests/engine/test_surveys.py"
 SAMPLING_MOVES, SAMPLING_PRIORS = "tests/sampling/test_sampling_moves.py", "tests/sampling/test_priors.py"
 KEPT_CLAS, FITCH = "tests/sampling/test_likelihoods.py", "tests/sampling/test_fitch.py"
@@ -868,8 +869,8 @@ MUTANTS = [
            "(self.ends >= self.n_taxa).any(axis=1)", ("tests/tree/test_splits.py",)),
     Mutant("splits: bits ignore the names asked for", "plltool/tree/splits.py", "return [positions[name] for name in tree.names]",
            "return list(range(tree.n_taxa))", ("tests/tree/test_splits.py",)),
-    Mutant("splits: the larger side", "plltool/tree/splits.py", "2 * split.bit_count() > tree.n_taxa",
-           "2 * split.bit_count() < tree.n_taxa", ("tests/cli/test_cli_alrt.py",)),
+    Mutant("splits: the larger side", "plltool/tree/splits.py", "2 * split.bit_count() > len(names)",
+           "2 * split.bit_count() < len(names)", ("tests/cli/test_cli_alrt.py",)),
     Mutant("splits: a lacking branch has length 0", "plltool/tree/splits.py", "differences.get(split, 0.0) - length",
            "differences.get(split, length) - length", ("tests/tree/test_splits.py",)),
     Mutant("vector: a value beyond its bound", "plltool/model/vector.py", "np.clip(np.exp(part), low, high)", "np.exp(part)",
@@ -1918,6 +1919,27 @@ MUTANTS = [
            "if share >= COMMON_SHARE}", "if share >= 0}", (CONVERGENCE, "-k", "deviation")),
     Mutant("a run that goes on forgets the heats", "plltool/sampling/chains.py",
            'self.ranks, self.steps = packed["ranks"].tolist(), packed["steps"].tolist()', 'self.steps = packed["steps"].tolist()', (SAMPLE, "-k", "bits and numpy")),
+    Mutant("a trace ends before its end", "plltool/run/sample_record.py", "-(-len(samples) // MOST_POINTS)), len(samples) - 1}",
+           "-(-len(samples) // MOST_POINTS))}", (SAMPLE_COMMAND, "-k", "shows")),
+    Mutant("ASDSF with the burn-in of all samples", "plltool/run/sample_record.py", "samples.first_after(tuning, burnin, end)",
+           "samples.first_after(tuning, burnin)", (SAMPLE_COMMAND, "-k", "shows")),
+    Mutant("ASDSF of all samples after each generation", "plltool/run/sample_record.py", "samples.deviation(first, end)",
+           "samples.deviation(first)", (SAMPLE_COMMAND, "-k", "shows")),
+    Mutant("splits with the burn-in", "plltool/run/sample_record.py", "samples.split_shares(run, first)", "samples.split_shares(run, 0)",
+           (SAMPLE_COMMAND, "-k", "shows")),
+    Mutant("samples that go on without a report", "plltool/cli/sample.py", "outputs.write_report()",
+           "outputs.resumes or outputs.write_report()", (SAMPLE_COMMAND, "-k", "test_sample")),
+    Mutant("burn-in as it was 30 generations later", "plltool/pages/sample_section.py", 'run["trace"], run["burnin_generation"]',
+           'run["trace"], 0', (SAMPLE_SECTIONS, "-k", "traces")),
+    Mutant("traces leave their picture", "plltool/pages/plots.py", "min(max(y, low), high)", "y", (SAMPLE_SECTIONS, "-k", "traces")),
+    Mutant("a converged run is told to go on", "plltool/pages/sample_section.py", '    if run["converged"]:\n        return ""', "    pass",
+           (SAMPLE_SECTIONS, "-k", "verdicts")),
+    Mutant("too small sizes look good", "plltool/pages/sample_section.py", "sizes[name] > ENOUGH_SIZE)", "sizes[name] > 0)",
+           (SAMPLE_SECTIONS, "-k", "coloured")),
+    Mutant("splits on which runs agree are listed", "plltool/pages/sample_section.py", "in ranges if width > 0.0)", "in ranges)",
+           (SAMPLE_SECTIONS, "-k", "all_that")),
+    Mutant("a third run has no dots", "plltool/pages/sample_section.py", "for y in above:", "for y in above[:1]:",
+           (SAMPLE_SECTIONS, "-k", "belong")),
 ]  # fmt: skip
 
 

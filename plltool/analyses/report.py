@@ -68,14 +68,15 @@ def report(prefix: str | PathLike[str]) -> Report:
     """A report of the runs whose records share a prefix, made from these files alone.
 
     It shows the tree, the data, the model, the search, supports, tests of trees, concordance, placements, ancestral
-    states, dates, warnings, device and versions, and a paragraph of methods with the references that the runs owe.
+    states, dates, samples of a posterior distribution, warnings, device and versions, and a paragraph of methods with
+    the references that the runs owe.
 
     Parameters
     ----------
     prefix : as of `plltool search`: PREFIX.json, PREFIX.support.json, PREFIX.test.json, PREFIX.select-model.json,
         PREFIX.alrt.json, PREFIX.date.json, PREFIX.evaluate.json, PREFIX.place.json, PREFIX.jplace,
-        PREFIX.ancestral.json, PREFIX.mutations.tsv, PREFIX.cf.json, PREFIX.genes.tsv and PREFIX.bootstraps.nwk are
-        read, if they exist
+        PREFIX.ancestral.json, PREFIX.mutations.tsv, PREFIX.cf.json, PREFIX.genes.tsv, PREFIX.sample.json and
+        PREFIX.bootstraps.nwk are read, if they exist
 
     Raises
     ------

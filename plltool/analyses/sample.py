@@ -49,6 +49,7 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
 from plltool.run.posterior import summarise
+from plltool.run.results import describe_run
 from plltool.run.rooting import OutgroupLike, as_outgroup
 from plltool.run.sample_result import SampleResult, sample_texts
 from plltool.run.seeds import SAMPLING, STARTS, generator
@@ -160,6 +161,7 @@ def sample(
         samples=work.samples,
         first=work.first,
         generations=work.chains.generation,
+        **place.describe(data, parts),
         names=data.names,
         priors=priors,
         options=options,
@@ -167,8 +169,6 @@ def sample(
         **_rates(work.chains),
         converged=work.converged,
         seconds=time.perf_counter() - began,
-        device=place.device,
-        counters=place.counters,
         models=tuple(str(own.spec) for own in models),
         warnings=warn(data, place.fallback, [*remarks_on_data(data, models, LINKED), *work.remarks()]),
         interrupted=work.interrupted,
@@ -192,9 +192,10 @@ def _start_trees(first: str | Tree, parts: Sequence[Patterns], data: Dataset, n:
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Where chains advance: the engine, none if the prior is sampled; what answers them; and warnings."""
+    """Where chains advance: the engine, none if the prior is sampled; why it was chosen; what answers; and warnings."""
 
     engine: Engine | Shards | None
+    reason: str
     likelihoods: Likelihoods
     fallback: list[str]
 
@@ -203,13 +204,16 @@ class _Place:
         return "none: the prior is sampled" if self.engine is None else self.engine.device_name
 
     @property
-    def layout(self) -> dict[str, object] | None:
-        return None if self.engine is None else self.engine.describe()
+    def layout(self) -> dict[str, object]:
+        return {} if self.engine is None else self.engine.describe()
 
-    @property
-    def counters(self) -> dict[str, Any]:
-        """The work done so far."""
-        return (Counters() if self.engine is None else self.engine.counters).as_dict()
+    def describe(self, data: Dataset, parts: Sequence[Patterns]) -> dict[str, Any]:
+        """The fields of the result that describe the alignment, the engine and its work so far."""
+        if self.engine is not None:
+            return describe_run(data, self.engine, self.reason)
+        size = {"n_taxa": data.n_sequences, "n_sites": data.n_sites, "n_patterns": sum(own.n_patterns for own in parts)}
+        place = {"device": self.device, "driver": "", "reason": "", "layout": {}, "counters": Counters().as_dict()}
+        return {"data": data, **size, **place}
 
 
 def _open(
@@ -222,14 +226,14 @@ def _open(
 ) -> _Place:
     """An engine with room for all chains, unless the prior is sampled."""
     if options.prior_only:
-        return _Place(None, NoData(), [])
+        return _Place(None, "", NoData(), [])
     announce("opening the device")
     slots = sampling_slots(len(problem.names), n_chains)
     engine, reason = open_engine(parts, problem.models, Slots(slots), hardware)
     stack.enter_context(engine)
     fallback = announce_engine(engine, reason, hardware)
     assert isinstance(engine, (Engine, Shards)), "other models are refused"
-    return _Place(engine, EngineLikelihoods(problem, engine, n_chains), fallback)
+    return _Place(engine, reason, EngineLikelihoods(problem, engine, n_chains), fallback)
 
 
 def _fixed(options: SampleOptions) -> dict[str, Any]:
@@ -310,9 +314,8 @@ class _Sampling:
 
     @property
     def first(self) -> int:
-        """The number of the first sample behind the burn-in; the last sample always is."""
-        found = self.samples.first_after(self._options.tuning, self._options.burnin)
-        return min(found, len(self.samples) - 1)
+        """The number of the first sample behind the burn-in."""
+        return self.samples.first_after(self._options.tuning, self._options.burnin)
 
     def go(self, began: float) -> None:
         """Sample to the end, or until the listener ends it."""

@@ -28,7 +28,7 @@ from plltool.cli.options import (
     resolve_option,
     seed_option,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.constants import (
     DEFAULT_BURNIN,
@@ -51,6 +51,7 @@ SAMPLE_FILES = (
     OutputFile("credible.tsv", "credible set of topologies", "95 % of the posterior probability"),
     OutputFile("sample.json", "record", "JSON: summaries, settings and what else is known of the run"),
     OutputFile("sample.log", "log"),
+    *REPORT_FILES,
     OutputFile(FOLDER, "all samples", "a folder; needed to add more generations later"),
 )
 
@@ -200,6 +201,7 @@ def sample(
         )
         outputs.write(found.texts(given_command()))
         outputs.remove_stale()
+        outputs.write_report()
         if not found.interrupted:
             outputs.finish_checkpoint()
         lines = [*found.describe(), f"seconds: {found.seconds:.1f}"]

@@ -66,6 +66,14 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Gallery:
+    """Plots of a kind, side by side where a page is wide, with a caption for all; text pages leave them out."""
+
+    pictures: tuple[Markup, ...]
+    caption: str
+
+
+@dataclass(frozen=True)
 class TreePicture:
     """The tree of a page, which its readers can turn and collapse.
 
@@ -115,7 +123,7 @@ class Folded:
     blocks: tuple[Facts | Table | Prose | Items | Picture, ...]
 
 
-Block = Facts | Table | Prose | Items | Picture | TreePicture | MarkedTree | Folded
+Block = Facts | Table | Prose | Items | Picture | Gallery | TreePicture | MarkedTree | Folded
 
 
 @dataclass(frozen=True)

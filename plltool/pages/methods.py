@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from plltool.constants import ABAYES, FBP, GCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, TBE, UFBOOT, VERSION
+from plltool.constants import ABAYES, FBP, GCF, LINKED, ROOTSTRAP, SCF, SCFL, SH_ALRT, TBE, UFBOOT, VERSION
 from plltool.pages.figures import count
 from plltool.pages.records import Record, Records
 
@@ -42,14 +43,16 @@ class Methods(NamedTuple):
 
 def write_methods(records: Records) -> Methods | None:
     """The methods of all runs with the prefix; None if no run left a record."""
-    cited, run = _Cited(), records.main
-    if run is None and records.concordance is None:
+    cited, first = _Cited(), next(iter(records.all_runs.values()), None)
+    if first is None and records.concordance is None:
         return None
-    sentences = [] if run is None else [_tell_data(run), *_tell_choice(records, cited)]
+    sentences = [] if first is None else [_tell_data(first), *_tell_choice(records, cited)]
     if "search" in records.runs:
         sentences += _tell_search(records.runs["search"], cited)
-    elif run is not None:
-        sentences += _tell_evaluation(run, cited)
+    elif records.main is not None:
+        sentences += _tell_evaluation(records.main, cited)
+    if records.samples is not None:
+        sentences += _tell_samples(records.samples, cited)
     sentences += _tell_supports(records, cited)
     if "test" in records.runs:
         sentences.append(_tell_tests(records.runs["test"], cited))
@@ -61,7 +64,7 @@ def write_methods(records: Records) -> Methods | None:
         sentences.append(_tell_ancestors(cited))
     if "date" in records.runs:
         sentences.append(_tell_dates(records.runs["date"], cited))
-    version, device = (VERSION, "") if run is None else (run["version"], f" on {run['device']}")
+    version, device = (VERSION, "") if first is None else (first["version"], f" on {first['device']}")
     sentences.append(f"The computations were made with plltool {version}{device}.")
     return Methods(" ".join(sentences), (f"{REPOSITORY}, version {version}.", *cited.references()))
 
@@ -124,16 +127,20 @@ def _tell_choice(records: Records, cited: _Cited) -> list[str]:
 
 def _tell_model(run: Record, cited: _Cited) -> str:
     """The models of all parts, with their sources."""
-    specs = dict.fromkeys(part["parameters"]["spec"] for part in run["parts"])
+    return _tell_models([part["parameters"]["spec"] for part in run["parts"]], run["brlen"], cited)
+
+
+def _tell_models(specs: Sequence[str], brlen: str, cited: _Cited) -> str:
+    """The models of parts with their sources, from the model string of each."""
     told = []
-    for spec in specs:
+    for spec in dict.fromkeys(specs):
         rates = [what + cited.cite(*sources) for pattern, what, sources in RATE_SOURCES if re.search(pattern, spec)]
         name = re.split(r"\{", spec, maxsplit=1)[0] if len(spec) > 60 else spec
         given = f"{name}{cited.cite(*source_of_model(spec))}"
         told.append(f"{given} with {' and '.join(rates)}" if rates else given)
     if len(told) == 1:
         return f"the model {told[0]}"
-    return f"{len(run['parts'])} parts with {run['brlen']} branch lengths under the models {', '.join(told)}"
+    return f"{len(specs)} parts with {brlen} branch lengths under the models {', '.join(told)}"
 
 
 def _tell_search(run: Record, cited: _Cited) -> list[str]:
@@ -157,6 +164,31 @@ def _tell_evaluation(run: Record, cited: _Cited) -> list[str]:
         return []
     method = cited.cite("Felsenstein 1981")
     return [f"The likelihood{method} of given trees was computed under {_tell_model(run, cited)}."]
+
+
+def _tell_samples(run: Record, cited: _Cited) -> list[str]:
+    """The chains and their samples."""
+    options, posterior = run["options"], run["posterior"]
+    coupled = cited.cite("Geyer 1991", "Altekar et al. 2004") if options["chains"] > 1 else ""
+    model = _tell_models(run["models"], LINKED, cited)
+    chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
+    text = (
+        f"Trees and parameters were sampled from their posterior distribution under {model}, by {chains}{coupled} and"
+        f" {run['generations']} generations each (seed {run['seed']}). Of the samples taken every"
+        f" {options['sample_every']} generations, the first {run['burnin_samples']} of each run were left out."
+    )
+    lengths = cited.cite("Zhang, Rannala & Yang 2012") if run["priors"]["lengths"].startswith("gammadir") else ""
+    kinds = [f"{prior} of {kind}{lengths if kind == 'lengths' else ''}" for kind, prior in run["priors"].items()]
+    text += f" The priors were {', '.join(kinds[:-1])} and {kinds[-1]}."
+    sizes = [own["size"] for own in posterior["numbers"].values() if "size" in own]
+    agreement = []
+    if posterior["asdsf"] is not None:
+        source = cited.cite("Lakner et al. 2008")
+        agreement.append(f"the average standard deviation of split frequencies{source} was {posterior['asdsf']:.4f}")
+    if sizes:
+        source = cited.cite("Vehtari et al. 2021")
+        agreement.append(f"the smallest effective sample size{source} was {min(sizes):.0f}")
+    return [text, f"At the end {' and '.join(agreement)}."] if agreement else [text]
 
 
 def _tell_supports(records: Records, cited: _Cited) -> list[str]:

@@ -11,7 +11,19 @@ from importlib.resources import files
 
 from plltool.constants import REPORT_ROWS, VERSION
 from plltool.drawing.tree_drawing import TreeDrawing
-from plltool.pages.blocks import Cell, Facts, Folded, Items, MarkedTree, Picture, Prose, Section, Table, TreePicture
+from plltool.pages.blocks import (
+    Cell,
+    Facts,
+    Folded,
+    Gallery,
+    Items,
+    MarkedTree,
+    Picture,
+    Prose,
+    Section,
+    Table,
+    TreePicture,
+)
 from plltool.pages.markup import Markup, element
 from plltool.pages.tree_section import collapse_large, draw_marked, tell_collapsed
 
@@ -67,7 +79,7 @@ def _write_section(section: Section) -> Markup:
     return element("section", title, *blocks, id=section.key, aria_labelledby=heading)
 
 
-def write_block(block: Facts | Table | Prose | Items | Picture | Folded) -> Markup:
+def write_block(block: Facts | Table | Prose | Items | Picture | Gallery | Folded) -> Markup:
     """A block as HTML, if it is no tree."""
     if isinstance(block, Facts):
         return element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in block.rows])
@@ -78,6 +90,9 @@ def write_block(block: Facts | Table | Prose | Items | Picture | Folded) -> Mark
     if isinstance(block, Items):
         texts = [element("code", text) if block.is_code else text for text in block.texts]
         return element("ul", *[element("li", text) for text in texts])
+    if isinstance(block, Gallery):
+        pictures = element("div", *block.pictures, class_="gallery")
+        return element("figure", pictures, element("figcaption", block.caption))
     if isinstance(block, Folded):
         return _fold(block.title, *map(write_block, block.blocks))
     figure = element("figure", block.svg, element("figcaption", block.caption))

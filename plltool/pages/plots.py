@@ -8,10 +8,12 @@ from plltool.drawing.shape import round_ticks
 from plltool.pages.markup import Markup, element
 
 WIDTH, HEIGHT = 560.0, 240.0
-LEFT, RIGHT, TOP, BOTTOM = 78.0, 12.0, 12.0, 42.0  # margins
+LEFT, RIGHT, TOP, BOTTOM = 78.0, 26.0, 12.0, 42.0  # margins
 BAR_ROW, NAME_WIDTH, NAME_LETTERS = 22.0, 150.0, 22
 TICKS = 5
 DOT = 2.5
+TRACE_KINDS = (1, 3, 2, 4, 5, 6, 7, 0)  # colours, neighbours of which people with any eyes can tell apart
+LEGEND_WIDTH = 24.0  # of a number in the legend of traces
 
 
 def draw_bars(heights: Sequence[float], widths: Sequence[float], names: tuple[str, str], title: str) -> Markup:
@@ -52,6 +54,33 @@ def draw_path(
     return frame.draw(drawn, names, title)
 
 
+def draw_traces(
+    xs: Sequence[float], traces: Sequence[Sequence[float]], start: float, names: tuple[str, str], title: str
+) -> Markup:
+    """A line for each of some traces, a colour each. What is before `start` is shaded, and cut off where it is beyond.
+
+    The range of y is that of the values from `start` on.
+    """
+    kept = [[y for x, y in zip(xs, ys, strict=True) if x >= start] for ys in traces]
+    low, high = min(map(min, kept)), max(map(max, kept))
+    frame = _Frame((xs[0], xs[-1]), (low, high))
+    width, height = frame.x(start) - LEFT - 1.0, HEIGHT - BOTTOM - TOP - 1.0  # beside the axes
+    drawn = []
+    if width > 0.0:
+        drawn.append(element("rect", x=LEFT + 1.0, y=TOP, width=f"{width:.1f}", height=height, class_="left-out"))
+    kinds = [f"kind{TRACE_KINDS[number % len(TRACE_KINDS)]}" for number in range(len(traces))]
+    for ys, kind in zip(traces, kinds, strict=True):
+        inside = (f"{frame.x(x):.1f} {frame.y(min(max(y, low), high)):.1f}" for x, y in zip(xs, ys, strict=True))
+        drawn.append(element("path", d="M" + "L".join(inside), class_=f"trace {kind}"))
+    first, y = WIDTH - RIGHT - LEGEND_WIDTH * len(traces), HEIGHT - 12.0
+    drawn.append(element("text", "run", x=first - 9.0, y=y + 4.0, text_anchor="end", class_="tick"))
+    for number, kind in enumerate(kinds):
+        x = first + LEGEND_WIDTH * number
+        drawn.append(element("circle", cx=x, cy=y, r=4, class_=kind))
+        drawn.append(element("text", str(number + 1), x=x + 7.0, y=y + 4.0, class_="tick"))
+    return frame.draw(drawn, names, title)
+
+
 def draw_points(
     points: Sequence[tuple[float, float, str]],
     line: Sequence[tuple[float, float]],
@@ -65,7 +94,7 @@ def draw_points(
     path = "M" + "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in line)
     drawn = [element("path", d=path, class_="line")]
     for x, y, name in points:
-        text = element("title", f"{name}, {x:.2f}: {y:.4g}")
+        text = element("title", f"{name}, {x:.7g}: {y:.4g}")
         drawn.append(element("circle", text, cx=f"{frame.x(x):.1f}", cy=f"{frame.y(y):.1f}", r=DOT, class_="kind0"))
     return frame.draw(drawn, names, title)
 

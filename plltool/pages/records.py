@@ -29,6 +29,7 @@ ENDINGS = {  # by the command that writes it, the ending of its record; the firs
 }
 RUN_KEYS = ("lnl", "model", "n_taxa", "n_sites", "tree", "device", "version", "warnings")
 SUPPORTS, SUPPORT_KEYS = "support.json", ("kinds", "tree", "branches")
+SAMPLES, SAMPLE_KEYS = "sample.json", ("posterior", "trace", "n_taxa", "n_sites", "device", "version", "warnings")
 CONCORDANCE, CONCORDANCE_KEYS = "cf.json", (*SUPPORT_KEYS, "columns")
 JPLACE, MUTATIONS, GENES = "jplace", "mutations.tsv", "genes.tsv"
 MUTATION_COLUMNS = ("Node", "Parent", "Site", "From", "To", "Marginal", "Joint")
@@ -51,6 +52,7 @@ class Records:
     runs : the records by the commands that wrote them, in the order of `ENDINGS`
     supports : of PREFIX.support.json, None without it
     concordance : of PREFIX.cf.json, None without it; the evaluation in it is the last of `runs`
+    samples : of PREFIX.sample.json, None without it
     placements : of PREFIX.jplace, None without it
     mutations, genes : the rows of PREFIX.mutations.tsv and PREFIX.genes.tsv
     n_bootstraps : number of bootstrap trees; 0 without any
@@ -61,6 +63,7 @@ class Records:
     runs: dict[str, Record]
     supports: Record | None
     concordance: Record | None
+    samples: Record | None
     placements: Jplace | None
     mutations: tuple[Row, ...]
     genes: tuple[Row, ...]
@@ -79,14 +82,15 @@ class Records:
         concordance = _read_if_there(prefix, CONCORDANCE, CONCORDANCE_KEYS, "concordance factors of a tree")
         if concordance is not None and "evaluation" in concordance:
             runs["concordance"] = concordance["evaluation"]
+        samples = _read_if_there(prefix, SAMPLES, SAMPLE_KEYS, "samples of a posterior distribution")
         placements, path = None, name_file(prefix, JPLACE)
         if path.exists():
             placements = parse_jplace(read_content(path), str(path))
         path, n_bootstraps = name_file(prefix, BOOTSTRAPS), 0
         if path.exists():
             n_bootstraps = read_content(path).count(b";\n")
-        if not (runs or supports or concordance or placements or n_bootstraps):
-            endings = (*ENDINGS.values(), SUPPORTS, CONCORDANCE, JPLACE, BOOTSTRAPS)
+        if not (runs or supports or concordance or samples or placements or n_bootstraps):
+            endings = (*ENDINGS.values(), SUPPORTS, CONCORDANCE, SAMPLES, JPLACE, BOOTSTRAPS)
             expected = ", ".join(f"PREFIX.{ending}" for ending in endings)
             if prefix.is_file():
                 begin = show_name(prefix.name.partition(".")[0])
@@ -94,19 +98,25 @@ class Records:
                     f"{prefix}: found a file, expected how the names of a run's files begin, such as {begin}"
                 )
             raise InputError(f"{prefix}: found no record of a run with this prefix, expected one of: {expected}")
-        commands = [str(run["command"]) for run in (*runs.values(), concordance or {}) if run.get("command")]
+        others = concordance or {}, samples or {}
+        commands = [str(run["command"]) for run in (*runs.values(), *others) if run.get("command")]
         commands += _logged_commands(name_file(prefix, BOOTSTRAP_LOG))
         tables = (
             _read_rows(name_file(prefix, MUTATIONS), MUTATION_COLUMNS),
             _read_rows(name_file(prefix, GENES), GENE_COLUMNS),
         )
-        of_trees = (supports, concordance, placements)
+        of_trees = (supports, concordance, samples, placements)
         return cls(prefix, runs, *of_trees, *tables, n_bootstraps, tuple(dict.fromkeys(commands)))
 
     @property
     def main(self) -> Record | None:
-        """The record that tells of the data and the model: the first there is."""
+        """The record that tells of the tree and the model: the first there is."""
         return next(iter(self.runs.values()), None)
+
+    @property
+    def all_runs(self) -> dict[str, Record]:
+        """The records that tell of data, device and warnings, by the commands; the first one is the main one."""
+        return self.runs if self.samples is None else self.runs | {"sample": self.samples}
 
     @property
     def supports_are_of_main_tree(self) -> bool:

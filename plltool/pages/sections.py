@@ -12,6 +12,7 @@ from plltool.pages.methods import write_methods
 from plltool.pages.model_section import describe_model
 from plltool.pages.placement_section import describe_placements
 from plltool.pages.records import Records
+from plltool.pages.sample_section import describe_samples
 from plltool.pages.search_section import describe_search
 from plltool.pages.support_section import describe_supports, describe_tests
 from plltool.pages.tree_section import describe_tree
@@ -24,8 +25,10 @@ def describe_runs(records: Records) -> list[Section]:
     if nodes is not None:
         sections.append(describe_tree(records, nodes))
     sections += _describe_analyses(records)
+    if records.all_runs:
+        sections.append(describe_data(next(iter(records.all_runs.values()))))
     if run is not None:
-        sections += [describe_data(run), describe_model(records)]
+        sections.append(describe_model(records))
     if "search" in records.runs:
         sections.append(describe_search(records.runs["search"]))
     supports = describe_supports(records)
@@ -45,7 +48,8 @@ def describe_runs(records: Records) -> list[Section]:
 
 def _describe_analyses(records: Records) -> list[Section]:
     """The sections on what was asked about a tree."""
-    name, found = records.prefix.name, []
+    name = records.prefix.name
+    found = [] if records.samples is None else describe_samples(records.samples, name)
     if records.genes:
         found.append(describe_genes(records.genes, name))
     if records.concordance is not None:
@@ -61,7 +65,7 @@ def _describe_analyses(records: Records) -> list[Section]:
 
 def _describe_warnings(records: Records) -> Section:
     """All warnings, each once."""
-    found = [str(warning) for run in records.runs.values() for warning in run["warnings"]]
+    found = [str(warning) for run in records.all_runs.values() for warning in run["warnings"]]
     if records.supports is not None and not records.supports_are_of_main_tree:
         found.append(f"{records.prefix.name}.support.json has the supports of another tree than the one shown")
     block: Block = Items(tuple(dict.fromkeys(found))) if found else Prose("There were none.")
@@ -70,7 +74,7 @@ def _describe_warnings(records: Records) -> Section:
 
 def _describe_computation(records: Records) -> Section:
     """Device, versions and commands."""
-    run = records.main
+    run = next(iter(records.all_runs.values()), None)
     blocks: list[Block] = []
     if run is not None:
         versions = ", ".join(f"{name} {version}" for name, version in run.get("software", {}).items())
@@ -78,7 +82,7 @@ def _describe_computation(records: Records) -> Section:
         precision = run.get("layout", {}).get("precision")
         rows += [("Precision", str(precision))] if precision else []
         rows += [("Version of plltool", run["version"]), ("Other software", versions)]
-        runs = records.runs.items()
+        runs = records.all_runs.items()
         rows += [(f"Time of {command}", duration(own["seconds"])) for command, own in runs if "seconds" in own]
         blocks.append(Facts(tuple(row for row in rows if row[1])))
     if records.commands:

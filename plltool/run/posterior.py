@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -195,19 +195,3 @@ def describe_numbers(numbers: dict[str, Summary]) -> list[str]:
         rows.append((name, *values, f"{own.size:.0f}", f"{own.r_hat:.3f}"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
-
-
-def as_record(found: Posterior) -> dict[str, Any]:
-    """The summaries for a record, without values that are unknown."""
-    numbers = {
-        name: {key: value for key, value in own._asdict().items() if np.isfinite(value)}
-        for name, own in found.numbers.items()
-    }
-    return {
-        "samples": found.n_samples,
-        "numbers": numbers,
-        "asdsf": found.deviation if np.isfinite(found.deviation) else None,
-        "consensus": found.consensus,
-        "mcc": found.mcc,
-        "credible_topologies": len(found.credible),
-    }

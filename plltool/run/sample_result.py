@@ -9,20 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from plltool.alignment.partition import Dataset
 from plltool.constants import VERSION
 from plltool.pages.blocks import Drawn, Row
 from plltool.pages.shown import Shown
 from plltool.run.posterior import (
     Posterior,
-    as_record,
     describe_numbers,
     format_credible,
     format_numbers,
     format_trees,
 )
+from plltool.run.sample_record import describe_deviations, describe_posterior, describe_splits, describe_trace
 from plltool.run.software import software_versions
 from plltool.sampling.samples import Samples
 from plltool.sampling.settings import Priors, SampleOptions
+from plltool.statistics.description import describe_data
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,13 +39,16 @@ class SampleResult(Shown):
     samples : all samples of all runs
     first : number of the first sample behind the burn-in
     generations : generations made
+    data : the alignment, cut into parts
     names : the taxa
+    n_taxa, n_sites, n_patterns : size of the alignment
     priors, options, seed : as they were used
     acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
     swaps : (n_chains - 1,) the share of exchanges between neighbouring heats that were accepted; None likewise
     converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
     seconds : wall time of this call
-    device : what did the arithmetic
+    device, reason, driver : what did the arithmetic, why it was chosen, and its driver with its version
+    layout : layout of the engine, see `Layout.describe`; empty if the prior was sampled
     counters : launches, instructions and bytes over the bus, see `Counters`
     models : the model of each part as text
     warnings : what a user should know, one line each
@@ -54,7 +59,11 @@ class SampleResult(Shown):
     samples: Samples
     first: int
     generations: int
+    data: Dataset
     names: tuple[str, ...]
+    n_taxa: int
+    n_sites: int
+    n_patterns: int
     priors: Priors
     options: SampleOptions
     seed: int
@@ -63,6 +72,9 @@ class SampleResult(Shown):
     converged: bool | None
     seconds: float
     device: str
+    reason: str
+    driver: str
+    layout: dict[str, object]
     counters: dict[str, Any]
     models: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -79,11 +91,19 @@ class SampleResult(Shown):
         return [{"number": name, **own._asdict()} for name, own in self.posterior.numbers.items()]
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """All but the samples as strings, numbers, lists and dictionaries."""
+        """All but the samples, of which a few are in it, as strings, numbers, lists and dictionaries."""
+        samples, options = self.samples, self.options
         return {
-            "posterior": as_record(self.posterior),
+            "n_taxa": self.n_taxa,
+            "n_sites": self.n_sites,
+            "n_patterns": self.n_patterns,
+            "posterior": describe_posterior(self.posterior),
             "generations": self.generations,
             "burnin_samples": self.first,
+            "burnin_generation": samples.generations[self.first],
+            "trace": describe_trace(samples, self.posterior.numbers),
+            "asdsf": describe_deviations(samples, options.tuning, options.burnin),
+            "splits": describe_splits(samples, self.names, self.first),
             "priors": asdict(self.priors),
             "options": asdict(self.options),
             "seed": self.seed,
@@ -92,6 +112,9 @@ class SampleResult(Shown):
             "converged": self.converged,
             "seconds": round(self.seconds, 3),
             "device": self.device,
+            "reason": self.reason,
+            "driver": self.driver,
+            "layout": self.layout,
             "counters": self.counters,
             "models": list(self.models),
             "warnings": list(self.warnings),
@@ -99,6 +122,7 @@ class SampleResult(Shown):
             "version": VERSION,
             "software": software_versions(),
             "command": command,
+            "data": describe_data(self.data),
         }
 
     def texts(self, command: str | None = None) -> dict[str, str]:

@@ -53,9 +53,14 @@ class Samples:
         """The number of samples of each run."""
         return len(self.generations)
 
-    def first_after(self, generation: int, share: float) -> int:
-        """The number of samples to discard: a share of all, and at least those up to a generation."""
-        return max(int(share * len(self)), int(np.searchsorted(self.generations, generation, side="right")))
+    def first_after(self, generation: int, share: float, end: int | None = None) -> int:
+        """The number of samples to discard of the first `end`: a share of them, and at least those up to a generation.
+
+        The last one is always kept.
+        """
+        number = len(self) if end is None else end
+        early = int(np.searchsorted(self.generations[:number], generation, side="right"))
+        return min(max(int(share * number), early), number - 1)
 
     def numbers(self, first: int = 0) -> FloatArray:
         """(n_runs, n_samples, n_columns) of samples from number `first` on."""
@@ -70,20 +75,20 @@ class Samples:
         pairs = zip(self._splits[run][number], self._lengths[run][number], strict=True)
         return {split: length for split, length in pairs if split}
 
-    def split_shares(self, run: int, first: int) -> dict[int, float]:
-        """The share of the trees of a run, from number `first` on, that have each split of an inner branch."""
+    def split_shares(self, run: int, first: int, end: int | None = None) -> dict[int, float]:
+        """The share of the trees of a run, from number `first` to `end`, that have each split of an inner branch."""
         n = len(self._problem.names)
-        trees = self._splits[run][first:]
+        trees = self._splits[run][first:end]
         counts: dict[int, int] = {}
-        for tree, topology in zip(trees, self._topologies[run][first:], strict=True):
+        for tree, topology in zip(trees, self._topologies[run][first:end], strict=True):
             for node in range(n, 2 * n - 2):
                 if node != topology.top:
                     counts[tree[node]] = counts.get(tree[node], 0) + 1
         return {split: count / len(trees) for split, count in counts.items()}
 
-    def deviation(self, first: int) -> float:
-        """The average standard deviation of split frequencies of the runs, from sample `first` on."""
-        return split_deviation([self.split_shares(run, first) for run in range(self.n_runs)])
+    def deviation(self, first: int, end: int | None = None) -> float:
+        """The average standard deviation of split frequencies of the runs, from sample `first` to `end`."""
+        return split_deviation([self.split_shares(run, first, end) for run in range(self.n_runs)])
 
     def convergence(self, first: int) -> dict[str, tuple[float, float]]:
         """The effective size and R-hat of each column, from sample `first` on."""

@@ -100,13 +100,14 @@ def smaller_sides(tree: Tree, branches: Iterable[int]) -> list[list[str]]:
 
     If both sides are equal, the one without the first taxon.
     """
-    everybody, splits = everyone(tree.n_taxa), branch_splits(tree)
-    sides = []
-    for branch in branches:
-        split = splits[branch]
-        smaller = everybody ^ split if 2 * split.bit_count() > tree.n_taxa else split
-        sides.append([tree.names[taxon] for taxon in members_of(smaller)])
-    return sides
+    splits = branch_splits(tree)
+    return [smaller_side(splits[branch], tree.names) for branch in branches]
+
+
+def smaller_side(split: int, names: Sequence[str]) -> list[str]:
+    """The names of the taxa on the smaller side of a split; if both are equal, on the one without the first taxon."""
+    smaller = everyone(len(names)) ^ split if 2 * split.bit_count() > len(names) else split
+    return [names[taxon] for taxon in members_of(smaller)]
 
 
 def _bit_numbers(tree: Tree, names: Sequence[str]) -> list[int]:

@@ -1,6 +1,10 @@
 """The command `sample`: its files, more generations later, other priors, and wrong usage."""
 
 import json
+from collections import Counter
+
+import dendropy
+import pytest
 
 
 def test_sample(plltool, small, tmp_path):
@@ -17,15 +21,81 @@ def test_sample(plltool, small, tmp_path):
     record = json.loads((tmp_path / "run.sample.json").read_text())
     assert record["priors"]["rates"] == "dirichlet(1.0)"
     assert record["posterior"]["samples"] == 6  # without the start
+    assert "Generations:          12, a sample every 2" in (tmp_path / "run.txt").read_text()
+    (tmp_path / "run.html").unlink()
     more = plltool(*common, "--generations", "16", "--prefix", tmp_path / "run", "--burnin", "0")
     assert more.exit_code == 0, more.stderr
     assert "the run goes on from generation 12" in more.stderr
     longer = (tmp_path / "run.run1.p").read_text()
     assert longer.startswith(first)
     assert longer.splitlines()[-1].startswith("16\t")
+    assert "Generations:          16, a sample every 2" in (tmp_path / "run.txt").read_text()
+    assert (tmp_path / "run.html").exists(), "a run that goes on writes the report, too"
     fewer = plltool(*common, "--generations", "12", "--prefix", tmp_path / "run", "--burnin", "0")
     assert fewer.exit_code == 1
     assert "generations: found 12, expected at least 16, which " in fewer.stderr.splitlines()[-1]
+
+
+def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):
+    """Traces, ASDSF and splits, recomputed from the files of samples."""
+    common = ("--device", "numpy", "--chains", "2", "--sample-every", "1", "--generations", "420", "--no-report")
+    assert plltool("sample", small, "--model", "HKY+FO", *common, "--prefix", tmp_path / "run").exit_code == 0
+    assert not (tmp_path / "run.html").exists()
+    record = json.loads((tmp_path / "run.sample.json").read_text())
+    rows, trees = [], []
+    for run in (1, 2):
+        lines = (tmp_path / f"run.run{run}.p").read_text().splitlines()[1:]
+        rows.append([dict(zip(lines[0].split("\t"), map(float, line.split("\t")), strict=True)) for line in lines[1:]])
+        trees.append(dendropy.TreeList.get(path=tmp_path / f"run.run{run}.t", schema="nexus", rooting="force-unrooted"))
+    trace = record["trace"]
+    assert trace["generations"] == [*range(0, 420, 3), 420]  # 421 samples, at most 200 and the last one
+    assert set(trace["numbers"]) == {"LnL", "LnPr", "TL", "kappa", *(f"pi({base})" for base in "ACGT")}
+    for name, values in trace["numbers"].items():
+        for own, whole in zip(values, rows, strict=True):
+            assert own == pytest.approx([whole[generation][name] for generation in trace["generations"]], rel=2e-6)
+    assert record["burnin_generation"] == record["burnin_samples"] == 106  # above 105 generations of tuning
+
+    def share(run, first, end):
+        counted = Counter()
+        for tree in trees[run][first:end]:
+            tree.migrate_taxon_namespace(trees[0].taxon_namespace)
+            tree.encode_bipartitions()
+            counted.update(
+                {
+                    frozenset(b.leafset_taxa(tree.taxon_namespace))
+                    for b in tree.bipartition_encoding
+                    if not b.is_trivial()
+                }
+            )
+        return {side: number / (end - first) for side, number in counted.items()}
+
+    def deviation(first, end):
+        own = [share(run, first, end) for run in (0, 1)]
+        sides = {side for some in own for side, value in some.items() if value >= 0.1}
+        pairs = [(own[0].get(side, 0.0), own[1].get(side, 0.0)) for side in sides]
+        return sum(abs(a - b) / 2**0.5 for a, b in pairs) / len(pairs)  # of two values
+
+    looks = record["asdsf"]
+    assert looks[-1] == {"generation": 420, "asdsf": record["posterior"]["asdsf"]}
+    assert 10 < len(looks) <= 25
+    for look in (looks[0], looks[-1]):
+        end = look["generation"] + 1
+        assert look["asdsf"] == pytest.approx(deviation(max(106, end // 4), end))
+    found = {}
+    for own in record["splits"]:
+        found[frozenset(own["taxa"])] = own["shares"]
+    names = {taxon.label.replace(" ", "_") for taxon in trees[0].taxon_namespace}
+    shares = [share(run, 106, 421) for run in (0, 1)]
+    expected = {}
+    for side in {side for some in shares for side, value in some.items() if value >= 0.1}:
+        labels = frozenset(taxon.label.replace(" ", "_") for taxon in side)
+        rest = frozenset(names - labels)
+        key = next(one for one in (labels, rest) if one in found)
+        assert len(key) <= 3
+        expected[key] = [some.get(side, 0.0) for some in shares]
+    assert found.keys() == expected.keys()
+    for key, values in found.items():
+        assert values == pytest.approx(expected[key])
 
 
 def test_another_prior_and_wrong_usage(plltool, small, tmp_path):

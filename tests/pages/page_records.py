@@ -121,6 +121,42 @@ def record_of_ancestors():
     return record_of_search() | {"ancestors": ancestors}
 
 
+def record_of_samples(n_runs=2):
+    """Runs of 100 generations that agree on one of the two branches of the tree, and have not converged."""
+    summary = {"mean": 1.5, "deviation": 0.25, "median": 1.25, "low": 1.0, "high": 2.0}
+    numbers = {
+        "LnL": summary | {"size": 400.4, "r_hat": 1.002},
+        "TL": summary | {"size": 80.0, "r_hat": 1.0304},
+        "alpha": summary,  # constant: nothing is known of it
+    }
+    posterior = {
+        "samples": 8, "numbers": numbers, "asdsf": 0.0306 if n_runs > 1 else None,
+        "consensus": TREE.format("0.9", "1"), "mcc": TREE.format("0.8", "1"), "credible_topologies": 2,
+        "credible": [{"probability": 0.75, "cumulative": 0.75}, {"probability": 0.25, "cumulative": 1.0}],
+    }  # fmt: skip
+    splits = [
+        {"taxa": list(NAMES[3:]), "shares": [1.0, 1.0, 1.0][:n_runs]},
+        {"taxa": list(NAMES[2:]), "shares": [0.75, 0.8754, 0.5][:n_runs]},
+    ]
+    options = {
+        "generations": 100, "runs": n_runs, "chains": 3, "temperature": 0.1, "sample_every": 10, "burnin": 0.25,
+        "prior_only": False,
+    }  # fmt: skip
+    trace = {"LnL": [-2000.0, -1000.0, -900.0, -950.0], "TL": [1.0, 3.0, 2.0, 2.5]}
+    looks = [(50, 0.08), (70, 0.02), (100, 0.0306)] if n_runs > 1 else []
+    whole = record_of_search()
+    kept = ("n_taxa", "n_sites", "n_patterns", "device", "reason", "driver", "layout", "version", "software", "data")
+    return {key: whole[key] for key in kept} | {
+        "posterior": posterior, "generations": 100, "burnin_samples": 3, "burnin_generation": 30, "splits": splits,
+        "trace": {"generations": [0, 30, 60, 100], "numbers": {key: [own] * n_runs for key, own in trace.items()}},
+        "asdsf": [{"generation": generation, "asdsf": value} for generation, value in looks],
+        "priors": {"lengths": "gammadir(1.0,0.1,1.0,1.0)", "alpha": "exponential(1.0)"}, "options": options,
+        "seed": 5, "acceptance": {"NNI": 0.125, "multiplier of alpha": None}, "swaps": [0.5, None],
+        "converged": None if n_runs == 1 else False, "seconds": 5.0, "models": ["HKY+FO+G4", "JC"],
+        "warnings": ["more <generations>"], "interrupted": False, "command": "plltool sample x.phy",
+    }  # fmt: skip
+
+
 MUTATIONS = """Node	Parent	Site	From	To	Marginal	Joint
 Pan	Node1	3	A	G	1	1
 Node3	Node2	3	A	C	1	1

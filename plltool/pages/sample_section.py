@@ -1,0 +1,217 @@
+"""The sections on samples of the posterior distribution: what was run, whether the runs agree, trees and numbers."""
+
+from __future__ import annotations
+
+import math
+
+from plltool.constants import ADVISED_R_HAT, ENOUGH_DEVIATION, ENOUGH_SIZE
+from plltool.io.newick import parse_nodes
+from plltool.pages.blocks import Block, Cell, Facts, Gallery, Picture, Prose, Section, Table, TreePicture
+from plltool.pages.figures import count, duration, share
+from plltool.pages.markup import Markup
+from plltool.pages.plots import draw_points, draw_traces
+from plltool.pages.records import Record
+
+PROBABILITY = ("posterior probability", "0 to 1")
+MOST_DIFFERING = 20  # splits in the table
+SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
+
+
+def describe_samples(run: Record, name: str) -> list[Section]:
+    """All sections on the samples; the files begin with `name`."""
+    trees = (
+        ("consensus", "Majority-rule tree", "It has the branches that more than half of the samples have."),
+        (
+            "mcc",
+            "Maximum clade credibility tree",
+            "It is the sampled tree whose branches are the most probable together.",
+        ),
+    )
+    return [
+        Section("posterior", "Samples of the posterior distribution", (_describe_run(run), *_describe_verdict(run))),
+        *(_describe_tree(run["posterior"][key], key, title, text) for key, title, text in trees),
+        _describe_numbers(run, name),
+        _describe_agreement(run, name),
+        _describe_moves(run),
+    ]
+
+
+def _describe_run(run: Record) -> Facts:
+    """What was run."""
+    options, n_samples = run["options"], run["posterior"]["samples"]
+    chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
+    rows = [("Model", "; ".join(dict.fromkeys(run["models"])))]
+    if options["prior_only"]:
+        rows.append(("Likelihood", "none: the prior was sampled"))
+    rows += [(f"Prior of {kind}", text) for kind, text in run["priors"].items()]
+    rows += [
+        ("Chains", f"{chains}, temperature {options['temperature']:g}, seed {run['seed']}"),
+        ("Generations", f"{run['generations']}, a sample every {options['sample_every']}"),
+        (
+            "Burn-in",
+            f"the first {count(run['burnin_samples'], 'sample')}, before generation {run['burnin_generation']}",
+        ),
+        ("Samples behind it", f"{n_samples} of each run"),
+        ("Device", run["device"]),
+        ("Time", duration(run["seconds"])),
+    ]
+    return Facts(tuple(rows))
+
+
+def _describe_verdict(run: Record) -> list[Block]:
+    """Whether there are enough samples, and what to do if not."""
+    numbers, deviation = run["posterior"]["numbers"], run["posterior"]["asdsf"]
+    sizes = {name: own["size"] for name, own in numbers.items() if "size" in own}
+    r_hats = {name: own["r_hat"] for name, own in numbers.items() if "r_hat" in own}
+    found: list[str] = []
+    rows: list[tuple[str | Cell, ...]] = []
+    if deviation is not None:
+        found.append(f"ASDSF {deviation:.4f}")
+        wanted = f"below {ENOUGH_DEVIATION:g}"
+        rows.append(("ASDSF", _judge(f"{deviation:.4f}", deviation < ENOUGH_DEVIATION), wanted))
+    if sizes:
+        name = min(sizes, key=sizes.__getitem__)
+        found.append(f"smallest ESS {sizes[name]:.0f} ({name})")
+        cell = _judge(f"{sizes[name]:.0f} ({name})", sizes[name] > ENOUGH_SIZE)
+        rows.append(("Smallest effective sample size (ESS)", cell, f"above {ENOUGH_SIZE}"))
+    if r_hats:
+        name = max(r_hats, key=r_hats.__getitem__)
+        found.append(f"largest R-hat {r_hats[name]:.3f} ({name})")
+        rows.append(("Largest R-hat", f"{r_hats[name]:.3f} ({name})", f"below {ADVISED_R_HAT:g} is advised"))
+    text = f"{_verdict(run['converged'])}: {', '.join(found) or 'there are too few samples'}. {_advise(run, sizes)}"
+    about = (
+        "ASDSF is the average standard deviation of split frequencies between runs (Lakner et al. 2008); ESS and R-hat"
+        " are those of Vehtari et al. (2021)."
+    )
+    blocks: list[Block] = [Prose(text.rstrip())]
+    if rows:
+        blocks += [Table("Convergence", ("Measure", "Found", "Enough"), tuple(rows)), Prose(about)]
+    return blocks
+
+
+def _verdict(converged: bool | None) -> str:
+    if converged is None:
+        return "One run, with which nothing can be compared"
+    return "The runs have converged" if converged else "The runs have not converged"
+
+
+def _judge(text: str, is_good: bool) -> Cell:
+    return Cell(text, "good" if is_good else "bad")
+
+
+def _advise(run: Record, sizes: dict[str, float]) -> str:
+    """What to do next; nothing if all is well."""
+    if run["converged"]:
+        return ""
+    if run["converged"] is None:
+        return "Several runs, such as --runs 2, show whether they find the same."
+    advice = "The same command with more --generations goes on from here"
+    least = min(sizes.values(), default=0.0)
+    if 0.0 < least <= ENOUGH_SIZE:
+        factor = math.ceil(10.0 * ENOUGH_SIZE / least) / 10.0
+        advice += f"; about {factor:g} times as many suffice for the smallest ESS"
+    deviation = run["posterior"]["asdsf"]
+    if deviation is not None and deviation >= ENOUGH_DEVIATION:
+        advice += "; if ASDSF stays high, more chains or another --temperature help them to cross valleys"
+    return f"{advice}."
+
+
+def _describe_tree(newick: str, key: str, title: str, text: str) -> Section:
+    nodes = parse_nodes(newick, "the record").ladderized()
+    about = f"{text} Numbers at branches are posterior probabilities, lengths are means of the samples with the branch."
+    return Section(key, title, (TreePicture(nodes, (PROBABILITY,)), Prose(about)))
+
+
+def _describe_numbers(run: Record, name: str) -> Section:
+    """Traces and the table of summaries."""
+    trace, start = run["trace"], run["burnin_generation"]
+    pictures = tuple(
+        draw_traces(trace["generations"], values, start, ("generation", own), f"Trace of {own}")
+        for own, values in trace["numbers"].items()
+    )
+    left = len(run["posterior"]["numbers"]) - len(pictures)
+    shown = f" {count(left, 'other number')} with larger ESS {'is' if left == 1 else 'are'} not drawn." if left else ""
+    drawn = "Traces by run. The burn-in is shaded; where its values are beyond the picture, they stand at the edge."
+    caption = f"{drawn} Lines join some of the samples.{shown}"
+    columns = ("Number", "Mean", "Standard deviation", "Median", "95 % from", "to", "ESS", "R-hat")
+    rows = tuple(
+        (
+            own,
+            *(f"{found[key]:.6g}" for key in ("mean", "deviation", "median", "low", "high")),
+            _judge(f"{found['size']:.0f}", found["size"] > ENOUGH_SIZE) if "size" in found else "-",
+            f"{found['r_hat']:.3f}" if "r_hat" in found else "-",
+        )
+        for own, found in run["posterior"]["numbers"].items()
+    )
+    table = Table("Means, medians and shortest intervals that hold 95 % of the samples", columns, rows)
+    text = (
+        "LnL is the log-likelihood, LnPr the logarithm of the prior density, TL the length of the tree."
+        f" {name}.run1.p and the files of other runs have all samples, for Tracer and other programs."
+    )
+    return Section("numbers", "Traces and parameters", (Gallery(pictures, caption), table, Prose(text)))
+
+
+def _describe_agreement(run: Record, name: str) -> Section:
+    """What trees the runs found: ASDSF, splits by run, and the credible set."""
+    blocks: list[Block] = []
+    if len(run["asdsf"]) > 1:
+        points = [(look["generation"], look["asdsf"], "generation") for look in run["asdsf"]]
+        line = [(0.0, ENOUGH_DEVIATION), (points[-1][0], ENOUGH_DEVIATION)]
+        plot = draw_points(points, line, ("generation", "ASDSF"), "ASDSF against generations")
+        text = "ASDSF against generations, each time without the burn-in of the samples so far"
+        blocks.append(Picture(plot, f"{text}; the line is what is enough."))
+    n_runs, splits = run["options"]["runs"], run["splits"]
+    if n_runs > 1 and splits:
+        text = "Split frequencies: a dot is a split, across its share of the trees of run 1, upwards of another run"
+        blocks.append(
+            Picture(_plot_splits(splits, n_runs), f"{text}. Dots on the line are splits on which runs agree.")
+        )
+        ranges = sorted(((max(own["shares"]) - min(own["shares"]), own) for own in splits), key=lambda own: -own[0])
+        rows = tuple((_name_split(own["taxa"]), *map(share, own["shares"])) for width, own in ranges if width > 0.0)
+        columns = ("Split", *(f"Run {number}" for number in range(1, n_runs + 1)))
+        blocks.append(Table("Splits whose frequencies differ most between runs", columns, rows[:MOST_DIFFERING]))
+    posterior = run["posterior"]
+    n_trees, listed = posterior["credible_topologies"], posterior["credible"]
+    text = f"The credible set, which holds 95 % of the posterior probability, has {n_trees} of the sampled topologies"
+    blocks.append(Prose(f"{text}; they stand in {name}.credible.tsv in this order."))
+    first = "" if n_trees == len(listed) else f", the first {len(listed)} of {n_trees}"
+    ranked = tuple(
+        (str(rank), f"{own['probability']:.4f}", f"{own['cumulative']:.4f}") for rank, own in enumerate(listed, start=1)
+    )
+    blocks.append(Table(f"Credible set of topologies{first}", ("Topology", "Probability", "With those above"), ranked))
+    return Section("agreement", "Trees of the runs", tuple(blocks))
+
+
+def _plot_splits(splits: list[Record], n_runs: int) -> Markup:
+    """The share of each split in run 1 and in each other run."""
+    places: dict[tuple[float, float], list[str]] = {}
+    for own in splits:
+        x, *above = (round(value, SAME_PLACE) for value in own["shares"])
+        for y in above:
+            places.setdefault((x, y), []).append(_name_split(own["taxa"]))
+    points = []
+    for (x, y), names in places.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        points.append((x, y, f"{names[0]}{more}"))
+    others = "share in run 2" if n_runs == 2 else "share in another run"
+    return draw_points(points, [(0.0, 0.0), (1.0, 1.0)], ("share in run 1", others), "Split frequencies of the runs")
+
+
+def _name_split(taxa: list[str]) -> str:
+    return " ".join(taxa) if len(taxa) <= 2 else f"{taxa[0]} … {taxa[-1]} ({len(taxa)} taxa)"
+
+
+def _describe_moves(run: Record) -> Section:
+    """How often the chains moved."""
+    accepted = tuple((move, _rate(rate)) for move, rate in run["acceptance"].items())
+    blocks: list[Block] = [Table("Proposals of the cold chains that were accepted", ("Move", "Accepted"), accepted)]
+    if run["swaps"]:
+        rows = tuple((f"{rank} and {rank + 1}", _rate(rate)) for rank, rate in enumerate(run["swaps"], start=1))
+        caption = "Exchanges between chains of neighbouring temperatures that were accepted; 1 is the cold chain"
+        blocks.append(Table(caption, ("Chains", "Accepted"), rows))
+    blocks.append(Prose("Counted from the end of the tuning on, over all runs."))
+    return Section("moves", "Moves", tuple(blocks))
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else share(value)
