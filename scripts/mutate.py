@@ -1922,7 +1922,7 @@ MUTANTS = [
     Mutant("a trace ends before its end", "plltool/run/sample_record.py", "-(-len(samples) // MOST_POINTS)), len(samples) - 1}",
            "-(-len(samples) // MOST_POINTS))}", (SAMPLE_COMMAND, "-k", "shows")),
     Mutant("ASDSF with the burn-in of all samples", "plltool/run/sample_record.py", "samples.first_after(tuning, burnin, end)",
-           "samples.first_after(tuning, burnin)", (SAMPLE_COMMAND, "-k", "shows")),
+           "samples.first_after(tuning, burnin)", (SAMPLE, "-k", "burn_ins")),
     Mutant("ASDSF of all samples after each generation", "plltool/run/sample_record.py", "samples.deviation(first, end)",
            "samples.deviation(first)", (SAMPLE_COMMAND, "-k", "shows")),
     Mutant("splits with the burn-in", "plltool/run/sample_record.py", "samples.split_shares(run, first)", "samples.split_shares(run, 0)",

@@ -11,6 +11,7 @@ import plltool
 from plltool.errors import CheckpointError, InputError
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.io.newick import parse_newick
+from plltool.run.sample_record import describe_deviations
 from plltool.sampling.tree import to_tree
 from plltool.tree.splits import rf_distance
 
@@ -163,6 +164,17 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
     with pytest.raises(CheckpointError, match="prior of lengths: found"):
         plltool.sample(small, "HKY+FO+G4", options=few, priors=priors, checkpoint=folder, **settings)
     remove_checkpoint(folder)
+
+
+def test_deviations_have_burn_ins_of_their_own(small):
+    few = plltool.SampleOptions(generations=60, chains=1, sample_every=1, prior_only=True)
+    samples = plltool.sample(small, "JC", options=few).samples
+    looks = describe_deviations(samples, 0, 0.5)
+    expected = [
+        (end - 1, samples.deviation(max(1, end // 2), end)) for end in (look["generation"] + 1 for look in looks)
+    ]
+    assert [(look["generation"], look["asdsf"]) for look in looks] == expected
+    assert [samples.generations[-1], 18 > looks[0]["generation"] >= 15] == [60, True]  # 8 samples behind half of them
 
 
 def test_chains_do_not_go_on_with_another_layout(small, tmp_path):

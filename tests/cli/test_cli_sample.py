@@ -38,7 +38,7 @@ def test_sample(plltool, small, tmp_path):
 
 def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):
     """Traces, ASDSF and splits, recomputed from the files of samples."""
-    common = ("--device", "numpy", "--chains", "2", "--sample-every", "1", "--generations", "420", "--no-report")
+    common = ("--device", "numpy", "--chains", "2", "--sample-every", "1", "--generations", "421", "--no-report")
     assert plltool("sample", small, "--model", "HKY+FO", *common, "--prefix", tmp_path / "run").exit_code == 0
     assert not (tmp_path / "run.html").exists()
     record = json.loads((tmp_path / "run.sample.json").read_text())
@@ -48,7 +48,7 @@ def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):
         rows.append([dict(zip(lines[0].split("\t"), map(float, line.split("\t")), strict=True)) for line in lines[1:]])
         trees.append(dendropy.TreeList.get(path=tmp_path / f"run.run{run}.t", schema="nexus", rooting="force-unrooted"))
     trace = record["trace"]
-    assert trace["generations"] == [*range(0, 420, 3), 420]  # 421 samples, at most 200 and the last one
+    assert trace["generations"] == [*range(0, 421, 3), 421]  # 422 samples, at most 200 and the last one
     assert set(trace["numbers"]) == {"LnL", "LnPr", "TL", "kappa", *(f"pi({base})" for base in "ACGT")}
     for name, values in trace["numbers"].items():
         for own, whole in zip(values, rows, strict=True):
@@ -76,7 +76,7 @@ def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):
         return sum(abs(a - b) / 2**0.5 for a, b in pairs) / len(pairs)  # of two values
 
     looks = record["asdsf"]
-    assert looks[-1] == {"generation": 420, "asdsf": record["posterior"]["asdsf"]}
+    assert looks[-1] == {"generation": 421, "asdsf": record["posterior"]["asdsf"]}
     assert 10 < len(looks) <= 25
     for look in (looks[0], looks[-1]):
         end = look["generation"] + 1
@@ -85,7 +85,7 @@ def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):
     for own in record["splits"]:
         found[frozenset(own["taxa"])] = own["shares"]
     names = {taxon.label.replace(" ", "_") for taxon in trees[0].taxon_namespace}
-    shares = [share(run, 106, 421) for run in (0, 1)]
+    shares = [share(run, 106, 422) for run in (0, 1)]
     expected = {}
     for side in {side for some in shares for side, value in some.items() if value >= 0.1}:
         labels = frozenset(taxon.label.replace(" ", "_") for taxon in side)
