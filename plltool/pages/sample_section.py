@@ -159,10 +159,10 @@ def _describe_agreement(run: Record, name: str) -> Section:
         line = [(0.0, ENOUGH_DEVIATION), (points[-1][0], ENOUGH_DEVIATION)]
         plot = draw_points(points, line, ("generation", "ASDSF"), "ASDSF against generations")
         text = "ASDSF against generations, each time without the burn-in of the samples so far"
-        blocks.append(Picture(plot, f"{text}; the line is what is enough."))
+        blocks.append(Picture(plot, f"{text}; the line marks what suffices."))
     n_runs, splits = run["options"]["runs"], run["splits"]
     if n_runs > 1 and splits:
-        text = "Split frequencies: a dot is a split, across its share of the trees of run 1, upwards of another run"
+        text = "Each dot is a split: across, its share of the trees of run 1; upwards, that of another run"
         blocks.append(
             Picture(_plot_splits(splits, n_runs), f"{text}. Dots on the line are splits on which runs agree.")
         )
