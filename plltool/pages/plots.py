@@ -94,7 +94,7 @@ def draw_points(
     path = "M" + "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in line)
     drawn = [element("path", d=path, class_="line")]
     for x, y, name in points:
-        text = element("title", f"{name}, {x:.7g}: {y:.4g}")
+        text = element("title", f"{name}, {round(x, 2):.10g}: {y:.4g}")
         drawn.append(element("circle", text, cx=f"{frame.x(x):.1f}", cy=f"{frame.y(y):.1f}", r=DOT, class_="kind0"))
     return frame.draw(drawn, names, title)
 
