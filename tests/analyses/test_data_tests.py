@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import plltool
 from plltool.statistics.homogeneity import composition_statistic, p_values, symmetry_statistics
@@ -23,6 +24,15 @@ COMPOSITION = {
     "primates.phy": {"Tarsius_syrichta": 1.11, "Lemur_catta": 10.98, "Pongo": 4.15, "Saimiri_sciureus": 8.73},
     "hard.fasta": {"t01": 92.95, "t03": 88.88, "t04": 86.34, "t08": 79.26, "t26": 99.67, "t35": 20.46, "t36": 56.96},
 }
+
+
+def test_p_values_are_those_of_scipy():
+    degrees = np.array([0, 1, 2, 3, 6, 19, 190, 1891, 4, 5, 1, 2], dtype=float)
+    values = np.array([3.0, 0.4, 7.0, 2.5, 14.0, 19.0, 260.0, 2000.0, 1200.0, 1200.0, 0.0, 0.0])
+    found = p_values(values[:, None], degrees[:, None])[:, 0]
+    assert found == pytest.approx(stats.chi2(degrees).sf(values), rel=1e-11, nan_ok=True)  # log Gamma of up to 950
+    assert np.isnan(found).tolist() == (degrees == 0).tolist()
+    assert p_values(np.empty((0, 3)), np.empty((0, 3))).shape == (0, 3)
 
 
 def test_two_states_by_hand():
