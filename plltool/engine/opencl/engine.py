@@ -89,6 +89,8 @@ class OpenCLEngine(Engine):
         self._closed = False
         units = device.compute_units if compute_units is None else compute_units
         self._wanted_groups = units * (GPU_GROUPS_PER_UNIT if layout.lane_per_item else CPU_GROUPS_PER_UNIT)
+        # One work-group does all work, so that the thread which waits for it does it itself and no other one is woken.
+        self._one_thread = units == 1 and not layout.lane_per_item
         self.counters.device_seconds = 0.0 if profile else None
         self._clock = KernelClock(self.counters)
         try:
@@ -250,14 +252,14 @@ class OpenCLEngine(Engine):
         self._chunks = self._chunks or self._make_chunks()
         spans = [_spans_of(chunk, request.parts) for chunk in self._chunks]
         numbers["n_spans"], numbers["first_span"] = sum(map(len, spans)), 0
-        arrays.send("spans", np.concatenate(spans), numbers)
+        arrays.send("spans", spans[0] if len(spans) == 1 else np.concatenate(spans), numbers)
         for chunk, own in zip(self._chunks, spans, strict=True):
             tile_stride, slot_stride = self.layout.strides(self.n_slots, chunk.n_tiles)
             numbers |= {"n_held_tiles": chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
             held = arrays.held | chunk.storage
             for launch in schedule.launches if len(own) else ():
-                numbers["first_track"] = launch.start
-                items = len(own) * group, len(launch)
+                numbers |= {"first_track": launch.start, "launch_tracks": len(launch), "launch_spans": len(own)}
+                items = (group, 1) if self._one_thread else (len(own) * group, len(launch))
                 self._clock.watch(traverse(self._queue, items, (group, 1), held, numbers))
                 self.counters.launches += 1
             numbers["first_span"] += len(own)
@@ -269,7 +271,8 @@ class OpenCLEngine(Engine):
             return
         self._arrays.send("lengths", lengths, numbers)
         self._arrays.send("at_tips", at_tips, numbers)
-        items = -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS) * PMATRICES_ITEMS
+        n_groups = 1 if self._one_thread else -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS)
+        items = n_groups * PMATRICES_ITEMS
         self._clock.watch(
             self._kernels.pmatrices(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers)
         )
