@@ -28,8 +28,8 @@ class Chain:
         for word in (1, 2, 4):  # slots of what makes CLAs, and operands
             moves = (whole[:, word] >= 0) & ((word > 1) | (whole[:, 0] < 2))
             whole[moves, word] += N_INNER * self.number
-        models = engine.pack_model([own.components for own in self.mixtures])
-        return Track(whole, self.lengths.tolist(), models, 1 + 3 * derivatives)
+        (model,) = engine.pack_models([[own.components for own in self.mixtures]])
+        return Track(whole, self.lengths.tolist(), model, 1 + 3 * derivatives)
 
     def expected(self, codes, weights):
         first, branches = PARTS[0], self.ends.tolist()

@@ -43,7 +43,7 @@ NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 ADD_ROWS_ITEMS = 64  # values of a work-group
 PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
 
-PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine._pack_model`
+PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine._pack_models`
 
 _log = logging.getLogger("plltool")
 
@@ -182,20 +182,25 @@ class OpenCLEngine(Engine):
 
     def set_model(self, parts: Parts) -> None:
         self._check_parts(parts)
-        self._own_model = [self._pack_model(parts)]
+        self._own_model = self._pack_models([parts])
         with self._driver_errors():
             self._use_models(self._own_model)
 
-    def _pack_model(self, parts: Parts) -> PackedModel:
-        """The rows of the arrays `eigen` and `model` of a P set for each part."""
-        eigen, model = [], []
-        for part in parts:
-            n, mass, rates = part.n_components, part.masses(), part.rates[:, None]
-            rows = [part.eigenvalues * rates, part.right.transpose(0, 2, 1).reshape(n, -1), part.left.reshape(n, -1)]
-            eigen.append(np.concatenate(rows if part.rotations is None else [*rows, part.rotations * rates], axis=1))
-            weighted = (mass[:, :, None] * part.right).transpose(0, 2, 1)
-            model.append(np.concatenate([mass, self._tables_of(weighted), self._tables_of(part.left), rates], axis=1))
-        return np.array(eigen), np.array(model, dtype=self.layout.real)
+    def _pack_models(self, models: Sequence[Parts]) -> list[PackedModel]:
+        """The rows of the arrays `eigen` and `model` of a P set for each part of each model."""
+        parts = [part for own in models for part in own]
+        right, left = np.array([part.right for part in parts]), np.array([part.left for part in parts])
+        rates, mass = np.array([part.rates for part in parts])[..., None], np.array([part.masses() for part in parts])
+        eigenvalues = np.array([part.eigenvalues for part in parts])
+        flat = (*left.shape[:2], -1)
+        eigen = [eigenvalues * rates, right.swapaxes(2, 3).reshape(flat), left.reshape(flat)]
+        if not self.layout.reversible:
+            eigen.append(np.array([part.rotations for part in parts]) * rates)
+        weighted = (mass[..., None] * right).swapaxes(2, 3)
+        model = [mass, self._tables_of(weighted), self._tables_of(left), rates]
+        shape = len(models), self.n_parts, flat[1], -1
+        stacks = np.concatenate(eigen, axis=2), np.concatenate(model, axis=2, dtype=self.layout.real)
+        return list(zip(*(stack.reshape(shape) for stack in stacks), strict=True))
 
     def _use_models(self, models: Sequence[PackedModel]) -> None:
         """Make the P sets of these models, one model after another, those that the next launch uses."""
@@ -208,11 +213,11 @@ class OpenCLEngine(Engine):
         self._arrays.send("model", model, sizes)
 
     def _tables_of(self, matrices: FloatArray) -> FloatArray:
-        """Matrices (n, S, S) that multiply CLAs, each in the order in which kernels read it; see `many_states.h`."""
-        n = len(matrices)
+        """Matrices (n, C, S, S) that multiply CLAs, each in the order in which kernels read it; see `many_states.h`."""
+        flat = (*matrices.shape[:2], -1)
         if not self.layout.many_states:
-            return matrices.reshape(n, -1)
-        return np.concatenate([matrices.transpose(0, 2, 1).reshape(n, -1), matrices.sum(axis=2)], axis=1)
+            return matrices.reshape(flat)
+        return np.concatenate([matrices.swapaxes(2, 3).reshape(flat), matrices.sum(axis=3)], axis=2)
 
     def _launch(
         self,
@@ -323,7 +328,7 @@ class OpenCLEngine(Engine):
         request = Request(program, len(models), keep=False, scratch=range(used))
         schedule = one_launch(program, model_tracks(len(program), len(models), used, self.n_parts))
         with self._driver_errors():
-            self._use_models([self._pack_model(parts) for parts in models])
+            self._use_models(self._pack_models(models))
             self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), schedule)
             self._add_groups(len(models))
         return lambda: self._sums_of_parts(len(models)).T
