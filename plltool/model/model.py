@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import is_
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +58,7 @@ class Model(RatesOverSites):
     _exchangeabilities: FloatArray | None
     _systems: tuple[FloatArray, FloatArray, FloatArray] | None
     _matrices: FloatArray | None
+    _mixed: tuple[tuple[Any, ...], tuple[IndexArray, FloatArray, FloatArray, FloatArray]] | None = None
 
     def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None, invariable: float | None = None):
         """
@@ -211,8 +214,11 @@ class Model(RatesOverSites):
 
     def mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """The class, frequencies (C, S), rate and weight of each component, (C,), without switching."""
-        class_of, frequencies, rates, weights = self.classes.cross(self._sites, self.spec.is_tied)
-        return class_of, frequencies, self._scaler * rates, weights
+        values = self._rates, self._frequencies, self._class_weights, self._sites, self._scaler
+        if self._mixed is None or not all(map(is_, self._mixed[0], values)):  # all values are replaced, never changed
+            class_of, frequencies, rates, weights = self.classes.cross(self._sites, self.spec.is_tied)
+            self._mixed = values, (class_of, frequencies, self._scaler * rates, weights)
+        return self._mixed[1]
 
     def copy(self) -> Model:
         """An independent model. Arrays are replaced and never changed, so the two may share them."""

@@ -115,4 +115,5 @@ def eigensystem(exchangeabilities: FloatArray, frequencies: FloatArray) -> tuple
     symmetric = rates * (root[..., :, None] * (1.0 / root)[..., None, :])
     eigenvalues, vectors = np.linalg.eigh((symmetric + symmetric.swapaxes(-2, -1)) / 2)
     eigenvalues[..., -1] = 0.0
-    return eigenvalues, vectors / root[..., :, None], vectors.swapaxes(-2, -1) * root[..., None, :]
+    left = np.multiply(vectors.swapaxes(-2, -1), root[..., None, :], order="C")
+    return eigenvalues, vectors / root[..., :, None], left
