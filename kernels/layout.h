@@ -43,6 +43,13 @@
 
 #define SHARED_STATES (LANE_PER_ITEM && MANY_STATES)
 
+/* Which of n a work-group takes: on a GPU there is one for each, on a CPU it may take several. */
+#if LANE_PER_ITEM
+#define FOR_OWN(i, dimension, n) for (int i = get_group_id(dimension), once = 1; once; once = 0)
+#else
+#define FOR_OWN(i, dimension, n) for (int i = get_group_id(dimension); i < n; i += get_num_groups(dimension))
+#endif
+
 #if LANE_PER_ITEM
 #define VECTOR(type) type
 #define COMPONENTS_AT_ONCE 1        /* unrolled in NEWVIEW */

@@ -1,9 +1,9 @@
 /* traverse: takes each tile through a list of instructions.
  *
- * Work: one work-group owns a span of consecutive tiles, all of one group, and runs the instructions of a track on them in
- * order. Work-groups share nothing. Tracks are pieces of the program that do not need each other, or the same program under
- * several models. A group may be cut into spans that come in launches one after another; each adds to the sums where the
- * last one left them.
+ * Work: a work-group takes a span of consecutive tiles, all of one group, through the instructions of a track in order. Spans
+ * and tracks share nothing: there is a work-group for each span of each track, or one takes several, one after another. Tracks
+ * are pieces of the program that do not need each other, or the same program under several models. A group may be cut into
+ * spans that come in launches one after another; each adds to the sums where the last one left them.
  *
  * Instruction (INSTRUCTION_WORDS ints): opcode, result, a, pa, b, pb, c, pc.
  *   Where processes are not reversible (REVERSIBLE 0), DERIVATIVE takes lnL and its derivatives from P b, P' b and P'' b, and
@@ -89,7 +89,9 @@ __kernel void traverse(
     const int want_site,
     const int keep,                         /* 1: every tile has slots of its own, 0: the tiles of a span share them */
     const int first_span,                   /* of this launch */
+    const int launch_spans,                 /* their number */
     const int first_track,                  /* of this launch */
+    const int launch_tracks,                /* their number */
     const int first_shifted,                /* from this slot on, slots are shifted by the track's SLOT_SHIFT */
     const int n_values,
     const int n_taxa,
@@ -99,62 +101,64 @@ __kernel void traverse(
     const ulong tile_stride,                /* of clas, in blocks */
     const ulong slot_stride)                /* of clas, in blocks */
 {
-    const __global int *span = spans + SPAN_WORDS * (first_span + get_group_id(0));
-    const __global int *track = tracks + TRACK_WORDS * (first_track + get_group_id(1));
-    const int pset = span[SPAN_PART] + track[TRACK_PSET_SHIFT], shift = track[TRACK_SLOT_SHIFT];
-    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_VALUES;
-    const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
-    const __global REAL *f_base = divided_differences + (size_t)pset * n_branches * DIFFERENCE_REALS;
-    const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
-    __global double *sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT];
     __local double shared[SHARED_DOUBLES];
     JOB_SPACE Job job;
     const int blocks = MOST_BLOCKS == 1 ? 1 : tile_blocks;      /* a constant costs a GPU no registers */
-    int has_zero_rates = 0;
-    for (int c = 0; c < N_COMPONENTS; c++)
-        has_zero_rates |= model[(size_t)pset * MODEL_REALS + (c + 1) * MODEL_VALUES - 1] == 0;
-    for (int t = 0; t < span[SPAN_N_TILES]; t++) {
-        const int tile = span[SPAN_FIRST_TILE] + t;
-        const size_t storage = (size_t)(span[SPAN_PLACE] + (keep ? t : 0)) * tile_stride;       /* in blocks */
-        const size_t lanes = (size_t)tile * blocks * VW;                   /* before this tile */
-        const __global CODE *tile_tips = tips + lanes * n_taxa;
+    FOR_OWN(k, 1, launch_tracks) FOR_OWN(s, 0, launch_spans) {
+        const __global int *span = spans + SPAN_WORDS * (first_span + s);
+        const __global int *track = tracks + TRACK_WORDS * (first_track + k);
+        const int pset = span[SPAN_PART] + track[TRACK_PSET_SHIFT], shift = track[TRACK_SLOT_SHIFT];
+        const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_VALUES;
+        const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
+        const __global REAL *f_base = divided_differences + (size_t)pset * n_branches * DIFFERENCE_REALS;
+        const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
+        __global double *sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT];
+        int has_zero_rates = 0;
+        for (int c = 0; c < N_COMPONENTS; c++)
+            has_zero_rates |= model[(size_t)pset * MODEL_REALS + (c + 1) * MODEL_VALUES - 1] == 0;
+        for (int t = 0; t < span[SPAN_N_TILES]; t++) {
+            const int tile = span[SPAN_FIRST_TILE] + t;
+            const size_t storage = (size_t)(span[SPAN_PLACE] + (keep ? t : 0)) * tile_stride;       /* in blocks */
+            const size_t lanes = (size_t)tile * blocks * VW;                   /* before this tile */
+            const __global CODE *tile_tips = tips + lanes * n_taxa;
 
-        for (int n = track[TRACK_BEGIN]; n < track[TRACK_END]; n++) {
-            const __global int *word = program + (size_t)n * INSTRUCTION_WORDS;
-            const int op = word[INSTRUCTION_OPCODE], result = word[INSTRUCTION_RESULT];
-            const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
-            const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
-            const int spare = op < EVALUATE ? result : max(max(a, b), max(c, 0));      /* its own, or one that it reads */
-            if (WRITES_JOB) {
-                job.model = model + (size_t)pset * MODEL_REALS;
-                job.bad_pattern = bad_pattern;
-                job.has_zero_rates = has_zero_rates;
-                job.n_blocks = used_blocks[tile];
-                job.first_pattern = (int)lanes;
-                job.weights = weights + lanes;
-                job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
-                job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
-                    slot_stride, blocks);
-                job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
-                    slot_stride, blocks);
-                job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
-                    slot_stride, blocks);
-                job.pa = p_base + (size_t)pa * BRANCH_VALUES;
-                job.pb = p_base + (size_t)pb * BRANCH_VALUES;
-                job.pc = p_base + (size_t)pc * BRANCH_VALUES;
-                job.qa = q_base + (size_t)pa * 2 * MATRIX_REALS;
-                job.qb = q_base + (size_t)pb * 2 * MATRIX_REALS;
-                job.qc = q_base + (size_t)pc * 2 * MATRIX_REALS;
-                job.decay = d_base + (size_t)pb * DECAY_REALS;
-                job.differences = f_base + (size_t)pb * DIFFERENCE_REALS;
-            }
-            const size_t made = storage + find_slot(result, first_shifted, shift) * slot_stride;   /* of a CLA */
-            const int first = span[SPAN_BEGINS] && t == 0 && (op != RATE_MATRIX_GRADIENT || c);    /* of the values' sums */
+            for (int n = track[TRACK_BEGIN]; n < track[TRACK_END]; n++) {
+                const __global int *word = program + (size_t)n * INSTRUCTION_WORDS;
+                const int op = word[INSTRUCTION_OPCODE], result = word[INSTRUCTION_RESULT];
+                const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
+                const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
+                const int spare = op < EVALUATE ? result : max(max(a, b), max(c, 0));      /* its own, or one that it reads */
+                if (WRITES_JOB) {
+                    job.model = model + (size_t)pset * MODEL_REALS;
+                    job.bad_pattern = bad_pattern;
+                    job.has_zero_rates = has_zero_rates;
+                    job.n_blocks = used_blocks[tile];
+                    job.first_pattern = (int)lanes;
+                    job.weights = weights + lanes;
+                    job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
+                    job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
+                        slot_stride, blocks);
+                    job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
+                        slot_stride, blocks);
+                    job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
+                        slot_stride, blocks);
+                    job.pa = p_base + (size_t)pa * BRANCH_VALUES;
+                    job.pb = p_base + (size_t)pb * BRANCH_VALUES;
+                    job.pc = p_base + (size_t)pc * BRANCH_VALUES;
+                    job.qa = q_base + (size_t)pa * 2 * MATRIX_REALS;
+                    job.qb = q_base + (size_t)pb * 2 * MATRIX_REALS;
+                    job.qc = q_base + (size_t)pc * 2 * MATRIX_REALS;
+                    job.decay = d_base + (size_t)pb * DECAY_REALS;
+                    job.differences = f_base + (size_t)pb * DIFFERENCE_REALS;
+                }
+                const size_t made = storage + find_slot(result, first_shifted, shift) * slot_stride;   /* of a CLA */
+                const int first = span[SPAN_BEGINS] && t == 0 && (op != RATE_MATRIX_GRADIENT || c);    /* of the values' sums */
 #if SHARED_STATES
-            barrier(CLK_LOCAL_MEM_FENCE);       /* the end of an instruction is one, too, so that nobody still reads */
+                barrier(CLK_LOCAL_MEM_FENCE);       /* the end of an instruction is one, too, so that nobody still reads */
 #endif
-            run_instruction(
-                &job, op, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW, sums + result, first, shared);
+                run_instruction(
+                    &job, op, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW, sums + result, first, shared);
+            }
         }
     }
 }

@@ -228,8 +228,8 @@ class Engine(Holder):
         """See `ask_likelihoods`."""
 
     @abstractmethod
-    def _pack_model(self, parts: Parts) -> Any:
-        """One model per part, as `_ask_tracks` takes it."""
+    def _pack_models(self, models: Sequence[Parts]) -> list[Any]:
+        """One model per part for each track, as `_ask_tracks` takes them."""
 
     @abstractmethod
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
@@ -287,9 +287,9 @@ class Engine(Holder):
         self._check_slots(program)
         return self._ask_likelihoods(program, lengths, models)
 
-    def pack_model(self, parts: Parts) -> Any:
-        """One model per part, for tracks; of the same kinds as those in use, which is not checked again."""
-        return self._pack_model(parts)
+    def pack_models(self, models: Sequence[Parts]) -> list[Any]:
+        """One model per part for each track; of the same kinds as those in use, which is not checked again."""
+        return self._pack_models(models)
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
         """The values of several programs, float64 (n_values of all, n_parts), track by track, all in one launch.

@@ -225,7 +225,9 @@ _NUMBERS = (
     KernelArgument("want_site", "int", None, LAUNCH_SIZES["want_site"]),
     KernelArgument("keep", "int", None, "1: every tile has slots of its own; 0: the tiles of a span share them"),
     KernelArgument("first_span", "int", None, "first span of this launch"),
+    KernelArgument("launch_spans", "int", None, "number of spans of this launch"),
     KernelArgument("first_track", "int", None, "first track of this launch"),
+    KernelArgument("launch_tracks", "int", None, "number of tracks of this launch"),
     KernelArgument("first_shifted", "int", None, "from this slot on, slots are shifted by the track's SLOT_SHIFT"),
     KernelArgument("n_taxa", "int", None, "tips of each tile"),
     KernelArgument("tile_blocks", "int", None, "blocks of a tile"),
@@ -263,7 +265,7 @@ KERNELS = {
             "traverse",
             "clas scales tips state_sets weights model matrices slopes decays divided_differences "
             "program tracks spans used_blocks partial bad_pattern site "
-            "want_site keep first_span first_track first_shifted n_values n_taxa n_branches "
+            "want_site keep first_span launch_spans first_track launch_tracks first_shifted n_values n_taxa n_branches "
             "tile_blocks n_lanes tile_stride slot_stride",
             writes="clas scales partial bad_pattern site",
         ),

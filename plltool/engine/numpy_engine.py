@@ -151,8 +151,8 @@ class NumpyEngine(Engine):
     def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         return partial(self._likelihoods, program, lengths, models)
 
-    def _pack_model(self, parts: Parts) -> Parts:
-        return parts
+    def _pack_models(self, models: Sequence[Parts]) -> list[Parts]:
+        return list(models)
 
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
         return partial(self._execute_tracks, tracks, tables)

@@ -167,10 +167,11 @@ class Shards(EngineGroup[Any]):
         answers = self._ask_all(ask)
         return lambda: self._add_up(answers(), len(models)).T
 
-    def pack_model(self, parts: Parts) -> list[Any]:
-        """See `Engine.pack_model`; that of each shard."""
+    def pack_models(self, models: Sequence[Parts]) -> list[Any]:
+        """See `Engine.pack_models`; for each those of all shards."""
         held = zip(self.engines, self.shards, strict=True)
-        return [engine.pack_model([parts[part] for part in shard.parts]) for engine, shard in held]
+        packed = [engine.pack_models([[own[part] for part in shard.parts] for own in models]) for engine, shard in held]
+        return list(zip(*packed, strict=True))
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
         """See `Engine.ask_tracks`. A device that fails ends the run, since the CLAs of tracks are lost with it."""

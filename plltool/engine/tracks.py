@@ -26,7 +26,7 @@ class Track:
     ----------
     program : int32 (n, INSTRUCTION_WORDS); no other track of the launch may use the slots that it writes to
     lengths : (n_branches,), expected substitutions per site, the same for all parts
-    model : what `Engine.pack_model` made of the models of the parts
+    model : what `Engine.pack_models` made of the models of the parts
     n_values : how many numbers the program makes
     """
 

@@ -28,11 +28,10 @@ class Classes:
     rates: FloatArray
     weights: FloatArray
 
-    def processes(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Exchangeabilities (S, S) and frequencies (S,) of each class."""
-        matrices = [exchangeability_matrix(row) for row in self.exchangeabilities]
-        matrices *= len(self.frequencies) // len(matrices)
-        return list(zip(matrices, self.frequencies, strict=True))
+    def processes(self) -> tuple[FloatArray, FloatArray]:
+        """Exchangeabilities (n_classes, S, S) and frequencies (n_classes, S)."""
+        matrices = exchangeability_matrix(self.exchangeabilities)
+        return np.broadcast_to(matrices, (len(self.frequencies), *matrices.shape[1:])), self.frequencies
 
     def cross(self, sites: SiteRates, is_tied: bool) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """The class, frequencies, rate and weight of each component; see `Model.components` for their order."""

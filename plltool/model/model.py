@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import is_
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +56,9 @@ class Model(RatesOverSites):
     """
 
     _exchangeabilities: FloatArray | None
-    _systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None
+    _systems: tuple[FloatArray, FloatArray, FloatArray] | None
     _matrices: FloatArray | None
+    _mixed: tuple[tuple[Any, ...], tuple[IndexArray, FloatArray, FloatArray, FloatArray]] | None = None
 
     def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None, invariable: float | None = None):
         """
@@ -157,12 +160,12 @@ class Model(RatesOverSites):
         +COV the components have twice the states, see `plltool.model.covarion`.
         """
         class_of, frequencies, rates, weights = self.mixture()
-        if self.spec.is_directed and self.switching is None:
+        if not self._has_systems:
             reversible, category_of = self.spec.is_reversible, self._sites.category_of
             return directed_components(self.exchangeabilities, reversible, rates, weights, category_of)
-        if self._systems is None:
-            self._systems = [eigensystem(*pair) for pair in self._processes()]
-        eigenvalues, right, left = (np.array(stack)[class_of] for stack in zip(*self._systems, strict=True))
+        solve_together([self])
+        assert self._systems is not None, "just made"
+        eigenvalues, right, left = (stack[class_of] for stack in self._systems)
         if self.switching is not None:
             systems = (eigenvalues, right, left)
             parts = switching_components(systems, frequencies, rates / self._scaler, weights, self.switching)
@@ -187,27 +190,35 @@ class Model(RatesOverSites):
 
     def matrices_at_rate_one(self) -> FloatArray:
         """(C, S, S) the matrices of `rate_matrices` without rates over sites and switching."""
-        if self.spec.is_directed and self.switching is None:
+        if not self._has_systems:
             return self.components().rate_matrices()
         if self._matrices is None:
-            self._matrices = np.stack([rate_matrix(*pair) for pair in self._processes()])
+            self._matrices = rate_matrix(*self._processes())
         return np.asarray(self._matrices[self.mixture()[0]])
 
     def _forget(self) -> None:
         """Forget everything derived from rates and frequencies."""
         self._exchangeabilities = self._systems = self._matrices = None
 
-    def _processes(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Exchangeabilities (S, S) and frequencies (S,) of the time-reversible process of each class."""
+    @property
+    def _has_systems(self) -> bool:
+        """Whether `components` has eigensystems of time-reversible processes."""
+        return not self.spec.is_directed or self.switching is not None
+
+    def _processes(self) -> tuple[FloatArray, FloatArray]:
+        """Exchangeabilities (n, S, S) and frequencies (n, S) of the time-reversible processes of all classes."""
         if not self.spec.is_directed:
             return self.classes.processes()
         matrix, pi = scaled_matrix(rates_matrix(self.exchangeabilities))
-        return [(matrix / pi, pi)]
+        return (matrix / pi)[None], pi[None]
 
     def mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """The class, frequencies (C, S), rate and weight of each component, (C,), without switching."""
-        class_of, frequencies, rates, weights = self.classes.cross(self._sites, self.spec.is_tied)
-        return class_of, frequencies, self._scaler * rates, weights
+        values = self._rates, self._frequencies, self._class_weights, self._sites, self._scaler
+        if self._mixed is None or not all(map(is_, self._mixed[0], values)):  # all values are replaced, never changed
+            class_of, frequencies, rates, weights = self.classes.cross(self._sites, self.spec.is_tied)
+            self._mixed = values, (class_of, frequencies, self._scaler * rates, weights)
+        return self._mixed[1]
 
     def copy(self) -> Model:
         """An independent model. Arrays are replaced and never changed, so the two may share them."""
@@ -387,3 +398,19 @@ class Model(RatesOverSites):
         self._forget()
         if self.spec.is_directed:
             self._frequencies = frequencies_of_rates(self.exchangeabilities)
+
+
+def solve_together(models: Sequence[Model]) -> None:
+    """Make the eigensystems of models that have none yet: those of several models cost little more than that of one."""
+    waiting: dict[int, list[Model]] = {}  # by the number of states
+    for model in models:
+        if model._systems is None and model._has_systems:
+            waiting.setdefault(len(model.spec.symbols), []).append(model)
+    for alike in waiting.values():
+        processes = [model._processes() for model in alike]
+        systems = eigensystem(*(np.concatenate(stack) for stack in zip(*processes, strict=True)))
+        end = 0
+        for model, (_, frequencies) in zip(alike, processes, strict=True):
+            begin, end = end, end + len(frequencies)
+            values, right, left = (stack[begin:end] for stack in systems)
+            model._systems = values, right, left

@@ -25,15 +25,14 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     one-sided differences at a bound. Others are closed forms themselves.
     """
     by_rates = _slopes_in_matrices(model, matrices)
-    slopes = [np.empty(0)]
+    shared = _shared_groups(model)
+    slopes = {name: np.array([scale_slope(model, matrices)]) for name in names if name == SCALER}
+    if any(name in shared for name in names):
+        slopes |= _process_slopes(model, by_rates, masses)
     for name in names:
-        if name == SCALER:
-            slopes.append(np.array([scale_slope(model, matrices)]))
-        elif name in _shared_groups(model):
-            slopes.append(_process_slopes(model, name, by_rates, masses))
-        else:
-            slopes.append(_difference_slopes(model, name, by_rates, masses))
-    return np.concatenate(slopes)
+        if name not in shared and name != SCALER:
+            slopes[name] = _difference_slopes(model, name, by_rates, masses)
+    return np.concatenate([np.empty(0), *(slopes[name] for name in names)])
 
 
 def directed_slopes(model: Model, matrices: FloatArray, masses: FloatArray) -> FloatArray:
@@ -87,20 +86,21 @@ def _shared_groups(model: Model) -> tuple[str, ...]:
     return ("rates",) if model.spec.profiles is not None else ("rates", "frequencies")
 
 
-def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
-    """Slopes in exchangeabilities or frequencies, which all components share; arguments as in `_difference_slopes`."""
-    design = model.spec.named.rates
+def _process_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> dict[str, FloatArray]:
+    """Slopes in the groups that all components share, by name; arguments as in `_difference_slopes`."""
+    design, ratios = model.spec.named.rates, model.ratios("rates")
     if model.spec.is_directed:
         by_log = _directed_slopes(model, by_rates, masses)
-        return design.free_slopes(by_log, design.with_reference(model.ratios("rates")))
+        return {"rates": design.free_slopes(by_log, design.with_reference(ratios))}
     exchangeabilities = exchangeability_matrix(model.exchangeabilities)
     by_matrices, masses = _observed(model, by_rates, masses)
     by_pair, by_frequency = rate_matrix_slopes(exchangeabilities, model.mixture()[1], by_matrices)
-    if name == "rates":
-        return design.free_slopes(by_pair, design.with_reference(model.ratios("rates")))
     pi = model.frequencies
     by_share = pi * by_frequency.sum(axis=0) + masses.sum(axis=0)
-    return (by_share - pi * by_share.sum())[:-1]
+    return {
+        "rates": design.free_slopes(by_pair, design.with_reference(ratios)),
+        "frequencies": (by_share - pi * by_share.sum())[:-1],
+    }
 
 
 def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -11,15 +12,15 @@ from plltool.arrays import FloatArray, IndexArray
 
 
 def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
-    """A list of exchangeabilities as a symmetric matrix.
+    """A list of exchangeabilities as a symmetric matrix, or several lists.
 
     Parameters
     ----------
-    exchangeabilities : (S (S - 1) / 2,), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
+    exchangeabilities : (..., S (S - 1) / 2), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
 
     Returns
     -------
-    float64 (S, S), symmetric, with zeros on the diagonal.
+    float64 (..., S, S), symmetric, with zeros on the diagonal.
 
     Raises
     ------
@@ -27,12 +28,13 @@ def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
         If the length is not S (S - 1) / 2 for any S.
     """
     values = np.asarray(exchangeabilities, dtype=np.float64)
-    n_states = round((1 + np.sqrt(1 + 8 * values.size)) / 2)
-    if values.shape != (n_states * (n_states - 1) // 2,):
+    n_states = (1 + math.isqrt(1 + 8 * values.shape[-1])) // 2
+    if values.shape[-1] != n_states * (n_states - 1) // 2:
         raise ValueError(f"expected S (S - 1) / 2 exchangeabilities, found an array of shape {values.shape}")
-    matrix = np.zeros((n_states, n_states))
-    matrix[_upper_triangle(n_states)] = values
-    return matrix + matrix.T
+    matrix = np.zeros((*values.shape[:-1], n_states, n_states))
+    rows, columns = _upper_triangle(n_states)
+    matrix[..., rows, columns] = matrix[..., columns, rows] = values
+    return matrix
 
 
 @cache
@@ -48,19 +50,20 @@ def rate_matrix(exchangeabilities: FloatArray, frequencies: FloatArray) -> Float
 
     Parameters
     ----------
-    exchangeabilities : float64 (S, S), r, symmetric and positive; its diagonal is ignored.
-    frequencies : float64 (S,), pi, positive, summing to 1.
+    exchangeabilities : float64 (..., S, S), r, symmetric and positive; its diagonal is ignored.
+    frequencies : float64 (..., S), pi, positive, summing to 1.
 
     Returns
     -------
-    float64 (S, S)
+    float64 (..., S, S)
     """
-    flow = exchangeabilities * np.outer(frequencies, frequencies)
-    np.fill_diagonal(flow, 0.0)
-    rates = exchangeabilities * frequencies / flow.sum()
-    np.fill_diagonal(rates, 0.0)
-    np.fill_diagonal(rates, -rates.sum(axis=1))
-    return rates
+    pi, diagonal = frequencies[..., None, :], np.arange(frequencies.shape[-1])
+    flow = exchangeabilities * (frequencies[..., :, None] * pi)
+    flow[..., diagonal, diagonal] = 0.0
+    rates = exchangeabilities * pi / flow.sum(axis=(-2, -1), keepdims=True)
+    rates[..., diagonal, diagonal] = 0.0
+    rates[..., diagonal, diagonal] = -rates.sum(axis=-1)
+    return np.asarray(rates)
 
 
 def rate_matrix_slopes(
@@ -91,25 +94,26 @@ def rate_matrix_slopes(
 
 
 def eigensystem(exchangeabilities: FloatArray, frequencies: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Eigenvalues and eigenvectors of the rate matrix: ``Q = right @ diag(eigenvalues) @ left``.
+    """Eigenvalues and eigenvectors of one or several rate matrices: ``Q = right @ diag(eigenvalues) @ left``.
 
     With ``D = diag(sqrt(pi))`` the matrix ``D Q inv(D)`` is symmetric, so its eigenvectors U are orthonormal,
     all values are real, and ``right = inv(D) U`` and ``left = U' D`` need no inversion (Yang 2006, chapter 2).
 
     Parameters
     ----------
-    exchangeabilities : float64 (S, S), symmetric and positive; its diagonal is ignored.
-    frequencies : float64 (S,), positive, summing to 1.
+    exchangeabilities : float64 (..., S, S), symmetric and positive; its diagonal is ignored.
+    frequencies : float64 (..., S), positive, summing to 1.
 
     Returns
     -------
-    eigenvalues : float64 (S,), ascending; the last one, of the stationary distribution, is exactly 0.
-    right : float64 (S, S), right eigenvectors in columns.
-    left : float64 (S, S), the inverse of ``right``.
+    eigenvalues : float64 (..., S), ascending; the last one, of the stationary distribution, is exactly 0.
+    right : float64 (..., S, S), right eigenvectors in columns.
+    left : float64 (..., S, S), the inverse of ``right``.
     """
     root = np.sqrt(frequencies)
     rates = rate_matrix(exchangeabilities, frequencies)
-    symmetric = rates * np.outer(root, 1.0 / root)
-    eigenvalues, vectors = np.linalg.eigh((symmetric + symmetric.T) / 2)
-    eigenvalues[-1] = 0.0
-    return eigenvalues, vectors / root[:, None], vectors.T * root
+    symmetric = rates * (root[..., :, None] * (1.0 / root)[..., None, :])
+    eigenvalues, vectors = np.linalg.eigh((symmetric + symmetric.swapaxes(-2, -1)) / 2)
+    eigenvalues[..., -1] = 0.0
+    left = np.multiply(vectors.swapaxes(-2, -1), root[..., None, :], order="C")
+    return eigenvalues, vectors / root[..., :, None], left

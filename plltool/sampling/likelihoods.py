@@ -17,6 +17,7 @@ from plltool.engine.base import Engine
 from plltool.engine.contract import Opcode
 from plltool.engine.shards import Shards
 from plltool.engine.tracks import PACKED_LENGTH, Track
+from plltool.model.model import solve_together
 from plltool.sampling.moves import ALL_NODES, Proposal
 from plltool.sampling.state import Known, Problem, State
 from plltool.sampling.survey import Question, Survey, survey_slots
@@ -86,26 +87,33 @@ class EngineLikelihoods:
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
         """The proposed state of each chain with its model, likelihood and answer; None where there is none."""
-        asked: list[tuple[int, Proposal, State, Track]] = []
-        for chain, proposal in enumerate(proposals):
-            if proposal is None:
-                continue
-            state = proposal.state
-            if proposal.revalued:
-                components = [model.components() for model in state.models]
-                state = state._replace(packed=self._engine.pack_model(components))
-            asked.append((chain, proposal, state, self._track(chain, state, proposal.stale, proposal.question)))
         answers: list[State | None] = [None] * len(proposals)
+        asked = [(chain, own) for chain, own in enumerate(proposals) if own is not None]
         if not asked:
             return answers
-        values = self._engine.ask_tracks([track for *_, track in asked])()
-        at = 0
-        for chain, proposal, state, track in asked:
-            question, end = proposal.question, at + track.n_values
+        states = self._packed([own for _, own in asked])
+        tracks = [
+            self._track(chain, state, own.stale, own.question)
+            for (chain, own), state in zip(asked, states, strict=True)
+        ]
+        values = self._engine.ask_tracks(tracks)()
+        sums, at = values.sum(axis=1).tolist(), 0
+        for (chain, own), state, track in zip(asked, states, tracks, strict=True):
+            question, end = own.question, at + track.n_values
             known = None if question is None else Known(question, question.read(values[at + 1 : end], state))
-            answers[chain] = state._replace(lnl=float(values[at].sum()), known=known)
+            answers[chain] = state._replace(lnl=sums[at], known=known)
             at = end
         return answers
+
+    def _packed(self, proposals: Sequence[Proposal]) -> list[State]:
+        """The proposed states with their models as the engine takes them; models that change are made together."""
+        states = [own.state for own in proposals]
+        changed = [number for number, own in enumerate(proposals) if own.revalued]
+        solve_together([model for number in changed for model in states[number].models])
+        models = [[model.components() for model in states[number].models] for number in changed]
+        for number, packed in zip(changed, self._engine.pack_models(models) if changed else (), strict=True):
+            states[number] = states[number]._replace(packed=packed)
+        return states
 
     def accept(self, chain: int) -> None:
         """Note that a chain has gone to the state that was asked for last."""

@@ -35,7 +35,7 @@ class State(NamedTuple):
     value_priors : the logarithm of the prior density of each
     length_prior : that of the lengths; -inf if one is out of bounds
     models : of the parts, with these values
-    packed : what `Engine.pack_model` made of them; None before an engine has seen them
+    packed : what `Engine.pack_models` made of them; None before an engine has seen them
     lnl : log-likelihood
     known : what was asked of the surroundings; None if nothing was
     """

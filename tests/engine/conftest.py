@@ -59,6 +59,7 @@ def make_engine(request):
         device=None,
         state_sets=None,
         memory=None,
+        compute_units=None,
     ):
         parts = (codes.shape[1],) if part_patterns is None else tuple(part_patterns)
         if kind.kind == "numpy":
@@ -76,7 +77,7 @@ def make_engine(request):
             if device is None:
                 pytest.skip(f"no OpenCL device is known to handle {precision} vectors of {kind.vw} lanes")
             data = EngineData(codes, weights, state_sets)
-            engine = OpenCLEngine(layout, n_slots, data, device, memory=memory)
+            engine = OpenCLEngine(layout, n_slots, data, device, compute_units, memory=memory)
             engine.set_model([mixture.components for mixture in mixtures])
         made.append(engine)
         return engine

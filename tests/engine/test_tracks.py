@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from engine_kinds import OPENCL_KINDS, as_params
 from helpers import program_to_branch, random_codes, random_ends, random_mixture
 from oracles.likelihood import pruning
 
@@ -28,8 +29,8 @@ class Chain:
         for word in (1, 2, 4):  # slots of what makes CLAs, and operands
             moves = (whole[:, word] >= 0) & ((word > 1) | (whole[:, 0] < 2))
             whole[moves, word] += N_INNER * self.number
-        models = engine.pack_model([own.components for own in self.mixtures])
-        return Track(whole, self.lengths.tolist(), models, 1 + 3 * derivatives)
+        (model,) = engine.pack_models([[own.components for own in self.mixtures]])
+        return Track(whole, self.lengths.tolist(), model, 1 + 3 * derivatives)
 
     def expected(self, codes, weights):
         first, branches = PARTS[0], self.ends.tolist()
@@ -58,6 +59,19 @@ def test_tracks_differ_in_trees_lengths_and_models(few_kind, make_engine, data):
     request = prog.Request(np.concatenate([program, prog.evaluate(0, a, b, 3)]), 1)
     alone = engine.execute(request, chains[2].lengths)[:, 0]
     assert alone.tolist() == found[2].tolist()  # the engine's own models are still those in use
+
+
+@pytest.mark.parametrize("kind", as_params(OPENCL_KINDS))
+def test_one_thread_makes_the_same_bits(kind, make_engine, data):
+    """On a CPU one work-group makes all P matrices and takes all spans and tracks."""
+    codes, weights, chains = data
+    found = []
+    for units in (None, 1):
+        engine = make_engine(kind, 3 * N_INNER, codes, weights, chains[0].mixtures, PARTS, compute_units=units)
+        found.append(engine.ask_tracks([chain.track(engine, derivatives=True) for chain in chains])())
+    assert found[0].tolist() == found[1].tolist()
+    expected = np.concatenate([chain.expected(codes, weights) for chain in chains])
+    assert found[1][::4].ravel() == pytest.approx(expected, rel=1e-11)  # as above
 
 
 def test_clas_of_tracks_stay(any_kind, make_engine, data):

@@ -10,7 +10,7 @@ import plltool.model.model
 from plltool.constants import DEFAULT_ALPHA, EVEN_DEVIATION, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
 from plltool.model.describe import describe_model, shorten_model
-from plltool.model.model import Model
+from plltool.model.model import Model, solve_together
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_bounds, get_vector, set_vector
 
@@ -52,6 +52,29 @@ def count_eigensystems(monkeypatch):
 
     monkeypatch.setattr(plltool.model.model, "eigensystem", counted)
     return calls
+
+
+def test_systems_are_made_together_and_not_again(count_eigensystems):
+    """Models of four and of twenty states, one with four classes: a call for each number of states, with the same bits."""
+    names = "LG4M", "HKY+FO", GTR_FIXED, "WAG"
+    alone = [model_of(name).components() for name in names]
+    models = [model_of(name) for name in names]
+    count_eigensystems.clear()
+    solve_together(models)
+    assert len(count_eigensystems) == 2
+    for model, own in zip(models, alone, strict=True):
+        found = model.components()
+        assert all(np.array_equal(getattr(found, name), getattr(own, name)) for name in COMPONENT_ARRAYS)
+    assert len(count_eigensystems) == 2
+
+
+@pytest.mark.parametrize(("name", "group"), [("JC+I+G4", "alpha"), ("LG4X", "free_rates"), ("JC+G4+B", "scaler")])
+def test_components_follow_their_values(name, group):
+    model, other = model_of(name), model_of(name)
+    model.components()
+    for own in (model, other):
+        own.set_ratios(group, 0.9 * own.ratios(group))
+    assert_same_components(model.components(), other.components(), rtol=0.0)
 
 
 class TestComponents:

@@ -43,7 +43,7 @@ NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 ADD_ROWS_ITEMS = 64  # values of a work-group
 PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
 
-PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine._pack_model`
+PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine._pack_models`
 
 _log = logging.getLogger("plltool")
 
@@ -89,6 +89,8 @@ class OpenCLEngine(Engine):
         self._closed = False
         units = device.compute_units if compute_units is None else compute_units
         self._wanted_groups = units * (GPU_GROUPS_PER_UNIT if layout.lane_per_item else CPU_GROUPS_PER_UNIT)
+        # One work-group does all work, so that the thread which waits for it does it itself and no other one is woken.
+        self._one_thread = units == 1 and not layout.lane_per_item
         self.counters.device_seconds = 0.0 if profile else None
         self._clock = KernelClock(self.counters)
         try:
@@ -180,20 +182,25 @@ class OpenCLEngine(Engine):
 
     def set_model(self, parts: Parts) -> None:
         self._check_parts(parts)
-        self._own_model = [self._pack_model(parts)]
+        self._own_model = self._pack_models([parts])
         with self._driver_errors():
             self._use_models(self._own_model)
 
-    def _pack_model(self, parts: Parts) -> PackedModel:
-        """The rows of the arrays `eigen` and `model` of a P set for each part."""
-        eigen, model = [], []
-        for part in parts:
-            n, mass, rates = part.n_components, part.masses(), part.rates[:, None]
-            rows = [part.eigenvalues * rates, part.right.transpose(0, 2, 1).reshape(n, -1), part.left.reshape(n, -1)]
-            eigen.append(np.concatenate(rows if part.rotations is None else [*rows, part.rotations * rates], axis=1))
-            weighted = (mass[:, :, None] * part.right).transpose(0, 2, 1)
-            model.append(np.concatenate([mass, self._tables_of(weighted), self._tables_of(part.left), rates], axis=1))
-        return np.array(eigen), np.array(model, dtype=self.layout.real)
+    def _pack_models(self, models: Sequence[Parts]) -> list[PackedModel]:
+        """The rows of the arrays `eigen` and `model` of a P set for each part of each model."""
+        parts = [part for own in models for part in own]
+        right, left = np.array([part.right for part in parts]), np.array([part.left for part in parts])
+        rates, mass = np.array([part.rates for part in parts])[..., None], np.array([part.masses() for part in parts])
+        eigenvalues = np.array([part.eigenvalues for part in parts])
+        flat = (*left.shape[:2], -1)
+        eigen = [eigenvalues * rates, right.swapaxes(2, 3).reshape(flat), left.reshape(flat)]
+        if not self.layout.reversible:
+            eigen.append(np.array([part.rotations for part in parts]) * rates)
+        weighted = (mass[..., None] * right).swapaxes(2, 3)
+        model = [mass, self._tables_of(weighted), self._tables_of(left), rates]
+        shape = len(models), self.n_parts, flat[1], -1
+        stacks = np.concatenate(eigen, axis=2), np.concatenate(model, axis=2, dtype=self.layout.real)
+        return list(zip(*(stack.reshape(shape) for stack in stacks), strict=True))
 
     def _use_models(self, models: Sequence[PackedModel]) -> None:
         """Make the P sets of these models, one model after another, those that the next launch uses."""
@@ -206,11 +213,11 @@ class OpenCLEngine(Engine):
         self._arrays.send("model", model, sizes)
 
     def _tables_of(self, matrices: FloatArray) -> FloatArray:
-        """Matrices (n, S, S) that multiply CLAs, each in the order in which kernels read it; see `many_states.h`."""
-        n = len(matrices)
+        """Matrices (n, C, S, S) that multiply CLAs, each in the order in which kernels read it; see `many_states.h`."""
+        flat = (*matrices.shape[:2], -1)
         if not self.layout.many_states:
-            return matrices.reshape(n, -1)
-        return np.concatenate([matrices.transpose(0, 2, 1).reshape(n, -1), matrices.sum(axis=2)], axis=1)
+            return matrices.reshape(flat)
+        return np.concatenate([matrices.swapaxes(2, 3).reshape(flat), matrices.sum(axis=3)], axis=2)
 
     def _launch(
         self,
@@ -250,14 +257,14 @@ class OpenCLEngine(Engine):
         self._chunks = self._chunks or self._make_chunks()
         spans = [_spans_of(chunk, request.parts) for chunk in self._chunks]
         numbers["n_spans"], numbers["first_span"] = sum(map(len, spans)), 0
-        arrays.send("spans", np.concatenate(spans), numbers)
+        arrays.send("spans", spans[0] if len(spans) == 1 else np.concatenate(spans), numbers)
         for chunk, own in zip(self._chunks, spans, strict=True):
             tile_stride, slot_stride = self.layout.strides(self.n_slots, chunk.n_tiles)
             numbers |= {"n_held_tiles": chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
             held = arrays.held | chunk.storage
             for launch in schedule.launches if len(own) else ():
-                numbers["first_track"] = launch.start
-                items = len(own) * group, len(launch)
+                numbers |= {"first_track": launch.start, "launch_tracks": len(launch), "launch_spans": len(own)}
+                items = (group, 1) if self._one_thread else (len(own) * group, len(launch))
                 self._clock.watch(traverse(self._queue, items, (group, 1), held, numbers))
                 self.counters.launches += 1
             numbers["first_span"] += len(own)
@@ -269,7 +276,8 @@ class OpenCLEngine(Engine):
             return
         self._arrays.send("lengths", lengths, numbers)
         self._arrays.send("at_tips", at_tips, numbers)
-        items = -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS) * PMATRICES_ITEMS
+        n_groups = 1 if self._one_thread else -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS)
+        items = n_groups * PMATRICES_ITEMS
         self._clock.watch(
             self._kernels.pmatrices(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers)
         )
@@ -320,7 +328,7 @@ class OpenCLEngine(Engine):
         request = Request(program, len(models), keep=False, scratch=range(used))
         schedule = one_launch(program, model_tracks(len(program), len(models), used, self.n_parts))
         with self._driver_errors():
-            self._use_models([self._pack_model(parts) for parts in models])
+            self._use_models(self._pack_models(models))
             self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), schedule)
             self._add_groups(len(models))
         return lambda: self._sums_of_parts(len(models)).T
