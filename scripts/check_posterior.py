@@ -134,7 +134,7 @@ def sample(
         engine, _ = open_engine([part], problem.models, slots, Hardware.of(threads=1))
         stack.enter_context(engine)
         likelihoods = EngineLikelihoods(problem, engine, runs)  # type: ignore[arg-type]  # JC has no categories
-        chains = Chains(moves, likelihoods, states, runs, 0.0, rng, tuning=generations // 10)
+        chains = Chains([moves] * runs, likelihoods, states, 0.0, rng, [rng] * runs, tuning=generations // 10)
         for _ in range(generations):
             chains.advance()
             for run, found in enumerate(counts if not chains.is_tuning else []):

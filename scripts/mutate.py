@@ -59,6 +59,7 @@ SCHEME = "tests/analyses/test_select_scheme.py"
 SCREENING = "tests/optimise/test_screening.py"
 TRACKS = "tests/engine/test_tracks.py"
 SAMPLE = "tests/analyses/test_sample.py"
+SAMPLING_CHAINS = "tests/sampling/test_chains.py"
 SAMPLE_COMMAND, SAMPLE_SECTIONS = "tests/cli/test_cli_sample.py", "tests/pages/test_sample_sections.py"
 SURVEYS = "tests/engine/test_surveys.py"
 SAMPLING_MOVES, SAMPLING_PRIORS = "tests/sampling/test_sampling_moves.py", "tests/sampling/test_priors.py"
@@ -1849,7 +1850,7 @@ MUTANTS = [
     Mutant("joint draws without the ratio of shares", "plltool/sampling/coordinates.py",
            "return new / whole, float(change.sum()) - len(new) * math.log(whole)", "return new / whole, 0.0", (SAMPLING_MOVES, "-k", "prior and joint")),
     Mutant("a run that goes on forgets the directions", "plltool/sampling/chains.py",
-           """own.factor = packed["joint_factor"]""", "pass", (SAMPLE, "-k", "bits and numpy")),
+           """learnt.factor = kept["joint_factor"]""", "pass", (SAMPLE, "-k", "bits and numpy")),
     Mutant("heat of the wrong chain", "plltool/sampling/chains.py",
            "heats = self._heats[self.ranks[i]] - self._heats[self.ranks[j]]", "heats = self._heats[self.ranks[j]] - self._heats[self.ranks[i]]", (SAMPLING_MOVES, "-k", "posterior")),
     Mutant("all chains are cold", "plltool/sampling/chains.py",
@@ -1865,9 +1866,9 @@ MUTANTS = [
     Mutant("start trees with impossible lengths", "plltool/sampling/state.py",
            "return self.state(topology, inside,", "return self.state(topology, lengths,", (SAMPLE, "-k", "begin")),
     Mutant("priors of impossible values only", "plltool/sampling/parameters.py", "found[-1].check_prior()", "pass", (SAMPLE, "-k", "bad_input")),
-    Mutant("a checkpoint that goes on changing", "plltool/sampling/chains.py", '"tried": self.tried.copy(),', '"tried": self.tried,',
+    Mutant("a checkpoint that goes on changing", "plltool/sampling/chains.py", '"tried": self.tried[:, own].copy(),', '"tried": self.tried[:, own],',
            ("tests/sampling/test_chains.py",)),
-    Mutant("chains of another layout go on", "plltool/analyses/sample.py", "whole = identity | describe_place(place.device, place.layout)",
+    Mutant("chains of another layout go on", "plltool/analyses/sample.py", "whole = identity | describe_place(place.device_name, place.layout)",
            "whole = identity", (SAMPLE, "-k", "another_layout")),
     Mutant("sampling ends where memory is short", "plltool/analyses/sample.py", "until_memory_suffices(attempt, asked)", "attempt(asked)",
            ("tests/analyses/test_faults.py", "-k", "Sampling and short")),
@@ -1929,7 +1930,7 @@ MUTANTS = [
     Mutant("rare splits count", "plltool/statistics/convergence.py",
            "if share >= COMMON_SHARE}", "if share >= 0}", (CONVERGENCE, "-k", "deviation")),
     Mutant("a run that goes on forgets the heats", "plltool/sampling/chains.py",
-           'self.ranks, self.steps = packed["ranks"].tolist(), packed["steps"].tolist()', 'self.steps = packed["steps"].tolist()', (SAMPLE, "-k", "bits and numpy")),
+           'self.ranks[own] = kept["ranks"].tolist()', "pass", (SAMPLE, "-k", "bits and numpy")),
     Mutant("a trace ends before its end", "plltool/run/sample_record.py", "-(-len(samples) // MOST_POINTS)), len(samples) - 1}",
            "-(-len(samples) // MOST_POINTS))}", (SAMPLE_COMMAND, "-k", "shows")),
     Mutant("ASDSF with the burn-in of all samples", "plltool/run/sample_record.py", "samples.first_after(tuning, burnin, end)",
@@ -1949,6 +1950,20 @@ MUTANTS = [
            (SAMPLE_SECTIONS, "-k", "coloured")),
     Mutant("splits on which runs agree are listed", "plltool/pages/sample_section.py", "in ranges if width > 0.0)", "in ranges)",
            (SAMPLE_SECTIONS, "-k", "all_that")),
+    Mutant("runs share their random numbers", "plltool/sampling/chains.py", "if self._rngs[run].random() < probability:",
+           "if self._rngs[0].random() < probability:", (SAMPLING_CHAINS, "-k", "beside")),
+    Mutant("runs learn from each other", "plltool/sampling/chains.py", "learnt.learn(self.states[self._chains_of(run)])",
+           "learnt.learn(self.states)", (SAMPLING_CHAINS, "-k", "beside")),
+    Mutant("moves are drawn anew after a checkpoint", "plltool/sampling/chains.py", '_unpack_generator(self._schedule, packed[0]["schedule"])',
+           "pass", (SAMPLING_CHAINS, "-k", "beside")),
+    Mutant("a worker goes on with the run that it had", "plltool/run/chain_runs.py", "self._held[0] == block.run and", "",
+           (SAMPLE, "-k", "no_bit and numpy")),
+    Mutant("runs get the state of the last one", "plltool/run/sample_course.py", 'return f"run{run + 1}."', 'return "run1."',
+           (SAMPLE, "-k", "same_bits and numpy")),
+    Mutant("workers go on beyond a look", "plltool/run/sample_course.py", "max(pace, 1e-9)), self._next_check - len(self.samples))",
+           "max(pace, 1e-9)), 1000)", (SAMPLE, "-k", "says")),
+    Mutant("a longer run is tuned for longer", "plltool/analyses/sample.py", "else int(recorded)", "else options.tuning",
+           (SAMPLE_COMMAND, "-k", "short_run")),
     Mutant("a third run has no dots", "plltool/pages/sample_section.py", "for y in above:", "for y in above[:1]:",
            (SAMPLE_SECTIONS, "-k", "belong")),
 ]  # fmt: skip

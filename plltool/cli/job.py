@@ -19,7 +19,7 @@ from plltool.errors import InputError, PlltoolError
 from plltool.processes import crew, ranks
 
 COMMANDS = ("search", "evaluate", "bootstrap", "alrt", "test", "ancestral", "select-model")  # that ranks share
-CREW_COMMANDS = ("search", "bootstrap", "genes")  # with --workers
+CREW_COMMANDS = ("search", "bootstrap", "genes", "sample")  # with --workers
 WORKERS, BY_RANKS = "--workers", "mpi"
 TOGETHER = 5.0  # seconds within which an error that all ranks have reaches all of them
 

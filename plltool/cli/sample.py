@@ -27,6 +27,7 @@ from plltool.cli.options import (
     quiet_option,
     resolve_option,
     seed_option,
+    workers_option,
 )
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
@@ -151,6 +152,7 @@ start_options = packed(
 @prior_options
 @start_options
 @seed_option
+@workers_option("runs to advance")
 @outgroup_option
 @quiet_option
 @json_progress_option
@@ -164,6 +166,7 @@ def sample(
     priors: Priors,
     start: StartChoice,
     seed: int,
+    workers: int | None,
     outgroup: tuple[str, ...],
     quiet: bool,
     json_progress: str | None,
@@ -192,6 +195,7 @@ def sample(
                 priors=priors,
                 start=start.load(sequences),
                 seed=seed,
+                workers=workers,
                 outgroup=outgroup or None,
                 listener=reporter.progress,
                 taken=outputs.write,

@@ -13,6 +13,7 @@ from plltool.engine.counters import Counters
 from plltool.engine.kinds import work_of
 from plltool.engine.opencl.environment import child_environment
 from plltool.engine.several import Devices, find_places, name_devices
+from plltool.engine.storage import Slots
 from plltool.errors import check_least
 from plltool.hardware import Hardware, available_cores
 from plltool.model.model import Model
@@ -32,7 +33,12 @@ _log = logging.getLogger("plltool")
 
 
 def share_hardware(
-    wanted: int | None, n_tasks: int, parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware
+    wanted: int | None,
+    n_tasks: int,
+    parts: Sequence[Patterns],
+    models: Sequence[Model],
+    hardware: Hardware,
+    slots: Slots | None = None,
 ) -> tuple[Hardware, ...]:
     """The share of the hardware of each of the processes that search at the same time.
 
@@ -44,6 +50,12 @@ def share_hardware(
     has all of them and divides the patterns. So do the ranks of an MPI job, unless they are a crew: then there is one
     process for each of them, see `share_with_crew`.
 
+    Parameters
+    ----------
+    wanted : number of processes; None for the default
+    n_tasks : number of tasks
+    slots : CLAs of each process; by default those of a search
+
     Raises
     ------
     InputError
@@ -53,21 +65,21 @@ def share_hardware(
         check_least("workers", wanted, 1)
     hardware = name_devices(hardware)
     if (members := crew()) is not None:
-        return share_with_crew(members, n_tasks, parts, models, hardware)
+        return share_with_crew(members, n_tasks, parts, models, hardware, slots)
     if current() is not None or min(n_tasks, wanted or n_tasks) == 1 or (hardware.is_several and wanted is None):
         return (hardware,)
     each, shares = [hardware], [1.0]
     if hardware.is_several:
         places = find_places(hardware)
         each, shares = [place.hardware for place in places], list(map(Devices(places).memory_share, places))
-    plans = [plan_memory(parts, models, own) for own in each]
+    plans = [plan_memory(parts, models, own, slots) for own in each]
     offered = [int(share * plan.offered_bytes) for share, plan in zip(shares, plans, strict=True)]
     fitting = min(bytes_there // plan.full_bytes for bytes_there, plan in zip(offered, plans, strict=True))
     threads = hardware.threads or available_cores()
     default = threads if plans[0].kind != "gpu" and can_start_children() else 1
     number = max(1, min(wanted or default, n_tasks, fitting * len(each)))
     if wanted is not None and number < min(wanted, n_tasks):
-        _log.warning("memory is short: %d searches at the same time, not %d", number, wanted)
+        _log.warning("memory is short: %d processes at the same time, not %d", number, wanted)
     if number == 1:
         return (hardware,)
     of_one = -(-number // len(each))  # processes that share a device
@@ -79,7 +91,12 @@ def share_hardware(
 
 
 def share_with_crew(
-    members: Crew, n_tasks: int, parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware
+    members: Crew,
+    n_tasks: int,
+    parts: Sequence[Patterns],
+    models: Sequence[Model],
+    hardware: Hardware,
+    slots: Slots | None = None,
 ) -> tuple[Hardware, ...]:
     """The share of each rank of a crew: of the devices one, in turn on each machine; of cores and memory equal ones.
 
@@ -89,7 +106,7 @@ def share_with_crew(
     if len(places) < 2:
         return (hardware,)
     devices = {word: replace(hardware, device=word, share=None) for word in hardware.words}
-    offered = {word: plan_memory(parts, models, own).offered_bytes for word, own in devices.items()}
+    offered = {word: plan_memory(parts, models, own, slots).offered_bytes for word, own in devices.items()}
     shares = []
     for place in places:
         word = hardware.words[place.local % len(hardware.words)]

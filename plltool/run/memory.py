@@ -119,8 +119,12 @@ class MemoryPlan:
     offered_bytes: int
 
 
-def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware) -> MemoryPlan:
+def plan_memory(
+    parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware, slots: Slots | None = None
+) -> MemoryPlan:
     """Where a search would run, and the memory that it would hold there, without starting one.
+
+    With `slots` it is the same of an engine without a screen.
 
     Raises
     ------
@@ -134,9 +138,9 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     else:
         places = find_places(hardware)
     devices = Devices(places)
-    slots = search_slots(parts[0].n_taxa)
     plans = []
-    shards = plan_shards(parts, models, screening=True)
+    shards = plan_shards(parts, models, screening=slots is None)
+    slots = slots or search_slots(parts[0].n_taxa)
     for shard in (*shards.engine, *shards.screen):
         is_screen = shard in shards.screen
         for place, sizes in devices.divide(shard.shape.part_patterns):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
-from plltool.engine.kinds import AnyEngine
 from plltool.hardware import Hardware
 from plltool.model.describe import shorten_model
 from plltool.model.model import SCALER, Model
@@ -33,7 +33,20 @@ def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
         _log.info("%s left out and put back at the end", what)
 
 
-def announce_engine(engine: AnyEngine, reason: str, hardware: Hardware) -> list[str]:
+class Announced(Protocol):
+    """An engine, or what is known of one in another process."""
+
+    @property
+    def device_name(self) -> str: ...
+
+    @property
+    def resident(self) -> bool: ...
+
+    @property
+    def held_share(self) -> float: ...
+
+
+def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[str]:
     """Log the device, and whether its memory is short.
 
     Returns

@@ -43,6 +43,7 @@ class SampleResult(Shown):
     names : the taxa
     n_taxa, n_sites, n_patterns : size of the alignment
     priors, options, seed : as they were used
+    tuning : number of generations in which steps were tuned, which are part of the burn-in
     acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
     swaps : (n_chains - 1,) the share of exchanges between neighbouring heats that were accepted; None likewise
     converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
@@ -67,6 +68,7 @@ class SampleResult(Shown):
     priors: Priors
     options: SampleOptions
     seed: int
+    tuning: int
     acceptance: dict[str, float | None]
     swaps: tuple[float | None, ...]
     converged: bool | None
@@ -92,7 +94,7 @@ class SampleResult(Shown):
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """All but the samples, of which a few are in it, as strings, numbers, lists and dictionaries."""
-        samples, options = self.samples, self.options
+        samples = self.samples
         return {
             "n_taxa": self.n_taxa,
             "n_sites": self.n_sites,
@@ -102,11 +104,12 @@ class SampleResult(Shown):
             "burnin_samples": self.first,
             "burnin_generation": samples.generations[self.first],
             "trace": describe_trace(samples, self.posterior.numbers),
-            "asdsf": describe_deviations(samples, options.tuning, options.burnin),
+            "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
             "splits": describe_splits(samples, self.names, self.first),
             "priors": asdict(self.priors),
             "options": asdict(self.options),
             "seed": self.seed,
+            "tuning": self.tuning,
             "acceptance": self.acceptance,
             "swaps": list(self.swaps),
             "converged": self.converged,

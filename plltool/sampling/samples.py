@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,20 @@ from plltool.sampling.tree import Topology
 from plltool.statistics.convergence import effective_size, r_hat, split_deviation
 
 COLUMNS = "LnL", "LnPr", "TL"  # as in the files of MrBayes, in front of the parameters
+
+
+class Sample(NamedTuple):
+    """What is kept of the state of a chain: the numbers of all columns, and the tree."""
+
+    numbers: list[float]
+    topology: Topology
+    lengths: list[float]
+
+
+def take_sample(state: State, problem: Problem) -> Sample:
+    """A sample of a state."""
+    shown = [x for own in problem.parameters for x in own.shown(state.models[own.part])]
+    return Sample([state.lnl, state.log_prior, sum(state.lengths), *shown], state.topology, state.lengths)
 
 
 class Samples:
@@ -35,13 +49,11 @@ class Samples:
         self._lengths: list[list[list[float]]] = [[] for _ in range(n_runs)]
         self._splits: list[list[list[int]]] = [[] for _ in range(n_runs)]
 
-    def add(self, generation: int, states: Sequence[State]) -> None:
-        """The states of the cold chains of all runs."""
+    def add(self, generation: int, samples: Sequence[Sample]) -> None:
+        """Those of the cold chains of all runs."""
         self.generations.append(generation)
-        for run, state in enumerate(states):
-            shown = [own.shown(state.models[own.part]) for own in self._problem.parameters]
-            numbers = [state.lnl, state.log_prior, sum(state.lengths), *(x for row in shown for x in row)]
-            self._add(run, numbers, state.topology, state.lengths)
+        for run, sample in enumerate(samples):
+            self._add(run, *sample)
 
     def _add(self, run: int, numbers: list[float], topology: Topology, lengths: list[float]) -> None:
         self._numbers[run].append(numbers)
@@ -65,6 +77,10 @@ class Samples:
     def numbers(self, first: int = 0) -> FloatArray:
         """(n_runs, n_samples, n_columns) of samples from number `first` on."""
         return np.array([rows[first:] for rows in self._numbers]).reshape(self.n_runs, -1, len(self.columns))
+
+    def latest(self, run: int) -> Sample:
+        """The last sample of a run."""
+        return Sample(self._numbers[run][-1], self._topologies[run][-1], self._lengths[run][-1])
 
     def tree(self, run: int, number: int) -> tuple[Topology, list[float]]:
         """The tree of one sample, with the lengths (n_nodes,) of its branches."""

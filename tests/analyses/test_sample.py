@@ -1,5 +1,10 @@
 """`plltool.sample`: likelihoods of states, the prior, files that other programs read, and runs that go on."""
 
+import os
+import signal
+import sys
+from pathlib import Path
+
 import dendropy
 import numpy as np
 import pytest
@@ -8,7 +13,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 from scipy import stats
 
 import plltool
-from plltool.errors import CheckpointError, InputError
+from plltool.errors import CheckpointError, DeviceError, InputError
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.io.newick import parse_newick
 from plltool.run.sample_record import describe_deviations
@@ -135,9 +140,9 @@ class KilledError(Exception):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path, monkeypatch):
-    monkeypatch.setattr("plltool.analyses.sample.REPORT_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.analyses.sample.SAVE_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.analyses.sample.CHECKPOINT_PATIENCE", 0.0)
+    monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr("plltool.sampling.joint_moves.FIRST_STATES", 8)  # of four chains at two times
     few = plltool.SampleOptions(generations=120, chains=2, sample_every=5, burnin=0.4)  # 48 generations of tuning
     settings = {"device": device, "threads": 1, "seed": 5}
@@ -164,6 +169,65 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
     with pytest.raises(CheckpointError, match="prior of lengths: found"):
         plltool.sample(small, "HKY+FO+G4", options=few, priors=priors, checkpoint=folder, **settings)
     remove_checkpoint(folder)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_workers_change_no_bit(small, device, tmp_path, monkeypatch):
+    """Three runs in two processes, sample by sample, so that a run goes from one to the other; then here again."""
+    monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 0.0)
+    monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
+    few = plltool.SampleOptions(generations=90, runs=3, chains=2, sample_every=10, burnin=0.4)
+    settings = {"options": few, "device": device, "threads": 1, "seed": 5}
+    whole = plltool.sample(small, "HKY+FO+G4", workers=1, **settings)
+    others = plltool.sample(small, "HKY+FO+G4", workers=2, **settings)
+    assert len({row.tobytes() for row in whole.samples.numbers()}) == 3
+    assert (others.samples.numbers() == whole.samples.numbers()).all()
+    assert [others.texts()[f"run{run}.t"] for run in (1, 2, 3)] == [whole.texts()[f"run{run}.t"] for run in (1, 2, 3)]
+    assert (others.acceptance, others.swaps) == (whole.acceptance, whole.swaps)
+    assert others.layout == whole.layout
+    made = ("instructions", "newviews")
+    assert [others.counters[name] >= whole.counters[name] > 0 for name in made] == [True, True]
+
+
+def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
+    """However long they may go on without a look."""
+    monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 1e9)
+    for name, value in (("FIRST_CHECK", 10), ("ENOUGH_DEVIATION", 9.0), ("ENOUGH_SIZE", -1.0)):
+        monkeypatch.setattr(f"plltool.run.sample_course.{name}", value)
+    few = plltool.SampleOptions(chains=1, sample_every=5)
+    found = plltool.sample(small, "JC", options=few, device="numpy", threads=1, workers=2)
+    assert found.converged
+    assert (found.generations, len(found.samples)) == (45, 10)
+
+
+def children():
+    """The processes that this one has started and that still run."""
+    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return [int(number) for path in listed for number in path.read_text().split()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds children in /proc")
+def test_a_worker_that_is_killed_leaves_a_checkpoint(small, tmp_path, monkeypatch):
+    monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
+    monkeypatch.setattr("plltool.io.checkpoint.CHECKPOINT_PATIENCE", 0.0)
+    monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 0.0)
+    before = set(children())
+
+    def kill(event):
+        if event.round >= 20:
+            os.kill(next(number for number in children() if number not in before), signal.SIGKILL)
+
+    settings = {"options": FEW, "device": "numpy", "threads": 1, "seed": 5}
+    folder = tmp_path / "kept"
+    with pytest.raises(DeviceError, match=r"^a worker process ended before its task did: signal SIGKILL$"):
+        plltool.sample(small, "HKY+FO", workers=2, listener=kill, checkpoint=folder, **settings)
+    assert not set(children()) - before, "the other worker has ended, too"
+    heard = []
+    found = plltool.sample(small, "HKY+FO", workers=1, listener=heard.append, checkpoint=folder, **settings)
+    assert heard[0].round > 20
+    assert (found.samples.numbers() == plltool.sample(small, "HKY+FO", workers=1, **settings).samples.numbers()).all()
 
 
 def test_deviations_have_burn_ins_of_their_own(small):
@@ -220,13 +284,13 @@ def test_chains_begin_where_the_prior_has_a_density(small):
 
 
 def test_interrupted(small, monkeypatch):
-    monkeypatch.setattr("plltool.analyses.sample.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
 
     def stop(event):
         if event.round >= 15:
             raise plltool.StopSearch
 
-    found = plltool.sample(small, "JC", options=FEW, device="numpy", listener=stop)
+    found = plltool.sample(small, "JC", options=FEW, device="numpy", listener=stop, workers=1)
     assert found.interrupted
     assert found.generations == 15
     assert len(found.samples) == 4

@@ -9,6 +9,7 @@ import pytest
 
 def test_sample(plltool, small, tmp_path):
     common = ("sample", small, "--model", "HKY+FO", "--device", "numpy", "--chains", "2", "--sample-every", "2")
+    common = (*common, "--workers", "1")
     done = plltool(*common, "--generations", "12", "--prefix", tmp_path / "run", "--burnin", "0")
     assert done.exit_code == 0, done.stderr
     assert "prior of lengths: gammadir(1.0,0.1,1.0,1.0)" in done.stderr
@@ -31,9 +32,22 @@ def test_sample(plltool, small, tmp_path):
     assert longer.splitlines()[-1].startswith("16\t")
     assert "Generations:          16, a sample every 2" in (tmp_path / "run.txt").read_text()
     assert (tmp_path / "run.html").exists(), "a run that goes on writes the report, too"
+    assert json.loads((tmp_path / "run.sample.json").read_text())["tuning"] == 0
     fewer = plltool(*common, "--generations", "12", "--prefix", tmp_path / "run", "--burnin", "0")
     assert fewer.exit_code == 1
     assert "generations: found 12, expected at least 16, which " in fewer.stderr.splitlines()[-1]
+
+
+def test_a_short_run_goes_on(plltool, small, tmp_path):
+    """Its steps were tuned for a quarter of its generations, and stay as they are."""
+    common = ("sample", small, "--model", "JC", "--device", "numpy", "--chains", "1", "--sample-every", "4")
+    common = (*common, "--workers", "1", "--prefix", tmp_path / "run")
+    for generations in ("40", "80"):
+        done = plltool(*common, "--generations", generations)
+        assert done.exit_code == 0, done.stderr
+        record = json.loads((tmp_path / "run.sample.json").read_text())
+        assert (record["tuning"], record["generations"]) == (10, int(generations))
+    assert "the run goes on from generation 40" in done.stderr
 
 
 def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):
@@ -100,6 +114,7 @@ def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):
 
 def test_another_prior_and_wrong_usage(plltool, small, tmp_path):
     common = ("sample", small, "--model", "JC", "--device", "numpy", "--generations", "4", "--sample-every", "2")
+    common = (*common, "--workers", "1")
     assert plltool(*common, "--prefix", tmp_path / "run").exit_code == 0
     other = plltool(*common, "--prefix", tmp_path / "run", "--prior-lengths", "exponential(10)")
     assert other.exit_code == 1

@@ -141,6 +141,20 @@ def test_ranks_search_genes(few, tmp_path):
     assert len(set(trees)) == 1
 
 
+def test_ranks_advance_runs_of_chains(few, tmp_path):
+    """To the same bits as one process, and from its checkpoint on."""
+    asked = ("sample", few.name, "--model", "HKY+G2", "--device", "numpy", "--chains", "2", "--burnin", "0")
+    asked = (*asked, "--sample-every", "10")
+    done = mpi(3, tmp_path, *asked, "--generations", "40", "--workers", "mpi", "--prefix", "crew")
+    assert done.returncode == 0, done.stderr
+    assert "runs: 2 at the same time" in done.stderr
+    for prefix in ("alone", "crew"):
+        command = [*PLLTOOL, *asked, "--generations", "60", "--workers", "1", "--prefix", prefix]
+        subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    for ending in ("run1.p", "run2.p", "run1.t", "run2.t", "mcc.nwk"):
+        assert (tmp_path / f"crew.{ending}").read_bytes() == (tmp_path / f"alone.{ending}").read_bytes()
+
+
 def test_a_rank_of_a_crew_is_killed_and_the_run_goes_on(few, tmp_path):
     asked = ("search", few.name, *CREW, "--starts", "4", "--prefix", "run")
     killed = mpi(3, tmp_path, "2", "run.checkpoint", *asked, program=[sys.executable, "-P", "-c", SUICIDE])

@@ -7,7 +7,7 @@ from sampling.toys import LENGTHS, PRIORS, draw_topology, make_parts, make_probl
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.sampling.chains import Chains
-from plltool.sampling.joint_moves import JointDraw, JointLangevin
+from plltool.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
 from plltool.sampling.kernel import make_moves
 from plltool.sampling.likelihoods import NoData
 from plltool.sampling.parameters import find_parameters
@@ -18,18 +18,46 @@ def test_what_is_packed_are_copies():
     """A checkpoint may write them later, when the chains have gone on."""
     problem, rng = make_problem(), np.random.default_rng(3)
     states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(4)]
-    chains = Chains(make_moves(problem, make_parts()), NoData(), states, 2, 0.1, rng, tuning=20)
+    moves = [make_moves(problem, make_parts()) for _ in range(2)]
+    chains = Chains(moves, NoData(), states, 0.1, rng, np.random.default_rng(4).spawn(2), tuning=20)
     for _ in range(10):
         chains.advance()
     packed = chains.pack()
-    before = {name: np.array(array) for name, array in packed.items()}
+    before = [{name: np.array(array) for name, array in own.items()} for own in packed]
     for _ in range(40):
         chains.advance()
-    assert all(np.array_equal(packed[name], array) for name, array in before.items())
-    after = chains.pack()
-    assert {"tried", "accepted", "swaps_tried", "steps"} <= {
-        name for name, array in before.items() if not np.array_equal(after[name], array)
-    }
+    for run, after in enumerate(chains.pack()):
+        assert all(np.array_equal(packed[run][name], array) for name, array in before[run].items())
+        changed = {name for name, array in before[run].items() if not np.array_equal(after[name], array)}
+        assert {"tried", "accepted", "swaps_tried", "steps", "random", "schedule"} <= changed
+
+
+def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
+    """Bit for bit: three runs together, one of them alone, and one that goes on alone from where they were together."""
+    monkeypatch.setattr("plltool.sampling.joint_moves.FIRST_STATES", 8)
+    problem, rng = make_problem(), np.random.default_rng(3)
+    states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(6)]
+
+    def make(*runs):
+        own = [state for run in runs for state in states[2 * run : 2 * run + 2]]
+        moves = [make_moves(problem, make_parts()) for _ in runs]
+        rngs = [np.random.default_rng([7, run]) for run in runs]
+        return Chains(moves, NoData(), own, 0.1, np.random.default_rng(5), rngs, tuning=400)
+
+    def go(chains, n):
+        for _ in range(n):
+            chains.advance()
+        return chains.pack()
+
+    together, alone, later = make(0, 1, 2), make(1), make(2)
+    half, whole = go(together, 600), go(together, 100)
+    later.unpack(half[2:], problem)
+    for run, found in ((1, go(alone, 700)[0]), (2, go(later, 100)[0])):
+        assert found.keys() == whole[run].keys()
+        assert all(np.array_equal(found[name], array) for name, array in whole[run].items())
+    factors = [own["joint_factor"] for own in whole]
+    assert len({factor.tobytes() for factor in factors}) == 3, "each has learnt from its own chains"
+    assert not np.array_equal(whole[0]["joint_factor"], FIRST_DEVIATION * np.eye(len(factors[0])))
 
 
 @pytest.mark.parametrize(("second", "is_made"), [("HKY+FO+G4", True), ("JC+I", False)])

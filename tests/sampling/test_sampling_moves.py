@@ -93,7 +93,7 @@ def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
     move = next(move for move in make_moves(problem, make_parts()) if move.name == name)
     states = draws(problem, 200, rng)
     make_bold(move, states)
-    chains = Chains([move], OracleLikelihoods(problem, rng), states, len(states), 0.1, rng)
+    chains = Chains([[move]] * len(states), OracleLikelihoods(problem, rng), states, 0.1, rng, [rng] * len(states))
     for _ in range(3):
         chains.advance()
     assert chains.accepted.sum() > 0.02 * chains.tried.sum()
@@ -112,7 +112,7 @@ def test_moves_keep_the_prior(name, lengths):
     move = next(move for move in make_moves(problem, make_parts()) if move.name == name)
     states = draws(problem, 300, rng)
     make_bold(move, states)
-    chains = Chains([move], NoData(), states, len(states), 0.1, rng)
+    chains = Chains([[move]] * len(states), NoData(), states, 0.1, rng, [rng] * len(states))
     for _ in range(25):
         chains.advance()
     assert_prior(chains.states, lengths)
@@ -152,7 +152,7 @@ def test_topologies_are_sampled_from_their_posterior(move, n_chains):
     moves = [move(problem, 1.0)]
     if isinstance(moves[0], (InformedRegraft, ParsimonyRegraft)):  # which prefer long branches, and have them at random
         moves.append(NodeSlider(problem, 1.0))
-    chains = Chains(moves, TableLikelihoods(table), [start] * n * n_chains, n, 0.5, rng)
+    chains = Chains([moves] * n, TableLikelihoods(table), [start] * n * n_chains, 0.5, rng, [rng] * n)
     for _ in range(30):
         chains.advance()
     counts = Counter(topology_key(chains.cold(run)) for run in range(n))

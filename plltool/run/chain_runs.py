@@ -1,0 +1,292 @@
+"""Runs of chains that advance: all of them in this process, or each in one of several others.
+
+What a run does depends on nothing but the run, see `plltool.sampling.chains`. So a process that gets the state of a
+run goes on with it bit for bit, whichever process had it before.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self
+
+from plltool.alignment.partition import Dataset
+from plltool.alignment.patterns import Patterns
+from plltool.engine.base import Engine
+from plltool.engine.counters import Counters
+from plltool.engine.kinds import work_of
+from plltool.engine.opencl.environment import child_environment
+from plltool.engine.shards import Shards
+from plltool.engine.storage import Slots
+from plltool.hardware import Hardware
+from plltool.processes.workers import Workers
+from plltool.run.engines import open_engine
+from plltool.run.seeds import SAMPLING, generator
+from plltool.sampling.chains import Chains, PackedRun
+from plltool.sampling.kernel import make_moves
+from plltool.sampling.likelihoods import EngineLikelihoods, Likelihoods, NoData, sampling_slots
+from plltool.sampling.samples import Sample, take_sample
+from plltool.sampling.settings import SampleOptions
+from plltool.sampling.state import Problem
+from plltool.sampling.tree import Topology
+from plltool.tree_search.progress import announce
+
+WORKER_SECONDS = 1.0  # that workers go on for without a word, if one sample does not take longer
+
+_log = logging.getLogger("plltool")
+
+
+class Place(NamedTuple):
+    """Where chains advance; of several processes, one of them.
+
+    Attributes
+    ----------
+    device_name, driver, reason : what does the arithmetic, its driver, and why it was chosen
+    layout : see `Layout.describe`; empty if the prior is sampled
+    n_patterns : number of patterns
+    resident, held_share : whether all CLAs outlive a launch; the share of the patterns whose CLAs are held at once
+    """
+
+    device_name: str
+    driver: str
+    reason: str
+    layout: dict[str, object]
+    n_patterns: int
+    resident: bool = True
+    held_share: float = 1.0
+
+    def describe(self, data: Dataset, work: Counters) -> dict[str, Any]:
+        """The fields of a result that describe its alignment, the device and its work."""
+        size = {"n_taxa": data.n_sequences, "n_sites": data.n_sites, "n_patterns": self.n_patterns}
+        device = {"device": self.device_name, "driver": self.driver, "reason": self.reason, "layout": self.layout}
+        return {"data": data, **size, **device, "counters": work.as_dict()}
+
+
+@dataclass(frozen=True, eq=False)
+class RunSetup:
+    """What runs are made of.
+
+    Attributes
+    ----------
+    problem, parts : what is sampled, and the data
+    starts : the tree with which each chain begins, those of the first run first
+    options, seed : as `plltool.sample` has them
+    tuning : number of generations in which steps are tuned
+    """
+
+    problem: Problem
+    parts: Sequence[Patterns]
+    starts: Sequence[tuple[Topology, list[float]]]
+    options: SampleOptions
+    tuning: int
+    seed: int
+
+    @property
+    def move_names(self) -> list[str]:
+        """Of the moves, in the order of the counts of chains."""
+        return [move.name for move in make_moves(self.problem, self.parts)]
+
+    def open(self, n_runs: int, hardware: Hardware) -> tuple[Place, Likelihoods, Engine | Shards | None]:
+        """An engine with room for the chains of some runs, unless the prior is sampled."""
+        if self.options.prior_only:
+            n_patterns = sum(part.n_patterns for part in self.parts)
+            return Place("none: the prior is sampled", "", "", {}, n_patterns), NoData(), None
+        announce("opening the device")
+        n_chains = n_runs * self.options.chains
+        slots = Slots(sampling_slots(len(self.problem.names), n_chains))
+        engine, reason = open_engine(self.parts, self.problem.models, slots, hardware)
+        assert isinstance(engine, (Engine, Shards)), "other models are refused"
+        device = engine.device_name, engine.driver, reason, engine.describe()
+        place = Place(*device, engine.n_patterns, engine.resident, engine.held_share)
+        return place, EngineLikelihoods(self.problem, engine, n_chains), engine
+
+    def begin(self, likelihoods: Likelihoods, runs: Sequence[int]) -> Chains:
+        """The chains of some runs, where they begin."""
+        n, options = self.options.chains, self.options
+        return Chains(
+            [make_moves(self.problem, self.parts) for _ in runs],
+            likelihoods,
+            [self.problem.start(*start) for run in runs for start in self.starts[run * n : (run + 1) * n]],
+            options.temperature,
+            generator(self.seed, SAMPLING),
+            [generator(self.seed, SAMPLING, run + 1) for run in runs],
+            self.tuning,
+        )
+
+    def advance(self, chains: Chains, generations: Sequence[int]) -> Iterator[list[Sample]]:
+        """The samples of all runs of some chains at each of the generations, to which they advance."""
+        for generation in generations:
+            while chains.generation < generation:
+                chains.advance()
+            yield [take_sample(chains.cold(run), self.problem) for run in range(chains.n_runs)]
+
+
+class ChainRuns(Protocol):
+    """All runs of a sampler, for use in a ``with`` block.
+
+    Attributes
+    ----------
+    place : where they are
+    seconds : how long they may well go on for before somebody looks at them
+    """
+
+    place: Place
+    seconds: float
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def advance(self, generations: Sequence[int]) -> Sequence[Sequence[Sample]]:
+        """The samples of each run at each of these generations, ascending ones."""
+
+    def pack(self) -> Sequence[PackedRun]:
+        """The state of each run after the last generation asked for, for `unpack`."""
+
+    def unpack(self, packed: Sequence[PackedRun]) -> None:
+        """Go on from states that were packed."""
+
+    @property
+    def work(self) -> Counters:
+        """What all devices have done so far."""
+
+
+class RunsHere:
+    """Runs that advance in this process; the chains of all of them are tracks of one launch."""
+
+    seconds = 0.0
+
+    def __init__(self, setup: RunSetup, hardware: Hardware):
+        self._setup, self._hardware = setup, hardware
+
+    def __enter__(self) -> Self:
+        n_runs = self._setup.options.runs
+        with ExitStack() as stack:
+            self.place, likelihoods, self._engine = self._setup.open(n_runs, self._hardware)
+            if self._engine is not None:
+                stack.enter_context(self._engine)
+            self._chains = self._setup.begin(likelihoods, range(n_runs))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    def advance(self, generations: Sequence[int]) -> Sequence[Sequence[Sample]]:
+        return list(self._setup.advance(self._chains, generations))
+
+    def pack(self) -> Sequence[PackedRun]:
+        return self._chains.pack()
+
+    def unpack(self, packed: Sequence[PackedRun]) -> None:
+        self._chains.unpack(packed, self._setup.problem)
+
+    @property
+    def work(self) -> Counters:
+        return Counters() if self._engine is None else work_of(self._engine)
+
+
+class Block(NamedTuple):
+    """What a worker does at a time: a run, its state, None at the beginning, and the generations to advance to."""
+
+    run: int
+    packed: PackedRun | None
+    generations: Sequence[int]
+
+
+class Advanced(NamedTuple):
+    """The samples of a run, its state after them, and the process with all its work so far."""
+
+    samples: list[Sample]
+    packed: PackedRun
+    process: tuple[str, int]
+    work: Counters
+
+
+class RunAdvancer:
+    """The task of a worker: to advance a run; without one, to say where it works."""
+
+    def __init__(self, setup: RunSetup, hardware: Hardware):
+        self._setup = setup
+        self._place, self._likelihoods, self._engine = setup.open(1, hardware)
+        self._held: tuple[int, Chains] | None = None  # the last run
+
+    def __call__(self, block: Block | None, report: Any) -> Place | Advanced:
+        if block is None:
+            return self._place
+        chains = self._chains_of(block)
+        samples = [own for (own,) in self._setup.advance(chains, block.generations)]
+        assert self._engine is not None, "only likelihoods are worth a process"
+        return Advanced(samples, chains.pack()[0], (platform.node(), os.getpid()), work_of(self._engine))
+
+    def _chains_of(self, block: Block) -> Chains:
+        """Those of the run of a block, where it has to go on: mostly where this worker has left it."""
+        packed = block.packed
+        generation = 0 if packed is None else int(packed["generation"])
+        if self._held is not None and self._held[0] == block.run and self._held[1].generation == generation:
+            return self._held[1]
+        chains = self._setup.begin(self._likelihoods, [block.run])
+        if packed is not None:
+            chains.unpack([packed], self._setup.problem)
+        self._held = block.run, chains
+        return chains
+
+
+class RunsInWorkers:
+    """Runs that advance in other processes, each of which has one of them at a time.
+
+    Parameters
+    ----------
+    shares : the hardware of each process
+    """
+
+    seconds = WORKER_SECONDS
+
+    def __init__(self, setup: RunSetup, shares: Sequence[Hardware]):
+        self._setup, self._shares = setup, shares
+        self._packed: list[PackedRun | None] = [None] * setup.options.runs
+        self._work: dict[tuple[str, int], Counters] = {}
+
+    def __enter__(self) -> Self:
+        threads = self._shares[0].threads or 1
+        _log.info("runs: %d at the same time, threads of each: %d", len(self._shares), threads)
+        with ExitStack() as stack:
+            arguments = [(self._setup, own) for own in self._shares]
+            self._workers = stack.enter_context(Workers(RunAdvancer, arguments, child_environment(threads)))
+            (self.place,) = self._workers.map([(None,)], lambda *_: None)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    def advance(self, generations: Sequence[int]) -> Sequence[Sequence[Sample]]:
+        blocks = [(Block(run, packed, generations),) for run, packed in enumerate(self._packed)]
+        done: list[Advanced] = list(self._workers.map(blocks, lambda *_: None))
+        for run, own in enumerate(done):
+            self._packed[run], self._work[own.process] = own.packed, own.work
+        return list(zip(*(own.samples for own in done), strict=True))
+
+    def pack(self) -> Sequence[PackedRun]:
+        return [packed for packed in self._packed if packed is not None]
+
+    def unpack(self, packed: Sequence[PackedRun]) -> None:
+        self._packed = list(packed)
+
+    @property
+    def work(self) -> Counters:
+        total = Counters()
+        for own in self._work.values():
+            total.add(own)
+        return total

@@ -1,0 +1,211 @@
+"""The course of a sampler: it takes samples, looks whether they are enough, reports and saves."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.constants import (
+    AUTO_GENERATIONS,
+    CHECK_GROWTH,
+    CHECKPOINT_PATIENCE,
+    ENOUGH_DEVIATION,
+    ENOUGH_SIZE,
+    FIRST_CHECK,
+    SAMPLE_STAGE,
+)
+from plltool.errors import InputError
+from plltool.io.checkpoint import Checkpoint
+from plltool.run.chain_runs import ChainRuns, RunSetup
+from plltool.run.sample_result import sample_texts
+from plltool.sampling.chains import PackedRun
+from plltool.sampling.samples import Samples
+from plltool.sampling.tree import to_tree
+from plltool.tree.topology import Tree
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce
+
+REPORT_SECONDS = 10.0  # between two progress reports, apart from those on convergence
+SAVE_SECONDS = 1.0  # between two times that samples and state are saved, at least
+STATE_NAME = "chains"
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What a checkpoint keeps between two generations: arrays, and the tree of the first run with its lnL."""
+
+    lnl: float
+    best: Tree
+    arrays: Mapping[str, npt.NDArray[Any]]
+
+    def pack(self) -> Mapping[str, npt.NDArray[Any]]:
+        """All that the rest depends on."""
+        return self.arrays
+
+
+class SampleCourse:
+    """Lets runs advance, from where a checkpoint has them if there is one.
+
+    Parameters
+    ----------
+    listener, taken : see `plltool.sample`
+    store : the checkpoint, None without one
+
+    Attributes
+    ----------
+    samples : those taken so far
+    interrupted : whether the listener has ended it
+    converged : what the last look at convergence said; None for one run
+    """
+
+    def __init__(
+        self,
+        setup: RunSetup,
+        runs: ChainRuns,
+        listener: Listener,
+        taken: Callable[[dict[str, str]], None] | None,
+        store: Checkpoint | None,
+    ):
+        options = setup.options
+        self.samples = Samples(setup.problem, options.runs)
+        self.interrupted = False
+        self.converged: bool | None = None
+        self._setup, self._runs, self._options = setup, runs, options
+        self._listener, self._taken, self._store = listener, taken, store
+        self._is_auto = isinstance(options.generations, str)
+        self._last = AUTO_GENERATIONS if isinstance(options.generations, str) else options.generations
+        self._next_check = FIRST_CHECK
+        self._next_save = time.perf_counter() + SAVE_SECONDS
+        kept = None if store is None else store.load(STATE_NAME)
+        if kept is not None:
+            self.samples.unpack(kept)
+            runs.unpack([_kept_of(run, kept) for run in range(options.runs)])
+            self._next_check = int(kept["next_check"])
+            _log.info("the run goes on from generation %d", self.generation)
+            if self.generation > self._last:
+                wanted = f"expected at least {self.generation}, which {store.folder} keeps already"  # type: ignore[union-attr]
+                raise InputError(f"generations: found {self._last}, {wanted}; --redo starts over")
+
+    @property
+    def generation(self) -> int:
+        """The generation of the last sample."""
+        return self.samples.generations[-1]
+
+    @property
+    def first(self) -> int:
+        """The number of the first sample behind the burn-in."""
+        return self.samples.first_after(self._setup.tuning, self._options.burnin)
+
+    def go(self, began: float) -> None:
+        """Sample to the end, or until the listener ends it."""
+        announce(SAMPLE_STAGE)
+        samples, n_before = self.samples, len(self.samples)
+        resumed = reported = time.perf_counter()
+        enough = looks = False
+        pace = float("inf")  # seconds per sample
+        try:
+            while not enough and (generations := self._next_generations(pace)):
+                for generation, taken in zip(generations, self._runs.advance(generations), strict=True):
+                    samples.add(generation, taken)
+                looks = len(samples) >= self._next_check
+                if looks:
+                    enough = self._look() and self._is_auto
+                now = time.perf_counter()
+                pace = (now - resumed) / (len(samples) - n_before)
+                n_left = len(self._generations_left())
+                if enough or not n_left or now >= self._next_save:
+                    self._save()
+                if looks or not n_left or now - reported >= REPORT_SECONDS:
+                    self._report(now - began, None if self._is_auto else pace * n_left)
+                    reported = now
+        except StopSearch:
+            self._save()
+            self.interrupted = True
+            return
+        if not looks:
+            self._look()
+
+    def _generations_left(self) -> range:
+        """Those that are still to be sampled; the chains go no further than the last one."""
+        every = self._options.sample_every
+        return range(self.generation + every if len(self.samples) else 0, self._last + 1, every)
+
+    def _next_generations(self, pace: float) -> range:
+        """Those that runs advance to before somebody looks at them, from the seconds that a sample takes."""
+        most = min(int(self._runs.seconds / max(pace, 1e-9)), self._next_check - len(self.samples))
+        return self._generations_left()[: max(1, most)]
+
+    def _look(self) -> bool:
+        """Whether the samples so far are enough."""
+        self._next_check = max(self._next_check + 1, int(CHECK_GROWTH * len(self.samples)))
+        first = self.first
+        deviation = self.samples.deviation(first)
+        sizes = {name: size for name, (size, _) in self.samples.convergence(first).items()}
+        name, least = min(sizes.items(), key=lambda item: item[1] if np.isfinite(item[1]) else np.inf)
+        _log.info("generation %d: ASDSF %.4f, least ESS %.0f (%s)", self.generation, deviation, least, name)
+        if self._options.runs > 1:
+            known = [size for size in sizes.values() if np.isfinite(size)]
+            self.converged = bool(deviation < ENOUGH_DEVIATION and len(known) > 0 and min(known) > ENOUGH_SIZE)
+        return bool(self.converged)
+
+    def _report(self, seconds: float, left: float | None) -> None:
+        """Tell where the chains are."""
+        n, lnl = 0 if self._is_auto else self._last, self.samples.latest(0).numbers[0]
+        self._listener(Progress(SAMPLE_STAGE, self.generation, lnl, 0, 0, seconds, n, left, left))
+
+    def _save(self) -> None:
+        """Write the samples and save the state, which takes a small share of the time."""
+        began = time.perf_counter()
+        names = self._setup.problem.names
+        if self._taken is not None:
+            self._taken(sample_texts(self.samples, names, self._setup.seed))
+        if self._store is not None:
+            packed = self._runs.pack()
+            states = {f"{_prefix(run)}{name}": array for run, own in enumerate(packed) for name, array in own.items()}
+            kept = {"next_check": np.array(self._next_check), **states, **self.samples.pack()}
+            numbers, topology, lengths = self.samples.latest(0)
+            self._store.save(STATE_NAME, Snapshot(numbers[0], to_tree(topology, lengths, names), kept))
+        ended = time.perf_counter()
+        self._next_save = ended + max(SAVE_SECONDS, CHECKPOINT_PATIENCE * (ended - began))
+
+    def rates(self) -> dict[str, Any]:
+        """The shares of proposals and exchanges that were accepted, in the cold chains of all runs."""
+        packed = self._runs.pack()
+        tried, accepted = (np.sum([own[name][:, 0] for own in packed], axis=0) for name in ("tried", "accepted"))
+        swaps = [
+            tuple(sum(int(own[name][k, k + 1]) for own in packed) for name in ("swaps_accepted", "swaps_tried"))
+            for k in range(self._options.chains - 1)
+        ]
+        moves = zip(self._setup.move_names, accepted, tried, strict=True)
+        return {
+            "acceptance": {name: float(a / n) if n else None for name, a, n in moves},
+            "swaps": tuple(a / n if n else None for a, n in swaps),
+        }
+
+    def remarks(self) -> list[str]:
+        """What a user should know of the samples."""
+        told = ["the run was interrupted: the samples are those so far"] if self.interrupted else []
+        if self.converged is False and not self.interrupted:
+            wanted = f"ASDSF below {ENOUGH_DEVIATION} and effective sizes above {ENOUGH_SIZE}"
+            told.append(f"the runs have not converged by {wanted}: more generations are needed")
+        if self._store is not None and self._store.problem:
+            told.append(f"the last steps could not be saved: {self._store.problem}")
+        return told
+
+
+def _prefix(run: int) -> str:
+    """What the names of the arrays of a run begin with in a checkpoint."""
+    return f"run{run + 1}."
+
+
+def _kept_of(run: int, kept: Mapping[str, npt.NDArray[Any]]) -> PackedRun:
+    """The state of a run."""
+    prefix = _prefix(run)
+    return {name.removeprefix(prefix): array for name, array in kept.items() if name.startswith(prefix)}
