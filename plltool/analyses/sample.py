@@ -3,7 +3,7 @@
 For example:
 
     import plltool
-    found = plltool.sample("primates.phy", model="GTR+FO+G4", generations=100_000)
+    found = plltool.sample("primates.phy", model="GTR+FO+G4", options=plltool.SampleOptions(generations=100_000))
     print(found.posterior.consensus, found.posterior.numbers["TL"])
 """
 
