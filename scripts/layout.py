@@ -33,6 +33,7 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "beagle": DATA | {"engine", "beagle"},
     "analyses": SEARCH | {"io", "run", "pages", "analyses"},
     "cli": {"plltool", "cli", "errors", "constants", "processes"},
+    "__main__": {"cli"},
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),

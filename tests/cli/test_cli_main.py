@@ -22,6 +22,11 @@ RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='pllt
 TITLES = ("Options", "Search options", "Support options", "Device options", "Output options")
 
 
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "plltool", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"plltool, version {__version__}\n", "")
+
+
 def all_commands():
     return [pytest.param(command, id=name) for name, command in main.commands.items()]
 
