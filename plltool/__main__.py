@@ -2,4 +2,5 @@
 
 from plltool.cli import main
 
-main(prog_name="plltool")
+if __name__ == "__main__":
+    main(prog_name="plltool")
