@@ -25,7 +25,7 @@ from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request, slots_written
 from plltool.engine.requests import Answer, Holder, Parts, ShapedAnswer
 from plltool.engine.storage import plan_storage
-from plltool.engine.tracks import Track
+from plltool.engine.tracks import Track, join_programs
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
@@ -297,7 +297,7 @@ class Engine(Holder):
         CLAs stay in the slots that the programs name, unless the engine streams patterns; a program must then make all
         that it reads. The engine's own model stays in use. Errors are those of `execute`.
         """
-        program = np.concatenate([track.program for track in tracks])
+        program = join_programs(tracks)
         self._check_slots(program)
         self.counters.count("tracks", program)
         return self._ask_tracks(tracks, program, self._tables(program))

@@ -20,7 +20,7 @@ from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Parts
-from plltool.engine.tracks import Track, stack_lengths
+from plltool.engine.tracks import Track, join_programs, stack_lengths
 from plltool.model.components import combine, exponential
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
@@ -189,7 +189,7 @@ class NumpyEngine(Engine):
         try:
             for track, at in zip(tracks, lengths, strict=True):
                 self._use_model(track.model)
-                values.append(self._execute(Request(track.program, track.n_values), at, tables).T)
+                values.append(self._execute(Request(join_programs([track]), track.n_values), at, tables).T)
         finally:
             self._use_model(self._parts)
         return np.concatenate(values)

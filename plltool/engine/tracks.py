@@ -24,16 +24,22 @@ class Track:
 
     Attributes
     ----------
-    program : int32 (n, INSTRUCTION_WORDS); no other track of the launch may use the slots that it writes to
+    program : (n, INSTRUCTION_WORDS), the words of each instruction; no other track of the launch may use the slots that
+        it writes to
     lengths : (n_branches,), expected substitutions per site, the same for all parts
     model : what `Engine.pack_models` made of the models of the parts
     n_values : how many numbers the program makes
     """
 
-    program: IntArray
+    program: Sequence[Sequence[int]]
     lengths: Sequence[float]
     model: Any
     n_values: int = 1
+
+
+def join_programs(tracks: Sequence[Track]) -> IntArray:
+    """int32 (n, INSTRUCTION_WORDS) the instructions of all tracks, track by track."""
+    return np.array([row for track in tracks for row in track.program], dtype=np.int32)
 
 
 def stack_lengths(tracks: Sequence[Track], n_parts: int) -> FloatArray:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-import numpy as np
-
 from plltool.engine.base import Engine
 from plltool.engine.contract import Opcode
 from plltool.engine.shards import Shards
@@ -147,9 +145,9 @@ class EngineLikelihoods:
         if question is None:
             rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], len(lengths), 0, 0))
             lengths.append(at[top])
-            return Track(np.array(rows, dtype=np.int32), lengths, state.packed)
+            return Track(rows, lengths, state.packed)
         rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], top, 0, 0))
         operands = [~tip for tip in range(n)] + [first + 2 * node + side for node, side in enumerate(sides, n)]
         others = [0] * n + [first + 2 * node + 1 - side for node, side in enumerate(sides, n)]
         question.write(state, Survey(operands, others, begin + 2 * self._n_inner, rows, lengths, 1))
-        return Track(np.array(rows, dtype=np.int32), lengths, state.packed, 1 + question.n_values)
+        return Track(rows, lengths, state.packed, 1 + question.n_values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,9 @@ class Kernel:
         self.name = name
         arguments = KERNELS[name].arguments
         self._shapes = {a.name: ArrayShape(a, layout) for a in arguments if a.shape is not None}
-        self._needs = [(name, shape.fixed_bytes, shape.sizes) for name, shape in self._shapes.items()]
         self._numbers = [a.name for a in arguments if a.shape is None]
+        self._sizes = sorted({size for shape in self._shapes.values() for size in shape.sizes})
+        self._fitting: tuple[list[Any], list[DeviceArray]] | None = None  # sizes and arrays of the last call
         self._kernel = cl.Kernel(program, name)
         # None stands for a buffer. Told the types, pyopencl packs plain numbers in 2 microseconds a launch; numpy
         # scalars without types took 70.
@@ -108,19 +110,23 @@ class Kernel:
             If an argument is missing, or if an array is smaller than its declaration says.
         """
         try:
-            values = []
-            for name, needed, sizes in self._needs:
-                for size in sizes:
-                    needed *= numbers[size]
-                array = arrays[name]
-                if array.n_bytes < needed:
-                    found = f"kernel {self.name}: argument {name} has {array.n_bytes} bytes"
-                    raise EngineError(f"{found}, expected at least {needed}: {self._shapes[name].describe(numbers)}")
-                values.append(array.buffer)
-            values += [numbers[name] for name in self._numbers]
+            taken = [arrays[name] for name in self._shapes]
+            sizes = [numbers[name] for name in self._sizes]
+            values = [numbers[name] for name in self._numbers]
         except KeyError as error:
             raise EngineError(f"kernel {self.name}: {error} is missing") from error
-        return self._kernel(queue, n_items, group_items, *values)
+        if self._fitting is None or self._fitting[0] != sizes or not all(map(is_, self._fitting[1], taken)):
+            self._check_sizes(taken, numbers)
+            self._fitting = sizes, taken
+        return self._kernel(queue, n_items, group_items, *[array.buffer for array in taken], *values)
+
+    def _check_sizes(self, arrays: Sequence[DeviceArray], numbers: Mapping[str, Any]) -> None:
+        """Raise EngineError if an array is smaller than its declaration says."""
+        for array, (name, shape) in zip(arrays, self._shapes.items(), strict=True):
+            needed = shape.n_bytes(numbers)
+            if array.n_bytes < needed:
+                found = f"kernel {self.name}: argument {name} has {array.n_bytes} bytes"
+                raise EngineError(f"{found}, expected at least {needed}: {shape.describe(numbers)}")
 
 
 class EngineKernels:

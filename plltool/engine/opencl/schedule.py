@@ -162,11 +162,9 @@ def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int)
 
 def separate_tracks(programs: Sequence[Track], n_parts: int) -> IntArray:
     """(n_tracks, TRACK_WORDS) programs one after another, each with P sets and values of its own."""
-    tracks, end, n_values = empty_tracks(len(programs)), 0, 0
-    words = [TrackWord.BEGIN, TrackWord.END, TrackWord.PSET_SHIFT, TrackWord.VALUE_SHIFT]
-    rows = []
+    rows, end, n_values = [], 0, 0
     for number, own in enumerate(programs):
-        rows.append((end, end + len(own.program), n_parts * number, n_values))
-        end, n_values = rows[-1][1], n_values + own.n_values
-    tracks[:, words] = rows
-    return tracks
+        begin, end = end, end + len(own.program)
+        rows.append((begin, end, 0, n_parts * number, n_values))  # in the order of `TrackWord`
+        n_values += own.n_values
+    return np.array(rows, dtype=np.int32)
