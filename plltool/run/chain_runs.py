@@ -7,13 +7,15 @@ run goes on with it bit for bit, whichever process had it before.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
@@ -36,7 +38,8 @@ from plltool.sampling.state import Problem
 from plltool.sampling.tree import Topology
 from plltool.tree_search.progress import announce
 
-WORKER_SECONDS = 1.0  # that workers go on for without a word, if one sample does not take longer
+WORKER_SECONDS = 1.0  # between two words of a worker, if a sample does not take longer
+MOST_WORDS = 60  # of a worker that is faster than others, before it waits for them
 
 _log = logging.getLogger("plltool")
 
@@ -126,17 +129,18 @@ class RunSetup:
             yield [take_sample(chains.cold(run), self.problem) for run in range(chains.n_runs)]
 
 
+Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
+
+
 class ChainRuns(Protocol):
     """All runs of a sampler, for use in a ``with`` block.
 
     Attributes
     ----------
     place : where they are
-    seconds : how long they may well go on for before somebody looks at them
     """
 
     place: Place
-    seconds: float
 
     def __enter__(self) -> Self: ...
 
@@ -144,11 +148,17 @@ class ChainRuns(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def advance(self, generations: Sequence[int]) -> Sequence[Sequence[Sample]]:
-        """The samples of each run at each of these generations, ascending ones."""
+    def advance(self, generations: range, pace: float, taken: Taken) -> None:
+        """Advance to some of the generations, the first ones, and at least to one.
+
+        Parameters
+        ----------
+        pace : seconds that a sample takes about; infinite if it is not known
+        taken : is called with some generations after others, and the samples of all runs at each of them
+        """
 
     def pack(self) -> Sequence[PackedRun]:
-        """The state of each run after the last generation asked for, for `unpack`."""
+        """The state of each run after the generations that were taken, for `unpack`."""
 
     def unpack(self, packed: Sequence[PackedRun]) -> None:
         """Go on from states that were packed."""
@@ -160,8 +170,6 @@ class ChainRuns(Protocol):
 
 class RunsHere:
     """Runs that advance in this process; the chains of all of them are tracks of one launch."""
-
-    seconds = 0.0
 
     def __init__(self, setup: RunSetup, hardware: Hardware):
         self._setup, self._hardware = setup, hardware
@@ -181,8 +189,10 @@ class RunsHere:
     ) -> None:
         self._stack.__exit__(kind, error, traceback)
 
-    def advance(self, generations: Sequence[int]) -> Sequence[Sequence[Sample]]:
-        return list(self._setup.advance(self._chains, generations))
+    def advance(self, generations: range, pace: float, taken: Taken) -> None:
+        for number in range(len(generations)):
+            own = generations[number : number + 1]
+            taken(own, list(self._setup.advance(self._chains, own)))
 
     def pack(self) -> Sequence[PackedRun]:
         return self._chains.pack()
@@ -196,15 +206,21 @@ class RunsHere:
 
 
 class Block(NamedTuple):
-    """What a worker does at a time: a run, its state, None at the beginning, and the generations to advance to."""
+    """What a worker does at a time.
+
+    Attributes
+    ----------
+    run, packed : a run and its state; None at the beginning
+    pieces : the generations to advance to; the worker says what it has after each piece
+    """
 
     run: int
     packed: PackedRun | None
-    generations: Sequence[int]
+    pieces: Sequence[range]
 
 
 class Advanced(NamedTuple):
-    """The samples of a run, its state after them, and the process with all its work so far."""
+    """What a worker says: the samples of a run, its state after them, and the process with all its work so far."""
 
     samples: list[Sample]
     packed: PackedRun
@@ -220,13 +236,16 @@ class RunAdvancer:
         self._place, self._likelihoods, self._engine = setup.open(1, hardware)
         self._held: tuple[int, Chains] | None = None  # the last run
 
-    def __call__(self, block: Block | None, report: Any) -> Place | Advanced:
-        if block is None:
-            return self._place
-        chains = self._chains_of(block)
-        samples = [own for (own,) in self._setup.advance(chains, block.generations)]
+    def __call__(self, block: Block | None, report: Callable[[Advanced], bool]) -> Place:
         assert self._engine is not None, "only likelihoods are worth a process"
-        return Advanced(samples, chains.pack()[0], (platform.node(), os.getpid()), work_of(self._engine))
+        if block is not None:
+            chains = self._chains_of(block)
+            for piece in block.pieces:
+                samples = [own for (own,) in self._setup.advance(chains, piece)]
+                process = platform.node(), os.getpid()
+                if not report(Advanced(samples, chains.pack()[0], process, work_of(self._engine))):
+                    break
+        return self._place
 
     def _chains_of(self, block: Block) -> Chains:
         """Those of the run of a block, where it has to go on: mostly where this worker has left it."""
@@ -243,6 +262,8 @@ class RunAdvancer:
 
 class RunsInWorkers:
     """Runs that advance in other processes, each of which has one of them at a time.
+
+    If each run has a process, it seldom waits for others.
 
     Parameters
     ----------
@@ -271,12 +292,24 @@ class RunsInWorkers:
     ) -> None:
         self._stack.__exit__(kind, error, traceback)
 
-    def advance(self, generations: Sequence[int]) -> Sequence[Sequence[Sample]]:
-        blocks = [(Block(run, packed, generations),) for run, packed in enumerate(self._packed)]
-        done: list[Advanced] = list(self._workers.map(blocks, lambda *_: None))
-        for run, own in enumerate(done):
-            self._packed[run], self._work[own.process] = own.packed, own.work
-        return list(zip(*(own.samples for own in done), strict=True))
+    def advance(self, generations: range, pace: float, taken: Taken) -> None:
+        size = max(1, int(self.seconds / pace))
+        is_short = math.isinf(pace) or len(self._shares) < len(self._packed)
+        pieces = [generations[k : k + size] for k in range(0, len(generations), size)][: 1 if is_short else MOST_WORDS]
+        blocks = [(Block(run, packed, pieces),) for run, packed in enumerate(self._packed)]
+        upcoming = iter(pieces)
+        waiting: list[deque[Advanced]] = [deque() for _ in blocks]  # of each run, what others have not reached
+
+        def hear(run: int, said: Advanced) -> None:
+            waiting[run].append(said)
+            while all(waiting):
+                reached = [own.popleft() for own in waiting]
+                self._packed = [own.packed for own in reached]
+                self._work |= {own.process: own.work for own in reached}
+                taken(next(upcoming), list(zip(*(own.samples for own in reached), strict=True)))
+
+        for _ in self._workers.map(blocks, hear):
+            pass
 
     def pack(self) -> Sequence[PackedRun]:
         return [packed for packed in self._packed if packed is not None]

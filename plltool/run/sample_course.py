@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from plltool.io.checkpoint import Checkpoint
 from plltool.run.chain_runs import ChainRuns, RunSetup
 from plltool.run.sample_result import sample_texts
 from plltool.sampling.chains import PackedRun
-from plltool.sampling.samples import Samples
+from plltool.sampling.samples import Sample, Samples
 from plltool.sampling.tree import to_tree
 from plltool.tree.topology import Tree
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce
@@ -83,6 +84,7 @@ class SampleCourse:
         self._last = AUTO_GENERATIONS if isinstance(options.generations, str) else options.generations
         self._next_check = FIRST_CHECK
         self._next_save = time.perf_counter() + SAVE_SECONDS
+        self._enough = self._looked = False  # whether there are enough samples, and the last one was looked at
         kept = None if store is None else store.load(STATE_NAME)
         if kept is not None:
             self.samples.unpack(kept)
@@ -106,30 +108,18 @@ class SampleCourse:
     def go(self, began: float) -> None:
         """Sample to the end, or until the listener ends it."""
         announce(SAMPLE_STAGE)
-        samples, n_before = self.samples, len(self.samples)
-        resumed = reported = time.perf_counter()
-        enough = looks = False
-        pace = float("inf")  # seconds per sample
+        self._began, self._resumed = began, time.perf_counter()
+        self._reported, self._n_before = self._resumed, len(self.samples)
         try:
-            while not enough and (generations := self._next_generations(pace)):
-                for generation, taken in zip(generations, self._runs.advance(generations), strict=True):
-                    samples.add(generation, taken)
-                looks = len(samples) >= self._next_check
-                if looks:
-                    enough = self._look() and self._is_auto
-                now = time.perf_counter()
-                pace = (now - resumed) / (len(samples) - n_before)
-                n_left = len(self._generations_left())
-                if enough or not n_left or now >= self._next_save:
-                    self._save()
-                if looks or not n_left or now - reported >= REPORT_SECONDS:
-                    self._report(now - began, None if self._is_auto else pace * n_left)
-                    reported = now
+            while not self._enough and (generations := self._generations_left()):
+                if self._is_auto:
+                    generations = generations[: max(1, self._next_check - len(self.samples))]
+                self._runs.advance(generations, self._pace, self._take)
         except StopSearch:
             self._save()
             self.interrupted = True
             return
-        if not looks:
+        if not self._looked:
             self._look()
 
     def _generations_left(self) -> range:
@@ -137,10 +127,27 @@ class SampleCourse:
         every = self._options.sample_every
         return range(self.generation + every if len(self.samples) else 0, self._last + 1, every)
 
-    def _next_generations(self, pace: float) -> range:
-        """Those that runs advance to before somebody looks at them, from the seconds that a sample takes."""
-        most = min(int(self._runs.seconds / max(pace, 1e-9)), self._next_check - len(self.samples))
-        return self._generations_left()[: max(1, most)]
+    @property
+    def _pace(self) -> float:
+        """The seconds that a sample takes; infinite before there is one."""
+        n = len(self.samples) - self._n_before
+        return (time.perf_counter() - self._resumed) / n if n else math.inf
+
+    def _take(self, generations: range, taken: Sequence[Sequence[Sample]]) -> None:
+        """Take the samples of all runs at some generations, and see what has to be done after them."""
+        looks = False
+        for generation, own in zip(generations, taken, strict=True):
+            self.samples.add(generation, own)
+            self._looked = len(self.samples) >= self._next_check
+            if self._looked:
+                self._enough = self._look() and self._is_auto
+                looks = True
+        now, n_left = time.perf_counter(), len(self._generations_left())
+        if self._enough or not n_left or now >= self._next_save:
+            self._save()
+        if looks or not n_left or now - self._reported >= REPORT_SECONDS:
+            self._report(now - self._began, None if self._is_auto else self._pace * n_left)
+            self._reported = now
 
     def _look(self) -> bool:
         """Whether the samples so far are enough."""

@@ -192,6 +192,7 @@ def test_workers_change_no_bit(small, device, tmp_path, monkeypatch):
 def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
     """However long they may go on without a look."""
     monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 1e9)
+    monkeypatch.setattr("plltool.sampling.settings.TUNING_GENERATIONS", 0)
     for name, value in (("FIRST_CHECK", 10), ("ENOUGH_DEVIATION", 9.0), ("ENOUGH_SIZE", -1.0)):
         monkeypatch.setattr(f"plltool.run.sample_course.{name}", value)
     few = plltool.SampleOptions(chains=1, sample_every=5)
