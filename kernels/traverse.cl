@@ -40,6 +40,22 @@
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
 
+/* What a work-group has to do: the tiles of a span, the instructions of a track, and the tables of their P set. */
+typedef struct {
+    __global REAL *clas;
+    __global int *scales;
+    const __global CODE *tips;
+    const __global uchar *state_sets;
+    const __global double *weights;
+    const __global REAL *model, *matrices, *slopes, *decays, *differences;      /* of the P set */
+    const __global int *program, *track, *span, *used_blocks;
+    __global double *sums;                      /* of the group, from the track's first value on */
+    __global int *bad_pattern;
+    __global double *site;                      /* 0 unless wanted */
+    int keep, first_shifted, n_taxa, tile_blocks;
+    size_t n_lanes, tile_stride, slot_stride;
+} Task;
+
 /* The slot that a track uses in place of the one that an instruction names. */
 INLINE size_t find_slot(int slot, int first_shifted, int shift)
 {
@@ -48,19 +64,80 @@ INLINE size_t find_slot(int slot, int first_shifted, int shift)
 
 /* The slot or tip that an instruction names, for the tile whose storage begins at block `storage`. A tip gets the CLA of
  * `spare`, a slot that no other work-item writes: it is read, since there are no branches, and not used. */
-INLINE Operand find_operand(
-    int index, int spare, int first_shifted, int shift, const __global REAL *clas, const __global int *scales,
-    const __global CODE *tile_tips, const __global uchar *state_sets, size_t storage, size_t slot_stride, int tile_blocks)
+INLINE Operand find_operand(const Task *task, int index, int spare, int shift, const __global CODE *tile_tips, size_t storage,
+    int tile_blocks)
 {
-    const size_t at = storage + find_slot(index < 0 ? spare : index, first_shifted, shift) * slot_stride;
+    const size_t at = storage + find_slot(index < 0 ? spare : index, task->first_shifted, shift) * task->slot_stride;
     Operand operand;
     operand.is_tip = index < 0;
-    operand.cla = clas + at * BLOCK_REALS * VW;
-    operand.scale = scales + at * N_COMPONENTS * VW;
-    operand.state_sets = state_sets;
+    operand.cla = task->clas + at * BLOCK_REALS * VW;
+    operand.scale = task->scales + at * N_COMPONENTS * VW;
+    operand.state_sets = task->state_sets;
     operand.code = tile_tips + (index < 0 ? (size_t)(~index) : 0) * tile_blocks * VW;
     return operand;
 }
+
+/* Take the tiles of a span through the instructions of a track; `job` and `shared` are room for an instruction. */
+INLINE void run_task(const Task *task, JOB_SPACE Job *job, __local double *shared)
+{
+    const __global int *span = task->span, *track = task->track;
+    const int shift = track[TRACK_SLOT_SHIFT], first_shifted = task->first_shifted;
+    const int blocks = MOST_BLOCKS == 1 ? 1 : task->tile_blocks;        /* a constant costs a GPU no registers */
+    int has_zero_rates = 0;
+    for (int c = 0; c < N_COMPONENTS; c++)
+        has_zero_rates |= task->model[(c + 1) * MODEL_VALUES - 1] == 0;
+    for (int t = 0; t < span[SPAN_N_TILES]; t++) {
+        const int tile = span[SPAN_FIRST_TILE] + t;
+        const size_t storage = (size_t)(span[SPAN_PLACE] + (task->keep ? t : 0)) * task->tile_stride;   /* in blocks */
+        const size_t lanes = (size_t)tile * blocks * VW;                   /* before this tile */
+        const __global CODE *tile_tips = task->tips + lanes * task->n_taxa;
+
+        for (int n = track[TRACK_BEGIN]; n < track[TRACK_END]; n++) {
+            const __global int *word = task->program + (size_t)n * INSTRUCTION_WORDS;
+            const int op = word[INSTRUCTION_OPCODE], result = word[INSTRUCTION_RESULT];
+            const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
+            const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
+            const int spare = op < EVALUATE ? result : max(max(a, b), max(c, 0));      /* its own, or one that it reads */
+            if (WRITES_JOB) {
+                job->model = task->model;
+                job->bad_pattern = task->bad_pattern;
+                job->has_zero_rates = has_zero_rates;
+                job->n_blocks = task->used_blocks[tile];
+                job->first_pattern = (int)lanes;
+                job->weights = task->weights + lanes;
+                job->site = task->site ? task->site + (size_t)result * task->n_lanes + lanes : 0;
+                job->a = find_operand(task, a, spare, shift, tile_tips, storage, blocks);
+                job->b = find_operand(task, b, spare, shift, tile_tips, storage, blocks);
+                job->c = find_operand(task, c, spare, shift, tile_tips, storage, blocks);
+                job->pa = task->matrices + (size_t)pa * BRANCH_VALUES;
+                job->pb = task->matrices + (size_t)pb * BRANCH_VALUES;
+                job->pc = task->matrices + (size_t)pc * BRANCH_VALUES;
+                job->qa = task->slopes + (size_t)pa * 2 * MATRIX_REALS;
+                job->qb = task->slopes + (size_t)pb * 2 * MATRIX_REALS;
+                job->qc = task->slopes + (size_t)pc * 2 * MATRIX_REALS;
+                job->decay = task->decays + (size_t)pb * DECAY_REALS;
+                job->differences = task->differences + (size_t)pb * DIFFERENCE_REALS;
+            }
+            const size_t made = storage + find_slot(result, first_shifted, shift) * task->slot_stride;  /* of a CLA */
+            const int first = span[SPAN_BEGINS] && t == 0 && (op != RATE_MATRIX_GRADIENT || c);    /* of the values' sums */
+#if SHARED_STATES
+            barrier(CLK_LOCAL_MEM_FENCE);       /* the end of an instruction is one, too, so that nobody still reads */
+#endif
+            run_instruction(job, op, task->clas + made * BLOCK_REALS * VW, task->scales + made * N_COMPONENTS * VW,
+                task->sums + result, first, shared);
+        }
+    }
+}
+
+#if !LANE_PER_ITEM
+/* PoCL makes three copies of a kernel with what is inlined into it, but one of any other function. */
+__attribute__((noinline)) static void run_alone(const Task *given)
+{
+    const Task task = *given;       /* a copy can stay in registers */
+    Job job;
+    run_task(&task, &job, 0);
+}
+#endif
 
 /* The hint keeps Intel's compiler from making a second version of the kernel with vectors of vectors, which takes longer to
  * compile than everything else: 15 times with 20 states. */
@@ -101,64 +178,44 @@ __kernel void traverse(
     const ulong tile_stride,                /* of clas, in blocks */
     const ulong slot_stride)                /* of clas, in blocks */
 {
+#if LANE_PER_ITEM
     __local double shared[SHARED_DOUBLES];
     JOB_SPACE Job job;
-    const int blocks = MOST_BLOCKS == 1 ? 1 : tile_blocks;      /* a constant costs a GPU no registers */
+#endif
     FOR_OWN(k, 1, launch_tracks) FOR_OWN(s, 0, launch_spans) {
         const __global int *span = spans + SPAN_WORDS * (first_span + s);
         const __global int *track = tracks + TRACK_WORDS * (first_track + k);
-        const int pset = span[SPAN_PART] + track[TRACK_PSET_SHIFT], shift = track[TRACK_SLOT_SHIFT];
-        const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_VALUES;
-        const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
-        const __global REAL *f_base = divided_differences + (size_t)pset * n_branches * DIFFERENCE_REALS;
-        const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
-        __global double *sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT];
-        int has_zero_rates = 0;
-        for (int c = 0; c < N_COMPONENTS; c++)
-            has_zero_rates |= model[(size_t)pset * MODEL_REALS + (c + 1) * MODEL_VALUES - 1] == 0;
-        for (int t = 0; t < span[SPAN_N_TILES]; t++) {
-            const int tile = span[SPAN_FIRST_TILE] + t;
-            const size_t storage = (size_t)(span[SPAN_PLACE] + (keep ? t : 0)) * tile_stride;       /* in blocks */
-            const size_t lanes = (size_t)tile * blocks * VW;                   /* before this tile */
-            const __global CODE *tile_tips = tips + lanes * n_taxa;
-
-            for (int n = track[TRACK_BEGIN]; n < track[TRACK_END]; n++) {
-                const __global int *word = program + (size_t)n * INSTRUCTION_WORDS;
-                const int op = word[INSTRUCTION_OPCODE], result = word[INSTRUCTION_RESULT];
-                const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
-                const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
-                const int spare = op < EVALUATE ? result : max(max(a, b), max(c, 0));      /* its own, or one that it reads */
-                if (WRITES_JOB) {
-                    job.model = model + (size_t)pset * MODEL_REALS;
-                    job.bad_pattern = bad_pattern;
-                    job.has_zero_rates = has_zero_rates;
-                    job.n_blocks = used_blocks[tile];
-                    job.first_pattern = (int)lanes;
-                    job.weights = weights + lanes;
-                    job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
-                    job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
-                        slot_stride, blocks);
-                    job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
-                        slot_stride, blocks);
-                    job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage,
-                        slot_stride, blocks);
-                    job.pa = p_base + (size_t)pa * BRANCH_VALUES;
-                    job.pb = p_base + (size_t)pb * BRANCH_VALUES;
-                    job.pc = p_base + (size_t)pc * BRANCH_VALUES;
-                    job.qa = q_base + (size_t)pa * 2 * MATRIX_REALS;
-                    job.qb = q_base + (size_t)pb * 2 * MATRIX_REALS;
-                    job.qc = q_base + (size_t)pc * 2 * MATRIX_REALS;
-                    job.decay = d_base + (size_t)pb * DECAY_REALS;
-                    job.differences = f_base + (size_t)pb * DIFFERENCE_REALS;
-                }
-                const size_t made = storage + find_slot(result, first_shifted, shift) * slot_stride;   /* of a CLA */
-                const int first = span[SPAN_BEGINS] && t == 0 && (op != RATE_MATRIX_GRADIENT || c);    /* of the values' sums */
-#if SHARED_STATES
-                barrier(CLK_LOCAL_MEM_FENCE);       /* the end of an instruction is one, too, so that nobody still reads */
+        const size_t pset = span[SPAN_PART] + track[TRACK_PSET_SHIFT], branch = pset * n_branches;      /* its first */
+        const Task task = {
+            .clas = clas,
+            .scales = scales,
+            .tips = tips,
+            .state_sets = state_sets,
+            .weights = weights,
+            .model = model + pset * MODEL_REALS,
+            .matrices = matrices + branch * BRANCH_VALUES,
+            .slopes = slopes + branch * 2 * MATRIX_REALS,
+            .decays = decays + branch * DECAY_REALS,
+            .differences = divided_differences + branch * DIFFERENCE_REALS,
+            .program = program,
+            .track = track,
+            .span = span,
+            .used_blocks = used_blocks,
+            .sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT],
+            .bad_pattern = bad_pattern,
+            .site = want_site ? site : 0,
+            .keep = keep,
+            .first_shifted = first_shifted,
+            .n_taxa = n_taxa,
+            .tile_blocks = tile_blocks,
+            .n_lanes = n_lanes,
+            .tile_stride = tile_stride,
+            .slot_stride = slot_stride,
+        };
+#if LANE_PER_ITEM
+        run_task(&task, &job, shared);
+#else
+        run_alone(&task);
 #endif
-                run_instruction(
-                    &job, op, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW, sums + result, first, shared);
-            }
-        }
     }
 }

@@ -55,7 +55,7 @@ def count_eigensystems(monkeypatch):
 
 
 def test_systems_are_made_together_and_not_again(count_eigensystems):
-    """Models of four and of twenty states, one with four classes: a call for each number of states, the same bits."""
+    """Models of 4 and of 20 states, one with four classes: a call for each number of states, with the same bits."""
     names = "LG4M", "HKY+FO", GTR_FIXED, "WAG"
     alone = [model_of(name).components() for name in names]
     models = [model_of(name) for name in names]
