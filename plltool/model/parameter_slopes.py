@@ -14,7 +14,7 @@ from plltool.model.model import SCALER, Model
 from plltool.model.nonreversible import rate_slopes
 from plltool.model.rates import SITE_GROUPS
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
-from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.model.vector import get_bounds, get_vector
 
 
 def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, masses: FloatArray) -> FloatArray:
@@ -140,10 +140,10 @@ def scale_slope(model: Model, matrices: FloatArray) -> float:
 
 
 def _changed(model: Model, name: str, vector: FloatArray, parameter: int, value: float) -> Model:
-    """The model with one element of a group's `vector` changed."""
+    """The model with one element of a group's `vector` changed, within its bounds."""
     vector, changed = vector.copy(), model.copy()
     vector[parameter] = value
-    set_vector(changed, vector, [name])
+    changed.set_ratios(name, np.exp(vector))
     return changed
 
 

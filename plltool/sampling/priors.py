@@ -83,6 +83,8 @@ class Dirichlet:
         return np.broadcast_to(np.array(self.concentrations), (size,))
 
     def log_density(self, shares: FloatArray) -> float:
+        if self.concentrations == (1.0,):  # the default, which is uniform
+            return math.lgamma(len(shares))
         return log_dirichlet(shares, self.of_size(len(shares)))
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:

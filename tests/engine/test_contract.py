@@ -8,7 +8,17 @@ from engine_kinds import Kind
 from helpers import program_to_branch, random_codes, random_ends, random_mixture
 
 from plltool.engine import program as prog
-from plltool.engine.contract import ARRAYS, KERNELS, LAUNCH_SIZES, OPCODES, RECORDS, macros
+from plltool.engine.contract import (
+    ARRAYS,
+    INSTRUCTION_WORDS,
+    KERNELS,
+    LAUNCH_SIZES,
+    OPCODES,
+    RECORDS,
+    SPAN_WORDS,
+    TRACK_WORDS,
+    macros,
+)
 from plltool.engine.layout import Layout
 from plltool.errors import EngineError
 
@@ -135,7 +145,36 @@ def test_arrays_of_the_wrong_type_or_shape(engine, name, wrong, message):
 def test_a_program_of_too_few_words(engine):
     sizes = {"n_instructions": 2}
     with pytest.raises(EngineError, match=r"program is int32 \(2, 7\), expected int32 \(2, 8\)"):
-        engine._arrays.send("program", np.zeros((2, 7), dtype=np.int32), sizes)
+        engine._arrays.pack("program", np.zeros((2, 7), dtype=np.int32), sizes)
+
+
+@pytest.mark.opencl
+def test_arrays_of_a_parcel_are_what_was_put_in_last(engine):
+    """Of several lengths, in one copy; some change while others between them stay; then one outgrows its place."""
+    arrays, rng, latest = engine._arrays, np.random.default_rng(3), {}
+
+    def put(**rows):
+        for name, n in rows.items():
+            dtype, width, size = {
+                "spans": (np.int32, (SPAN_WORDS,), "n_spans"),
+                "tracks": (np.int32, (TRACK_WORDS,), "n_tracks"),
+                "program": (np.int32, (INSTRUCTION_WORDS,), "n_instructions"),
+                "at_tips": (np.uint8, (), "n_branches"),
+            }[name]
+            latest[name] = rng.integers(0, 99, (n, *width)).astype(dtype)
+            arrays.pack(name, latest[name], {size: n})
+        sent = engine.counters.bytes_to_device
+        arrays.post()
+        for name, array in latest.items():
+            assert np.array_equal(arrays.receive(np.empty_like(array), name), array)
+        return engine.counters.bytes_to_device - sent
+
+    put(spans=2, at_tips=7, tracks=1, program=5)
+    assert put(tracks=1) == 4 * TRACK_WORDS
+    put(at_tips=3, program=4)
+    put(program=300, spans=1)
+    put(tracks=50)
+    assert put() == 0
 
 
 @pytest.mark.opencl

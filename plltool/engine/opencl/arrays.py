@@ -16,6 +16,8 @@ from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.errors import EngineError
 
+PARCEL = "spans", "at_tips", "tracks", "program", "lengths"  # what changes often stands at the end
+
 
 class ArrayShape:
     """What the contract says of an array, for one layout: all that does not depend on the launch is computed once.
@@ -61,6 +63,9 @@ class DeviceArray:
 class DeviceArrays:
     """Every array goes through this class, which checks its type and shape against the contract.
 
+    Most requests bring some small arrays, and each copy costs about as much as a launch. So those of `PARCEL` are
+    regions of one buffer, and go to the device in one copy.
+
     Attributes
     ----------
     held : the arrays by name; some stay as they are, others grow with the requests (see `reserve`)
@@ -73,6 +78,9 @@ class DeviceArrays:
         self._growing: set[str] = set()
         self._sent: dict[str, bytes] = {}  # what growing arrays hold
         self._sending: list[cl.Event] = []  # an event that is dropped waits for its copy
+        self._waiting: set[str] = set()  # arrays of the parcel that the device does not have yet
+        self._places: dict[str, int] = {}  # where they begin in the parcel
+        self._parcel: DeviceArray | None = None
         self.held: dict[str, DeviceArray] = {}
 
     def upload(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
@@ -99,6 +107,58 @@ class DeviceArrays:
             self._sending.append(cl.enqueue_copy(self._queue, buffer, content, is_blocking=False))
             self._sent[name] = content
             self._counters.bytes_to_device += len(content)
+
+    def pack(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
+        """Put an array into the parcel, unless the device holds just that."""
+        self._check(name, array, sizes)
+        content = array.tobytes()
+        if self._sent.get(name) != content:
+            self._sent[name] = content
+            self._waiting.add(name)
+
+    def post(self) -> None:
+        """Enqueue a copy of what was put into the parcel; nothing waits for the copy."""
+        if not self._waiting:
+            return
+        if any(name not in self.held or len(self._sent[name]) > self.held[name].n_bytes for name in self._waiting):
+            self._divide_parcel()
+        assert self._parcel is not None, "divided"
+        waiting = sorted(self._waiting, key=self._places.__getitem__)
+        first, last = self._places[waiting[0]], waiting[-1]
+        content = bytearray(self._places[last] + len(self._sent[last]) - first)
+        for name, place in self._places.items():
+            if first <= place < first + len(content):
+                content[place - first : place - first + len(self._sent[name])] = self._sent[name]
+        self._sending.append(
+            cl.enqueue_copy(self._queue, self._parcel.buffer, content, dst_offset=first, is_blocking=False)
+        )
+        self._counters.bytes_to_device += len(content)
+        self._waiting.clear()
+
+    def _divide_parcel(self) -> None:
+        """A parcel with room for all arrays; each has to be sent again."""
+        step, end = self._queue.device.mem_base_addr_align // 8, 0
+        sizes: dict[str, int] = {}
+        for name in PARCEL:
+            if name in self._sent:
+                before = self.held[name].n_bytes if name in self.held else 0
+                sizes[name] = max(before, -(-len(self._sent[name]) // step) * step)
+                self._places[name], end = end, end + sizes[name]
+        self._release_parcel()
+        self._parcel = DeviceArray(end, cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, end))
+        self._counters.hold(end)
+        for name, size in sizes.items():
+            self.held[name] = DeviceArray(size, self._parcel.buffer.get_sub_region(self._places[name], size))
+            self._waiting.add(name)
+
+    def _release_parcel(self) -> None:
+        for name in PARCEL:
+            if name in self.held:
+                self.held.pop(name).buffer.release()
+        if self._parcel is not None:
+            self._parcel.buffer.release()
+            self._counters.hold(-self._parcel.n_bytes)
+            self._parcel = None
 
     def write(self, name: str, array: npt.NDArray[Any], offset: int) -> None:
         """Enqueue a copy to byte `offset` of an array that kernels fill otherwise; nothing waits for the copy."""
@@ -127,6 +187,7 @@ class DeviceArrays:
         """Give back the memory of the arrays that grow."""
         for name in self._growing & self.held.keys():
             self._release(name)
+        self._release_parcel()
 
     def _grow(self, name: str, n_bytes: int) -> cl.Buffer:
         """An array just as large as the largest request so far needs; the largest of all comes early."""

@@ -248,16 +248,16 @@ class OpenCLEngine(Engine):
             "keep": request.keep,
             "first_shifted": request.scratch.start,
         }
-        arrays.send("program", schedule.program, numbers)
-        arrays.send("tracks", schedule.tracks, numbers)
+        arrays.pack("program", schedule.program, numbers)
+        arrays.pack("tracks", schedule.tracks, numbers)
         for name in ("matrices", "slopes", "decays", "divided_differences", "partial", "site"):
             arrays.reserve(name, numbers)
-        self._make_matrices(lengths, tables, branches_at_tips(request.program, n_branches), numbers)
         group, traverse = self.layout.group_items, self._kernels.traverse(schedule.program)
         self._chunks = self._chunks or self._make_chunks()
         spans = [_spans_of(chunk, request.parts) for chunk in self._chunks]
         numbers["n_spans"], numbers["first_span"] = sum(map(len, spans)), 0
-        arrays.send("spans", spans[0] if len(spans) == 1 else np.concatenate(spans), numbers)
+        arrays.pack("spans", spans[0] if len(spans) == 1 else np.concatenate(spans), numbers)
+        self._make_matrices(lengths, tables, branches_at_tips(request.program, n_branches), numbers)
         for chunk, own in zip(self._chunks, spans, strict=True):
             tile_stride, slot_stride = self.layout.strides(self.n_slots, chunk.n_tiles)
             numbers |= {"n_held_tiles": chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
@@ -270,12 +270,15 @@ class OpenCLEngine(Engine):
             numbers["first_span"] += len(own)
 
     def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
-        """Enqueue the kernel that makes P matrices and tables, unless the device has them."""
+        """Send what the launch needs, and enqueue the kernel that makes P matrices and tables unless they are there."""
         sent = lengths.tobytes()
-        if self._have_made(sent, tables, at_tips):
+        is_made = self._have_made(sent, tables, at_tips)
+        if not is_made:
+            self._arrays.pack("lengths", lengths, numbers)
+            self._arrays.pack("at_tips", at_tips, numbers)
+        self._arrays.post()
+        if is_made:
             return
-        self._arrays.send("lengths", lengths, numbers)
-        self._arrays.send("at_tips", at_tips, numbers)
         n_groups = 1 if self._one_thread else -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS)
         items = n_groups * PMATRICES_ITEMS
         self._clock.watch(
