@@ -143,7 +143,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
     monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
     monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
     monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
-    monkeypatch.setattr("plltool.sampling.joint_moves.FIRST_STATES", 8)  # of four chains at two times
+    monkeypatch.setattr("plltool.sampling.joint_moves.FIRST_STATES", 4)  # of two chains at two times
     few = plltool.SampleOptions(generations=120, chains=2, sample_every=5, burnin=0.4)  # 48 generations of tuning
     settings = {"device": device, "threads": 1, "seed": 5}
     whole = plltool.sample(small, "HKY+FO+G4", options=few, **settings)
@@ -193,7 +193,12 @@ def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
     """However long they may go on without a look."""
     monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 1e9)
     monkeypatch.setattr("plltool.sampling.settings.TUNING_GENERATIONS", 0)
-    for name, value in (("FIRST_CHECK", 10), ("ENOUGH_DEVIATION", 9.0), ("ENOUGH_SIZE", -1.0)):
+    for name, value in (
+        ("FIRST_CHECK", 10),
+        ("ENOUGH_DEVIATION", 9.0),
+        ("ENOUGH_SIZE", -1.0),
+        ("AUTO_GENERATIONS", 500),
+    ):
         monkeypatch.setattr(f"plltool.run.sample_course.{name}", value)
     few = plltool.SampleOptions(chains=1, sample_every=5)
     found = plltool.sample(small, "JC", options=few, device="numpy", threads=1, workers=2)
@@ -214,6 +219,7 @@ def test_a_worker_that_is_killed_leaves_a_checkpoint(small, tmp_path, monkeypatc
     monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr("plltool.io.checkpoint.CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 0.0)
+    monkeypatch.setattr("plltool.run.chain_runs.MOST_WORDS", 1)  # so that workers do not run ahead of the listener
     before = set(children())
 
     def kill(event):
