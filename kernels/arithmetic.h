@@ -12,11 +12,12 @@ typedef struct {
     const __global CODE *code;  /* unused for a slot */
     const __global uchar *state_sets;   /* of many states */
     int is_tip;
+    uint lane;                  /* see LANE_OF */
 } Operand;
 
 INLINE REALV cla_entry(const JOB_SPACE Operand *o, int block, int component, int state)
 {
-    return *((const __global REALV *)(o->cla) + ((size_t)block * BLOCK_REALS + component * N_STATES + state) * STRIDE + LANE);
+    return *((const __global REALV *)(o->cla) + ((size_t)block * BLOCK_REALS + component * N_STATES + state) * STRIDE + LANE_OF(o));
 }
 
 INLINE void load_cla(const JOB_SPACE Operand *o, int block, int component, REALV *x)
@@ -28,7 +29,7 @@ INLINE void load_cla(const JOB_SPACE Operand *o, int block, int component, REALV
 
 INLINE INTV load_scale(const JOB_SPACE Operand *o, int block, int component)
 {
-    return o->is_tip ? (INTV)(0) : *((const __global INTV *)(o->scale) + ((size_t)block * N_COMPONENTS + component) * STRIDE + LANE);
+    return o->is_tip ? (INTV)(0) : *((const __global INTV *)(o->scale) + ((size_t)block * N_COMPONENTS + component) * STRIDE + LANE_OF(o));
 }
 
 /* 2^exponent, 0 below the smallest normal number. */
@@ -75,7 +76,7 @@ INLINE INTV load_codes(const JOB_SPACE Operand *o, int block)
 {
     const __global CODE *code = o->code + (size_t)block * VW;
 #if LANE_PER_ITEM
-    return (int)code[LANE];
+    return (int)code[LANE_OF(o)];
 #else
     return CONVERT(int, *(const __global CODEV *)code);
 #endif

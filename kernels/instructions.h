@@ -6,6 +6,11 @@
  */
 
 #if !SHARED_STATES
+#if INLINE_INSTRUCTIONS
+#define STEP INLINE
+#else
+#define STEP __attribute__((noinline)) static
+#endif
 #define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* rows of a component's S x S sums that registers hold at once */
 #define GRADIENT_VALUES (CAN(RATE_MATRIX_GRADIENT) ? GRADIENT_ROWS * N_STATES : CAN(MASS_GRADIENT) ? N_STATES : 0)
 #define OTHER_VALUES (CAN(TRIPLET) ? TRIPLET_VALUES : CAN(DERIVATIVE) ? DERIVATIVE_VALUES : 1)
@@ -73,14 +78,14 @@ INLINE REALV least_positive(REALV least, REALV largest)
 }
 
 /* Where the work-item writes block `block` of a CLA. */
-INLINE __global REALV *cla_block(__global REAL *cla, int block)
+INLINE __global REALV *cla_block(const JOB_SPACE Job *job, __global REAL *cla, int block)
 {
-    return (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE;
+    return (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE_OF(job);
 }
 
-INLINE __global INTV *scale_block(__global int *scale, int block)
+INLINE __global INTV *scale_block(const JOB_SPACE Job *job, __global int *scale, int block)
 {
-    return (__global INTV *)(scale + (size_t)block * N_COMPONENTS * VW) + LANE;
+    return (__global INTV *)(scale + (size_t)block * N_COMPONENTS * VW) + LANE_OF(job);
 }
 
 #if MANY_STATES
@@ -94,7 +99,7 @@ INLINE void newview(
             SUMV ya[N_STATES], yb[N_STATES];
             product(pa + c * MATRIX_VALUES, &job->a, block, c, ya);
             product(pb + c * MATRIX_VALUES, &job->b, block, c, yb);
-            __global REALV *out = cla_block(cla, block) + c * N_STATES * STRIDE;
+            __global REALV *out = cla_block(job, cla, block) + c * N_STATES * STRIDE;
             REALV largest = (REALV)(0);
             UNROLL
             for (int i = 0; i < N_STATES; i++) {
@@ -102,11 +107,11 @@ INLINE void newview(
                 out[i * STRIDE] = z;
                 largest = z > largest ? z : largest;
             }
-            scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c) + load_scale(&job->b, block, c);
+            scale_block(job, scale, block)[c * STRIDE] = load_scale(&job->a, block, c) + load_scale(&job->b, block, c);
             least[block] = least_positive(c ? least[block] : (REALV)(1), largest);
         }
     for (int block = 0; block < BLOCKS(job); block++)
-        rescale_small(cla_block(cla, block), scale_block(scale, block), least[block]);
+        rescale_small(cla_block(job, cla, block), scale_block(job, scale, block), least[block]);
 }
 
 #else
@@ -121,8 +126,8 @@ INLINE void newview_of(const JOB_SPACE Job *job, const Operand a, const int a_is
             load_tip_block(&a, block, &tip_a);
         if (b_is_tip)
             load_tip_block(&b, block, &tip_b);
-        __global REALV *out = cla_block(cla, block);
-        __global INTV *out_scale = scale_block(scale, block);
+        __global REALV *out = cla_block(job, cla, block);
+        __global INTV *out_scale = scale_block(job, scale, block);
         REALV least = (REALV)(1);       /* of the components' maxima that are not 0 */
         #pragma unroll COMPONENTS_AT_ONCE
         for (int c = 0; c < N_COMPONENTS; c++) {
@@ -161,7 +166,7 @@ INLINE void newview(
 }
 #endif
 
-INLINE void propagate(const JOB_SPACE Job *job, __global REAL *cla, __global int *scale)
+STEP void propagate(const JOB_SPACE Job *job, __global REAL *cla, __global int *scale)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip = prepare_tip(&job->a, block);
@@ -171,14 +176,14 @@ INLINE void propagate(const JOB_SPACE Job *job, __global REAL *cla, __global int
             begin_product(job->pa + c * MATRIX_VALUES, &job->a, &tip, block, c, &pa);
             UNROLL
             for (int i = 0; i < N_STATES; i++)
-                cla_block(cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, product_row(&pa, i));
-            scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c);
+                cla_block(job, cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, product_row(&pa, i));
+            scale_block(job, scale, block)[c * STRIDE] = load_scale(&job->a, block, c);
         }
     }
 }
 
 /* lnL of each pattern. */
-INLINE void evaluate(const JOB_SPACE Job *job, DOUBLEV *lnl)
+STEP void evaluate(const JOB_SPACE Job *job, DOUBLEV *lnl)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -199,12 +204,12 @@ INLINE void evaluate(const JOB_SPACE Job *job, DOUBLEV *lnl)
         }
         lnl[block] = log_likelihood(job, block, likelihood, scale);
         if (job->site)
-            *((__global DOUBLEV *)job->site + (size_t)block * STRIDE + LANE) = lnl[block];
+            *((__global DOUBLEV *)job->site + (size_t)block * STRIDE + LANE_OF(job)) = lnl[block];
     }
 }
 
 /* The sum of the patterns' lnL times their weights. */
-INLINE void weigh(const JOB_SPACE Job *job, const DOUBLEV *lnl, DOUBLEV *values)
+STEP void weigh(const JOB_SPACE Job *job, const DOUBLEV *lnl, DOUBLEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++)
         values[0] += load_weights(job, block) * lnl[block];
@@ -237,7 +242,7 @@ INLINE void begin_three_orders(const __global REAL *p, const __global REAL *slop
     begin_product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y + 2);
 }
 
-INLINE void derivative(const JOB_SPACE Job *job, DOUBLEV *values)
+STEP void derivative(const JOB_SPACE Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -307,7 +312,7 @@ INLINE void insert_of(const JOB_SPACE Job *job, DOUBLEV *values)
 }
 
 /* An INSERT. On CPUs the compiler makes a loop for each case that searches need, as for NEWVIEW. */
-INLINE void insert(const JOB_SPACE Job *job, DOUBLEV *values)
+STEP void insert(const JOB_SPACE Job *job, DOUBLEV *values)
 {
     Job known = *job;
     known.c.is_tip = 0;
@@ -323,7 +328,7 @@ INLINE void insert(const JOB_SPACE Job *job, DOUBLEV *values)
     }
 }
 
-INLINE void triplet(const JOB_SPACE Job *job, DOUBLEV *values)
+STEP void triplet(const JOB_SPACE Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -360,7 +365,7 @@ INLINE void triplet(const JOB_SPACE Job *job, DOUBLEV *values)
 }
 
 /* Each pattern's weight over its likelihood, at the scale of its largest component: the factor of its terms in a gradient. */
-INLINE void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares)
+STEP void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -394,7 +399,7 @@ INLINE void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares)
 
 /* GRADIENT_ROWS rows k of the S x S values of a table and component, from row `at` of those of all of them on. `ends`
  * [block][2][k] keeps both ends of the branch in the eigenbasis from the first of these rows to the last. */
-INLINE void rate_matrix_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, SUMV *ends, int at, DOUBLEV *values)
+STEP void rate_matrix_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, SUMV *ends, int at, DOUBLEV *values)
 {
     const __global REAL *difference = job->differences + (size_t)at * N_STATES;
     const int component = at / N_STATES % N_COMPONENTS, row = at % N_STATES;
@@ -426,7 +431,7 @@ INLINE void rate_matrix_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares
         values[v] *= (double)difference[v];
 }
 
-INLINE void mass_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
+STEP void mass_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
     for (int block = 0; block < BLOCKS(job); block++) {

@@ -14,6 +14,7 @@ typedef struct {
     __global double *site;                      /* lnL of each pattern, first block of the tile, or 0 */
     int first_pattern;                          /* of the tile */
     int n_blocks;
+    uint lane;                                  /* see LANE_OF */
     int has_zero_rates;                         /* whether a component has rate 0 */
 } Job;
 
@@ -50,7 +51,7 @@ INLINE DOUBLEV log_likelihood(const JOB_SPACE Job *job, int block, SUMV likeliho
     const LONGV bad = !(x > 0.0 && x < (double)INFINITY);
     if (ANY(bad)) {
 #if LANE_PER_ITEM
-        atomic_min(job->bad_pattern, job->first_pattern + block * VW + (int)LANE);
+        atomic_min(job->bad_pattern, job->first_pattern + block * VW + (int)LANE_OF(job));
 #else
         for (int l = 0; l < VW; l++)
             if (bad[l])
@@ -62,7 +63,7 @@ INLINE DOUBLEV log_likelihood(const JOB_SPACE Job *job, int block, SUMV likeliho
 
 INLINE DOUBLEV load_weights(const JOB_SPACE Job *job, int block)
 {
-    return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE);
+    return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE_OF(job));
 }
 
 #define IMPOSSIBLE (-(1 << 30))      /* a count below any other */

@@ -11,6 +11,7 @@
  *                            states it has VW * STATE_WORKERS, and those of a lane share its states
  *                            0: a work-group is one work-item, which owns whole blocks as vectors (CPUs)
  *   OPCODE_SET               bits of the opcodes that `traverse` can run, see CAN and IS; kernels.py defines it
+ *   INLINE_INSTRUCTIONS      1, unless kernels.py says 0: instructions are not functions of their own
  *   STAGED_MATRICES          1: P matrices of a NEWVIEW are read from local memory; with LANE_PER_ITEM and few states
  *   STATE_WORKERS, OWN_STATES, COLUMN_TILE, SHARED_DOUBLES, JOB_BYTES      see shared_states.h
  *   MATRIX_VALUES            numbers of a matrix that multiplies CLAs, see many_states.h
@@ -48,6 +49,18 @@
 #define FOR_OWN(i, dimension, n) for (int i = get_group_id(dimension), once = 1; once; once = 0)
 #else
 #define FOR_OWN(i, dimension, n) for (int i = get_group_id(dimension); i < n; i += get_num_groups(dimension))
+#endif
+
+#ifndef INLINE_INSTRUCTIONS
+#define INLINE_INSTRUCTIONS 1
+#endif
+
+/* The lane of an operand or a job that a work-item has to itself. Only `traverse` asks for the number of the work-item there: PoCL
+ * inlines every other function that does. */
+#if LANE_PER_ITEM && !SHARED_STATES
+#define LANE_OF(record) ((size_t)(record)->lane)
+#else
+#define LANE_OF(record) LANE
 #endif
 
 #if LANE_PER_ITEM

@@ -70,6 +70,7 @@ INLINE Operand find_operand(const Task *task, int index, int spare, int shift, c
     const size_t at = storage + find_slot(index < 0 ? spare : index, task->first_shifted, shift) * task->slot_stride;
     Operand operand;
     operand.is_tip = index < 0;
+    operand.lane = (uint)LANE;
     operand.cla = task->clas + at * BLOCK_REALS * VW;
     operand.scale = task->scales + at * N_COMPONENTS * VW;
     operand.state_sets = task->state_sets;
@@ -102,6 +103,7 @@ INLINE void run_task(const Task *task, JOB_SPACE Job *job, __local double *share
                 job->model = task->model;
                 job->bad_pattern = task->bad_pattern;
                 job->has_zero_rates = has_zero_rates;
+                job->lane = (uint)LANE;
                 job->n_blocks = task->used_blocks[tile];
                 job->first_pattern = (int)lanes;
                 job->weights = task->weights + lanes;

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
-from engine_kinds import FEW_KINDS, NUMPY_KINDS, OPENCL_KINDS, as_params, find_device
+from engine_kinds import FEW_KINDS, NUMPY_KINDS, OPENCL_KINDS, as_params, compiled_quickly, find_device
 from helpers import numpy_engine
 
 from plltool.engine.base import EngineData
@@ -45,7 +47,10 @@ def opencl_device(opencl_devices):
 
 @pytest.fixture
 def make_engine(request):
-    """A function that makes an engine of a Kind, its models set, and closes it after the test."""
+    """A function that makes an engine of a Kind, its models set, and closes it after the test.
+
+    See `compiled_quickly`: a test of many requests asks for `optimised` kernels.
+    """
     made = []
 
     def make(
@@ -60,6 +65,7 @@ def make_engine(request):
         state_sets=None,
         memory=None,
         compute_units=None,
+        optimised=False,
     ):
         parts = (codes.shape[1],) if part_patterns is None else tuple(part_patterns)
         if kind.kind == "numpy":
@@ -77,7 +83,8 @@ def make_engine(request):
             if device is None:
                 pytest.skip(f"no OpenCL device is known to handle {precision} vectors of {kind.vw} lanes")
             data = EngineData(codes, weights, state_sets)
-            engine = OpenCLEngine(layout, n_slots, data, device, compute_units, memory=memory)
+            with nullcontext() if optimised else compiled_quickly(device, layout):
+                engine = OpenCLEngine(layout, n_slots, data, device, compute_units, memory=memory)
             engine.set_model([mixture.components for mixture in mixtures])
         made.append(engine)
         return engine

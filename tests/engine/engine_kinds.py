@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pytest
@@ -75,6 +76,20 @@ def find_device(devices, kind, precision="double"):
     """The first device whose compiler handles the kind's vectors; None if there is none."""
     narrow = kind.kind != "vector" or kind.vw <= POCL_SAFE_WIDTH  # which every compiler handles
     return next((device for device in devices if narrow or kind.vw <= default_lanes(device, precision)), None)
+
+
+@contextmanager
+def compiled_quickly(device, layout):
+    """Within, PoCL does not optimise kernels in which work-items share states.
+
+    It then takes 0.5 s in place of 7 s, and the kernels take 25 times as long.
+    """
+    from plltool.engine.opencl import kernels
+
+    with pytest.MonkeyPatch.context() as patch:
+        if layout.shared_states and "portable computing" in device.platform.lower():
+            patch.setattr(kernels, "BUILD_OPTIONS", [*kernels.BUILD_OPTIONS, "-cl-opt-disable"])
+        yield
 
 
 def as_params(kinds):

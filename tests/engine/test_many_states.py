@@ -59,10 +59,10 @@ class Case:
         self.weights = rng.integers(1, 9, sum(parts)).astype(float)
         self.rng = rng
 
-    def engine(self, make_engine, kind, n_slots=None, precision="double"):
+    def engine(self, make_engine, kind, n_slots=None, precision="double", optimised=False):
         return make_engine(
             kind, n_slots or self.n_taxa - 1, self.codes, self.weights, self.mixtures, self.parts, precision,
-            state_sets=self.state_sets,
+            state_sets=self.state_sets, optimised=optimised,
         )  # fmt: skip
 
     def columns(self, part=0):

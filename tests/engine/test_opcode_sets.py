@@ -1,10 +1,11 @@
 """Kernels for sets of instructions answer as those for all instructions do, to the last bit."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from engine_kinds import Kind
+from engine_kinds import Kind, compiled_quickly
 from helpers import program_to_branch, program_to_node, random_codes, random_ends, random_mixture, random_tips
 
 from plltool.engine import program as prog
@@ -64,9 +65,32 @@ def test_sets_change_no_bit(n_states, n_components, opencl_device):
     whole = Kind("lanes", 32).layout(n_states, n_components, N_TAXA, (N_PATTERNS,), n_codes=data.n_codes)
     answers = []
     for layout in (whole, replace(whole, cut_kernels=True)):
-        with OpenCLEngine(layout, N_TAXA, data, opencl_device) as engine:
+        with compiled_quickly(opencl_device, layout), OpenCLEngine(layout, N_TAXA, data, opencl_device) as engine:
             engine.set_model([mixture.components])
             answers.append({name: engine.execute(r, lengths) for name, r in requests(ends, layout).items()})
     for name, expected in answers[0].items():
         assert np.all(np.isfinite(expected))
         np.testing.assert_array_equal(answers[1][name], expected, err_msg=name)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(
+    ("platform", "kind", "vw", "inlined"),
+    [
+        ("Portable Computing Language", "CPU", 32, False),
+        ("Portable Computing Language", "CPU", 4, True),
+        ("Portable Computing Language", "GPU", 32, True),
+        ("Intel(R) OpenCL", "CPU", 32, True),
+    ],
+)
+def test_instructions_are_functions_of_their_own_where_pocl_plays_a_gpu(platform, kind, vw, inlined):
+    """A GPU would lose its registers; vectors on a CPU would lose time."""
+    import pyopencl as cl
+
+    from plltool.engine.opencl.kernels import traverse_options
+
+    device = SimpleNamespace(type=getattr(cl.device_type, kind), platform=SimpleNamespace(name=platform))
+    layout = Kind("vector" if vw == 4 else "lanes", vw).layout(4, 4, N_TAXA, (N_PATTERNS,))
+    options = traverse_options(SimpleNamespace(devices=[device]), layout, "all")
+    assert ("-DINLINE_INSTRUCTIONS=0" not in options) == inlined
+    assert "-DOPCODE_SET=255" in options

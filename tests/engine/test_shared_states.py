@@ -173,7 +173,7 @@ def test_repeated_requests(make_engine, kind):
     """The same bits every time, on all cores; see test_repeatability.py."""
     case = Case(20, 2, (90, 135), n_taxa=5)
     program, n_values, _ = everything(case.rng, case.ends, case.n_taxa)
-    engine = case.engine(make_engine, kind)
+    engine = case.engine(make_engine, kind, optimised=True)
     first = engine.execute(prog.Request(program, n_values), case.lengths)
     for _ in range(50):
         np.testing.assert_array_equal(engine.execute(prog.Request(program, n_values), case.lengths), first)
