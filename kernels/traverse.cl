@@ -52,7 +52,7 @@ typedef struct {
     __global double *sums;                      /* of the group, from the track's first value on */
     __global int *bad_pattern;
     __global double *site;                      /* 0 unless wanted */
-    int keep, first_shifted, n_taxa, tile_blocks;
+    int want_site, keep, first_shifted, n_taxa, tile_blocks;
     size_t n_lanes, tile_stride, slot_stride;
 } Task;
 
@@ -107,7 +107,7 @@ INLINE void run_task(const Task *task, JOB_SPACE Job *job, __local double *share
                 job->n_blocks = task->used_blocks[tile];
                 job->first_pattern = (int)lanes;
                 job->weights = task->weights + lanes;
-                job->site = task->site ? task->site + (size_t)result * task->n_lanes + lanes : 0;
+                job->site = task->want_site ? task->site + (size_t)result * task->n_lanes + lanes : 0;
                 job->a = find_operand(task, a, spare, shift, tile_tips, storage, blocks);
                 job->b = find_operand(task, b, spare, shift, tile_tips, storage, blocks);
                 job->c = find_operand(task, c, spare, shift, tile_tips, storage, blocks);
@@ -205,7 +205,8 @@ __kernel void traverse(
             .used_blocks = used_blocks,
             .sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT],
             .bad_pattern = bad_pattern,
-            .site = want_site ? site : 0,
+            .site = site,
+            .want_site = want_site,
             .keep = keep,
             .first_shifted = first_shifted,
             .n_taxa = n_taxa,
