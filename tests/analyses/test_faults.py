@@ -276,8 +276,8 @@ class TestSampling:
 
     @pytest.fixture(autouse=True)
     def _every_sample_is_saved(self, monkeypatch):
-        monkeypatch.setattr("plltool.analyses.sample.SAVE_SECONDS", 0.0)
-        monkeypatch.setattr("plltool.analyses.sample.CHECKPOINT_PATIENCE", 0.0)
+        monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
+        monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
 
     def told(self, found):
         return {name: text for name, text in found.texts().items() if name != "sample.json"}, found.acceptance

@@ -75,7 +75,8 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         self._stale.update(indices)
 
     def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
-        """Enqueue copies of the matrices that have changed, neighbours together."""
+        """Send what the launch needs, and enqueue copies of the matrices that have changed, neighbours together."""
+        self._arrays.post()
         stale = np.array(sorted(self._stale), dtype=np.intp)
         for run in np.split(stale, np.flatnonzero(np.diff(stale) > 1) + 1):
             if len(run):
