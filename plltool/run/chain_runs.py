@@ -10,12 +10,13 @@ import logging
 import math
 import os
 import platform
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
@@ -132,7 +133,7 @@ class RunSetup:
 Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
 
 
-class ChainRuns(Protocol):
+class ChainRuns(ABC):
     """All runs of a sampler, for use in a ``with`` block.
 
     Attributes
@@ -142,12 +143,22 @@ class ChainRuns(Protocol):
 
     place: Place
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._open(stack)
+            self._stack = stack.pop_all()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
 
+    @abstractmethod
+    def _open(self, stack: ExitStack) -> None:
+        """Get ready; the stack takes what has to be closed."""
+
+    @abstractmethod
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         """Advance to some of the generations, the first ones, and at least to one.
 
@@ -157,37 +168,32 @@ class ChainRuns(Protocol):
         taken : is called with some generations after others, and the samples of all runs at each of them
         """
 
+    @abstractmethod
     def pack(self) -> Sequence[PackedRun]:
         """The state of each run after the generations that were taken, for `unpack`."""
 
+    @abstractmethod
     def unpack(self, packed: Sequence[PackedRun]) -> None:
         """Go on from states that were packed."""
 
     @property
+    @abstractmethod
     def work(self) -> Counters:
         """What all devices have done so far."""
 
 
-class RunsHere:
+class RunsHere(ChainRuns):
     """Runs that advance in this process; the chains of all of them are tracks of one launch."""
 
     def __init__(self, setup: RunSetup, hardware: Hardware):
         self._setup, self._hardware = setup, hardware
 
-    def __enter__(self) -> Self:
+    def _open(self, stack: ExitStack) -> None:
         n_runs = self._setup.options.runs
-        with ExitStack() as stack:
-            self.place, likelihoods, self._engine = self._setup.open(n_runs, self._hardware)
-            if self._engine is not None:
-                stack.enter_context(self._engine)
-            self._chains = self._setup.begin(likelihoods, range(n_runs))
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, traceback)
+        self.place, likelihoods, self._engine = self._setup.open(n_runs, self._hardware)
+        if self._engine is not None:
+            stack.enter_context(self._engine)
+        self._chains = self._setup.begin(likelihoods, range(n_runs))
 
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         for number in range(len(generations)):
@@ -260,7 +266,7 @@ class RunAdvancer:
         return chains
 
 
-class RunsInWorkers:
+class RunsInWorkers(ChainRuns):
     """Runs that advance in other processes, each of which has one of them at a time.
 
     If each run has a process, it seldom waits for others.
@@ -277,20 +283,12 @@ class RunsInWorkers:
         self._packed: list[PackedRun | None] = [None] * setup.options.runs
         self._work: dict[tuple[str, int], Counters] = {}
 
-    def __enter__(self) -> Self:
+    def _open(self, stack: ExitStack) -> None:
         threads = self._shares[0].threads or 1
         _log.info("runs: %d at the same time, threads of each: %d", len(self._shares), threads)
-        with ExitStack() as stack:
-            arguments = [(self._setup, own) for own in self._shares]
-            self._workers = stack.enter_context(Workers(RunAdvancer, arguments, child_environment(threads)))
-            (self.place,) = self._workers.map([(None,)], lambda *_: None)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, traceback)
+        arguments = [(self._setup, own) for own in self._shares]
+        self._workers = stack.enter_context(Workers(RunAdvancer, arguments, child_environment(threads)))
+        (self.place,) = self._workers.map([(None,)], lambda *_: None)
 
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         size = max(1, int(self.seconds / pace))
