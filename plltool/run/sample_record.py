@@ -41,11 +41,11 @@ def describe_posterior(found: Posterior) -> dict[str, Any]:
 def describe_trace(samples: Samples, numbers: dict[str, Summary]) -> dict[str, Any]:
     """Some numbers of some samples of all runs, the burn-in included: evenly spaced ones, and the last one."""
     chosen = sorted({*range(0, len(samples), -(-len(samples) // MOST_POINTS)), len(samples) - 1})
-    values = samples.numbers()[:, chosen]
+    values, wanted = samples.numbers()[:, chosen], choose_numbers(numbers)
     traced = {
         name: [[float(f"{value:.{DIGITS}g}") for value in row] for row in values[:, :, k].tolist()]
         for k, name in enumerate(samples.columns)
-        if name in choose_numbers(numbers)
+        if name in wanted
     }
     return {"generations": [samples.generations[number] for number in chosen], "numbers": traced}
 

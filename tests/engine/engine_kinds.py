@@ -9,7 +9,7 @@ import pytest
 
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import default_lanes, use_local_memory
-from plltool.engine.opencl.device import POCL_SAFE_WIDTH
+from plltool.engine.opencl.device import POCL_SAFE_WIDTH, is_pocl
 
 MOST_ITEMS, LOCAL_BYTES = 1024, 48 << 10  # of a GPU's work-group
 
@@ -87,7 +87,7 @@ def compiled_quickly(device, layout):
     from plltool.engine.opencl import kernels
 
     with pytest.MonkeyPatch.context() as patch:
-        if layout.shared_states and "portable computing" in device.platform.lower():
+        if layout.shared_states and is_pocl(device.platform):
             patch.setattr(kernels, "BUILD_OPTIONS", [*kernels.BUILD_OPTIONS, "-cl-opt-disable"])
         yield
 

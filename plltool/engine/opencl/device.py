@@ -74,6 +74,11 @@ class Device:
         return self.kind == "cpu" and "intel" in self.platform.lower()
 
 
+def is_pocl(platform: str) -> bool:
+    """Whether the name of a platform is PoCL's."""
+    return "portable computing" in platform.lower()
+
+
 def safe_vector_width(platform: str, version: str, native_width: int) -> int:
     """Lanes of the widest vector to use on a CPU device.
 
@@ -83,7 +88,7 @@ def safe_vector_width(platform: str, version: str, native_width: int) -> int:
     native_width : doubles in the device's native vector
     """
     width = min(WIDEST_VECTOR, max(NARROWEST_VECTOR, native_width))
-    if "portable computing" in platform.lower():
+    if is_pocl(platform):
         llvm = re.search(r"LLVM (\d+)", version)
         if llvm is None or int(llvm[1]) < POCL_GOOD_LLVM:
             width = min(width, POCL_SAFE_WIDTH)

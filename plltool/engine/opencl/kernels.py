@@ -16,6 +16,7 @@ from plltool.arrays import IntArray
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import ArrayShape, DeviceArray
+from plltool.engine.opencl.device import is_pocl
 from plltool.errors import DeviceError, EngineError
 
 # An entry below the smallest normal number is far below the rounding of the largest one of its component. CPUs compute
@@ -49,7 +50,7 @@ def traverse_options(context: cl.Context, layout: Layout, name: str) -> list[str
     PoCL compiles a GPU's shape of work for a CPU in a third of the time if each instruction is a function of its own.
     """
     device = context.devices[0]
-    on_pocl = device.type & cl.device_type.CPU and "portable computing" in device.platform.name.lower()
+    on_pocl = device.type & cl.device_type.CPU and is_pocl(device.platform.name)
     return [opcode_macro(name), *(["-DINLINE_INSTRUCTIONS=0"] if on_pocl and layout.lane_per_item else [])]
 
 
