@@ -4,15 +4,16 @@ A run has several chains. Chain h, counted from 0, samples the posterior to the 
 the cold one, is what is sampled, and the others, which cross valleys more easily, bring it to other hills. In each
 generation all chains of all runs make a move of the same kind, drawn at random for all of them, so that their
 likelihoods are one launch of tracks of about the same length; whatever the kinds are, each keeps the posterior of each
-chain. Then two chains of each run, drawn at random, may exchange their heats: with i and j for their states, the
-exchange is accepted with the probability min(1, (posterior(j) / posterior(i))^(heat_i - heat_j)).
+chain. Then two chains of each run, drawn at random, may exchange their heats, as many times as there are chains, since
+this costs next to nothing: with i and j for their states, the exchange is accepted with the probability
+min(1, (posterior(j) / posterior(i))^(heat_i - heat_j)).
 
 But for the kinds of moves, all choices of a run are drawn by a generator of its own, and it learns from its own chains
 alone. So it does the same, bit for bit, whatever runs advance beside it.
 
 Steps are tuned in the first generations only: after each proposal with the acceptance probability a, the logarithm of
-the step changes by (a - target) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008). From then on kernels are
-fixed.
+the step changes by (a - target) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008), from the beginning and
+again from half of these generations on, when chains have come to where they stay. After them, kernels are fixed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from plltool.sampling.state import Problem, State
 
 TUNING_POWER = 0.6  # by which the changes of a step decrease
 MIN_STEP, MAX_STEP = 1e-4, 20.0
-LEARNT = "n_states", "sums", "products", "factor"  # of directions
+LEARNT = "n_states", "sums", "products", "mean", "factor"  # of directions
 LEARN_EVERY = 10  # generations between two states that directions are learnt from
 
 PackedRun: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -59,7 +60,7 @@ class Chains:
     ranks : (n_runs * n_chains,) which heat of its run each chain has; 0 is cold
     generation : the number of generations made
     steps : (n_moves, n_runs * n_chains) the step of each move at each heat of each run
-    tried, accepted : likewise, numbers of proposals since tuning ended
+    tried, accepted : likewise, numbers of proposals since tuning ended, or since it began or was at its half
     swaps_tried, swaps_accepted : (n_runs, n_chains, n_chains) exchanges between heats since then, the lower one first
     """
 
@@ -112,7 +113,7 @@ class Chains:
             "state_topologies": pack_topologies([state.topology for state in states]),
             "state_lengths": np.array([state.lengths for state in states]),
             "state_values": np.array(values)[:, 1:],
-            **({} if learnt is None else {f"joint_{name}": np.array(getattr(learnt, name)) for name in LEARNT}),
+            **_pack_directions(learnt),
             "schedule": _pack_generator(self._schedule),
             "random": _pack_generator(self._rngs[run]),
         }
@@ -130,7 +131,7 @@ class Chains:
             if learnt is not None:
                 learnt.n_states = int(kept["joint_n_states"])
                 learnt.sums, learnt.products = kept["joint_sums"], kept["joint_products"]
-                learnt.factor = kept["joint_factor"]
+                learnt.mean, learnt.factor = kept.get("joint_mean"), kept["joint_factor"]
             _unpack_generator(self._rngs[run], kept["random"])
             states += _unpack_states(kept, problem)
         self.generation = int(packed[0]["generation"])
@@ -151,8 +152,8 @@ class Chains:
         return self.states[first + self.ranks[first : first + self.n_chains].index(0)]
 
     def advance(self) -> None:
-        """One generation: a move of every chain, then an exchange of heats in every run."""
-        if self.generation == self._tuning:
+        """One generation: a move of every chain, then exchanges of heats in every run."""
+        if self.generation in (self._tuning // 2, self._tuning):
             for counts in (self.tried, self.accepted, self.swaps_tried, self.swaps_accepted):
                 counts[:] = 0
         number = self._draw_move()
@@ -164,8 +165,8 @@ class Chains:
                 learnt.learn(self.states[self._chains_of(run)])
             if learnt is not None and self.generation == self._tuning // 2:
                 learnt.forget()
-        if self.n_chains > 1:
-            for run in range(self.n_runs):
+        for run in range(self.n_runs):
+            for _ in range(self.n_chains if self.n_chains > 1 else 0):
                 self._swap(run)
 
     def _draw_move(self) -> int:
@@ -241,6 +242,12 @@ class Chains:
         if rng.random() < math.exp(min(0.0, gain)):
             self.ranks[i], self.ranks[j] = self.ranks[j], self.ranks[i]
             self.swaps_accepted[run, low, high] += 1
+
+
+def _pack_directions(learnt: Directions | None) -> PackedRun:
+    """What a run has learnt, if it learns; there is no mean at first."""
+    found = {f"joint_{name}": getattr(learnt, name, None) for name in LEARNT}
+    return {name: np.array(value) for name, value in found.items() if value is not None}
 
 
 def _pack_generator(rng: np.random.Generator) -> npt.NDArray[np.uint8]:

@@ -12,7 +12,7 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.model.parameter_slopes import parameter_slopes, scale_slope
 from plltool.sampling.coordinates import change_value, coordinates_of, data_slopes, density_slopes
-from plltool.sampling.moves import ALL_NODES, Move, Proposal
+from plltool.sampling.moves import ALL_NODES, Move, Proposal, divide_step
 from plltool.sampling.parameters import SHARES, Value
 from plltool.sampling.state import Problem, State
 from plltool.sampling.survey import Question, Survey
@@ -31,6 +31,7 @@ class Directions:
     Attributes
     ----------
     n_states, sums, products : number of states learnt from, sums (n,) of their points and of products (n, n) of these
+    mean : (n,) of the points; None before enough states are known
     factor : (n, n) a root of the covariance
     """
 
@@ -40,6 +41,7 @@ class Directions:
         self.n_states = 0
         self.sums: FloatArray = np.zeros(size)
         self.products: FloatArray = np.zeros((size, size))
+        self.mean: FloatArray | None = None
         self.factor: FloatArray = FIRST_DEVIATION * np.eye(size)
 
     def learn(self, states: Sequence[State]) -> None:
@@ -50,9 +52,9 @@ class Directions:
             self.sums = self.sums + point
             self.products = self.products + np.outer(point, point)
         if self.n_states >= FIRST_STATES:
-            mean = self.sums / self.n_states
-            covariance = self.products / self.n_states - np.outer(mean, mean)
-            found = np.linalg.cholesky(covariance + LEAST_VARIANCE * np.eye(len(mean)))
+            self.mean = self.sums / self.n_states
+            covariance = self.products / self.n_states - np.outer(self.mean, self.mean)
+            found = np.linalg.cholesky(covariance + LEAST_VARIANCE * np.eye(len(self.mean)))
             self.factor = np.asarray(found, dtype=np.float64)
 
     def forget(self) -> None:
@@ -94,32 +96,46 @@ class JointMove(Move):
 
 
 class JointDraw(JointMove):
-    """A normal draw about the present point, with the covariance that states had while steps were tuned.
+    """A draw from the normal distribution that states had while steps were tuned, near the present point.
 
-    z' - z is normal with mean 0 (Haario, Saksman & Tamminen 2001), so the draw is symmetric in z, and the Hastings
-    ratio is that of the Jacobians.
+    With the mean m and the covariance L L^T of that distribution, a chain of heat h is at w = sqrt(h) L^-1 (z - m). The
+    new point has w' = k w + sqrt(1 - k^2) e, e standard normal, see `divide_step` (Cotter et al. 2013). The draw is
+    reversible for a standard normal w, so q(w | w') / q(w' | w) = exp((|w'|^2 - |w|^2) / 2), and the Hastings ratio is
+    this and that of the Jacobians. Where the posterior is nearly normal, large steps are accepted. Until m is known,
+    step L e is added to z (Haario, Saksman & Tamminen 2001), which is symmetric.
     """
 
     name = "joint draw of parameters and length"
-    step = 0.5
+    step = 1.0
+    target = 0.4
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
-        factor = self.directions.factor
-        return self.changed(state, step * (factor @ rng.standard_normal(len(factor))))
+        mean, factor = self.directions.mean, self.directions.factor
+        noise = rng.standard_normal(len(factor))
+        if mean is None:
+            return self.changed(state, step * (factor @ noise))
+        kept, added = divide_step(step)
+        old = math.sqrt(heat) * np.linalg.solve(factor, self.directions.point(state) - mean)
+        new = kept * old + added * noise
+        proposal = self.changed(state, factor @ (new - old) / math.sqrt(heat))
+        if proposal is None:
+            return None
+        return proposal._replace(log_ratio=proposal.log_ratio + float(new @ new - old @ old) / 2.0)
 
 
 class JointLangevin(JointMove):
     """A step of Langevin dynamics of all coordinates, with the learnt covariance L L^T as its metric.
 
     A chain of heat h has the density f(z) = posterior(x(z))^h |dx/dz|. With s the slopes of log f at z, the new point
-    is z' = z + step L (m(z) + e), e standard normal. The drift m(z) is step L^T s / 2, or the vector of the length
-    LARGEST_DRIFT in its direction if it is longer (Roberts & Tweedie 1996). The way back takes the draw
-    e' = -(m(z) + e) - m(z'), so the ratio of the densities of both is exp((|e|^2 - |e'|^2) / 2); the Hastings ratio is
-    this and that of the Jacobians. It is exact whatever drifts are, as long as they depend on the point alone.
+    is z' = z + a L (m(z) + e), e standard normal. The drift m(z) is (1 - k) L^T s / a, with k and a by `divide_step`,
+    or the vector of the length LARGEST_DRIFT in its direction if it is longer. If f were normal with the covariance
+    L L^T, this would be Langevin dynamics without an error of the step (Roberts & Stramer 2002). The way back takes the
+    draw e' = -(m(z) + e) - m(z'), so the ratio of the densities of both is exp((|e|^2 - |e'|^2) / 2); the Hastings
+    ratio is this and that of the Jacobians. It is exact whatever drifts are, as long as they depend on the point alone.
     """
 
     name = "Langevin step of parameters and length"
-    step = 0.8
+    step = 1.5
     target = 0.57  # Roberts & Rosenthal 1998
     repeats = 2
 
@@ -131,9 +147,9 @@ class JointLangevin(JointMove):
         return self._question
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
-        factor = self.directions.factor
+        factor, (_, added) = self.directions.factor, divide_step(step)
         noise = rng.standard_normal(len(factor))
-        proposal = self.changed(state, step * (factor @ (self._drift(state, step, heat) + noise)))
+        proposal = self.changed(state, added * (factor @ (self._drift(state, step, heat) + noise)))
         if proposal is None:
             return None
         there = float(noise @ noise) / 2.0
@@ -141,12 +157,13 @@ class JointLangevin(JointMove):
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         change = self.directions.point(new) - self.directions.point(old)
-        noise = -np.linalg.solve(self.directions.factor, change) / step - self._drift(new, step, heat)
+        noise = -np.linalg.solve(self.directions.factor, change) / divide_step(step)[1] - self._drift(new, step, heat)
         return proposal.log_ratio - float(noise @ noise) / 2.0
 
     def _drift(self, state: State, step: float, heat: float) -> FloatArray:
         """(n,) the mean of the step, in standard deviations of its random part."""
-        drift = step / 2.0 * (self.slopes(state, heat) @ self.directions.factor)
+        kept, added = divide_step(step)
+        drift = (1.0 - kept) / added * (self.slopes(state, heat) @ self.directions.factor)
         size = math.sqrt(drift @ drift)
         return drift if size <= LARGEST_DRIFT else drift * (LARGEST_DRIFT / size)
 

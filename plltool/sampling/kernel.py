@@ -17,12 +17,12 @@ from plltool.sampling.state import Problem
 from plltool.sampling.topology_moves import Extension, Interchange
 from plltool.sampling.value_moves import NumberMultiplier, ShareSlider, SimplexDraw, SimplexSlider
 
-LENGTH_WEIGHTS = ((BranchMultiplier, 6.0), (NodeSlider, 3.0), (TreeMultiplier, 2.0), (LengthLangevin, 1.0))
+LENGTH_WEIGHTS = ((BranchMultiplier, 3.0), (NodeSlider, 1.5), (TreeMultiplier, 1.0), (LengthLangevin, 2.0))
 TOPOLOGY_WEIGHTS = ((Interchange, 8.0), (Extension, 5.0), (InformedInterchange, 0.5), (InformedRegraft, 2.0))
 PARSIMONY_WEIGHT = 0.5
-SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
+SIMPLEX_WEIGHT = 0.25  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5
-JOINT_WEIGHT, JOINT_LANGEVIN_WEIGHT = 4.0, 0.25
+JOINT_WEIGHT, JOINT_LANGEVIN_WEIGHT = 5.0, 0.1
 
 
 def make_moves(problem: Problem, parts: Sequence[Patterns]) -> list[Move]:

@@ -81,6 +81,15 @@ class Move(ABC):
         return proposal.log_ratio
 
 
+def divide_step(step: float) -> tuple[float, float]:
+    """What a step keeps of a deviation, k = 1 / sqrt(1 + step^2), and the deviation that it adds, sqrt(1 - k^2).
+
+    A step from w to k w + sqrt(1 - k^2) e, e standard normal, keeps the standard normal distribution, however large.
+    """
+    kept = 1.0 / math.sqrt(1.0 + step * step)
+    return kept, step * kept
+
+
 def draw_factor(step: float, rng: np.random.Generator) -> float:
     """The logarithm of a multiplier m = exp(step (u - 1/2)), u uniform: log m is symmetric about 0."""
     return step * (rng.random() - 0.5)

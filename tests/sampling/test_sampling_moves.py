@@ -29,7 +29,7 @@ from scipy import stats
 from plltool.sampling.chains import Chains
 from plltool.sampling.fitch import FitchSets
 from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
-from plltool.sampling.joint_moves import Directions, JointLangevin, JointMove
+from plltool.sampling.joint_moves import Directions, JointDraw, JointLangevin, JointMove
 from plltool.sampling.kernel import make_moves
 from plltool.sampling.langevin_move import LengthLangevin
 from plltool.sampling.length_moves import NodeSlider
@@ -194,6 +194,7 @@ def test_informed_interchanges_are_in_detailed_balance(heat):
 def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
     """The densities of lengths there and back by scipy, from the slopes and curvatures that the move was told."""
     prior, step = Exponential(10.0), 1.1
+    kept = (1.0 + step**2) ** -0.5
     problem, rng = make_problem(lengths=prior), np.random.default_rng(7)
     move, likelihoods = LengthLangevin(problem, 1.0), OracleLikelihoods(problem, rng, n_sites=300)
     (old,) = likelihoods.begin(draws(problem, 1, rng))
@@ -205,9 +206,9 @@ def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
         slopes = heat * b * (told[:, 1] - 10.0) + 1.0
         curvatures = 1.0 + heat * np.maximum(0.0, -(b**2) * told[:, 2])
         assert curvatures.max() > 1.1
-        centre = np.log(b) + np.clip(step**2 * slopes / (2.0 * curvatures), -1.0, 1.0)
+        centre = np.log(b) + np.clip((1.0 - kept) * slopes / curvatures, -1.0, 1.0)
         logs = np.log(new.lengths[1:])
-        return stats.norm(centre, step / np.sqrt(curvatures)).logpdf(logs).sum() - logs.sum()
+        return stats.norm(centre, step * kept / np.sqrt(curvatures)).logpdf(logs).sum() - logs.sum()
 
     for _ in range(3):
         proposal = move.propose(old, step, rng, heat)
@@ -220,6 +221,7 @@ def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
 def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
     """The densities of values and lengths there and back by scipy and a determinant, from the slopes that are told."""
     problem, rng, step = make_problem(), np.random.default_rng(8), 0.9
+    kept = (1.0 + step**2) ** -0.5
     move, likelihoods = JointLangevin(problem, 1.0, Directions(problem)), OracleLikelihoods(problem, rng)
     move.directions.learn(draws(problem, 400, rng))
     root, (old,) = move.directions.factor, likelihoods.begin(draws(problem, 1, rng))
@@ -227,12 +229,11 @@ def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
 
     def log_density(new, state):
         """Of the point of one state, as a proposal from the other, in shares, numbers and lengths."""
-        drift = step / 2.0 * root.T @ move.slopes(state, heat)
+        added = step * kept
+        drift = (1.0 - kept) / added * root.T @ move.slopes(state, heat)
         drift *= min(1.0, 2.0 / np.linalg.norm(drift))
-        z = stats.multivariate_normal(move.directions.point(state) + step * root @ drift, step**2 * root @ root.T)
-        rates, frequencies, alpha, pinv = new.values
-        jacobian = np.log([*rates, *frequencies, alpha, pinv, 1.0 - pinv, *new.lengths[1:]]).sum()
-        return z.logpdf(move.directions.point(new)) - jacobian
+        z = stats.multivariate_normal(move.directions.point(state) + added * root @ drift, added**2 * root @ root.T)
+        return z.logpdf(move.directions.point(new)) - log_jacobian(new)
 
     for _ in range(3):
         proposal = move.propose(old, step, rng, heat)
@@ -240,6 +241,39 @@ def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
         expected = log_density(old, new) - log_density(new, old)
         # solving with a root of the covariance, of condition 1e3
         assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_joint_draws_have_the_ratio_of_their_densities(heat):
+    """The densities there and back by scipy, before and after a mean is known."""
+    problem, rng, step = make_problem(), np.random.default_rng(9), 1.3
+    kept = (1.0 + step**2) ** -0.5
+    move, states = JointDraw(problem, 1.0, Directions(problem)), draws(problem, 400, rng)
+    for mean in (None, np.mean([move.directions.point(state) for state in states], axis=0)):
+        if mean is not None:
+            move.directions.learn(states)
+        covariance = move.directions.factor @ move.directions.factor.T
+
+        def log_density(new, state, mean=mean, covariance=covariance):
+            """Of the point of one state, as a proposal from the other, in shares, numbers and lengths."""
+            old, told = move.directions.point(state), move.directions.point(new)
+            if mean is None:
+                return stats.multivariate_normal(old, step**2 * covariance).logpdf(told) - log_jacobian(new)
+            centre = mean + kept * (old - mean)
+            spread = (step * kept) ** 2 / heat * covariance
+            return stats.multivariate_normal(centre, spread).logpdf(told) - log_jacobian(new)
+
+        for old in states[:3]:
+            proposal = move.propose(old, step, rng, heat)
+            expected = log_density(old, proposal.state) - log_density(proposal.state, old)
+            # solving with a root of the covariance, of condition 1e3
+            assert proposal.log_ratio == pytest.approx(expected, abs=1e-7)
+
+
+def log_jacobian(state):
+    """The logarithm of the determinant of (shares, numbers, lengths) by their coordinates."""
+    rates, frequencies, alpha, pinv = state.values
+    return np.log([*rates, *frequencies, alpha, pinv, 1.0 - pinv, *state.lengths[1:]]).sum()
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.4])
