@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Sets up a virtual environment in .venv and runs every check: ruff, mypy, the documentation, which it builds into
-# build/docs, all tests on an OpenCL device, which must be there, and then, without OpenCL, those that may end differently
-# there: of commands, documentation, the Python interface and the choice of a device, except slow ones. Other tests name
-# the engine that they use, so that they would run the same code again. Both runs use all cores.
+# Sets up a virtual environment in .venv and runs the checks: ruff, mypy, the documentation, which it builds into
+# build/docs, the tests on an OpenCL device, which must be there, and then, without OpenCL, those that may end differently
+# there: of commands, documentation, the Python interface and the choice of a device. Other tests name the engine that
+# they use, so that they would run the same code again. Both runs use all cores, and leave out tests marked `slow`.
+# On two cores that takes less than 10 minutes. For the slow ones: .venv/bin/python -m pytest -n auto --dist loadfile -m slow
 # Needs Python 3.11 or newer ($PYTHON, or python3) and pip.
-# Arguments are passed on to both runs of pytest, such as: scripts/check.sh -m 'not slow'
+# Arguments are passed on to both runs of pytest, such as: scripts/check.sh -x
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -x .venv/bin/python ] || "${PYTHON:-python3}" -m venv .venv
@@ -25,6 +26,7 @@ sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs build/docs
 echo "== tests on an OpenCL device"
 python -m pytest -n auto --dist loadfile --require-opencl --durations=10 "$@"
 echo "== tests without OpenCL"
-python -m pytest -n auto --dist loadfile --no-opencl -m "not slow" "$@" \
-    tests/cli tests/docs tests/analyses/test_{api,hardware}.py tests/engine/test_{devices,environment,select}.py
+python -m pytest -n auto --dist loadfile --no-opencl "$@" tests/docs/test_commands.py \
+    tests/cli --ignore=tests/cli/test_{mpi,cli_resume,terminal}.py \
+    tests/analyses/test_{api,hardware}.py tests/engine/test_{devices,environment,select}.py
 echo "== all checks passed"

@@ -627,6 +627,10 @@ MUTANTS = [
            "for name, place in ((own, self._places[own]) for own in waiting):", ("tests/engine/test_contract.py", "-k", "parcel")),
     Mutant("parcel: a new one has only what changed", ARRAYS_PY, "            self._waiting.add(name)\n\n    def _release_parcel",
            "            pass\n\n    def _release_parcel", ("tests/engine/test_contract.py", "-k", "parcel")),
+    Mutant("each engine has a context of its own", "plltool/engine/opencl/device.py",
+        "@functools.cache\ndef _context", "def _context", ("tests/engine/test_devices.py", "-k", "share_programs")),
+    Mutant("programs are built for each engine", "plltool/engine/opencl/kernels.py",
+        "@functools.lru_cache(maxsize=MOST_PROGRAMS)\n", "", ("tests/engine/test_devices.py", "-k", "share_programs")),
     Mutant("a launch is taken for the one before", "plltool/engine/opencl/kernels.py", "self._fitting[0] != sizes or ", "",
            ("tests/engine/test_contract.py", "-k", "too_small")),
     Mutant("matrices kept when the model changes", OPENCL_PY,
@@ -2017,7 +2021,7 @@ def check_import(folder: Path) -> None:
 
 def run_tests(folder: Path, tests: tuple[str, ...]) -> tuple[int, str]:
     """pytest's exit status (1: a test failed) and the last lines of its output."""
-    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "-m", "", "--tb=no", "-p", "no:cacheprovider"]
     try:
         done = run(folder, ["-m", "pytest", *options, *tests])
     except subprocess.TimeoutExpired:

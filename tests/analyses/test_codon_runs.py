@@ -64,9 +64,15 @@ SIMULATIONS = [
     ("CODON2_GY{0.1/5}+FE", "GY+FE", {"omega": (0.06, 0.16), "kappa": (3.5, 7.2)}),
     ("ECMK07_GY{0.5/3}", "ECMK07_GY", {"omega": (0.33, 0.75), "kappa": (2.1, 4.3)}),
     ("M1a{0.05/3}{0.7/0.3}+FE", "M1a+FE", {"omega0": (0.0, 0.2), "kappa": (2.1, 4.3)}),
-    ("M3{0.05/0.5/4.0/3.0}{0.5/0.3/0.2}+FE", "M3+FE", {"omega2": (2.0, 9.0), "kappa": (2.1, 4.3)}),
-    ("M2a{0.1/5.0/3.0}{0.6/0.2/0.2}+FE", "M2a+FE", {"omega2": (2.5, 10.0), "kappa": (2.1, 4.3)}),
-]
+    pytest.param(
+        "M3{0.05/0.5/4.0/3.0}{0.5/0.3/0.2}+FE", "M3+FE", {"omega2": (2.0, 9.0), "kappa": (2.1, 4.3)},
+        marks=pytest.mark.slow,
+    ),
+    pytest.param(
+        "M2a{0.1/5.0/3.0}{0.6/0.2/0.2}+FE", "M2a+FE", {"omega2": (2.5, 10.0), "kappa": (2.1, 4.3)},
+        marks=pytest.mark.slow,
+    ),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("truth", "model", "ranges"), SIMULATIONS)
@@ -146,7 +152,11 @@ def test_simulations_need_whole_codons():
 
 @pytest.mark.opencl
 @pytest.mark.parametrize(
-    ("model", "vw"), [("GY{0.2/4.0}+F3X4+G4{0.6}", None), ("M2a{0.1/3.0/2.5}{0.5/0.3/0.2}+FE", 32)]
+    ("model", "vw"),
+    [
+        ("GY{0.2/4.0}+F3X4+G4{0.6}", None),
+        pytest.param("M2a{0.1/3.0/2.5}{0.5/0.3/0.2}+FE", 32, marks=pytest.mark.slow),  # PoCL compiles for 10 s
+    ],
 )
 def test_opencl_is_numpy(simulated, model, vw):
     expected = plltool.evaluate(simulated, TREE, model, fixed=True, device="numpy").lnl

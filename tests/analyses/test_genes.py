@@ -141,7 +141,7 @@ def test_genes_under_a_model_with_a_root(folder, tmp_path):
     found = genes(folder, "STRSYM", workers=1, checkpoint=tmp_path / "kept", **SETTINGS)
     texts = found.texts()
     for gene, line in zip(found.genes, texts["genes.nwk"].splitlines(), strict=True):
-        alone = search(folder / f"{gene.name}.fasta", "STRSYM", **SETTINGS)
+        alone = search(folder / f"{gene.name}.fasta", "STRSYM", workers=1, **SETTINGS)
         assert (gene.lnl, line) == (alone.lnl, alone.newick)
         assert gene.n_taxa == len(alone.tree.names) - 1
     for ending in ("genes.nwk", "best.nwk", "genes.fasta"):

@@ -210,14 +210,23 @@ def test_supports(sequences, scheme):
 @pytest.mark.opencl
 @pytest.mark.parametrize("brlen", BRLENS)
 def test_little_memory_changes_nothing(sequences, scheme, brlen):
-    """Nor does another number of processes."""
-    settings = {"brlen": brlen, "options": SearchOptions("fast", starts=2, radii=(1,), perturbations=0)}
-    whole = search(sequences, scheme, device="opencl", workers=1, **settings)
+    settings = {"brlen": brlen, "options": SearchOptions("fast", starts=1, radii=(1,), perturbations=0)}
     memory = memory_of(sequences, scheme, "opencl", brlen) // 2
-    little = search(sequences, scheme, device="opencl", workers=1, memory=memory, **settings)
-    assert (little.lnl, little.newick, little.psr.lnl) == (whole.lnl, whole.newick, whole.psr.lnl)
-    two = search(sequences, scheme, device="opencl", workers=2, **settings)
-    assert (two.lnl, two.newick, two.psr.lnl) == (whole.lnl, whole.newick, whole.psr.lnl)
+    assert_same_search(sequences, scheme, settings | {"workers": 1}, {"memory": memory})
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+@pytest.mark.parametrize("brlen", BRLENS)
+def test_another_number_of_processes_changes_nothing(sequences, scheme, brlen):
+    settings = {"brlen": brlen, "options": SearchOptions("fast", starts=2, radii=(1,), perturbations=0)}
+    assert_same_search(sequences, scheme, settings | {"workers": 1}, {"workers": 2})
+
+
+def assert_same_search(sequences, scheme, settings, changes):
+    """On an OpenCL device, with some settings and with changes of them."""
+    first, other = (search(sequences, scheme, device="opencl", **(settings | own)) for own in ({}, changes))
+    assert (other.lnl, other.newick, other.psr.lnl) == (first.lnl, first.newick, first.psr.lnl)
 
 
 def memory_of(sequences, scheme, device, brlen="linked"):

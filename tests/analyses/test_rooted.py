@@ -189,6 +189,7 @@ def test_supports_by_neighbours(device):
         assert rows[taxa]["abayes"] == pytest.approx(expected[1], abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.opencl
 def test_devices_agree():
     results = [

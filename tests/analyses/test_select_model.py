@@ -169,7 +169,7 @@ def test_other_data_have_no_candidates():
         substitution_models(GENOTYPES)
 
 
-@pytest.fixture(scope="module", params=["numpy", "auto"])
+@pytest.fixture(scope="module", params=[pytest.param("numpy", marks=pytest.mark.slow), "auto"])
 def choice(request, data_dir):
     return plltool.select_model(data_dir / "primates.phy", TREE, device=request.param, threads=1)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from plltool.alignment.patterns import compress
+from plltool.analyses import ultrafast
 from plltool.analyses.alrt import alrt
 from plltool.analyses.bench.run import bench
 from plltool.analyses.bootstrap import bootstrap
@@ -115,7 +116,8 @@ def test_a_search(few, two):
     assert (again.newick, float(again.lnl).hex()) == (found.newick, float(found.lnl).hex())
 
 
-def test_supports(few):
+def test_supports(few, monkeypatch):
+    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 20)
     one, several = ({"device": device, "model": "HKY+G2"} for device in ("numpy", "numpy,numpy"))
     several["share"] = (0.5, 0.5)
     asked = {"replicates": 20, "seed": 2}

@@ -211,8 +211,9 @@ def test_numbers_that_make_no_sense(few, tree):
         ultrafast_bootstrap(few, tree, "JC", seed=-1)
 
 
-def test_a_better_tree_is_reported(few, tree, caplog):
+def test_a_better_tree_is_reported(few, tree, caplog, monkeypatch):
     """The tree that was given keeps its place; the better one is as good as the message says."""
+    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 20)
     alone = {name: row for name, row in few.items() if name != "twin"}
     poor = search(alone, "JC", start="random", device="numpy", effort="fast", listener=stop_at_once)
     found = ultrafast_bootstrap(alone, poor.tree, "JC", device="numpy", replicates=20)
@@ -234,6 +235,7 @@ def stop_at_once(event):
     raise StopSearch
 
 
+@pytest.mark.slow
 def test_a_star_settles(caplog):
     """Where there is no signal supports go on changing at random, but less and less."""
     rng = np.random.default_rng(1)

@@ -55,7 +55,7 @@ def few(data_dir, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_search(few, tmp_path, size):
     done = mpi(size, tmp_path, "search", few.name, *SETTINGS, "--prefix", "run")
     assert done.returncode == 0, done.stderr
@@ -90,6 +90,7 @@ def test_site_lnl_and_supports(few, tmp_path):
     assert (tmp_path / "run.bootstraps.nwk").read_text().count(";") == 2
 
 
+@pytest.mark.slow
 def test_a_rank_is_killed_and_the_run_goes_on(few, tmp_path):
     """Resumed on another number of ranks, it finds the same tree."""
     asked = ("search", few.name, *SETTINGS, "--starts", "2", "--perturbations", "3", "--prefix", "run")
@@ -155,6 +156,7 @@ def test_ranks_advance_runs_of_chains(few, tmp_path):
         assert (tmp_path / f"crew.{ending}").read_bytes() == (tmp_path / f"alone.{ending}").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_rank_of_a_crew_is_killed_and_the_run_goes_on(few, tmp_path):
     asked = ("search", few.name, *CREW, "--starts", "4", "--prefix", "run")
     killed = mpi(3, tmp_path, "2", "run.checkpoint", *asked, program=[sys.executable, "-P", "-c", SUICIDE])

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from plltool.engine.layout import Layout
 from plltool.engine.opencl import probe
-from plltool.engine.opencl.device import list_devices, safe_vector_width
+from plltool.engine.opencl.device import list_devices, make_context, safe_vector_width
 from plltool.engine.opencl.environment import VENDORS_VARIABLE
 from plltool.engine.opencl.probe import explain_failure, probe_device, run_probe
 from plltool.errors import DeviceError
@@ -180,3 +181,15 @@ class TestProbe:
         with pytest.raises(DeviceError, match="wrong values: relative error 1e-06"):
             probe.check_device("0:0")
         assert calls == ["opencl", "numpy"]
+
+
+@pytest.mark.opencl
+def test_engines_on_the_same_cores_share_programs(opencl_device):
+    from plltool.engine.opencl.kernels import build_program
+
+    layout, files = Layout(4, 4, 4, (5,), 4), ("layout.h", "buffers.cl")
+    first, second = (make_context(opencl_device, threads) for threads in (None, opencl_device.compute_units))
+    assert first == second
+    program = build_program(first, layout, files)
+    assert build_program(second, layout, files) is program
+    assert build_program(first, layout, files, ["-DANOTHER"]) is not program

@@ -132,21 +132,29 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
 def make_context(device: Device, threads: int | None) -> Any:
     """An OpenCL context of a device, or of a sub-device with this number of CPU threads.
 
+    All engines of this process on the same cores share it, and so the programs that were built for it.
+
     Raises
     ------
     DeviceError
         If the device cannot be limited to so few threads.
     """
+    limit = threads if threads is not None and threads < device.compute_units else None
+    with INTEL_THREADS.settled(threads) if device.is_intel_cpu else contextlib.nullcontext():
+        return _context(device.handle, limit)
+
+
+@functools.cache
+def _context(handle: Any, threads: int | None) -> Any:
+    """The context of a `pyopencl.Device`, or of a sub-device with this number of threads."""
     import pyopencl as cl
 
-    handle = device.handle
-    if threads is not None and threads < device.compute_units:
+    if threads is not None:
         try:
             handle = handle.create_sub_devices([cl.device_partition_property.BY_COUNTS, threads])[0]
         except cl.Error as error:
-            raise DeviceError(f"{device.name} cannot be limited to {threads} threads: {error}") from error
-    with INTEL_THREADS.settled(threads) if device.is_intel_cpu else contextlib.nullcontext():
-        return cl.Context([handle])
+            raise DeviceError(f"{handle.name} cannot be limited to {threads} threads: {error}") from error
+    return cl.Context([handle])
 
 
 def list_devices() -> tuple[list[Device], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,8 @@ BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
 COMMON_FILES = ("layout.h", "arithmetic.h")
 TABLE_FILES = ("pmatrices.cl", "sums.cl")
 TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h", "traverse.cl")
+
+MOST_PROGRAMS = 64  # that a process keeps; an engine has 1 to 5
 
 _log = logging.getLogger("plltool")
 
@@ -64,10 +67,16 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str], opt
     """
     folder = find_kernel_folder()
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+    return _build(context, source, (*BUILD_OPTIONS, *layout.macros(), *options))
+
+
+@functools.lru_cache(maxsize=MOST_PROGRAMS)
+def _build(context: cl.Context, source: str, options: tuple[str, ...]) -> cl.Program:
+    """Programs of this process; to read one from the disk and to link it takes PoCL 30 ms."""
     with warnings.catch_warnings(record=True) as remarks:  # the compiler's remarks go to the log, not to the user
         warnings.simplefilter("always", cl.CompilerWarning)
         try:
-            program = cl.Program(context, source).build(options=[*BUILD_OPTIONS, *layout.macros(), *options])
+            program = cl.Program(context, source).build(options=list(options))
         except cl.Error as error:
             raise DeviceError(f"kernels do not build on {context.devices[0].name}: {error}") from error
     for remark in remarks:
