@@ -83,7 +83,7 @@ def make_engine(request):
             if device is None:
                 pytest.skip(f"no OpenCL device is known to handle {precision} vectors of {kind.vw} lanes")
             data = EngineData(codes, weights, state_sets)
-            with nullcontext() if optimised else compiled_quickly(device, layout):
+            with nullcontext() if optimised else compiled_quickly(device, layout.shared_states):
                 engine = OpenCLEngine(layout, n_slots, data, device, compute_units, memory=memory)
             engine.set_model([mixture.components for mixture in mixtures])
         made.append(engine)

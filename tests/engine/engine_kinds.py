@@ -79,15 +79,15 @@ def find_device(devices, kind, precision="double"):
 
 
 @contextmanager
-def compiled_quickly(device, layout):
-    """Within, PoCL does not optimise kernels in which work-items share states.
+def compiled_quickly(device, shared_states):
+    """Within, PoCL does not optimise kernels, if work-items share states in them.
 
     It then takes 0.5 s in place of 7 s, and the kernels take 25 times as long.
     """
     from plltool.engine.opencl import kernels
 
     with pytest.MonkeyPatch.context() as patch:
-        if layout.shared_states and is_pocl(device.platform):
+        if shared_states and is_pocl(device.platform):
             patch.setattr(kernels, "BUILD_OPTIONS", [*kernels.BUILD_OPTIONS, "-cl-opt-disable"])
         yield
 

@@ -65,7 +65,8 @@ def test_sets_change_no_bit(n_states, n_components, opencl_device):
     whole = Kind("lanes", 32).layout(n_states, n_components, N_TAXA, (N_PATTERNS,), n_codes=data.n_codes)
     answers = []
     for layout in (whole, replace(whole, cut_kernels=True)):
-        with compiled_quickly(opencl_device, layout), OpenCLEngine(layout, N_TAXA, data, opencl_device) as engine:
+        quickly = compiled_quickly(opencl_device, layout.shared_states)
+        with quickly, OpenCLEngine(layout, N_TAXA, data, opencl_device) as engine:
             engine.set_model([mixture.components])
             answers.append({name: engine.execute(r, lengths) for name, r in requests(ends, layout).items()})
     for name, expected in answers[0].items():
