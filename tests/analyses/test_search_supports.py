@@ -41,7 +41,8 @@ def by_split(found):
 
 
 def test_the_same_supports_as_those_made_one_by_one(few, best, monkeypatch):
-    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 20)
+    monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 2)
+    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 4)
     heard = []
     found = search_supports(best, ("tbe", "ufboot", "fbp"), replicates=3, listener=heard.append, **QUICK, **DEVICE)
     assert not found.interrupted

@@ -117,7 +117,8 @@ def test_a_search(few, two):
 
 
 def test_supports(few, monkeypatch):
-    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 20)
+    monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 2)
+    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 4)
     one, several = ({"device": device, "model": "HKY+G2"} for device in ("numpy", "numpy,numpy"))
     several["share"] = (0.5, 0.5)
     asked = {"replicates": 20, "seed": 2}

@@ -213,7 +213,8 @@ def test_numbers_that_make_no_sense(few, tree):
 
 def test_a_better_tree_is_reported(few, tree, caplog, monkeypatch):
     """The tree that was given keeps its place; the better one is as good as the message says."""
-    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 20)
+    monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 2)
+    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 4)
     alone = {name: row for name, row in few.items() if name != "twin"}
     poor = search(alone, "JC", start="random", device="numpy", effort="fast", listener=stop_at_once)
     found = ultrafast_bootstrap(alone, poor.tree, "JC", device="numpy", replicates=20)
@@ -226,6 +227,7 @@ def test_a_better_tree_is_reported(few, tree, caplog, monkeypatch):
         f"the ultrafast bootstrap met a better tree: lnL {found.better.lnl:.6f}, before {found.better.lnl_before:.6f}; "
         "a search that starts from it may find better ones yet"
     ]
+    monkeypatch.undo()
     caplog.clear()
     assert ultrafast_bootstrap(few, tree, "JC", device="numpy", replicates=20).better is None
     assert "better" not in caplog.text
