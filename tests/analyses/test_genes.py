@@ -136,6 +136,7 @@ def test_errors_name_the_file(folder, content, model, message):
         genes(folder, model, workers=1, **SETTINGS)
 
 
+@pytest.mark.slow
 def test_genes_under_a_model_with_a_root(folder, tmp_path):
     """Their trees have roots, which concordance ignores; an interrupted run goes on with the same trees."""
     found = genes(folder, "STRSYM", workers=1, checkpoint=tmp_path / "kept", **SETTINGS)

@@ -114,6 +114,7 @@ def test_a_rank_is_killed_and_the_run_goes_on(few, tmp_path):
 CREW = ["--workers", "mpi", *SETTINGS]
 
 
+@pytest.mark.slow
 def test_ranks_climb_from_start_trees(few, tmp_path):
     """To the same bits as one process."""
     asked = ("search", few.name, "--starts", "3", "--bootstrap", "3")

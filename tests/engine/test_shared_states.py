@@ -168,6 +168,7 @@ def test_local_memory_and_items_are_what_the_layout_says(make_engine, kind, n_st
     assert items[0] <= MOST_ITEMS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
 def test_repeated_requests(make_engine, kind):
     """The same bits every time, on all cores; see test_repeatability.py."""

@@ -21,7 +21,7 @@ MODELS = ["GY+F3X4", "GY1KTV+FE+G2", "MGK+F1X4+I", "M1a+F3X4", "M2a+FE", "M3+F1X
 CASES = [  # devices know states and components only; compiling for another number of components takes 10 to 20 s
     *((text, {"device": "numpy"}) for text in MODELS),
     pytest.param("MGK+F1X4+I", {"device": "opencl"}, marks=pytest.mark.opencl),
-    pytest.param("GY1KTV+FE+G2", {"device": "opencl", "vw": 32}, marks=pytest.mark.opencl),
+    pytest.param("GY1KTV+FE+G2", {"device": "opencl", "vw": 32}, marks=[pytest.mark.opencl, pytest.mark.slow]),
 ]
 AT_POSITIONS = np.array([[0.3, 0.2, 0.27, 0.23], [0.32, 0.24, 0.18, 0.26], [0.2, 0.3, 0.1, 0.4]])
 
