@@ -134,6 +134,7 @@ def test_resampled_alignments(given, shuffled):
     assert sorted(map(tuple, rows[0][order].T.tolist())) == sorted(map(tuple, rows[1].T.tolist()))
 
 
+@pytest.mark.slow
 def test_supports_by_resampled_lnl(given, shuffled):
     best = plltool.search(given, "HKY+F+G4", options=QUICK, device="numpy")
     kinds = ("ufboot", "sh-alrt", "abayes")
@@ -160,6 +161,7 @@ def test_values_of_sites_are_in_the_order_of_the_file(given, shuffled, tmp_path)
             assert likelihood.lnl() == pytest.approx(alone[site], rel=1e-11)  # the same sum in another order
 
 
+@pytest.mark.slow
 def test_ancestral_states_and_topology_tests(given, shuffled, tmp_path):
     alignment, columns = shuffled
     settings = {"start": "random", "options": SearchOptions("fast", radii=(1,)), "device": "numpy"}

@@ -196,6 +196,7 @@ def test_an_evaluation_ends_under_gamma(sequences, scheme):
     assert under.lnl == pytest.approx(alone.lnl, abs=SAME_OPTIMUM)
 
 
+@pytest.mark.slow
 def test_supports(sequences, scheme):
     """Replicates are searched under per-site rates, by one process or two."""
     found = search(sequences, scheme, options=OPTIONS, device="numpy", workers=1)

@@ -144,6 +144,7 @@ def simulated():
     return plltool.simulate(SMALL, SIMULATED, 500, seed=3).as_sequences()
 
 
+@pytest.mark.slow
 def test_supports_of_a_search(simulated, monkeypatch):
     """All kinds; those of unrooted branches are one at the root, and replicates vote for the true root."""
     monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 3)
@@ -200,6 +201,7 @@ def test_devices_agree():
     assert results[2].lnl == pytest.approx(results[0].lnl, abs=0.005)
 
 
+@pytest.mark.slow
 def test_roots_are_hypotheses():
     """Trees that differ in their roots alone, as given and optimised; a tree without a root is refused."""
     swapped = IQTREE_TREE.replace("0.3133336537", "0").replace("2.893039877e-06", "0.3133365467")

@@ -192,6 +192,7 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
     assert (tmp_path / "run.support.nwk").read_text() == supports
 
 
+@pytest.mark.slow
 def test_a_better_tree_takes_the_place_of_the_tree(plltool, data_dir, tmp_path):
     """A fast search of these taxa ends one unit below the best tree."""
     records = (data_dir / "hard.fasta").read_text().split(">")[1:9]

@@ -131,6 +131,7 @@ def test_ranks_climb_from_start_trees(few, tmp_path):
     assert records[0]["counters"]["requests"] == records[1]["counters"]["requests"]
 
 
+@pytest.mark.slow
 def test_ranks_search_genes(few, tmp_path):
     folder = tmp_path / "genes"
     folder.mkdir()
