@@ -3,7 +3,7 @@
 # build/docs, the tests on an OpenCL device, which must be there, and then, without OpenCL, those that may end differently
 # there: of commands, documentation, the Python interface and the choice of a device. Other tests name the engine that
 # they use, so that they would run the same code again. Both runs use all cores, and leave out tests marked `slow`.
-# On two cores that takes less than 10 minutes. For the slow ones: .venv/bin/python -m pytest -n auto --dist loadfile -m slow
+# They should take less than 10 minutes on two cores. For the slow ones: .venv/bin/python -m pytest -n auto --dist loadfile -m slow
 # Needs Python 3.11 or newer ($PYTHON, or python3) and pip.
 # Arguments are passed on to both runs of pytest, such as: scripts/check.sh -x
 set -euo pipefail
