@@ -1,11 +1,13 @@
 """Measure what large data take: seconds, resident memory, and how much memory was foretold.
 
-    python scripts/measure_size.py FOLDER [--task TASK ...] [--memory SIZE] --output FILE.json
+    python scripts/measure_size.py FOLDER [--task TASK ...] [--memory SIZE] [--limit SECONDS] --output FILE.json
 
 Task "read" reads and compresses an alignment of 1,000 taxa and a million sites. Task "taxa" evaluates 50,000 taxa of
 1,500 sites on their true tree, as it is and with lengths and model optimised; task "sites" does so with 1,000 taxa of
 100,000 sites, and searches. Every figure is that of a process of its own, on one thread: CPU seconds (user and
 system), wall seconds, its largest resident memory, and what it held on the device beside what plltool had foretold.
+A process that takes more processor seconds than --limit gets a Ctrl-C: its figures are marked as stopped, and say how
+far it had come. A search then still ends with its best tree; whatever has not ended at twice the limit is killed.
 
 The alignments of "taxa" and "sites" are those of `simulate_alignment.py --seed 1 --mean-length 0.03`; that of "read" is
 split into two again and again, and each half changes at one site of fifty. They stay in FOLDER, and what FILE.json
@@ -14,9 +16,12 @@ holds of other tasks is kept.
 
 import argparse
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -29,6 +34,7 @@ from compare_large import prepare
 TASKS = {"read": (1000, 1_000_000), "taxa": (50_000, 1500), "sites": (1000, 100_000)}  # taxa, sites
 CHANGED_SHARE = 0.02  # of the sites, between an ancestor and its child
 MODEL = "GTR+F+G4"
+PAUSE = 0.5  # seconds between two looks at a process
 
 Figures = tuple[str, dict[str, Any]]  # what was measured, and what it took
 
@@ -62,15 +68,23 @@ def change(row: Any, rng: np.random.Generator) -> Any:
     return row
 
 
-def measure(command: Sequence[object]) -> tuple[dict[str, Any], str]:
-    """Run one process: what it took, and what it printed."""
-    load, began = os.getloadavg()[0], time.perf_counter()
-    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
+def measure(command: Sequence[object], limit: float = math.inf) -> tuple[dict[str, Any], str]:
+    """Run one process: what it took, whether it was stopped at the limit, and what it printed."""
+    load, began, stopped = os.getloadavg()[0], time.perf_counter(), False
+    with tempfile.TemporaryFile("w+") as out, subprocess.Popen(list(map(str, command)), stdout=out) as process:
+        while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+            used = cpu_seconds(process.pid)
+            if used > 2 * limit:
+                process.kill()
+            elif used > limit and not stopped:
+                process.send_signal(signal.SIGINT)
+                stopped = True
+            time.sleep(PAUSE)
+        _, status, usage = ended
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+        out.seek(0)
+        printed = out.read()
+    if process.returncode and not stopped:
         raise SystemExit(f"{command[0]} ended with status {process.returncode}")
     figures = {
         "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
@@ -78,7 +92,13 @@ def measure(command: Sequence[object]) -> tuple[dict[str, Any], str]:
         "resident_bytes": 1024 * usage.ru_maxrss,
         "load": [round(load, 1), round(os.getloadavg()[0], 1)],
     }
-    return figures, printed
+    return figures | ({"stopped_at": limit} if stopped else {}), printed
+
+
+def cpu_seconds(process: int) -> float:
+    """Processor seconds, user and system, of a process that runs."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> Iterator[Figures]:
@@ -90,23 +110,32 @@ def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> Iterator[Figures
     yield "read", {**figures, "n_patterns": int(printed)}
 
 
-def measure_runs(folder: Path, n_taxa: int, n_sites: int, memory: str, searches: bool) -> Iterator[Figures]:
+def measure_runs(folder: Path, size: tuple[int, int], memory: str, limit: float, searches: bool) -> Iterator[Figures]:
     """Evaluations of the true tree, and if asked for a fast search, of simulated data."""
-    alignment = prepare(n_taxa, folder, n_sites)
-    settings = ["--model", MODEL, "--memory", memory, "--threads", "1"]
-    evaluate = ["plltool", "evaluate", alignment, "--tree", alignment.with_suffix(".truth.nwk"), *settings, "--json"]
-    yield "fixed", run([*evaluate, "--fixed"])
-    yield "optimised", run(evaluate)
+    alignment = prepare(size[0], folder, size[1])
+    settings = ["--model", MODEL, "--memory", memory, "--threads", "1", "--json"]
+    evaluate = ["plltool", "evaluate", alignment, "--tree", alignment.with_suffix(".truth.nwk"), *settings]
+    yield "fixed", run([*evaluate, "--fixed"], limit)
+    yield "optimised", run(evaluate, limit)
     if searches:
         prefix = alignment.with_suffix("")
         command = ["plltool", "search", alignment, *settings, "--effort", "fast", "--prefix", prefix, "--redo"]
-        foretold = json.loads(measure(["plltool", "check", alignment, *settings, "--json"])[1])["device_bytes"]
-        yield "search", {**run([*command, "--json"]), "foretold_bytes": foretold}
+        foretold = json.loads(measure(["plltool", "check", alignment, *settings])[1])["device_bytes"]
+        yield "search", {**run(command, limit), "foretold_bytes": foretold}
 
 
-def run(command: Sequence[object]) -> dict[str, Any]:
-    """What a command took, its lnL, and the bytes that it held on the device."""
-    figures, printed = measure(command)
+def run(command: Sequence[object], limit: float) -> dict[str, Any]:
+    """What a command took, its lnL, and the bytes that it held on the device; the last event of one that was stopped.
+
+    An event has the stage, its round, and lnL.
+    """
+    with tempfile.NamedTemporaryFile("r") as progress:
+        figures, printed = measure([*command, "--json-progress", progress.name], limit)
+        events = [event for line in progress if "lnl" in (event := json.loads(line))]
+    if "stopped_at" in figures and events:
+        figures["reached"] = events[-1]
+    if not printed:
+        return figures
     record = json.loads(printed)
     return {**figures, "lnl": record["lnl"], "device_bytes": record["counters"]["peak_bytes"]}
 
@@ -116,6 +145,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--memory", default="8G", help="for conditional likelihoods (default: 8G)")
+    parser.add_argument("--limit", type=float, default=math.inf, help="processor seconds of each process")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
@@ -125,7 +155,7 @@ def main() -> None:
         if task == "read":
             found = measure_reading(options.folder, n_taxa, n_sites)
         else:
-            found = measure_runs(options.folder, n_taxa, n_sites, options.memory, searches=task == "sites")
+            found = measure_runs(options.folder, TASKS[task], options.memory, options.limit, searches=task == "sites")
         of_task = figures["tasks"][task] = {"n_taxa": n_taxa, "n_sites": n_sites, "memory": options.memory}
         figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
         for name, own in found:
