@@ -1,6 +1,7 @@
 """Measure what large data take: seconds, resident memory, and how much memory was foretold.
 
-    python scripts/measure_size.py FOLDER [--task TASK ...] [--memory SIZE] [--limit SECONDS] --output FILE.json
+    python scripts/measure_size.py FOLDER [--task TASK ...] [--memory SIZE] [--limit SECONDS] [--step STEP ...]
+        --output FILE.json
 
 Task "read" reads and compresses an alignment of 1,000 taxa and a million sites. Task "taxa" evaluates 50,000 taxa of
 1,500 sites on their true tree, as it is and with lengths and model optimised; task "sites" does so with 1,000 taxa of
@@ -11,7 +12,7 @@ far it had come. A search then still ends with its best tree; whatever has not e
 
 The alignments of "taxa" and "sites" are those of `simulate_alignment.py --seed 1 --mean-length 0.03`; that of "read" is
 split into two again and again, and each half changes at one site of fifty. They stay in FOLDER, and what FILE.json
-holds of other tasks is kept.
+holds of other tasks, and of other steps with --step, is kept.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from compare_large import prepare
 
 TASKS = {"read": (1000, 1_000_000), "taxa": (50_000, 1500), "sites": (1000, 100_000)}  # taxa, sites
 CHANGED_SHARE = 0.02  # of the sites, between an ancestor and its child
+STEPS = {"taxa": ("fixed", "foretold", "optimised"), "sites": ("fixed", "foretold", "optimised", "search")}
 MODEL = "GTR+F+G4"
 PAUSE = 0.5  # seconds between two looks at a process
 
@@ -45,6 +47,20 @@ from plltool.alignment.patterns import compress
 from plltool.run.inputs import resolve_inputs
 data, _ = resolve_inputs(sys.argv[1], sys.argv[2])
 print(compress(without_duplicates(data)[0].alignments[0]).n_patterns)
+"""
+
+FORETELL = """
+import json, sys
+from plltool.alignment.patterns import compress
+from plltool.engine.storage import Slots
+from plltool.hardware import Hardware, parse_size
+from plltool.run.inputs import resolve_inputs
+from plltool.run.memory import plan_memory
+from plltool.tree.operations import round_slots
+data, models = resolve_inputs(sys.argv[1], sys.argv[2])
+parts = [compress(part) for part in data.alignments]
+hardware = Hardware(memory=parse_size(sys.argv[3]), threads=1)
+print(plan_memory(parts, models, hardware, Slots(round_slots(data.n_taxa))).n_bytes)
 """
 
 
@@ -110,30 +126,38 @@ def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> Iterator[Figures
     yield "read", {**figures, "n_patterns": int(printed)}
 
 
-def measure_runs(folder: Path, size: tuple[int, int], memory: str, limit: float, searches: bool) -> Iterator[Figures]:
-    """Evaluations of the true tree, and if asked for a fast search, of simulated data."""
-    alignment = prepare(size[0], folder, size[1])
-    settings = ["--model", MODEL, "--memory", memory, "--threads", "1", "--json"]
-    evaluate = ["plltool", "evaluate", alignment, "--tree", alignment.with_suffix(".truth.nwk"), *settings]
-    yield "fixed", run([*evaluate, "--fixed"], limit)
-    yield "optimised", run(evaluate, limit)
-    if searches:
-        prefix = alignment.with_suffix("")
+def measure_runs(alignment: Path, memory: str, limit: float, steps: Sequence[str]) -> Iterator[Figures]:
+    """Evaluations of the true tree, and a fast search, of simulated data: those of them that are among the steps."""
+    settings = ["--model", MODEL, "--memory", memory, "--threads", "1"]
+    evaluate = ["plltool", "evaluate", alignment, "--tree", alignment.with_suffix(".truth.nwk"), *settings, "--json"]
+    if "fixed" in steps:
+        yield "fixed", run([*evaluate, "--fixed"], limit)
+    if "foretold" in steps:
+        evaluation = [sys.executable, "-c", FORETELL, alignment, MODEL, memory]
+        search = ["plltool", "check", alignment, *settings, "--json"]
+        n_bytes = int(measure(evaluation)[1]), json.loads(measure(search)[1])["device_bytes"]
+        yield "foretold", dict(zip(("optimised_bytes", "search_bytes"), n_bytes, strict=True))
+    if "optimised" in steps:
+        yield "optimised", run(evaluate, limit)
+    if "search" in steps:
+        prefix, record = alignment.with_suffix(""), alignment.with_suffix(".json")
+        record.unlink(missing_ok=True)
         command = ["plltool", "search", alignment, *settings, "--effort", "fast", "--prefix", prefix, "--redo"]
-        foretold = json.loads(measure(["plltool", "check", alignment, *settings])[1])["device_bytes"]
-        yield "search", {**run(command, limit), "foretold_bytes": foretold}
+        yield "search", run(command, limit, record)
 
 
-def run(command: Sequence[object], limit: float) -> dict[str, Any]:
-    """What a command took, its lnL, and the bytes that it held on the device; the last event of one that was stopped.
+def run(command: Sequence[object], limit: float, file: Path | None = None) -> dict[str, Any]:
+    """What a command took, its lnL, and the bytes that it held on the device, by the record that it prints or writes.
 
-    An event has the stage, its round, and lnL.
+    Of one that was stopped also the last event: the stage, its round, and lnL.
     """
     with tempfile.NamedTemporaryFile("r") as progress:
         figures, printed = measure([*command, "--json-progress", progress.name], limit)
         events = [event for line in progress if "lnl" in (event := json.loads(line))]
     if "stopped_at" in figures and events:
         figures["reached"] = events[-1]
+    if file is not None and file.exists():
+        printed = file.read_text()
     if not printed:
         return figures
     record = json.loads(printed)
@@ -144,6 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--task", action="append", choices=TASKS)
+    parser.add_argument("--step", action="append", choices=STEPS["sites"], help="only these steps")
     parser.add_argument("--memory", default="8G", help="for conditional likelihoods (default: 8G)")
     parser.add_argument("--limit", type=float, default=math.inf, help="processor seconds of each process")
     parser.add_argument("--output", type=Path, required=True)
@@ -155,8 +180,12 @@ def main() -> None:
         if task == "read":
             found = measure_reading(options.folder, n_taxa, n_sites)
         else:
-            found = measure_runs(options.folder, TASKS[task], options.memory, options.limit, searches=task == "sites")
-        of_task = figures["tasks"][task] = {"n_taxa": n_taxa, "n_sites": n_sites, "memory": options.memory}
+            steps = [step for step in STEPS[task] if not options.step or step in options.step]
+            alignment = prepare(n_taxa, options.folder, n_sites)
+            found = measure_runs(alignment, options.memory, options.limit, steps)
+        before = figures["tasks"].get(task, {}) if options.step else {}
+        of_task = {**before, "n_taxa": n_taxa, "n_sites": n_sites, "memory": options.memory}
+        figures["tasks"][task] = of_task
         figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
         for name, own in found:
             of_task[name] = own
