@@ -184,9 +184,8 @@ def main() -> None:
             alignment = prepare(n_taxa, options.folder, n_sites)
             found = measure_runs(alignment, options.memory, options.limit, steps)
         before = figures["tasks"].get(task, {}) if options.step else {}
-        of_task = {**before, "n_taxa": n_taxa, "n_sites": n_sites, "memory": options.memory}
-        figures["tasks"][task] = of_task
-        figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
+        made = {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip(), "memory": options.memory}
+        of_task = figures["tasks"][task] = {**before, "n_taxa": n_taxa, "n_sites": n_sites, **made}
         for name, own in found:
             of_task[name] = own
             print(task, name, own, flush=True)
