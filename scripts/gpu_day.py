@@ -8,7 +8,7 @@ device of the kind wanted there is only FOLDER/system.json, which says what was 
 
 Parts:
 - system: drivers that were looked for and found, devices, limits, the compiler's log, commit
-- tests: the tests of engines, on the device and on no other
+- tests: the tests of engines in four processes, on the device and on no other; what each prints is in tests.K.txt
 - compare: searches on the device and on numpy, which must end alike, on four alignments
 - bench: throughput for 4, 20 and 61 states, 32 and 64 lanes, with and without launches by levels, with 4, 8 and
   16 work-groups for each compute unit
@@ -30,7 +30,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -100,7 +99,7 @@ class Day:
         yield "compiler", lambda: compile_log(self.kind)
 
     def tests(self) -> Iterator[Step]:
-        yield "engine", lambda: run_tests(self.kind, [] if self.small else ["-m", ""])
+        yield "engine", lambda: run_tests(self.kind, self.out, [] if self.small else ["-m", ""])
 
     def compare(self) -> Iterator[Step]:
         for name in ("primates.phy", "simulated.fasta", "hard.fasta"):
@@ -298,8 +297,11 @@ def run_if_there(command: str) -> str | None:
         return None
 
 
-def run_tests(kind: str, options: list[str]) -> dict[str, Any]:
-    """The tests of engines, which take the first OpenCL device with double precision: it must be of this kind."""
+def run_tests(kind: str, out: Path, options: list[str]) -> dict[str, Any]:
+    """The tests of engines, which take the first OpenCL device with double precision: it must be of this kind.
+
+    Several processes have some of the files each. What they print is in `out`, also if they are stopped.
+    """
     from plltool.engine.opencl.device import list_devices
 
     first = next(device for device in list_devices()[0] if device.has_double)
@@ -309,16 +311,17 @@ def run_tests(kind: str, options: list[str]) -> dict[str, Any]:
         )
     files = sorted(map(str, (ROOT / "tests" / "engine").glob("test_*.py")))
     n = min(MOST_TEST_PROCESSES, os.cpu_count() or 1, len(files))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--require-opencl", "--durations=10"]
-    running = [
-        subprocess.Popen([*command, *options, *files[k::n]], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for k in range(n)
-    ]
-    with ThreadPoolExecutor(n) as pool:  # none waits because its pipe is full
-        outputs = list(pool.map(lambda process: process.communicate()[0], running))
-    if failed := [output for process, output in zip(running, outputs, strict=True) if process.returncode]:
-        raise RuntimeError("\n".join(line for output in failed for line in output.splitlines()[-80:]))
-    return {"device": first.name, "outputs": [output.splitlines()[-15:] for output in outputs]}
+    command = [sys.executable, "-um", "pytest", "-q", "-p", "no:cacheprovider", "--require-opencl", "--durations=10"]
+    logs = [out / f"tests.{k + 1}.txt" for k in range(n)]
+    running = []
+    for k, log in enumerate(logs):
+        with log.open("w") as file:
+            running.append(subprocess.Popen([*command, *options, *files[k::n]], cwd=ROOT, stdout=file))
+    ended = [process.wait() for process in running]
+    outputs = [log.read_text().splitlines() for log in logs]
+    if failed := [output for output, status in zip(outputs, ended, strict=True) if status]:
+        raise RuntimeError("\n".join(line for output in failed for line in output[-80:]))
+    return {"device": first.name, "outputs": [output[-15:] for output in outputs]}
 
 
 # --- running ----------------------------------------------------------------------------------------------------

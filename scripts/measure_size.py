@@ -1,22 +1,28 @@
 """Measure what large data take: seconds, resident memory, and how much memory was foretold.
 
-    python scripts/measure_size.py FOLDER [--task TASK ...] [--memory SIZE] --output FILE.json
+    python scripts/measure_size.py FOLDER [--task TASK ...] [--memory SIZE] [--limit SECONDS] [--step STEP ...]
+        --output FILE.json
 
 Task "read" reads and compresses an alignment of 1,000 taxa and a million sites. Task "taxa" evaluates 50,000 taxa of
 1,500 sites on their true tree, as it is and with lengths and model optimised; task "sites" does so with 1,000 taxa of
 100,000 sites, and searches. Every figure is that of a process of its own, on one thread: CPU seconds (user and
 system), wall seconds, its largest resident memory, and what it held on the device beside what plltool had foretold.
+A process that takes more processor seconds than --limit gets a Ctrl-C: its figures are marked as stopped, and say how
+far it had come. A search then still ends with its best tree; whatever has not ended at twice the limit is killed.
 
 The alignments of "taxa" and "sites" are those of `simulate_alignment.py --seed 1 --mean-length 0.03`; that of "read" is
 split into two again and again, and each half changes at one site of fifty. They stay in FOLDER, and what FILE.json
-holds of other tasks is kept.
+holds of other tasks, and of other steps with --step, is kept.
 """
 
 import argparse
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -28,7 +34,9 @@ from compare_large import prepare
 
 TASKS = {"read": (1000, 1_000_000), "taxa": (50_000, 1500), "sites": (1000, 100_000)}  # taxa, sites
 CHANGED_SHARE = 0.02  # of the sites, between an ancestor and its child
+STEPS = {"taxa": ("fixed", "foretold", "optimised"), "sites": ("fixed", "foretold", "optimised", "search")}
 MODEL = "GTR+F+G4"
+PAUSE = 0.5  # seconds between two looks at a process
 
 Figures = tuple[str, dict[str, Any]]  # what was measured, and what it took
 
@@ -39,6 +47,20 @@ from plltool.alignment.patterns import compress
 from plltool.run.inputs import resolve_inputs
 data, _ = resolve_inputs(sys.argv[1], sys.argv[2])
 print(compress(without_duplicates(data)[0].alignments[0]).n_patterns)
+"""
+
+FORETELL = """
+import json, sys
+from plltool.alignment.patterns import compress
+from plltool.engine.storage import Slots
+from plltool.hardware import Hardware, parse_size
+from plltool.run.inputs import resolve_inputs
+from plltool.run.memory import plan_memory
+from plltool.tree.operations import round_slots
+data, models = resolve_inputs(sys.argv[1], sys.argv[2])
+parts = [compress(part) for part in data.alignments]
+hardware = Hardware(memory=parse_size(sys.argv[3]), threads=1)
+print(plan_memory(parts, models, hardware, Slots(round_slots(data.n_taxa))).n_bytes)
 """
 
 
@@ -62,15 +84,23 @@ def change(row: Any, rng: np.random.Generator) -> Any:
     return row
 
 
-def measure(command: Sequence[object]) -> tuple[dict[str, Any], str]:
-    """Run one process: what it took, and what it printed."""
-    load, began = os.getloadavg()[0], time.perf_counter()
-    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        printed = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
+def measure(command: Sequence[object], limit: float = math.inf) -> tuple[dict[str, Any], str]:
+    """Run one process: what it took, whether it was stopped at the limit, and what it printed."""
+    load, began, stopped = os.getloadavg()[0], time.perf_counter(), False
+    with tempfile.TemporaryFile("w+") as out, subprocess.Popen(list(map(str, command)), stdout=out) as process:
+        while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+            used = cpu_seconds(process.pid)
+            if used > 2 * limit:
+                process.kill()
+            elif used > limit and not stopped:
+                process.send_signal(signal.SIGINT)
+                stopped = True
+            time.sleep(PAUSE)
+        _, status, usage = ended
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+        out.seek(0)
+        printed = out.read()
+    if process.returncode and not stopped:
         raise SystemExit(f"{command[0]} ended with status {process.returncode}")
     figures = {
         "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
@@ -78,7 +108,13 @@ def measure(command: Sequence[object]) -> tuple[dict[str, Any], str]:
         "resident_bytes": 1024 * usage.ru_maxrss,
         "load": [round(load, 1), round(os.getloadavg()[0], 1)],
     }
-    return figures, printed
+    return figures | ({"stopped_at": limit} if stopped else {}), printed
+
+
+def cpu_seconds(process: int) -> float:
+    """Processor seconds, user and system, of a process that runs."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> Iterator[Figures]:
@@ -90,23 +126,40 @@ def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> Iterator[Figures
     yield "read", {**figures, "n_patterns": int(printed)}
 
 
-def measure_runs(folder: Path, n_taxa: int, n_sites: int, memory: str, searches: bool) -> Iterator[Figures]:
-    """Evaluations of the true tree, and if asked for a fast search, of simulated data."""
-    alignment = prepare(n_taxa, folder, n_sites)
+def measure_runs(alignment: Path, memory: str, limit: float, steps: Sequence[str]) -> Iterator[Figures]:
+    """Evaluations of the true tree, and a fast search, of simulated data: those of them that are among the steps."""
     settings = ["--model", MODEL, "--memory", memory, "--threads", "1"]
     evaluate = ["plltool", "evaluate", alignment, "--tree", alignment.with_suffix(".truth.nwk"), *settings, "--json"]
-    yield "fixed", run([*evaluate, "--fixed"])
-    yield "optimised", run(evaluate)
-    if searches:
-        prefix = alignment.with_suffix("")
+    if "fixed" in steps:
+        yield "fixed", run([*evaluate, "--fixed"], limit)
+    if "foretold" in steps:
+        evaluation = [sys.executable, "-c", FORETELL, alignment, MODEL, memory]
+        search = ["plltool", "check", alignment, *settings, "--json"]
+        n_bytes = int(measure(evaluation)[1]), json.loads(measure(search)[1])["device_bytes"]
+        yield "foretold", dict(zip(("optimised_bytes", "search_bytes"), n_bytes, strict=True))
+    if "optimised" in steps:
+        yield "optimised", run(evaluate, limit)
+    if "search" in steps:
+        prefix, record = alignment.with_suffix(""), alignment.with_suffix(".json")
+        record.unlink(missing_ok=True)
         command = ["plltool", "search", alignment, *settings, "--effort", "fast", "--prefix", prefix, "--redo"]
-        foretold = json.loads(measure(["plltool", "check", alignment, *settings, "--json"])[1])["device_bytes"]
-        yield "search", {**run([*command, "--json"]), "foretold_bytes": foretold}
+        yield "search", run(command, limit, record)
 
 
-def run(command: Sequence[object]) -> dict[str, Any]:
-    """What a command took, its lnL, and the bytes that it held on the device."""
-    figures, printed = measure(command)
+def run(command: Sequence[object], limit: float, file: Path | None = None) -> dict[str, Any]:
+    """What a command took, its lnL, and the bytes that it held on the device, by the record that it prints or writes.
+
+    Of one that was stopped also the last event: the stage, its round, and lnL.
+    """
+    with tempfile.NamedTemporaryFile("r") as progress:
+        figures, printed = measure([*command, "--json-progress", progress.name], limit)
+        events = [event for line in progress if "lnl" in (event := json.loads(line))]
+    if "stopped_at" in figures and events:
+        figures["reached"] = events[-1]
+    if file is not None and file.exists():
+        printed = file.read_text()
+    if not printed:
+        return figures
     record = json.loads(printed)
     return {**figures, "lnl": record["lnl"], "device_bytes": record["counters"]["peak_bytes"]}
 
@@ -115,7 +168,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--task", action="append", choices=TASKS)
+    parser.add_argument("--step", action="append", choices=STEPS["sites"], help="only these steps")
     parser.add_argument("--memory", default="8G", help="for conditional likelihoods (default: 8G)")
+    parser.add_argument("--limit", type=float, default=math.inf, help="processor seconds of each process")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
@@ -125,9 +180,12 @@ def main() -> None:
         if task == "read":
             found = measure_reading(options.folder, n_taxa, n_sites)
         else:
-            found = measure_runs(options.folder, n_taxa, n_sites, options.memory, searches=task == "sites")
-        of_task = figures["tasks"][task] = {"n_taxa": n_taxa, "n_sites": n_sites, "memory": options.memory}
-        figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
+            steps = [step for step in STEPS[task] if not options.step or step in options.step]
+            alignment = prepare(n_taxa, options.folder, n_sites)
+            found = measure_runs(alignment, options.memory, options.limit, steps)
+        before = figures["tasks"].get(task, {}) if options.step else {}
+        made = {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip(), "memory": options.memory}
+        of_task = figures["tasks"][task] = {**before, "n_taxa": n_taxa, "n_sites": n_sites, **made}
         for name, own in found:
             of_task[name] = own
             print(task, name, own, flush=True)

@@ -93,7 +93,8 @@ def search_supports(
     result : what `plltool.search` returned
     kinds : any of "fbp", "tbe", "ufboot", "sh-alrt" and "abayes", in the order of the labels; the first two need
         `replicates`
-    replicates, rapid, options, workers, taken : see `plltool.bootstrap`; None makes no replicates
+    replicates, rapid, options, taken : see `plltool.bootstrap`; None makes no replicates
+    workers : number of replicates, and of excursions, that are made at the same time, as for `plltool.bootstrap`
     listener : is called after every replicate and every excursion of the ultrafast bootstrap; if it raises StopSearch,
         the supports made so far are the result
     bootstrap_checkpoint, ufboot_checkpoint, adopted_checkpoint : folders that keep what was reached, see
@@ -124,8 +125,15 @@ def search_supports(
     ultrafast = made = None
     if UFBOOT in kinds:
         adoption = _Adoption(result, heard.hear, adopted_checkpoint, hardware)
-        given = result.data, result.tree, result.models
-        ultrafast = ultrafast_bootstrap(*given, checkpoint=ufboot_checkpoint, climb=adoption.climb, **shared)
+        ultrafast = ultrafast_bootstrap(
+            result.data,
+            result.tree,
+            result.models,
+            climb=adoption.climb,
+            workers=workers,
+            checkpoint=ufboot_checkpoint,
+            **shared,
+        )
         result = adoption.result
     found = Supports(result.tree, {}, {}, outgroup=usable_outgroup(result.tree, result.outgroup)[0])
     if ultrafast is not None:

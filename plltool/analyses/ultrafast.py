@@ -11,6 +11,7 @@ For example:
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -40,8 +41,9 @@ from plltool.constants import (
 from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
-from plltool.optimise.likelihood import TreeLikelihood
-from plltool.run.engines import open_engine, settle_share
+from plltool.run.climbers import share_hardware
+from plltool.run.engines import settle_share
+from plltool.run.excursions import ExcursionSetup, Make, open_excursions
 from plltool.run.identity import identify_ultrafast
 from plltool.run.inputs import (
     AlignmentLike,
@@ -56,7 +58,7 @@ from plltool.run.inputs import (
     resolve_inputs,
 )
 from plltool.run.keywords import takes_keywords
-from plltool.run.memory import search_slots, until_memory_suffices
+from plltool.run.memory import plan_memory, until_memory_suffices
 from plltool.run.seeds import ULTRAFAST, generator
 from plltool.run.supports import BetterTree, Supports
 from plltool.tree.bootstop import correlate
@@ -67,10 +69,9 @@ from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet, make_tree_set
-from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
-from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
-from plltool.tree_search.ufboot_search import UfbootSearch, UfbootState
+from plltool.tree_search.rell import RellPool, draw_weights
+from plltool.tree_search.ufboot_search import UfbootState
 
 STATE = "ufboot"  # its name in a checkpoint
 
@@ -90,6 +91,7 @@ def ultrafast_bootstrap(
     listener: Listener = ignore,
     checkpoint: str | PathLike[str] | None = None,
     climb: Callable[[Tree], Tree | None] | None = None,
+    workers: int | None = None,
     **hardware: Unpack[HardwareSettings],
 ) -> Supports:
     """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees that are met.
@@ -113,6 +115,8 @@ def ultrafast_bootstrap(
         tree that it returns takes the place of `tree`, and more excursions are made until its supports settle, too. If
         it returns None, it was interrupted, and the supports are those of the tree before. It must be deterministic: a
         run that is resumed calls it again. Without it `tree` stays
+    workers : number of excursions that are made at the same time, each in a process of its own; by default the number
+        of threads, on a GPU 1; at most UFBOOT_STEP. Changes no digit
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Returns
@@ -136,30 +140,27 @@ def ultrafast_bootstrap(
     def attempt(hardware: Hardware) -> Supports:
         rng = generator(seed, ULTRAFAST)
         weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
-        engine, _ = open_engine(task.parts, models, search_slots(task.start.n_taxa), hardware, screening=True)
-        identity = {"adopts better trees": climb is not None, "share": hardware.share}
-        identity |= identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
-        with engine, _open_store(checkpoint, identity) as store:
-            likelihood = TreeLikelihood(task.start.copy(), models, engine)
-            at = _resume(store, task.start, weights, rng)
-            excursions = UfbootSearch(likelihood, at, weights, rng, task.start_maker(rng), task.constraint)
-            save = partial(_save, store, at, rng)
+        shares = share_hardware(workers, UFBOOT_STEP, task.parts, models, hardware)
+        place = plan_memory(task.parts, models, hardware)
+        identity = {"adopts better trees": climb is not None, "share": hardware.share, "batch": UFBOOT_STEP}
+        identity |= identify_ultrafast(data, models, place, task.start, task.constraint, replicates, seed, brlen)
+        setup = ExcursionSetup(task.start, task.parts, models, task.constraint, weights, seed)
+        with _open_store(checkpoint, identity) as store:
+            at = _resume(store, task.start, replicates, rng)
+            course = _Course(at, partial(open_excursions, setup, shares), listener, partial(_save, store, at, rng))
             target = task.tree
             if climb is not None and at.adopted is not None:
-                engine.release_clas()  # the climb may take all of the memory
                 climbed = climb(task.whole(at.adopted))
                 if climbed is None:
                     return task.count(target, at.pool, rng)
                 target = climbed
-            while _until_settled(excursions, task.reduce(target), listener, save) and climb and at.has_better:
+            while course.settle(task.reduce(target)) and climb and at.has_better:
                 _log.info("%s", task.better(at))
-                engine.release_clas()
                 climbed = climb(task.whole(at.best))
                 if climbed is None:
                     break
                 target = climbed
-                _adopt(excursions, task.reduce(target))
-                save()
+                at.adopt()
         supports = task.count(target, at.pool, rng)
         return replace(supports, better=task.better(at) if at.has_better else None)
 
@@ -188,16 +189,6 @@ class _Task:
     start: Tree
     parts: list[Patterns]
     constraint: Constraint | None
-
-    def start_maker(self, rng: np.random.Generator) -> Callable[[FloatArray], Tree]:
-        """A function that makes a parsimony tree from weights of all patterns."""
-        masks = np.concatenate([part.masks for part in self.parts], axis=1)
-
-        def make(weights: FloatArray) -> Tree:
-            tree = stepwise_addition(masks, weights, self.start.names, rng, self.constraint)
-            return tree if self.start.lengths.ndim == 1 else tree.unlink(len(self.parts))
-
-        return make
 
     def reduce(self, tree: Tree) -> Tree:
         """A tree of all taxa as excursions need it, without identical sequences."""
@@ -246,12 +237,12 @@ def _open_store(
     return nullcontext() if folder is None else Checkpoint(folder, identity)
 
 
-def _resume(store: Checkpoint | None, start: Tree, weights: WeightArray, rng: np.random.Generator) -> UfbootState:
+def _resume(store: Checkpoint | None, start: Tree, n_sets: int, rng: np.random.Generator) -> UfbootState:
     """The state of the excursions that was saved last, or their beginning."""
     saved = store.load(STATE) if store else None
     if saved is None:
-        return UfbootState(RellPool(weights, rng))
-    at = UfbootState.unpack(saved, start, weights, rng)
+        return UfbootState(RellPool(n_sets, rng))
+    at = UfbootState.unpack(saved, start, rng)
     _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
     return at
 
@@ -261,34 +252,65 @@ def _save(store: Checkpoint | None, at: UfbootState, rng: np.random.Generator) -
         store.save(STATE, at.copy(rng))
 
 
-def _adopt(excursions: UfbootSearch, target: Tree) -> None:
-    """Go on with another target tree, until its supports settle."""
-    excursions.adopt(target)
-    at = excursions.at
-    at.supports = _inner_supports(at, target)
-    at.is_over = at.n_made >= UFBOOT_MOST
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """The course of the excursions.
 
-
-def _until_settled(excursions: UfbootSearch, target: Tree, listener: Listener, save: Callable[[], None]) -> bool:
-    """Make excursions until the supports of `target` settle; `save` is called after each.
-
-    Returns whether they have settled, or cannot: False if the listener has ended the run.
+    Attributes
+    ----------
+    at : their state, which they update
+    open : opens what makes them
+    listener, save : called after each excursion
     """
-    began = time.perf_counter()
-    at = excursions.at
-    announce(ULTRAFAST_STAGE)
-    try:
+
+    at: UfbootState
+    open: Callable[[], AbstractContextManager[Make]]
+    listener: Listener
+    save: Callable[[], None]
+
+    def settle(self, target: Tree) -> bool:
+        """Make excursions until the supports of `target` settle.
+
+        Returns whether they have settled, or cannot: False if the listener has ended the run.
+        """
+        if self.at.is_over:
+            return True
+        with self.open() as make:
+            if math.isinf(self.at.target_lnl):
+                self._meet(target, make)
+            announce(ULTRAFAST_STAGE)
+            try:
+                self._go(target, make)
+            except StopSearch:
+                _log.warning("the ultrafast bootstrap was interrupted after %d trees met", self.at.pool.n_met)
+                return False
+        return True
+
+    def _meet(self, target: Tree, make: Make) -> None:
+        """Meet the target tree. One that was adopted has supports at once, from the trees met before."""
+        at = self.at
+        for found in make([(None, [target], at.pool.keys)]):
+            at.take_target(found)
+        if at.adopted is not None:
+            at.supports = _inner_supports(at, target)
+            at.is_over = at.n_made >= UFBOOT_MOST
+            self.save()
+
+    def _go(self, target: Tree, make: Make) -> None:
+        """Make batch after batch; each ends with a test."""
+        began = time.perf_counter()
+        at = self.at
         while not at.is_over:
-            excursions.make()
             if at.n_made % UFBOOT_STEP == 0:
-                _test(at, target)
-            save()
-            seconds = time.perf_counter() - began
-            listener(Progress(ULTRAFAST_STAGE, at.n_made, at.lnl, 0, 0, seconds, UFBOOT_MOST))
-    except StopSearch:
-        _log.warning("the ultrafast bootstrap was interrupted after %d trees met", at.pool.n_met)
-        return False
-    return True
+                at.begin_batch()
+            known, end = at.pool.keys, (at.n_made // UFBOOT_STEP + 1) * UFBOOT_STEP
+            for found in make([(number, at.starts, known) for number in range(at.n_made, end)]):
+                at.take(found)
+                if at.n_made == end:
+                    _test(at, target)
+                self.save()
+                seconds = time.perf_counter() - began
+                self.listener(Progress(ULTRAFAST_STAGE, at.n_made, at.lnl, 0, 0, seconds, UFBOOT_MOST))
 
 
 def _inner_supports(at: UfbootState, target: Tree) -> FloatArray:

@@ -1,6 +1,7 @@
 """The ranks of an MPI job as a crew: rank 0 runs the command, and hands out its tasks to the others.
 
-Tasks are those of `plltool.processes.workers`: climbs from start trees, bootstrap replicates, genes, runs of chains.
+Tasks are those of `plltool.processes.workers`: climbs from start trees, bootstrap replicates,
+excursions of the ultrafast bootstrap, genes, runs of chains.
 Nothing is divided in them, so a rank holds all patterns of a task and never waits for another.
 """
 

@@ -100,20 +100,20 @@ def identify_replicates(
 def identify_ultrafast(
     data: Dataset,
     models: Sequence[Model],
-    engine: AnyEngine,
+    place: MemoryPlan,
     tree: Tree,
     constraint: Constraint | None,
     replicates: int,
     seed: int,
     brlen: str,
 ) -> dict[str, Any]:
-    """All that the ultrafast bootstrap of a tree depends on."""
+    """All that the ultrafast bootstrap of a tree depends on; `place` is the device that makes the excursions."""
     return {
         **_identify_data(data, models, seed, brlen),
         "tree": describe_start(tree),
         **describe_constraint(constraint),
         "replicates": replicates,
-        **describe_place(engine.device_name, engine.describe()),
+        **describe_place(place.device_name, place.layouts),
     }
 
 

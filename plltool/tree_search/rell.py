@@ -7,7 +7,8 @@ resampled alignment keeps the best of all trees met.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,53 @@ def draw_weights(part_patterns: Sequence[IndexArray], n_sets: int, rng: np.rando
     return weights
 
 
+def estimate_lnls(site_lnl: FloatArray, weights: WeightArray) -> FloatArray:
+    """The lnL of a tree on each resampled alignment, (n_sets,), from its lnL of each pattern, (n_patterns,)."""
+    lnls = np.zeros(weights.shape[1])
+    for first in range(0, len(site_lnl), RELL_CHUNK):
+        some = slice(first, first + RELL_CHUNK)
+        lnls += site_lnl[some] @ weights[some].astype(np.float64)
+    return lnls
+
+
+@dataclass(frozen=True, eq=False)
+class MetTree:
+    """A tree that was met.
+
+    Attributes
+    ----------
+    key : a digest of its topology
+    tree : with nearly optimal lengths
+    lnls : (n_sets,) its estimated lnL on each resampled alignment
+    """
+
+    key: bytes
+    tree: Tree
+    lnls: FloatArray
+
+
+class Meetings:
+    """The trees that are met, in this order: each topology once, and none of those that are `known` by their keys.
+
+    Attributes
+    ----------
+    trees : they
+    """
+
+    def __init__(self, weights: WeightArray, known: Set[bytes] = frozenset()):
+        self.trees: list[MetTree] = []
+        self._weights = weights
+        self._known = set(known)
+
+    def meet(self, likelihood: TreeLikelihood) -> None:
+        """Meet the current tree."""
+        key = _digest(likelihood.tree)
+        if key not in self._known:
+            self._known.add(key)
+            lnls = estimate_lnls(likelihood.site_lnl(), self._weights)
+            self.trees.append(MetTree(key, likelihood.tree.copy(), lnls))
+
+
 class RellPool:
     """The best of the trees met so far for each resampled alignment.
 
@@ -53,11 +101,9 @@ class RellPool:
     chosen : (n_sets,) the number of the tree that each resampled alignment keeps
     """
 
-    def __init__(self, weights: WeightArray, rng: np.random.Generator):
-        n_sets = weights.shape[1]
+    def __init__(self, n_sets: int, rng: np.random.Generator):
         self.trees: dict[int, Tree] = {}
         self.chosen = np.zeros(n_sets, dtype=np.intp)
-        self._weights = weights
         self._rng = rng
         self._best = np.full(n_sets, -np.inf)
         self._equals = np.zeros(n_sets)
@@ -68,41 +114,36 @@ class RellPool:
         """The number of topologies met; they are numbered in this order."""
         return len(self._seen)
 
-    def add(self, likelihood: TreeLikelihood) -> None:
-        """Add the current tree, unless its topology has been met before."""
-        key = _digest(likelihood.tree)
-        if key in self._seen:
+    @property
+    def keys(self) -> Set[bytes]:
+        """The keys of the topologies met."""
+        return frozenset(self._seen)
+
+    def add(self, met: MetTree) -> None:
+        """Add a tree, unless its topology has been met before."""
+        if met.key in self._seen:
             return
         number = self.n_met
-        self._seen.add(key)
-        lnls = self.estimate(likelihood.site_lnl())
-        draws = self._rng.random(len(lnls))
-        better = lnls > self._best + RELL_TIE
-        equal = ~better & (lnls > self._best - RELL_TIE)
+        self._seen.add(met.key)
+        draws = self._rng.random(len(met.lnls))
+        better = met.lnls > self._best + RELL_TIE
+        equal = ~better & (met.lnls > self._best - RELL_TIE)
         self._equals = np.where(better, 1, self._equals + equal)
         takes = better | (equal & (draws * self._equals < 1))
-        self._best = np.maximum(self._best, lnls)
+        self._best = np.maximum(self._best, met.lnls)
         self.chosen = np.where(takes, number, self.chosen)
-        candidates = self.trees | {number: likelihood.tree.copy()}
+        candidates = self.trees | {number: met.tree}
         self.trees = {kept: candidates[kept] for kept in np.unique(self.chosen).tolist()}
-
-    def estimate(self, site_lnl: FloatArray) -> FloatArray:
-        """The lnL of a tree on each resampled alignment, (n_sets,), from its lnL of each pattern, (n_patterns,)."""
-        lnls = np.zeros(self._weights.shape[1])
-        for first in range(0, len(site_lnl), RELL_CHUNK):
-            some = slice(first, first + RELL_CHUNK)
-            lnls += site_lnl[some] @ self._weights[some].astype(np.float64)
-        return lnls
 
     def copy(self) -> RellPool:
         """A copy that does not change when this pool meets more trees; both share the source of random numbers."""
-        other = RellPool(self._weights, self._rng)
+        other = RellPool(len(self.chosen), self._rng)
         other.trees, other.chosen = self.trees, self.chosen
         other._best, other._equals, other._seen = self._best, self._equals, self._seen.copy()
         return other
 
     def pack(self) -> Arrays:
-        """The pool as arrays, without weights and random numbers; it must have met a tree."""
+        """The pool as arrays, without random numbers; it must have met a tree."""
         return {
             "chosen": self.chosen,
             "best": self._best,
@@ -113,15 +154,9 @@ class RellPool:
         }
 
     @classmethod
-    def unpack(
-        cls,
-        packed: Mapping[str, npt.NDArray[Any]],
-        names: Sequence[str],
-        weights: WeightArray,
-        rng: np.random.Generator,
-    ) -> RellPool:
+    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str], rng: np.random.Generator) -> RellPool:
         """The pool that was packed, of trees over the taxa `names`."""
-        pool = cls(weights, rng)
+        pool = cls(len(packed["chosen"]), rng)
         kept = unpack_trees("kept", packed, names)
         pool.trees = dict(zip(packed["kept numbers"].tolist(), kept, strict=True))
         pool.chosen, pool._best, pool._equals = packed["chosen"], packed["best"], packed["equals"]

@@ -3,13 +3,16 @@
 The search makes *excursions*. Each excursion replaces the data by a resampled alignment for a while: it either applies
 all moves that gain there, or climbs there from a new start tree. Then it climbs on the original data. Every tree on the
 way counts.
+
+Excursions are made in batches. All of a batch start from what was known at its beginning, so that they can be made at
+the same time; what they find is taken into account in the order of their numbers.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -35,11 +38,26 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
-from plltool.tree_search.rell import RellPool, WeightArray
+from plltool.tree_search.rell import Meetings, MetTree, RellPool, WeightArray
 from plltool.tree_search.root_scan import move_root
 from plltool.tree_search.state import Arrays, pack_tree, pack_trees, unpack_tree, unpack_trees
 
-PLAIN = ("n_made", "n_drawn", "is_over", "target_lnl")  # numbers of a state
+PLAIN = ("n_made", "is_over", "target_lnl")  # numbers of a state
+
+
+@dataclass(frozen=True, eq=False)
+class Excursion:
+    """What an excursion has found.
+
+    Attributes
+    ----------
+    met : the trees on the way, without those that were known
+    lnl, optimum : the tree at its end, a local optimum, and its lnL
+    """
+
+    met: Sequence[MetTree]
+    lnl: float
+    optimum: Tree
 
 
 @dataclass(eq=False)
@@ -50,24 +68,24 @@ class UfbootState:
     ----------
     pool : the trees met
     optima : lnL and tree of the best local optima, the best first
+    starts : the optima at the beginning of the batch, from which its excursions start
     n_made : number of excursions made
-    n_drawn : number of resampled alignments used
     supports : (n_inner_branches,) supports of the target tree at the last convergence test; None before
     is_over : whether the supports have converged, or the search has reached its limit
-    generator : the state of the random numbers
+    generator : the state of the random numbers of the pool
     adopted : the optimum from which a climb has led to the target tree; None if the target is the tree that was given
-    target_lnl : lnL that an optimum must exceed to be better than the target tree
+    target_lnl : lnL that an optimum must exceed to be better than the target tree; infinite before that has been met
     """
 
     pool: RellPool
     optima: list[tuple[float, Tree]] = field(default_factory=list)
+    starts: Sequence[Tree] = ()
     n_made: int = 0
-    n_drawn: int = 0
     supports: FloatArray | None = None
     is_over: bool = False
     generator: Mapping[str, Any] | None = None
     adopted: Tree | None = None
-    target_lnl: float = -math.inf
+    target_lnl: float = math.inf
 
     @property
     def lnl(self) -> float:
@@ -84,6 +102,33 @@ class UfbootState:
         """The best tree so far."""
         return self.optima[0][1]
 
+    def begin_batch(self) -> None:
+        """Let the next excursions start from the present optima."""
+        self.starts = [tree for _, tree in self.optima]
+
+    def take(self, found: Excursion) -> None:
+        """Take into account what the next excursion has found."""
+        self._learn(found)
+        self.n_made += 1
+
+    def take_target(self, found: Excursion) -> None:
+        """Take into account the target tree, an optimum."""
+        self._learn(found)
+        self.target_lnl = self.lnl
+
+    def adopt(self) -> None:
+        """Note that a climb from the best optimum has led to another target tree, which is to be met."""
+        self.adopted, self.target_lnl, self.is_over = self.best, math.inf, False
+
+    def _learn(self, found: Excursion) -> None:
+        """Add the trees; keep the optimum if it is one of the best and not one of those that are there."""
+        for met in found.met:
+            self.pool.add(met)
+        if all(abs(found.lnl - lnl) > RELL_TIE / 10 for lnl, _ in self.optima):
+            self.optima.append((found.lnl, found.optimum))
+            self.optima.sort(key=lambda one: -one[0])
+            del self.optima[UFBOOT_CANDIDATES:]
+
     def copy(self, rng: np.random.Generator) -> UfbootState:
         """A copy that later excursions do not change, with the current state of `rng`."""
         generator = rng.bit_generator.state
@@ -95,111 +140,99 @@ class UfbootState:
         packed = self.pool.pack() | pack_trees("optimum", trees) | {"optimum lnl": np.array(lnls)}
         packed |= {name: np.array(getattr(self, name)) for name in PLAIN}
         packed["generator"] = np.array(json.dumps(self.generator))
+        if self.starts:
+            packed |= pack_trees("start", self.starts)
         if self.adopted is not None:
             packed |= pack_tree("adopted", self.adopted)
         return packed if self.supports is None else packed | {"supports": self.supports}
 
     @classmethod
-    def unpack(
-        cls, packed: Mapping[str, npt.NDArray[Any]], start: Tree, weights: WeightArray, rng: np.random.Generator
-    ) -> UfbootState:
+    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], start: Tree, rng: np.random.Generator) -> UfbootState:
         """The state that was packed, over the taxa of `start`; `rng` is set to its state at that time."""
         generator = json.loads(packed["generator"].item())
         rng.bit_generator.state = generator
         optima = zip(packed["optimum lnl"].tolist(), unpack_trees("optimum", packed, start.names), strict=True)
         plain = {name: packed[name].item() for name in PLAIN}
-        pool = RellPool.unpack(packed, start.names, weights, rng)
+        pool = RellPool.unpack(packed, start.names, rng)
         state = cls(pool, list(optima), **plain, supports=packed.get("supports"), generator=generator)
+        if "start lengths" in packed:
+            state.starts = unpack_trees("start", packed, start.names)
         if "adopted lengths" in packed:
             state.adopted = unpack_tree("adopted", packed, start.names)
         return state
 
 
 class UfbootSearch:
-    """Makes excursions, one at a time.
+    """Makes excursions. What one finds depends on its number and on where it may start, not on those made before.
 
-    Every second excursion starts far away: from a new start tree for the next resampled alignment, with a rough climb
-    there. The others start from one of the UFBOOT_CANDIDATES best local optima, chosen at random, and make UFBOOT_JUMPS
-    jumps, each to what the next resampled alignment favours; after a single jump the climb hardly ever leads to another
-    optimum. All trees obey the `constraint`.
+    Every second excursion starts far away: from a new start tree for a resampled alignment of its own, with a rough
+    climb there. The others start from a local optimum, chosen at random, and make UFBOOT_JUMPS jumps, each to what
+    another resampled alignment favours; after a single jump the climb hardly ever leads to another optimum. All trees
+    obey the `constraint`.
 
     Parameters
     ----------
-    likelihood : with the tree from which the first excursions start; later its tree may be any
-    at : the state of the search, which each excursion updates
+    likelihood : its tree may be any
     weights : how often each pattern is drawn in each resampled alignment, see `draw_weights`
-    rng : source of random numbers, the same as in the pool
-    fresh : makes a start tree from the weights of all patterns (n_patterns,)
+    random : makes the source of random numbers of an excursion from its number
+    fresh : makes a start tree from the weights of all patterns (n_patterns,) and a source of random numbers
     """
 
     def __init__(
         self,
         likelihood: TreeLikelihood,
-        at: UfbootState,
         weights: WeightArray,
-        rng: np.random.Generator,
-        fresh: Callable[[FloatArray], Tree],
+        random: Callable[[int], np.random.Generator],
+        fresh: Callable[[FloatArray, np.random.Generator], Tree],
         constraint: Constraint | None = None,
     ):
-        self.at = at
         self._likelihood = likelihood
         self._weights = weights
-        self._rng = rng
+        self._random = random
         self._fresh = fresh
         self._constraint = constraint
         likelihood.start_screening()
-        if not at.optima:
-            at.target_lnl = self._meet_optimum()
 
-    def make(self) -> None:
-        """Make the next excursion."""
-        at, tree = self.at, self._likelihood.tree
+    def make(self, number: int, starts: Sequence[Tree], known: Set[bytes]) -> Excursion:
+        """Make an excursion.
+
+        Parameters
+        ----------
+        number : its number, from 0
+        starts : the local optima from which it may start
+        known : the keys of the topologies that need not be met
+        """
+        rng, meetings, tree = self._random(number), Meetings(self._weights, known), self._likelihood.tree
+        meet = partial(meetings.meet, self._likelihood)
         joints: IndexArray | None = None
-        if at.n_made % 2 == 0:
-            column = self._draw()
-            tree.assign(self._fresh(column))
+        if number % 2 == 0:
+            column = self._column(number, 0)
+            tree.assign(self._fresh(column, rng))
             self._climb_afar(column)
         else:
-            tree.assign(at.optima[self._rng.integers(len(at.optima))][1])
+            tree.assign(starts[int(rng.integers(len(starts)))])
             self._likelihood.topology_changed()
-            jumps = [self._jump(self._draw()) for _ in range(UFBOOT_JUMPS)]
+            jumps = [self._jump(self._column(number, k)) for k in range(UFBOOT_JUMPS)]
             joints = np.unique(np.concatenate(jumps))
-        lnl = self._climb_back(joints)
+        lnl = self._climb_back(joints, meet)
         if self._likelihood.is_rooted:
             lnl = move_root(self._likelihood, lnl)
-            at.pool.add(self._likelihood)
-        self._keep_optimum(lnl)
-        at.n_made += 1
+            meet()
+        return Excursion(meetings.trees, lnl, tree.copy())
 
-    def adopt(self, target: Tree) -> None:
-        """Make `target`, to which a climb from the best optimum has led, the tree that gets supports."""
-        at = self.at
-        at.adopted = at.best
-        self._likelihood.tree.assign(target)
+    def meet(self, optimum: Tree) -> Excursion:
+        """Meet an optimum, and optimise its lengths."""
+        meetings, tree = Meetings(self._weights), self._likelihood.tree
+        tree.assign(optimum)
         self._likelihood.topology_changed()
-        self._meet_optimum()
-        at.target_lnl = at.lnl
-
-    def _meet_optimum(self) -> float:
-        """Optimise the lengths of the current tree, which is an optimum, and take it into account; return its lnL."""
         lnl = smooth(self._likelihood).lnl
-        self.at.pool.add(self._likelihood)
-        self._keep_optimum(lnl)
-        return lnl
+        meetings.meet(self._likelihood)
+        return Excursion(meetings.trees, lnl, tree.copy())
 
-    def _keep_optimum(self, lnl: float) -> None:
-        """Keep the current tree if it is one of the best optima and not one of those that are there."""
-        optima = self.at.optima
-        if all(abs(lnl - other) > RELL_TIE / 10 for other, _ in optima):
-            optima.append((lnl, self._likelihood.tree.copy()))
-            optima.sort(key=lambda one: -one[0])
-            del optima[UFBOOT_CANDIDATES:]
-
-    def _draw(self) -> FloatArray:
-        """Pattern weights (n_patterns,) of the next resampled alignment."""
-        column = self._weights[:, self.at.n_drawn % self._weights.shape[1]]
-        self.at.n_drawn += 1
-        return column.astype(np.float64)
+    def _column(self, number: int, jump: int) -> FloatArray:
+        """Pattern weights (n_patterns,) of the resampled alignment for a jump; two excursions take 1 + UFBOOT_JUMPS."""
+        before = number // 2 * (1 + UFBOOT_JUMPS) + number % 2
+        return self._weights[:, (before + jump) % self._weights.shape[1]].astype(np.float64)
 
     def _climb_afar(self, weights: FloatArray) -> None:
         """Climb roughly from the current tree with other weights: NNI, then SPR with a small radius."""
@@ -219,13 +252,12 @@ class UfbootSearch:
                 likelihood, lnl, RATCHET_RADII[0], epsilon=RATCHET_EPSILON, constraint=self._constraint
             ).joints
 
-    def _climb_back(self, joints: IndexArray | None) -> float:
+    def _climb_back(self, joints: IndexArray | None, meet: Callable[[], None]) -> float:
         """Climb around `joints` (None: everywhere) on the original weights; return lnL.
 
-        The pool gets each tree on the way, with nearly optimal lengths.
+        Each tree on the way is met, with nearly optimal lengths.
         """
         lnl = smooth(self._likelihood, ROUND_EPSILON).lnl
-        meet = partial(self.at.pool.add, self._likelihood)
         meet()
         return self._climb(lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints, meet)
 

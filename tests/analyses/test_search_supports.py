@@ -18,6 +18,7 @@ from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import StopSearch
 
 DEVICE = {"device": "numpy"}
+ALONE = {"workers": 1, **DEVICE}
 QUICK = {"options": SearchOptions("fast", radii=(1,)), "workers": 1}
 
 
@@ -50,7 +51,7 @@ def test_the_same_supports_as_those_made_one_by_one(few, best, monkeypatch):
     made = bootstrap(few, best.models, replicates=3, seed=3, **QUICK, **DEVICE)
     assert found.bootstrap.lnls == made.lnls
     mapped = supports(best.tree, made.trees, ("tbe", "fbp"))
-    estimated = ultrafast_bootstrap(few, best.tree, best.models, seed=3, **DEVICE)
+    estimated = ultrafast_bootstrap(few, best.tree, best.models, seed=3, **ALONE)
     assert found.supports.kinds == ("tbe", "ufboot", "fbp")
     for other in (mapped, estimated):
         for kind in other.kinds:
@@ -119,7 +120,7 @@ def _soon_settled(monkeypatch):
 def test_a_better_tree_is_adopted(few, poor):
     heard = []
     kinds = ("ufboot", "sh-alrt")
-    found = search_supports(poor, kinds, listener=heard.append, **DEVICE)
+    found = search_supports(poor, kinds, listener=heard.append, **ALONE)
     better = found.result
     assert better.lnl > poor.lnl + 1
     alone = search(poor.data, "HKY", effort="fast", **DEVICE)
@@ -135,13 +136,13 @@ def test_a_better_tree_is_adopted(few, poor):
     assert len(better.trace) == len(poor.trace) + len(stages) - 6
     neighbours = search_supports(better, ("sh-alrt",), **DEVICE).supports
     assert by_split(found.supports.in_order(["sh-alrt"])) == by_split(neighbours)
-    assert search_supports(better, ("ufboot",), **DEVICE).result is better
+    assert search_supports(better, ("ufboot",), **ALONE).result is better
 
 
 @pytest.mark.usefixtures("_soon_settled")
 def test_an_adoption_stopped_at_every_step_and_resumed(poor, tmp_path):
     whole, parts = [], []
-    expected = search_supports(poor, ("ufboot",), listener=whole.append, **DEVICE)
+    expected = search_supports(poor, ("ufboot",), listener=whole.append, **ALONE)
     folders = {"ufboot_checkpoint": tmp_path / "ufboot", "adopted_checkpoint": tmp_path / "adopted"}
 
     def listen(event):
@@ -150,8 +151,8 @@ def test_an_adoption_stopped_at_every_step_and_resumed(poor, tmp_path):
 
     for _ in whole:
         with pytest.raises(PowerCut):
-            search_supports(poor, ("ufboot",), listener=listen, **folders, **DEVICE)
-    found = search_supports(poor, ("ufboot",), listener=listen, **folders, **DEVICE)
+            search_supports(poor, ("ufboot",), listener=listen, **folders, **ALONE)
+    found = search_supports(poor, ("ufboot",), listener=listen, **folders, **ALONE)
     assert [(event.stage, event.round, event.lnl.hex()) for event in parts] == [
         (event.stage, event.round, event.lnl.hex()) for event in whole
     ]
@@ -166,7 +167,7 @@ def test_an_interrupted_adoption_leaves_the_tree_before(poor):
         if event.stage != "ufboot":
             raise StopSearch
 
-    found = search_supports(poor, ("ufboot", "sh-alrt"), listener=stop, **DEVICE)
+    found = search_supports(poor, ("ufboot", "sh-alrt"), listener=stop, **ALONE)
     assert found.interrupted
     assert found.result is poor
     assert found.supports.kinds == ("ufboot",)
@@ -175,10 +176,10 @@ def test_an_interrupted_adoption_leaves_the_tree_before(poor):
 
 @pytest.mark.usefixtures("_soon_settled")
 def test_the_checkpoint_of_an_earlier_better_tree_makes_room(few, poor, tmp_path):
-    expected = search_supports(poor, ("ufboot",), **DEVICE)
+    expected = search_supports(poor, ("ufboot",), **ALONE)
     folder = tmp_path / "adopted"
     search(few, "JC", checkpoint=folder, effort="fast", **DEVICE)
-    found = search_supports(poor, ("ufboot",), adopted_checkpoint=folder, **DEVICE)
+    found = search_supports(poor, ("ufboot",), adopted_checkpoint=folder, **ALONE)
     assert found.result.lnl.hex() == expected.result.lnl.hex()
 
 

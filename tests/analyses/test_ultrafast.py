@@ -5,6 +5,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from plltool.alignment.duplicates import without_duplicates
+from plltool.alignment.patterns import compress
 from plltool.analyses import ultrafast
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
@@ -13,8 +15,12 @@ from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import remove_checkpoint
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run.inputs import resolve_inputs
+from plltool.run.seeds import ULTRAFAST, generator
 from plltool.tree.splits import members_of, splits_of
 from plltool.tree_search.progress import StopSearch
+from plltool.tree_search.rell import draw_weights
 from plltool.tree_search.ufboot_search import UfbootSearch
 
 MODEL = "K80{4.0}+G4{0.5}"
@@ -65,7 +71,7 @@ def _soon_over(monkeypatch):
 @pytest.mark.opencl
 def test_supports_are_near_those_of_iqtree(primates):
     best = search(primates, "GTR+F+G4", device="opencl")
-    found = ultrafast_bootstrap(primates, best.tree, best.models, device="opencl")
+    found = ultrafast_bootstrap(primates, best.tree, best.models, device="opencl", workers=1)
     names = found.tree.names
     values = dict(zip(splits_of(found.tree), found.values["ufboot"], strict=True))
     shares = {}
@@ -86,7 +92,8 @@ def test_interruption(primates):
 
     small = {name: row[:200].decode() for name, row in zip(sequences.names, sequences.rows, strict=True)}
     best = search(small, MODEL, device="numpy", effort="fast")
-    found = ultrafast_bootstrap(small, best.tree, MODEL, device="numpy", replicates=20, listener=stop)
+    run = {"device": "numpy", "replicates": 20, "workers": 1, "listener": stop}
+    found = ultrafast_bootstrap(small, best.tree, MODEL, **run)
     assert 0 <= np.nanmin(found.values["ufboot"]) <= np.nanmax(found.values["ufboot"]) <= 100
     assert found.n_replicates == {"ufboot": 20}
 
@@ -103,7 +110,15 @@ def make_run(few, tree, tmp_path):
     """The arguments of a run by the name of a case."""
 
     def make(case):
-        run = {"device": "numpy", "replicates": 50, "seed": 3, "tree": tree, "alignment": few, **CASES[case]}
+        run = {
+            "device": "numpy",
+            "workers": 1,
+            "replicates": 50,
+            "seed": 3,
+            "tree": tree,
+            "alignment": few,
+            **CASES[case],
+        }
         if case == "unlinked":
             run["model"] = str(tmp_path / "scheme")
             (tmp_path / "scheme").write_text("HKY+G2, one = 1-70\nJC, two = 71-150\n")
@@ -169,9 +184,9 @@ def test_a_failure_within_an_excursion_costs_that_alone(make_run, monkeypatch, t
     expected = ultrafast_bootstrap(**run)
     climb, calls = UfbootSearch._climb_back, []
 
-    def broken(self, joints):
+    def broken(self, joints, meet):
         calls.append(joints)
-        lnl = climb(self, joints)
+        lnl = climb(self, joints, meet)
         if len(calls) == 4:
             raise PowerCut
         return lnl
@@ -182,6 +197,64 @@ def test_a_failure_within_an_excursion_costs_that_alone(make_run, monkeypatch, t
     found = ultrafast_bootstrap(checkpoint=tmp_path, **run)
     assert len(calls) == 7
     assert found.values["ufboot"].tobytes() == expected.values["ufboot"].tobytes()
+
+
+@pytest.mark.usefixtures("_soon_over")
+@pytest.mark.parametrize("numbers", [(2, 1), (1, 3)])
+def test_several_processes(make_run, numbers, tmp_path, monkeypatch):
+    """The bits of one process, also if the run is stopped within a batch and goes on with another number of them."""
+    monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 3)
+    run, whole, parts = make_run("unlinked"), [], []
+    expected = ultrafast_bootstrap(listener=whole.append, **run)
+
+    def listen(event):
+        parts.append(event)
+        if len(parts) == 4:  # the first of the second batch
+            raise StopSearch
+
+    for workers in numbers:
+        found = ultrafast_bootstrap(listener=listen, checkpoint=tmp_path, **run | {"workers": workers})
+    assert [(event.round, event.lnl.hex()) for event in parts] == [(event.round, event.lnl.hex()) for event in whole]
+    assert found.values["ufboot"].tobytes() == expected.values["ufboot"].tobytes()
+
+
+@pytest.mark.usefixtures("_soon_over")
+def test_excursions_of_a_batch_start_from_its_beginning(make_run, monkeypatch):
+    """What they find is known to the next batch. Each has its own source of random numbers."""
+    make, calls = UfbootSearch.make, []
+
+    def heard(self, number, starts, known):
+        found = make(self, number, starts, known)
+        drawn = self._random(number).random()
+        calls.append((number, [tree.lengths.tobytes() for tree in starts], known, drawn, found))
+        return found
+
+    monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 3)
+    monkeypatch.setattr(UfbootSearch, "make", heard)
+    ultrafast_bootstrap(**make_run("twins"))
+    numbers, starts, known, drawn, found = zip(*calls, strict=True)
+    assert len(set(drawn)) == 6
+    assert numbers == (0, 1, 2, 3, 4, 5)
+    assert starts[0] == starts[1] == starts[2] != starts[3] == starts[4] == starts[5]
+    assert {own.optimum.lengths.tobytes() for own in found[:3]} & set(starts[3])
+    assert known[3] == known[0].union(*({one.key for one in own.met} for own in found[:3]))
+    assert known[3] == known[5] > known[0]
+
+
+@pytest.mark.usefixtures("_soon_over")
+def test_resampled_alignments_are_taken_in_turn(make_run, few, monkeypatch):
+    reweighted, taken = TreeLikelihood.reweighted, []
+
+    def heard(self, weights):
+        taken.append(weights)
+        return reweighted(self, weights)
+
+    monkeypatch.setattr(TreeLikelihood, "reweighted", heard)
+    ultrafast_bootstrap(**make_run("constraint"))
+    site_pattern = compress(without_duplicates(resolve_inputs(few, "JC")[0])[0].alignments[0]).site_pattern
+    drawn = draw_weights([site_pattern], 50, generator(3, ULTRAFAST))
+    assert np.array_equal(np.transpose(taken), drawn[:, :12])  # three times 1 and 3
+    assert len({column.tobytes() for column in taken}) == 12
 
 
 @pytest.mark.usefixtures("_soon_over")
@@ -217,7 +290,8 @@ def test_a_better_tree_is_reported(few, tree, caplog, monkeypatch):
     monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 4)
     alone = {name: row for name, row in few.items() if name != "twin"}
     poor = search(alone, "JC", start="random", device="numpy", effort="fast", listener=stop_at_once)
-    found = ultrafast_bootstrap(alone, poor.tree, "JC", device="numpy", replicates=20)
+    run = {"device": "numpy", "replicates": 20, "workers": 1}
+    found = ultrafast_bootstrap(alone, poor.tree, "JC", **run)
     assert (found.tree.ends == poor.tree.ends).all()
     lnls = [evaluate(alone, own, "JC", device="numpy").lnl for own in (found.better.tree, poor.tree)]
     assert found.better.lnl == pytest.approx(lnls[0], abs=0.5)  # ROUND_EPSILON
@@ -229,7 +303,7 @@ def test_a_better_tree_is_reported(few, tree, caplog, monkeypatch):
     ]
     monkeypatch.undo()
     caplog.clear()
-    assert ultrafast_bootstrap(few, tree, "JC", device="numpy", replicates=20).better is None
+    assert ultrafast_bootstrap(few, tree, "JC", **run).better is None
     assert "better" not in caplog.text
 
 
@@ -245,7 +319,7 @@ def test_a_star_settles(caplog):
     rows = np.where(rng.random((8, 400)) < 0.2, rng.integers(4, size=(8, 400)), root)
     star = {f"taxon{k}": "".join(row) for k, row in enumerate(np.array(list("ACGT"))[rows])}
     best, heard = search(star, "JC", device="numpy", effort="fast"), []
-    found = ultrafast_bootstrap(star, best.tree, "JC", device="numpy", listener=heard.append)
+    found = ultrafast_bootstrap(star, best.tree, "JC", device="numpy", workers=1, listener=heard.append)
     assert len(heard) < ultrafast.UFBOOT_MOST
     assert "not settled" not in caplog.text
     assert np.nanmax(found.values["ufboot"]) < 90

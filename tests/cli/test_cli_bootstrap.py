@@ -167,13 +167,15 @@ def test_replicates_of_a_search_are_kept(plltool, small, tmp_path, monkeypatch):
 def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, monkeypatch):
     """Supports are written, but the run is not over: the same command goes on with the next excursion."""
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
+    run += ("--workers", 1)
     make, made = UfbootSearch.make, []
 
-    def interrupted(self):
-        make(self)
-        made.append(self.at.n_made)
+    def interrupted(self, number, *given):
+        found = make(self, number, *given)
+        made.append(number + 1)
         if made == [1, 2, 3]:
             signal.raise_signal(signal.SIGINT)
+        return found
 
     monkeypatch.setattr(UfbootSearch, "make", interrupted)
     stopped = plltool(*run, "--prefix", tmp_path / "run")

@@ -117,11 +117,12 @@ CREW = ["--workers", "mpi", *SETTINGS]
 @pytest.mark.slow
 def test_ranks_climb_from_start_trees(few, tmp_path):
     """To the same bits as one process."""
-    asked = ("search", few.name, "--starts", "3", "--bootstrap", "3")
+    asked = ("search", few.name, "--starts", "3", "--bootstrap", "3", "--supports", "fbp,ufboot")
     done = mpi(3, tmp_path, *asked, *CREW, "--prefix", "crew")
     assert done.returncode == 0, done.stderr
     assert "start trees: 2 at the same time" in done.stderr
     assert "replicates: 2 at the same time" in done.stderr
+    assert "excursions: 2 at the same time" in done.stderr
     command = [*PLLTOOL, *asked, *SETTINGS, "--workers", "1", "--prefix", "alone"]
     alone = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert alone.returncode == 0, alone.stderr

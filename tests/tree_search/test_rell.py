@@ -10,7 +10,7 @@ from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.search import search
 from plltool.io.alignment_reader import read_alignment
 from plltool.tree.topology import Tree
-from plltool.tree_search.rell import RellPool, draw_weights
+from plltool.tree_search.rell import Meetings, RellPool, draw_weights, estimate_lnls
 
 MODEL = "K80{4.0}+G4{0.5}"
 
@@ -42,7 +42,7 @@ def test_estimates_are_lnls_of_the_resampled_alignment(primates, best):
         sites = likelihood.site_lnl()
     by_pattern = np.empty(patterns.n_patterns)
     by_pattern[patterns.site_pattern] = sites
-    found = RellPool(weights, np.random.default_rng(0)).estimate(by_pattern)
+    found = estimate_lnls(by_pattern, weights)
     first_site = np.unique(patterns.site_pattern, return_index=True)[1]
     for column in range(3):
         columns = np.repeat(first_site, weights[:, column])
@@ -62,14 +62,35 @@ class Fake:
         return self.sites
 
 
+def met(weights, tree, sites):
+    """A tree as it is met."""
+    meetings = Meetings(weights)
+    meetings.meet(Fake(tree, sites))
+    return meetings.trees[0]
+
+
+def test_each_topology_is_met_once(best):
+    weights = np.array([[9, 0], [0, 9]], dtype=np.uint16)
+    first, second, third = other_topologies(best.tree, 3)
+    known = Meetings(weights)
+    known.meet(Fake(first, [-1, -2]))
+    meetings = Meetings(weights, {known.trees[0].key})
+    for tree, sites in ((second, [-2, -1]), (first, [0, 0]), (third, [-3, -4]), (second, [0, 0])):
+        meetings.meet(Fake(tree, sites))
+        tree.lengths[:] = 9  # what was met keeps its own
+    assert [one.lnls.tolist() for one in meetings.trees] == [[-18, -9], [-27, -36]]
+    assert [one.tree.ends.tolist() for one in meetings.trees] == [second.ends.tolist(), third.ends.tolist()]
+    assert all((one.tree.lengths == best.tree.lengths).all() for one in meetings.trees)
+
+
 def test_each_alignment_keeps_its_best_tree(best):
     weights = np.array([[9, 0, 5], [0, 9, 5]], dtype=np.uint16)
-    pool = RellPool(weights, np.random.default_rng(0))
+    pool = RellPool(weights.shape[1], np.random.default_rng(0))
     first, second = other_topologies(best.tree, 2)
-    pool.add(Fake(first, [-1, -2]))
-    pool.add(Fake(first, [0, 0]))  # the same topology again: not looked at
+    pool.add(met(weights, first, [-1, -2]))
+    pool.add(met(weights, first, [0, 0]))  # the same topology again: not looked at
     assert pool.chosen.tolist() == [0, 0, 0]
-    pool.add(Fake(second, [-2, -1]))  # better where the second pattern counts, as good on the third alignment
+    pool.add(met(weights, second, [-2, -1]))  # better where the second pattern counts, as good on the third alignment
     assert pool.chosen.tolist()[:2] == [0, 1]
     assert pool.n_met == 2
     assert set(pool.trees) == {0, 1}
@@ -77,18 +98,18 @@ def test_each_alignment_keeps_its_best_tree(best):
 
 def test_trees_that_nobody_keeps_are_dropped_and_stay_known(best):
     weights = np.array([[10], [10]], dtype=np.uint16)
-    pool = RellPool(weights, np.random.default_rng(0))
+    pool = RellPool(weights.shape[1], np.random.default_rng(0))
     first, second = other_topologies(best.tree, 2)
-    pool.add(Fake(first, [-2, -2]))
+    pool.add(met(weights, first, [-2, -2]))
     earlier = pool.copy()
-    pool.add(Fake(second, [-1, -1]))
-    pool.add(Fake(first, [0, 0]))
+    pool.add(met(weights, second, [-1, -1]))
+    pool.add(met(weights, first, [0, 0]))
     assert set(pool.trees) == {1}
     assert pool.n_met == 2
     assert set(earlier.trees) == {0}
     assert earlier.n_met == 1
-    again = RellPool.unpack(pool.pack(), first.names, weights, np.random.default_rng(0))
-    again.add(Fake(first, [0, 0]))
+    again = RellPool.unpack(pool.pack(), first.names, np.random.default_rng(0))
+    again.add(met(weights, first, [0, 0]))
     assert again.n_met == 2
     assert again.chosen.tolist() == [1]
     assert (again.trees[1].ends == second.ends).all()
@@ -107,11 +128,11 @@ def other_topologies(tree, number):
 
 def test_ties_are_broken_evenly(best):
     weights = np.full((1, 6000), 10, dtype=np.uint16)
-    pool = RellPool(weights, np.random.default_rng(3))
+    pool = RellPool(weights.shape[1], np.random.default_rng(3))
     first, second, third = other_topologies(best.tree, 3)
-    pool.add(Fake(first, [-1.0]))
-    pool.add(Fake(second, [-1.02]))
-    pool.add(Fake(third, [-0.99]))
+    pool.add(met(weights, first, [-1.0]))
+    pool.add(met(weights, second, [-1.02]))
+    pool.add(met(weights, third, [-0.99]))
     assert np.bincount(pool.chosen) == pytest.approx(2000, abs=200)  # five standard deviations
-    pool.add(Fake(best.tree, [-0.5]))
+    pool.add(met(weights, best.tree, [-0.5]))
     assert (pool.chosen == 3).all()
