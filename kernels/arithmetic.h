@@ -88,9 +88,27 @@ INLINE REALV has_state(INTV codes, int state)
 }
 
 /* The state set of each lane as 0/1 conditional likelihoods, the same for every component; 0 for a slot. */
+#if LANE_PER_ITEM
+typedef INTV Tip;
+
+INLINE Tip prepare_tip(const JOB_SPACE Operand *o, int block)
+{
+    return load_codes(o, block) & -o->is_tip;
+}
+
+INLINE BITSV tip_bits(const Tip *tip, int state)
+{
+    return *tip >> state & 1 ? BITCAST(BITS, (REAL)1) : (BITSV)(0);
+}
+#else
 typedef struct {
     REALV member[N_STATES];
 } Tip;
+
+INLINE BITSV tip_bits(const Tip *tip, int state)
+{
+    return BITCAST(BITS, tip->member[state]);
+}
 
 INLINE Tip prepare_tip(const JOB_SPACE Operand *o, int block)
 {
@@ -101,6 +119,7 @@ INLINE Tip prepare_tip(const JOB_SPACE Operand *o, int block)
         tip.member[j] = has_state(codes, j);
     return tip;
 }
+#endif
 
 /* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES.
  * There is no branch: LLVM would load P before it, and spill it. */
@@ -111,7 +130,7 @@ INLINE void load_operand(const JOB_SPACE Operand *o, const Tip *tip, int block, 
     load_cla(o, block, component, y);
     UNROLL
     for (int j = 0; j < N_STATES; j++)
-        x[j] = CONVERT(SUM, BITCAST(REAL, (BITCAST(BITS, y[j]) & mask) | BITCAST(BITS, tip->member[j])));
+        x[j] = CONVERT(SUM, BITCAST(REAL, (BITCAST(BITS, y[j]) & mask) | tip_bits(tip, j)));
 }
 
 /* sum_j p_j x_j */

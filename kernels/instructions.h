@@ -78,20 +78,19 @@ INLINE REALV least_positive(REALV least, REALV largest)
 }
 
 /* Where the work-item writes block `block` of a CLA. */
-INLINE __global REALV *cla_block(const JOB_SPACE Job *job, __global REAL *cla, int block)
+INLINE __global REALV *cla_block(const JOB_SPACE Job *job, const JOB_SPACE Output *output, int block)
 {
-    return (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE_OF(job);
+    return (__global REALV *)(output->cla + (size_t)block * BLOCK_REALS * VW) + LANE_OF(job);
 }
 
-INLINE __global INTV *scale_block(const JOB_SPACE Job *job, __global int *scale, int block)
+INLINE __global INTV *scale_block(const JOB_SPACE Job *job, const JOB_SPACE Output *output, int block)
 {
-    return (__global INTV *)(scale + (size_t)block * N_COMPONENTS * VW) + LANE_OF(job);
+    return (__global INTV *)(output->scale + (size_t)block * N_COMPONENTS * VW) + LANE_OF(job);
 }
 
 #if MANY_STATES
 /* Components in the outer loop, blocks in the inner: the two tables of a component stay in the cache for all blocks. */
-INLINE void newview(
-    const JOB_SPACE Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
+INLINE void newview(const JOB_SPACE Job *job, const JOB_SPACE Output *output, const P_SPACE REAL *pa, const P_SPACE REAL *pb)
 {
     REALV least[MOST_BLOCKS];       /* of the components' maxima that are not 0 */
     for (int c = 0; c < N_COMPONENTS; c++)
@@ -99,7 +98,7 @@ INLINE void newview(
             SUMV ya[N_STATES], yb[N_STATES];
             product(pa + c * MATRIX_VALUES, &job->a, block, c, ya);
             product(pb + c * MATRIX_VALUES, &job->b, block, c, yb);
-            __global REALV *out = cla_block(job, cla, block) + c * N_STATES * STRIDE;
+            __global REALV *out = cla_block(job, output, block) + c * N_STATES * STRIDE;
             REALV largest = (REALV)(0);
             UNROLL
             for (int i = 0; i < N_STATES; i++) {
@@ -107,33 +106,33 @@ INLINE void newview(
                 out[i * STRIDE] = z;
                 largest = z > largest ? z : largest;
             }
-            scale_block(job, scale, block)[c * STRIDE] = load_scale(&job->a, block, c) + load_scale(&job->b, block, c);
+            scale_block(job, output, block)[c * STRIDE] = load_scale(&job->a, block, c) + load_scale(&job->b, block, c);
             least[block] = least_positive(c ? least[block] : (REALV)(1), largest);
         }
     for (int block = 0; block < BLOCKS(job); block++)
-        rescale_small(cla_block(job, cla, block), scale_block(job, scale, block), least[block]);
+        rescale_small(cla_block(job, output, block), scale_block(job, output, block), least[block]);
 }
 
 #else
 /* A NEWVIEW. On CPUs it is called with `a_is_tip` and `b_is_tip` as constants, and the compiler makes a loop for each case. */
-INLINE void newview_of(const JOB_SPACE Job *job, const Operand a, const int a_is_tip, const P_SPACE REAL *pa,
-    const Operand b, const int b_is_tip, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
+INLINE void newview_of(const JOB_SPACE Job *job, const JOB_SPACE Output *output, const JOB_SPACE Operand *a,
+    const int a_is_tip, const P_SPACE REAL *pa, const JOB_SPACE Operand *b, const int b_is_tip, const P_SPACE REAL *pb)
 {
     const int n_blocks = BLOCKS(job);
     for (int block = 0; block < n_blocks; block++) {
         TipBlock tip_a, tip_b;
         if (a_is_tip)
-            load_tip_block(&a, block, &tip_a);
+            load_tip_block(a, block, &tip_a);
         if (b_is_tip)
-            load_tip_block(&b, block, &tip_b);
-        __global REALV *out = cla_block(job, cla, block);
-        __global INTV *out_scale = scale_block(job, scale, block);
+            load_tip_block(b, block, &tip_b);
+        __global REALV *out = cla_block(job, output, block);
+        __global INTV *out_scale = scale_block(job, output, block);
         REALV least = (REALV)(1);       /* of the components' maxima that are not 0 */
         #pragma unroll COMPONENTS_AT_ONCE
         for (int c = 0; c < N_COMPONENTS; c++) {
             REALV xa[N_STATES], xb[N_STATES], largest = (REALV)(0);
-            load_states(pa, &a, a_is_tip, &tip_a, block, c, xa);
-            load_states(pb, &b, b_is_tip, &tip_b, block, c, xb);
+            load_states(pa, a, a_is_tip, &tip_a, block, c, xa);
+            load_states(pb, b, b_is_tip, &tip_b, block, c, xb);
             #pragma unroll
             for (int i = 0; i < N_STATES; i++) {
                 const REALV z = row_product(pa, c, i, a_is_tip, &tip_a, xa) * row_product(pb, c, i, b_is_tip, &tip_b, xb);
@@ -141,32 +140,31 @@ INLINE void newview_of(const JOB_SPACE Job *job, const Operand a, const int a_is
                 largest = z > largest ? z : largest;
             }
             least = least_positive(least, largest);
-            out_scale[c * STRIDE] = (a_is_tip ? (INTV)(0) : load_scale(&a, block, c)) + (b_is_tip ? (INTV)(0) : load_scale(&b, block, c));
+            out_scale[c * STRIDE] = (a_is_tip ? (INTV)(0) : load_scale(a, block, c)) + (b_is_tip ? (INTV)(0) : load_scale(b, block, c));
         }
         rescale_small(out, out_scale, least);
     }
 }
 
 /* The output may be the slot of an operand: a component is read before it is written. */
-INLINE void newview(
-    const JOB_SPACE Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
+INLINE void newview(const JOB_SPACE Job *job, const JOB_SPACE Output *output, const P_SPACE REAL *pa, const P_SPACE REAL *pb)
 {
 #if LANE_PER_ITEM
-    newview_of(job, job->a, job->a.is_tip, pa, job->b, job->b.is_tip, pb, cla, scale);
+    newview_of(job, output, &job->a, job->a.is_tip, pa, &job->b, job->b.is_tip, pb);
 #else
     if (job->a.is_tip && job->b.is_tip)
-        newview_of(job, job->a, 1, pa, job->b, 1, pb, cla, scale);
+        newview_of(job, output, &job->a, 1, pa, &job->b, 1, pb);
     else if (job->a.is_tip)
-        newview_of(job, job->a, 1, pa, job->b, 0, pb, cla, scale);
+        newview_of(job, output, &job->a, 1, pa, &job->b, 0, pb);
     else if (job->b.is_tip)
-        newview_of(job, job->b, 1, pb, job->a, 0, pa, cla, scale);
+        newview_of(job, output, &job->b, 1, pb, &job->a, 0, pa);
     else
-        newview_of(job, job->a, 0, pa, job->b, 0, pb, cla, scale);
+        newview_of(job, output, &job->a, 0, pa, &job->b, 0, pb);
 #endif
 }
 #endif
 
-STEP void propagate(const JOB_SPACE Job *job, __global REAL *cla, __global int *scale)
+STEP void propagate(const JOB_SPACE Job *job, const JOB_SPACE Output *output)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip = prepare_tip(&job->a, block);
@@ -176,8 +174,8 @@ STEP void propagate(const JOB_SPACE Job *job, __global REAL *cla, __global int *
             begin_product(job->pa + c * MATRIX_VALUES, &job->a, &tip, block, c, &pa);
             UNROLL
             for (int i = 0; i < N_STATES; i++)
-                cla_block(job, cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, product_row(&pa, i));
-            scale_block(job, scale, block)[c * STRIDE] = load_scale(&job->a, block, c);
+                cla_block(job, output, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, product_row(&pa, i));
+            scale_block(job, output, block)[c * STRIDE] = load_scale(&job->a, block, c);
         }
     }
 }
@@ -314,9 +312,12 @@ INLINE void insert_of(const JOB_SPACE Job *job, DOUBLEV *values)
 /* An INSERT. On CPUs the compiler makes a loop for each case that searches need, as for NEWVIEW. */
 STEP void insert(const JOB_SPACE Job *job, DOUBLEV *values)
 {
+#if LANE_PER_ITEM
+    insert_of(job, values);
+#else
     Job known = *job;
     known.c.is_tip = 0;
-    if (LANE_PER_ITEM || MANY_STATES || job->a.is_tip) {
+    if (MANY_STATES || job->a.is_tip) {
         insert_of(&known, values);
     } else if (job->b.is_tip) {
         known.a.is_tip = 0;
@@ -326,6 +327,7 @@ STEP void insert(const JOB_SPACE Job *job, DOUBLEV *values)
         known.a.is_tip = known.b.is_tip = 0;
         insert_of(&known, values);
     }
+#endif
 }
 
 STEP void triplet(const JOB_SPACE Job *job, DOUBLEV *values)
@@ -489,14 +491,13 @@ INLINE void store_values(__global double *partial, const DOUBLEV *values, int n,
 #endif
 }
 
-/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`. */
-INLINE void run_instruction(const JOB_SPACE Job *job, int op, __global REAL *cla,
-    __global int *scale, __global double *partial, int first, __local double *shared)
+/* One instruction on one tile; nobody reads `shared` any more. */
+INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *output, __local double *shared)
 {
+    const int op = output->op;
 #if STAGED_MATRICES
     __local REAL *pa = (__local REAL *)shared, *pb = pa + MATRIX_REALS;
     const int n_staged = IS(op, NEWVIEW) ? MATRIX_REALS : 0;
-    barrier(CLK_LOCAL_MEM_FENCE);       /* the last NEWVIEW may still be reading */
     for (int e = LANE; e < n_staged; e += VW) {
         pa[e] = job->pa[e];
         pb[e] = job->pb[e];
@@ -509,10 +510,10 @@ INLINE void run_instruction(const JOB_SPACE Job *job, int op, __global REAL *cla
     SUMV ends[MOST_BLOCKS * 2 * N_STATES];
     int n_passes = 1, n_made = 1;       /* how often values are added to the sums, and how many at a time */
     if (IS(op, NEWVIEW)) {
-        newview(job, pa, pb, cla, scale);
+        newview(job, output, pa, pb);
         n_passes = 0;
     } else if (IS(op, PROPAGATE)) {
-        propagate(job, cla, scale);
+        propagate(job, output);
         n_passes = 0;
     } else if (IS(op, EVALUATE)) {
         evaluate(job, shares);
@@ -546,7 +547,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, int op, __global REAL *cla
             rate_matrix_gradient(job, shares, ends, pass * GRADIENT_ROWS, values);
         else if (CAN(MASS_GRADIENT))
             mass_gradient(job, shares, pass, values);
-        store_values(partial + pass * n_made, values, n_made, first, shared);
+        store_values(output->partial + pass * n_made, values, n_made, output->begins, shared);
     }
 }
 #endif

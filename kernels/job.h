@@ -18,10 +18,18 @@ typedef struct {
     int has_zero_rates;                         /* whether a component has rate 0 */
 } Job;
 
-/* Whether this work-item fills in the job. */
-#if SHARED_STATES
+/* Which instruction it is, and where its numbers go. Apart from the job: in registers on a CPU. */
+typedef struct {
+    int op;                                     /* the opcode */
+    int begins;                                 /* whether its values' sums begin with this tile */
+    __global REAL *cla;                         /* the CLA that it makes, and its counts, or */
+    __global int *scale;
+    __global double *partial;                   /* the sums that it adds to */
+} Output;
+
+/* Whether this work-item fills in task and job. */
+#if SHARED_JOB
 #define WRITES_JOB (get_local_id(0) == 0)
-typedef char job_has_at_most_job_bytes[sizeof(Job) <= JOB_BYTES ? 1 : -1];
 #else
 #define WRITES_JOB 1
 #endif

@@ -57,7 +57,11 @@
 
 /* The lane of an operand or a job that a work-item has to itself. Only `traverse` asks for the number of the work-item there: PoCL
  * inlines every other function that does. */
-#if LANE_PER_ITEM && !SHARED_STATES
+/* A work-group keeps its task and its job in local memory, once for all work-items. Functions that take addresses there must be
+ * inlined, see kernels/README.md. */
+#define SHARED_JOB (LANE_PER_ITEM && (MANY_STATES || INLINE_INSTRUCTIONS))
+
+#if LANE_PER_ITEM && !SHARED_JOB
 #define LANE_OF(record) ((size_t)(record)->lane)
 #else
 #define LANE_OF(record) LANE
@@ -97,8 +101,8 @@
 #define P_SPACE __global
 #endif
 
-#if SHARED_STATES
-#define JOB_SPACE __local           /* where the job is that all work-items of a group share */
+#if SHARED_JOB
+#define JOB_SPACE __local           /* where task and job are */
 #else
 #define JOB_SPACE __private
 #endif

@@ -58,13 +58,32 @@ typedef ROWV ENTRYV;
 typedef BRANCHV ENTRYV;
 #endif
 
-/* With many states, compilers for GPUs unroll loops over eigenvalues at the price of registers. */
+/* Compilers for GPUs unroll loops over rows, and with many states over eigenvalues, at the price of registers. */
+#if LANE_PER_ITEM
+#define LOOP_TABLE_ROWS _Pragma("unroll 1")
+#else
+#define LOOP_TABLE_ROWS
+#endif
 #if SHARED_STATES
 #define LOOP_EIGENVALUES _Pragma("unroll 1")
 #define LOOP_TERMS _Pragma("unroll 4")
 #else
 #define LOOP_EIGENVALUES
 #define LOOP_TERMS
+#endif
+
+/* Which items a work-item takes: on a GPU one at most. */
+#if LANE_PER_ITEM
+#define FOR_OWN_ITEMS(item, n) for (size_t item = get_global_id(0), once = item < (n); once; once = 0)
+#else
+#define FOR_OWN_ITEMS(item, n) for (size_t item = get_global_id(0); item < (n); item += get_global_size(0))
+#endif
+
+/* The states of an item's columns. With few states on a GPU, numbers of a state stay in registers, which have no index. */
+#if LANE_PER_ITEM && !MANY_STATES
+#define FOR_OWN_STATES(k, first, n) UNROLL for (int k = 0; k < N_STATES; k++) if (k >= first && k < first + n)
+#else
+#define FOR_OWN_STATES(k, first, n) for (int k = first; k < first + n; k++)
 #endif
 
 /* The other place of a pair of complex eigenvalues. */
@@ -91,6 +110,7 @@ static inline void make_columns(const __global double *right, const __global dou
                 + beside[k] * left[PARTNER(k) * N_STATES + min(first + c, N_STATES - 1)]
 #endif
                 ;
+    LOOP_TABLE_ROWS
     for (int row = 0; row < N_STATES; row += ROW_WIDTH) {
         const int i = min(row, N_STATES - ROW_WIDTH);
         ENTRYV sum[ITEM_COLUMNS];
@@ -196,7 +216,7 @@ __kernel void pmatrices(
 {
     const int n_batches = (n_branches + BRANCH_WIDTH - 1) / BRANCH_WIDTH;
     const size_t n_wanted = (size_t)n_batches * n_psets * N_COMPONENTS * SHARES;
-    for (size_t item = get_global_id(0); item < n_wanted; item += get_global_size(0)) {
+    FOR_OWN_ITEMS(item, n_wanted) {
         const int S = N_STATES;
         const int first = item % SHARES * ITEM_COLUMNS, n = min(ITEM_COLUMNS, S - first);
         const int component = item / SHARES % N_COMPONENTS;
@@ -235,7 +255,7 @@ __kernel void pmatrices(
         #pragma unroll
         for (int b = 0; want_decays && b < BRANCH_WIDTH; b++) {
             __global REAL *d = decays + ((branch + min(b, last)) * N_COMPONENTS + component) * 3 * S;
-            for (int k = first; k < first + n; k++) {
+            FOR_OWN_STATES(k, first, n) {
                 d[k] = (REAL)PART_OF(grow[k], b);
                 d[S + k] = (REAL)PART_OF(slope[k], b);
                 d[2 * S + k] = (REAL)PART_OF(curve[k], b);
@@ -262,7 +282,8 @@ __kernel void pmatrices(
         if (!want_differences)
             continue;
         __global REAL *f = divided_differences + branch * DIFFERENCE_REALS + (size_t)component * S * S;
-        for (int k = first; k < first + n; k++)
+        FOR_OWN_STATES(k, first, n)
+            LOOP_EIGENVALUES
             for (int l = 0; l < S; l++) {
 #if REVERSIBLE
                 const BRANCHV gap = fabs(e[k] - e[l]) * t;      /* from the slower decay, so that nothing overflows */

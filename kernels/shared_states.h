@@ -11,8 +11,7 @@
  *   components     added up at the scale of the largest one so far; a change of scale is a power of two
  *   lanes          partial[a][b] += sum over lanes of left_a right_b: weights and values, or both ends of a branch
  *
- * Local memory holds the instruction's job (job.h): every work-item would need forty registers for its pointers. Besides, it
- * is used by one of these at a time:
+ * Local memory holds the task and the instruction's job (traverse.cl, job.h). Besides, it is used by one of these at a time:
  *   products   REAL [column][PADDED_STATES], REAL [column][lane]
  *   terms      SUM [worker][lane]
  *   lanes      double [2][row of COLUMN_TILE][lane, one more against bank conflicts]
@@ -215,18 +214,18 @@ INLINE void make_terms(const JOB_SPACE Job *job, int op, int block, int componen
 }
 
 /* Own states of a component of the CLA that an instruction makes, brought to order 1 if `largest` is below the threshold. */
-INLINE void store_cla(const JOB_SPACE Job *job, int op, int block, int component, const SUM *y, REAL largest,
-    __global REAL *cla, __global int *scale)
+INLINE void store_cla(const JOB_SPACE Job *job, const JOB_SPACE Output *output, int op, int block, int component, const SUM *y,
+    REAL largest)
 {
     const BITS taken = IS(op, NEWVIEW) ? power_to_take(largest) : 0;
     const REAL factor = power_of_two(-taken);
-    __global REAL *own = cla + ((size_t)block * BLOCK_REALS + component * N_STATES + FIRST_STATE) * VW + LANE;
+    __global REAL *own = output->cla + ((size_t)block * BLOCK_REALS + component * N_STATES + FIRST_STATE) * VW + LANE;
     #pragma unroll
     for (int r = 0; r < OWN_STATES; r++)
         if (OWNS(r))
             own[r * VW] = (REAL)y[r] * factor;
     if (WORKER == 0)
-        scale[((size_t)block * N_COMPONENTS + component) * VW + LANE] =
+        output->scale[((size_t)block * N_COMPONENTS + component) * VW + LANE] =
             load_scale(&job->a, block, component) + (IS(op, NEWVIEW) ? load_scale(&job->b, block, component) : 0) + (int)taken;
 }
 
@@ -338,12 +337,12 @@ INLINE void sum_lanes(const __local double *left, const __local double *right, i
     }
 }
 
-/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`.
+/* One instruction on one tile.
  * The gradients need a pattern's likelihood first: step 0 is an EVALUATE that leaves no values, and each further step takes
  * one component, for each table of differences. All other instructions are one step. */
-INLINE void run_instruction(const JOB_SPACE Job *job, int op, __global REAL *cla, __global int *scale, __global double *partial,
-    int first, __local double *shared)
+INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *output, __local double *shared)
 {
+    const int op = output->op;
     const int from_likelihoods = IS(op, RATE_MATRIX_GRADIENT) || IS(op, MASS_GRADIENT);
     const int makes_cla = IS(op, NEWVIEW) || IS(op, PROPAGATE);
     const int n_tables = IS(op, RATE_MATRIX_GRADIENT) ? DIFFERENCE_TABLES : 1;
@@ -402,7 +401,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, int op, __global REAL *cla
                     barrier(CLK_LOCAL_MEM_FENCE);
                 }
                 if (makes_cla)
-                    store_cla(job, task, block, c, PRODUCT(1, 0), (REAL)TOTAL(1, 0), cla, scale);
+                    store_cla(job, output, task, block, c, PRODUCT(1, 0), (REAL)TOTAL(1, 0));
                 else if (step == 0)
                     add_component(job, task, block, c, sum, &pattern, counts);
                 else
@@ -414,7 +413,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, int op, __global REAL *cla
             const int n_right = from_likelihoods ? N_STATES : count_sums(op);
             const __global REAL *difference =
                 IS(op, RATE_MATRIX_GRADIENT) ? job->differences + (size_t)made * N_STATES * N_STATES : 0;
-            __global double *sums = partial + (size_t)made * n_left * n_right;
+            __global double *sums = output->partial + (size_t)made * n_left * n_right;
             for (int a = 0; a < n_left; a += COLUMN_TILE)
                 for (int b = 0; b < n_right; b += COLUMN_TILE) {
                     if (from_likelihoods) {
@@ -424,7 +423,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, int op, __global REAL *cla
                         share_values(job, block, values, b, left_rows, right_rows);
                     }
                     barrier(CLK_LOCAL_MEM_FENCE);
-                    sum_lanes(left_rows, right_rows, a, b, n_left, n_right, difference, first && block == 0, sums);
+                    sum_lanes(left_rows, right_rows, a, b, n_left, n_right, difference, output->begins && block == 0, sums);
                     barrier(CLK_LOCAL_MEM_FENCE);
                 }
         }

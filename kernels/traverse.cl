@@ -40,7 +40,8 @@
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
 
-/* What a work-group has to do: the tiles of a span, the instructions of a track, and the tables of their P set. */
+/* What a work-group has to do: the tiles of a span, the instructions of a track, and the tables of their P set. On a GPU it is in
+ * local memory, like the job. */
 typedef struct {
     __global REAL *clas;
     __global int *scales;
@@ -53,8 +54,22 @@ typedef struct {
     __global int *bad_pattern;
     __global double *site;                      /* 0 unless wanted */
     int want_site, keep, first_shifted, n_taxa, tile_blocks;
+    int has_zero_rates;                         /* whether a component has rate 0 */
     size_t n_lanes, tile_stride, slot_stride;
 } Task;
+
+#if SHARED_STATES
+typedef char jobs_have_at_most_job_bytes[sizeof(Job) + sizeof(Output) + sizeof(Task) <= JOB_BYTES ? 1 : -1];
+#endif
+
+/* Whether a component has rate 0. */
+INLINE int find_zero_rates(const __global REAL *model)
+{
+    int found = 0;
+    for (int c = 0; c < N_COMPONENTS; c++)
+        found |= model[(c + 1) * MODEL_VALUES - 1] == 0;
+    return found;
+}
 
 /* The slot that a track uses in place of the one that an instruction names. */
 INLINE size_t find_slot(int slot, int first_shifted, int shift)
@@ -64,7 +79,7 @@ INLINE size_t find_slot(int slot, int first_shifted, int shift)
 
 /* The slot or tip that an instruction names, for the tile whose storage begins at block `storage`. A tip gets the CLA of
  * `spare`, a slot that no other work-item writes: it is read, since there are no branches, and not used. */
-INLINE Operand find_operand(const Task *task, int index, int spare, int shift, const __global CODE *tile_tips, size_t storage,
+INLINE Operand find_operand(const JOB_SPACE Task *task, int index, int spare, int shift, const __global CODE *tile_tips, size_t storage,
     int tile_blocks)
 {
     const size_t at = storage + find_slot(index < 0 ? spare : index, task->first_shifted, shift) * task->slot_stride;
@@ -78,57 +93,63 @@ INLINE Operand find_operand(const Task *task, int index, int spare, int shift, c
     return operand;
 }
 
-/* Take the tiles of a span through the instructions of a track; `job` and `shared` are room for an instruction. */
-INLINE void run_task(const Task *task, JOB_SPACE Job *job, __local double *shared)
+/* Write what instruction n of the program has to do with tile t of the span. */
+INLINE void prepare_job(const JOB_SPACE Task *task, int t, int n, JOB_SPACE Job *job, JOB_SPACE Output *output)
 {
-    const __global int *span = task->span, *track = task->track;
-    const int shift = track[TRACK_SLOT_SHIFT], first_shifted = task->first_shifted;
+    const __global int *span = task->span, *word = task->program + (size_t)n * INSTRUCTION_WORDS;
+    const int shift = task->track[TRACK_SLOT_SHIFT], first_shifted = task->first_shifted;
     const int blocks = MOST_BLOCKS == 1 ? 1 : task->tile_blocks;        /* a constant costs a GPU no registers */
-    int has_zero_rates = 0;
-    for (int c = 0; c < N_COMPONENTS; c++)
-        has_zero_rates |= task->model[(c + 1) * MODEL_VALUES - 1] == 0;
-    for (int t = 0; t < span[SPAN_N_TILES]; t++) {
-        const int tile = span[SPAN_FIRST_TILE] + t;
-        const size_t storage = (size_t)(span[SPAN_PLACE] + (task->keep ? t : 0)) * task->tile_stride;   /* in blocks */
-        const size_t lanes = (size_t)tile * blocks * VW;                   /* before this tile */
-        const __global CODE *tile_tips = task->tips + lanes * task->n_taxa;
+    const int tile = span[SPAN_FIRST_TILE] + t;
+    const size_t storage = (size_t)(span[SPAN_PLACE] + (task->keep ? t : 0)) * task->tile_stride;   /* in blocks */
+    const size_t lanes = (size_t)tile * blocks * VW;                   /* before this tile */
+    const __global CODE *tile_tips = task->tips + lanes * task->n_taxa;
+    const int op = word[INSTRUCTION_OPCODE], result = word[INSTRUCTION_RESULT];
+    const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
+    const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
+    const int spare = op < EVALUATE ? result : max(max(a, b), max(c, 0));      /* its own, or one that it reads */
+    const size_t made = storage + find_slot(result, first_shifted, shift) * task->slot_stride;  /* of a CLA */
+    output->op = op;
+    output->begins = span[SPAN_BEGINS] && t == 0 && (op != RATE_MATRIX_GRADIENT || c);
+    output->cla = task->clas + made * BLOCK_REALS * VW;
+    output->scale = task->scales + made * N_COMPONENTS * VW;
+    output->partial = task->sums + result;
+    job->model = task->model;
+    job->bad_pattern = task->bad_pattern;
+    job->has_zero_rates = task->has_zero_rates;
+    job->lane = (uint)LANE;
+    job->n_blocks = task->used_blocks[tile];
+    job->first_pattern = (int)lanes;
+    job->weights = task->weights + lanes;
+    job->site = task->want_site ? task->site + (size_t)result * task->n_lanes + lanes : 0;
+    job->a = find_operand(task, a, spare, shift, tile_tips, storage, blocks);
+    job->b = find_operand(task, b, spare, shift, tile_tips, storage, blocks);
+    job->c = find_operand(task, c, spare, shift, tile_tips, storage, blocks);
+    job->pa = task->matrices + (size_t)pa * BRANCH_VALUES;
+    job->pb = task->matrices + (size_t)pb * BRANCH_VALUES;
+    job->pc = task->matrices + (size_t)pc * BRANCH_VALUES;
+    job->qa = task->slopes + (size_t)pa * 2 * MATRIX_REALS;
+    job->qb = task->slopes + (size_t)pb * 2 * MATRIX_REALS;
+    job->qc = task->slopes + (size_t)pc * 2 * MATRIX_REALS;
+    job->decay = task->decays + (size_t)pb * DECAY_REALS;
+    job->differences = task->differences + (size_t)pb * DIFFERENCE_REALS;
+}
 
-        for (int n = track[TRACK_BEGIN]; n < track[TRACK_END]; n++) {
-            const __global int *word = task->program + (size_t)n * INSTRUCTION_WORDS;
-            const int op = word[INSTRUCTION_OPCODE], result = word[INSTRUCTION_RESULT];
-            const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
-            const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
-            const int spare = op < EVALUATE ? result : max(max(a, b), max(c, 0));      /* its own, or one that it reads */
-            if (WRITES_JOB) {
-                job->model = task->model;
-                job->bad_pattern = task->bad_pattern;
-                job->has_zero_rates = has_zero_rates;
-                job->lane = (uint)LANE;
-                job->n_blocks = task->used_blocks[tile];
-                job->first_pattern = (int)lanes;
-                job->weights = task->weights + lanes;
-                job->site = task->want_site ? task->site + (size_t)result * task->n_lanes + lanes : 0;
-                job->a = find_operand(task, a, spare, shift, tile_tips, storage, blocks);
-                job->b = find_operand(task, b, spare, shift, tile_tips, storage, blocks);
-                job->c = find_operand(task, c, spare, shift, tile_tips, storage, blocks);
-                job->pa = task->matrices + (size_t)pa * BRANCH_VALUES;
-                job->pb = task->matrices + (size_t)pb * BRANCH_VALUES;
-                job->pc = task->matrices + (size_t)pc * BRANCH_VALUES;
-                job->qa = task->slopes + (size_t)pa * 2 * MATRIX_REALS;
-                job->qb = task->slopes + (size_t)pb * 2 * MATRIX_REALS;
-                job->qc = task->slopes + (size_t)pc * 2 * MATRIX_REALS;
-                job->decay = task->decays + (size_t)pb * DECAY_REALS;
-                job->differences = task->differences + (size_t)pb * DIFFERENCE_REALS;
-            }
-            const size_t made = storage + find_slot(result, first_shifted, shift) * task->slot_stride;  /* of a CLA */
-            const int first = span[SPAN_BEGINS] && t == 0 && (op != RATE_MATRIX_GRADIENT || c);    /* of the values' sums */
-#if SHARED_STATES
-            barrier(CLK_LOCAL_MEM_FENCE);       /* the end of an instruction is one, too, so that nobody still reads */
+/* Take the tiles of a span through the instructions of a track; `job`, `output` and `shared` are room for an instruction. Where states are
+ * shared an instruction ends with a barrier. */
+INLINE void run_task(const JOB_SPACE Task *task, JOB_SPACE Job *job, JOB_SPACE Output *output, __local double *shared)
+{
+    for (int t = 0; t < task->span[SPAN_N_TILES]; t++)
+        for (int n = task->track[TRACK_BEGIN]; n < task->track[TRACK_END]; n++) {
+#if LANE_PER_ITEM && !SHARED_STATES
+            barrier(CLK_LOCAL_MEM_FENCE);       /* nobody still reads what the last instruction left in local memory */
 #endif
-            run_instruction(job, op, task->clas + made * BLOCK_REALS * VW, task->scales + made * N_COMPONENTS * VW,
-                task->sums + result, first, shared);
+            if (WRITES_JOB)
+                prepare_job(task, t, n, job, output);
+#if SHARED_JOB
+            barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+            run_instruction(job, output, shared);
         }
-    }
 }
 
 #if !LANE_PER_ITEM
@@ -137,7 +158,8 @@ __attribute__((noinline)) static void run_alone(const Task *given)
 {
     const Task task = *given;       /* a copy can stay in registers */
     Job job;
-    run_task(&task, &job, 0);
+    Output output;
+    run_task(&task, &job, &output, 0);
 }
 #endif
 
@@ -182,41 +204,50 @@ __kernel void traverse(
 {
 #if LANE_PER_ITEM
     __local double shared[SHARED_DOUBLES];
+    JOB_SPACE Task task;
     JOB_SPACE Job job;
+    JOB_SPACE Output output;
+#else
+    Task task;
 #endif
     FOR_OWN(k, 1, launch_tracks) FOR_OWN(s, 0, launch_spans) {
         const __global int *span = spans + SPAN_WORDS * (first_span + s);
         const __global int *track = tracks + TRACK_WORDS * (first_track + k);
         const size_t pset = span[SPAN_PART] + track[TRACK_PSET_SHIFT], branch = pset * n_branches;      /* its first */
-        const Task task = {
-            .clas = clas,
-            .scales = scales,
-            .tips = tips,
-            .state_sets = state_sets,
-            .weights = weights,
-            .model = model + pset * MODEL_REALS,
-            .matrices = matrices + branch * BRANCH_VALUES,
-            .slopes = slopes + branch * 2 * MATRIX_REALS,
-            .decays = decays + branch * DECAY_REALS,
-            .differences = divided_differences + branch * DIFFERENCE_REALS,
-            .program = program,
-            .track = track,
-            .span = span,
-            .used_blocks = used_blocks,
-            .sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT],
-            .bad_pattern = bad_pattern,
-            .site = site,
-            .want_site = want_site,
-            .keep = keep,
-            .first_shifted = first_shifted,
-            .n_taxa = n_taxa,
-            .tile_blocks = tile_blocks,
-            .n_lanes = n_lanes,
-            .tile_stride = tile_stride,
-            .slot_stride = slot_stride,
-        };
+        if (WRITES_JOB)
+            task = (Task){
+                .clas = clas,
+                .scales = scales,
+                .tips = tips,
+                .state_sets = state_sets,
+                .weights = weights,
+                .model = model + pset * MODEL_REALS,
+                .matrices = matrices + branch * BRANCH_VALUES,
+                .slopes = slopes + branch * 2 * MATRIX_REALS,
+                .decays = decays + branch * DECAY_REALS,
+                .differences = divided_differences + branch * DIFFERENCE_REALS,
+                .program = program,
+                .track = track,
+                .span = span,
+                .used_blocks = used_blocks,
+                .sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT],
+                .bad_pattern = bad_pattern,
+                .site = site,
+                .want_site = want_site,
+                .keep = keep,
+                .first_shifted = first_shifted,
+                .n_taxa = n_taxa,
+                .tile_blocks = tile_blocks,
+                .n_lanes = n_lanes,
+                .tile_stride = tile_stride,
+                .slot_stride = slot_stride,
+                .has_zero_rates = find_zero_rates(model + pset * MODEL_REALS),
+            };
 #if LANE_PER_ITEM
-        run_task(&task, &job, shared);
+#if SHARED_JOB
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+        run_task(&task, &job, &output, shared);
 #else
         run_alone(&task);
 #endif

@@ -22,7 +22,7 @@ LIBRARIES = ("/usr/lib/oclgrind/liboclgrind-rt-icd.so", "/usr/local/lib/liboclgr
 COMMAND = "from plltool.cli import main; main(prog_name='plltool')"
 REPORT = re.compile(r"^(?:[\w-]+ data race|Invalid (?:read|write)|.*[Bb]arrier divergence|Unaligned).*", re.MULTILINE)
 TREE = "(t0:0.1,t1:0.2,(t2:0.1,(t3:0.2,t4:0.1):0.1):0.1);"
-LETTERS = {"dna": "ACGT", "protein": "ARNDCQEGHILKMFPSTWYV"}
+LETTERS = {"dna": list("ACGT"), "protein": list("ARNDCQEGHILKMFPSTWYV"), "codon": ["AAA", "CCC", "GAT", "TTC", "ATG"]}
 
 EVALUATE = ["evaluate", "{data}.fasta", "--tree", "tree.nwk"]
 SEARCH = ["search", "{data}.fasta", "--effort", "fast", "--epsilon", "100"]
@@ -42,7 +42,7 @@ OTHERS = {
     "proteins, search": [*SEARCH, "--model", "LG+G4", "--vw", "32"],
     "proteins, single precision": [*EVALUATE, "--model", "LG+G4", "--vw", "64", "--precision", "single"],
     "DNA, chains": ["sample", "{data}.fasta", "--model", "GTR+F+G4", "--vw", "32", "--generations", "60"],
-    "61 states": ["bench", "--states", "61", "--shape", "5x40", "--repetitions", "1", "--vw", "32"],
+    "codons": [*EVALUATE, "--fixed", "--model", "GY", "--vw", "32"],
 }
 
 
@@ -52,17 +52,15 @@ def write_data(folder: Path) -> None:
     for kind, letters in LETTERS.items():
         first = rng.choices(letters, k=8)
         rows = [[rng.choice(letters) if rng.random() < 0.3 else letter for letter in first] for _ in range(5)]
-        rows[1][2] = "-"
+        rows[1][2] = "-" * len(letters[0])
         (folder / f"{kind}.fasta").write_text("".join(f">t{i}\n{''.join(row)}\n" for i, row in enumerate(rows)))
     (folder / "tree.nwk").write_text(TREE)
 
 
 def run_case(name: str, command: list[str], variables: dict[str, str], folder: Path) -> bool:
     """Run a command on the simulator and print what it reports; whether there is no report and no error."""
-    kind = "protein" if name.startswith("proteins") else "dna"
-    words = [word.format(data=kind) for word in command] + ["--device", "0:0"]
-    if command[0] != "bench":
-        words += ["--prefix", "case", "--redo"]
+    kind = {"proteins": "protein", "codons": "codon"}.get(name.split(",")[0], "dna")
+    words = [word.format(data=kind) for word in command] + ["--device", "0:0", "--prefix", "case", "--redo"]
     began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", COMMAND, *words], env=variables, cwd=folder, capture_output=True, text=True

@@ -130,8 +130,8 @@ def open_engine(name: str) -> Engine:
     codes, sets = encode_states(states, n_states)
     data = EngineData(codes, np.ones(lanes), sets)
     shape = DataShape(n_states, n_components, 5, (lanes,), data.n_codes)
-    engine, _ = make_engine(data, shape, Slots(3), Hardware("0:0", vw=lanes))
-    engine._wanted_groups = 1  # one launch for a program
+    with wanted_groups(1):  # one launch for a program
+        engine, _ = make_engine(data, shape, Slots(3), Hardware("0:0", vw=lanes))
     engine.set_model([components])
     return engine
 

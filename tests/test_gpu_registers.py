@@ -62,14 +62,14 @@ def measure_likelihoods(case):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "most"),
-    [(DOUBLE, (168, 128, 128)), (SINGLE, (132, 96, 96)), (MANY[1], (128, 128, 128))],
-    ids=["double", "single", "61"],
+    [(DOUBLE, 96), (SINGLE, 72), (MANY[0], 96), (MANY[1], 80)],
+    ids=["double", "single", "20", "61"],
 )
 def test_common_kernels_fit_registers(case, most):
     """No spills, no stack, and at most so many registers on each device of NVIDIA; 240 to 255, and spills, before."""
-    for (device, use), limit in zip(measure_likelihoods(case).items(), most, strict=True):
+    for device, use in measure_likelihoods(case).items():
         assert (use.spilled_bytes, use.stack_bytes) == (0, 0), device
-        assert use.registers <= limit, device
+        assert use.registers <= most, device
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ SET_TABLE_LANES = 4  # lanes, and at most as many states, with which tables for 
 PMATRIX_COLUMNS = (
     12  # columns of a P matrix that one work-item of a CPU makes; each work-item computes all exponentials itself
 )
-JOB_BYTES = 232  # of `Job` in `kernels/job.h`, which checks it, where an address has 8 bytes
+JOB_BYTES = 448  # of `Job`, `Output` and `Task` (`traverse.cl` checks it) where an address has 8 bytes
 LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from plltool.constants import MASK_STATES
-from plltool.engine.layout import CPU_TILE_BYTES, LARGEST_COLUMN_TILE, TYPES, Layout
+from plltool.engine.layout import CPU_TILE_BYTES, JOB_BYTES, LARGEST_COLUMN_TILE, TYPES, Layout
 from plltool.engine.opencl.device import WIDEST_VECTOR, Device
 from plltool.errors import DeviceError
 
@@ -15,7 +15,7 @@ CPU_LANES = (2, 4, 8, 16)
 GPU_LANES = (32, 64)
 GPU_DEFAULT_LANES = 64
 GPU_MANY_STATES_LANES = 32  # as many work-items as NVIDIA's devices run in step; not measured
-GPU_OWN_STATES = 8  # states that a work-item owns where states are shared: they fit its registers; not measured
+GPU_OWN_STATES = 6  # states that a work-item owns where states are shared: they fit its registers; not measured
 GPU_MAX_GROUPS = 65_536  # one tile per group up to 4 million patterns; limits the number of partial sums
 CPU_GROUPS_PER_CORE = 8  # CPU drivers schedule work-groups: a few per core balance the load, hundreds cost time
 CPU_MIN_GROUPS_PER_CORE = 4  # small data sets get smaller tiles, so that no core is idle
@@ -80,7 +80,7 @@ def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layou
         return layout
     if not layout.many_states:
         matrices = 2 * layout.n_components * layout.matrix_values * layout.real.itemsize
-        return replace(layout, staged_matrices=matrices <= local_memory)
+        return replace(layout, staged_matrices=JOB_BYTES + matrices <= local_memory)
     workers = max(1, min(-(-layout.n_states // GPU_OWN_STATES), max_items // layout.vw))
     for largest in range(LARGEST_COLUMN_TILE, 0, -1):
         tile = -(-layout.n_states // -(-layout.n_states // largest))

@@ -188,7 +188,7 @@ class TestLayout:
 
     @pytest.mark.parametrize(
         ("n_states", "n_components", "local_memory", "staged"),
-        [(4, 4, 48 << 10, True), (8, 48, 48 << 10, True), (8, 49, 48 << 10, False), (4, 4, 1023, False)],
+        [(4, 4, 48 << 10, True), (8, 47, 48 << 10, True), (8, 48, 48 << 10, False), (4, 4, 1023, False)],
     )
     def test_matrices_of_a_gpu_are_staged_where_they_fit(self, n_states, n_components, local_memory, staged):
         device = replace(GPU, local_memory=local_memory)
@@ -217,10 +217,14 @@ class TestManyStates:
         assert layout_of(GPU, 61, 4, 20, (500,), n_codes=70).vw == 32
 
     @pytest.mark.parametrize("precision", ["double", "mixed", "single"])
-    @pytest.mark.parametrize("vw", [32, 64])
     @pytest.mark.parametrize(
-        ("n_states", "workers", "own", "tile"),
-        [(9, 2, 5, 9), (16, 2, 8, 16), (17, 3, 6, 9), (20, 3, 7, 10), (61, 8, 8, 16), (122, 16, 8, 16)],
+        ("n_states", "workers", "own", "tile", "vw"),
+        [
+            *((*case, vw) for case in [(9, 2, 5, 9), (16, 3, 6, 16), (17, 3, 6, 9), (20, 4, 5, 10)] for vw in (32, 64)),
+            *((61, 11, 6, 16, vw) for vw in (32, 64)),
+            (122, 21, 6, 16, 32),
+            (122, 16, 8, 16, 64),  # 1,024 work-items at most
+        ],
     )
     def test_workers_share_the_states_on_a_gpu(self, n_states, workers, own, tile, vw, precision):
         layout = layout_of(GPU, n_states, 4, 20, (500,), precision, vw)
@@ -232,11 +236,11 @@ class TestManyStates:
     @pytest.mark.parametrize(
         ("items", "local_memory", "workers", "tile", "local_bytes"),
         [
-            (1024, 48 << 10, 16, 16, 8 * 16 * (128 + 32)),
+            (1024, 48 << 10, 21, 16, 8 * 16 * (126 + 32)),
             (256, 48 << 10, 8, 16, 8 * 16 * (128 + 32)),  # what AMD's drivers tell
             (100, 48 << 10, 3, 16, 8 * 16 * (123 + 32)),
-            (1024, 16 << 10, 16, 12, 8 * 12 * (128 + 32)),
-            (1024, 5 << 10, 16, 3, 4096),  # the sums over states
+            (1024, 16 << 10, 21, 12, 8 * 12 * (126 + 32)),
+            (1024, 6 << 10, 21, 4, 21 * 32 * 8),  # the sums over states
             (16, 1 << 10, 1, 1, 8 * (122 + 32)),
         ],
     )
@@ -246,6 +250,7 @@ class TestManyStates:
         device = replace(GPU, max_group_items=items, local_memory=local_memory)
         layout = layout_of(device, 122, 4, 20, (500,))
         job = 3 * (4 * 8 + 8) + 12 * 8 + 16  # three operands, twelve pointers, three numbers, each with padding
+        job += (3 * 8 + 2 * 4) + (20 * 8 + 6 * 4)  # where numbers go, and the task: addresses and sizes, and numbers
         assert (layout.state_workers, layout.column_tile, layout.local_bytes) == (workers, tile, local_bytes + job)
 
     @pytest.mark.parametrize(("device", "n_states"), [(CPU, 61), (INTEL, 20), (GPU, 4), (GPU, 8)])
