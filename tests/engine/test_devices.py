@@ -193,3 +193,16 @@ def test_engines_on_the_same_cores_share_programs(opencl_device):
     program = build_program(first, layout, files)
     assert build_program(second, layout, files) is program
     assert build_program(first, layout, files, ["-DANOTHER"]) is not program
+
+
+@pytest.mark.opencl
+def test_a_context_is_not_used_again_after_an_error(opencl_device):
+    import pyopencl as cl
+
+    from plltool.engine.opencl.engine import _as_device_error
+
+    before = make_context(opencl_device, None)
+    assert str(_as_device_error("a device", cl.RuntimeError("lost"))) == "a device: lost"
+    after = make_context(opencl_device, None)
+    assert before != after
+    assert make_context(opencl_device, None) == after

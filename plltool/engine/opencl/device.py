@@ -132,7 +132,8 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
 def make_context(device: Device, threads: int | None) -> Any:
     """An OpenCL context of a device, or of a sub-device with this number of CPU threads.
 
-    All engines of this process on the same cores share it, and so the programs that were built for it.
+    All engines of this process on the same cores share it, and so the programs that were built for it, until
+    `forget_contexts`.
 
     Raises
     ------
@@ -155,6 +156,11 @@ def _context(handle: Any, threads: int | None) -> Any:
         except cl.Error as error:
             raise DeviceError(f"{handle.name} cannot be limited to {threads} threads: {error}") from error
     return cl.Context([handle])
+
+
+def forget_contexts() -> None:
+    """Give later engines contexts of their own: an error of a device may have spoilt those that are there."""
+    _context.cache_clear()
 
 
 def list_devices() -> tuple[list[Device], list[str]]:

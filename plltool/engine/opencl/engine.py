@@ -21,7 +21,7 @@ from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
 from plltool.engine.opencl.clock import KernelClock
-from plltool.engine.opencl.device import Device, make_context
+from plltool.engine.opencl.device import Device, forget_contexts, make_context
 from plltool.engine.opencl.kernels import EngineKernels
 from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import (
@@ -425,7 +425,8 @@ def _spans_of(chunk: Chunk, parts: BoolArray | None) -> IntArray:
 
 
 def _as_device_error(name: str, error: cl.Error) -> DeviceError:
-    """A driver's error in one line."""
+    """A driver's error in one line; later engines do without the contexts that there are."""
+    forget_contexts()
     return (DeviceMemoryError if isinstance(error, cl.MemoryError) else DeviceError)(f"{name}: {error}")
 
 
