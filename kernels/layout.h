@@ -55,12 +55,12 @@
 #define INLINE_INSTRUCTIONS 1
 #endif
 
-/* The lane of an operand or a job that a work-item has to itself. Only `traverse` asks for the number of the work-item there: PoCL
- * inlines every other function that does. */
-/* A work-group keeps its task and its job in local memory, once for all work-items. Functions that take addresses there must be
- * inlined, see kernels/README.md. */
+/* On a GPU a work-group keeps its task and its job in local memory, once for all work-items. Functions that take addresses there
+ * must be inlined, see kernels/README.md. */
 #define SHARED_JOB (LANE_PER_ITEM && (MANY_STATES || INLINE_INSTRUCTIONS))
 
+/* The lane of an operand or a job that a work-item has to itself. Only `traverse` asks for the number of the work-item there: PoCL
+ * inlines every other function that does. */
 #if LANE_PER_ITEM && !SHARED_JOB
 #define LANE_OF(record) ((size_t)(record)->lane)
 #else

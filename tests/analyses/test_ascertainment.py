@@ -217,6 +217,7 @@ def test_two_devices_search_alike(variable):
     assert comparison.agree, comparison.describe()
 
 
+@pytest.mark.slow
 def test_supports(found):
     made = search_supports(found, ("fbp", "ufboot", "sh-alrt"), replicates=3, device="numpy", workers=1)
     assert set(made.supports.values) == {"fbp", "ufboot", "sh-alrt"}

@@ -115,6 +115,7 @@ def test_an_evaluation_ends_under_gamma(sequences):
     assert "psr" not in alone.as_record()
 
 
+@pytest.mark.slow
 def test_supports_of_its_tree(sequences, found):
     """Replicates are searched under per-site rates, the others use gamma rates."""
     made = search_supports(found, ("fbp", "ufboot", "sh-alrt"), replicates=2, device="numpy", workers=1)

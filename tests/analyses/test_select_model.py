@@ -256,6 +256,7 @@ def test_the_same_call_gives_the_same_digits(data_dir):
     assert not any("+R" in name for name in first.left_out)
 
 
+@pytest.mark.slow
 def test_proteins(data_dir):
     """Data simulated under WAG+G4 are given WAG, or a matrix that fits no worse."""
     lengthened = TREE.replace(",", ":0.2,").replace(")", ":0.2)")
@@ -351,7 +352,7 @@ def circle():
     return dict(zip(made.names, made.sequences, strict=True))
 
 
-@pytest.mark.parametrize("device", ["numpy", "auto"])
+@pytest.mark.parametrize("device", ["numpy", pytest.param("auto", marks=pytest.mark.slow)])
 def test_models_with_a_root_are_candidates(circle, device):
     """Each has its best root, whose two branches count as two lengths; all reversible ones are special cases."""
     settings = {"also": ["UNREST", "RY5.6b"], "free_rates": False, "device": device, "threads": 1}

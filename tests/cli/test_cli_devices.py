@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import plltool
-from plltool.cli.devices import devices, format_report
+from plltool.cli import main
+from plltool.cli.devices import format_report
 from plltool.engine.opencl.device import Device
 
 
@@ -20,7 +21,7 @@ def invoke(monkeypatch):
         monkeypatch.setattr("plltool.analyses.devices.describe_offer", lambda: ["a driver from somewhere"])
         monkeypatch.setattr("plltool.analyses.devices.list_devices", lambda: (list(found), list(failures)))
         monkeypatch.setattr("plltool.analyses.devices.probe_device", lambda index: outcomes.get(index))
-        return CliRunner().invoke(devices, arguments, catch_exceptions=False)
+        return CliRunner().invoke(main, ["devices", *arguments], catch_exceptions=False)
 
     return run
 
@@ -63,7 +64,7 @@ class TestCommand:
 
     def test_nothing(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyopencl", None)
-        result = CliRunner().invoke(devices, catch_exceptions=False)
+        result = CliRunner().invoke(main, ["devices"], catch_exceptions=False)
         assert result.exit_code == 0
         for part in ("No OpenCL device", "takes numpy", "plltool[pocl]", "plltool[intel]", "driver of its vendor"):
             assert part in result.output

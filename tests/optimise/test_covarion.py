@@ -105,10 +105,11 @@ CASES += [
     pytest.param(text, n, device, marks=pytest.mark.opencl)
     for text, n, devices in (
         *(("GTR+FO+COV", 4, (OPENCL, LANES)), ("MK4.4b+G2+COV", 4, (OPENCL,))),
-        *(("MULTI5_MK+COV", 5, (LANES,)), ("LG+COV", 20, (OPENCL,))),
+        ("LG+COV", 20, (OPENCL,)),
     )
     for device in devices
 ]
+CASES.append(pytest.param("MULTI5_MK+COV", 5, LANES, marks=[pytest.mark.opencl, pytest.mark.slow]))
 
 
 @pytest.mark.parametrize(("text", "n_states", "device"), CASES)

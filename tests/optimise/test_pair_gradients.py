@@ -24,7 +24,7 @@ SAMPLES = {"a": "A1CTRKNE", "b": "AAC6RGNM", "c": "EACTAK-1", "d": "CAGPGGSE", "
 DEVICES = [
     {"device": "numpy"},
     pytest.param({"device": "opencl"}, marks=pytest.mark.opencl),
-    pytest.param({"device": "opencl", "vw": 32}, marks=pytest.mark.opencl),
+    pytest.param({"device": "opencl", "vw": 32}, marks=[pytest.mark.opencl, pytest.mark.slow]),
 ]
 
 
