@@ -24,7 +24,6 @@ from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
 from plltool.arrays import IndexArray
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
-from plltool.engine.opencl.environment import child_environment
 from plltool.errors import CheckpointError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
@@ -32,7 +31,7 @@ from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
-from plltool.processes.workers import Workers
+from plltool.run.climbers import open_workers
 from plltool.run.engines import open_engine
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import BOOTSTRAP, RAPID, generator
@@ -277,9 +276,7 @@ def _make_in_turn(resampling: Resampling, tasks: Iterable[Task]) -> Replicates:
 
 
 def _make_at_once(resampling: Resampling, tasks: Iterable[Task], shares: Sequence[Hardware]) -> Replicates:
-    threads = shares[0].threads or 1
-    _log.info("replicates: %d at the same time, threads of each: %d", len(shares), threads)
     ahead = RAPID_CHAINS if resampling.rapid else None
     arguments = [(replace(resampling, hardware=own),) for own in shares]
-    with Workers(Replicator, arguments, child_environment(threads)) as workers:
+    with open_workers("replicates", Replicator, arguments, shares) as workers:
         yield from workers.map(tasks, lambda *_: None, ahead)

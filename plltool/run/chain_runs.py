@@ -6,7 +6,6 @@ run goes on with it bit for bit, whichever process had it before.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import platform
@@ -23,11 +22,10 @@ from plltool.alignment.patterns import Patterns
 from plltool.engine.base import Engine
 from plltool.engine.counters import Counters
 from plltool.engine.kinds import work_of
-from plltool.engine.opencl.environment import child_environment
 from plltool.engine.shards import Shards
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
-from plltool.processes.workers import Workers
+from plltool.run.climbers import open_workers
 from plltool.run.engines import open_engine
 from plltool.run.seeds import SAMPLING, generator
 from plltool.sampling.chains import Chains, PackedRun
@@ -41,8 +39,6 @@ from plltool.tree_search.progress import announce
 
 WORKER_SECONDS = 1.0  # between two words of a worker, if a sample does not take longer
 MOST_WORDS = 60  # of a worker that is faster than others, before it waits for them
-
-_log = logging.getLogger("plltool")
 
 
 class Place(NamedTuple):
@@ -284,10 +280,8 @@ class RunsInWorkers(ChainRuns):
         self._work: dict[tuple[str, int], Counters] = {}
 
     def _open(self, stack: ExitStack) -> None:
-        threads = self._shares[0].threads or 1
-        _log.info("runs: %d at the same time, threads of each: %d", len(self._shares), threads)
         arguments = [(self._setup, own) for own in self._shares]
-        self._workers = stack.enter_context(Workers(RunAdvancer, arguments, child_environment(threads)))
+        self._workers = stack.enter_context(open_workers("runs", RunAdvancer, arguments, self._shares))
         (self.place,) = self._workers.map([(None,)], lambda *_: None)
 
     def advance(self, generations: range, pace: float, taken: Taken) -> None:

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from plltool.alignment.patterns import Patterns
 from plltool.engine.counters import Counters
@@ -30,6 +31,15 @@ from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts, ClimbState
 
 _log = logging.getLogger("plltool")
+
+
+def open_workers(
+    what: str, make: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], shares: Sequence[Hardware]
+) -> Workers:
+    """Processes that have a share of the hardware each, see `share_hardware`; the log says what they make."""
+    threads = shares[0].threads or 1
+    _log.info("%s: %d at the same time, threads of each: %d", what, len(shares), threads)
+    return Workers(make, arguments, child_environment(threads))
 
 
 def share_hardware(
@@ -178,11 +188,10 @@ def climb_at_once(
             interrupted = True
             workers.stop()
 
-    n_workers, threads = len(shares), shares[0].threads or 1
+    n_workers = len(shares)
     tasks = ((number, tuple(rivals)) for number in range(plan.starts))
-    _log.info("start trees: %d at the same time, threads of each: %s", n_workers, threads)
     arguments = [(starts, parts, hardware, plan) for hardware in shares]
-    with Workers(Climber, arguments, child_environment(threads)) as workers:
+    with open_workers("start trees", Climber, arguments, shares) as workers:
         for climbed, process, work in workers.map(tasks, heard):
             done[process] = work
             if climbed.interrupted or interrupted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +14,10 @@ import numpy as np
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.engine.kinds import AnyEngine
-from plltool.engine.opencl.environment import child_environment
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.processes.workers import Workers
+from plltool.run.climbers import open_workers
 from plltool.run.engines import open_engine
 from plltool.run.memory import search_slots
 from plltool.run.seeds import ULTRAFAST, generator
@@ -31,8 +29,6 @@ from plltool.tree_search.ufboot_search import Excursion, UfbootSearch
 
 Task: TypeAlias = tuple[int | None, Sequence[Tree], Set[bytes]]  # the arguments of an ExcursionMaker
 Make: TypeAlias = Callable[[Iterable[Task]], Iterator[Excursion]]
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +100,5 @@ def open_excursions(setup: ExcursionSetup, shares: Sequence[Hardware]) -> Iterat
         with setup.open_engine(shares[0]) as engine:
             yield partial(starmap, ExcursionMaker(setup, engine))
         return
-    threads = shares[0].threads or 1
-    _log.info("excursions: %d at the same time, threads of each: %d", len(shares), threads)
-    with Workers(begin_worker, [(setup, own) for own in shares], child_environment(threads)) as workers:
+    with open_workers("excursions", begin_worker, [(setup, own) for own in shares], shares) as workers:
         yield partial(workers.map, heard=lambda *_: None)
