@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,6 +113,7 @@ class Engine(Holder):
     """
 
     name = ""
+    tile_by_tile = False  # see `plan_storage`
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class Engine(Holder):
         self._codes = layout.pad_codes(codes)
         self.layout = layout
         self.n_parts = layout.n_parts
-        self.storage = plan_storage(layout, n_slots, memory, max_allocation)
+        self.storage = plan_storage(layout, n_slots, memory, max_allocation, self.tile_by_tile)
         self.weights = weights
         self.counters = Counters()
 
@@ -331,6 +332,8 @@ class Engine(Holder):
         """A request as the engine runs it, checked and counted, and its lengths."""
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
+        if not self.resident:
+            request = replace(request, keep=False)
         return prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
 
     def _checked_sites(self, request: Request, values: FloatArray) -> FloatArray:

@@ -71,7 +71,7 @@ def plan_engine(
         memory = int(share * hardware.memory)
     largest = None if device is None else device.max_allocation
     try:
-        storage = plan_storage(layout, slots.choose(layout, memory), memory, largest)
+        storage = plan_storage(layout, slots.choose(layout, memory), memory, largest, tile_by_tile=device is not None)
     except MemoryShortageError as error:
         raise error.of_share(share) from error
     return EnginePlan(layout, storage, memory)

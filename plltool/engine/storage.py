@@ -2,8 +2,10 @@
 
 Patterns do not depend on each other. An engine with too little memory for all slots of all tiles therefore *streams*:
 it takes one *run* of tiles after another through the whole program, in the same storage, and no CLA outlives a launch.
-Each run holds some tiles of many groups rather than all tiles of a few, so that it keeps all cores busy. The tiles of a
-group keep their order and so do the sums, so their bits do not depend on how tiles are cut into runs.
+A work-group takes one tile after another, so the tiles of a group can share the storage of one: if that of one tile for
+each group fits, a single run has all tiles. Otherwise, and where all tiles of a run are worked on at once, each run
+holds some tiles of many groups rather than all tiles of a few, so that it keeps all cores busy. The tiles of a group
+keep their order and so do the sums, so their bits do not depend on how tiles are cut into runs.
 """
 
 from __future__ import annotations
@@ -54,17 +56,13 @@ class Storage:
     n_slots : CLAs of each tile
     resident : whether every run has storage of its own, so that CLAs outlive a launch
     runs : int32 (n_spans, SPAN_WORDS) each; a row is a span, see `contract.SpanWord`
+    buffer_tiles : tiles that each buffer has room for: one buffer for each run, or one for all runs
     """
 
     n_slots: int
     resident: bool
     runs: tuple[IntArray, ...]
-
-    @property
-    def buffer_tiles(self) -> list[int]:
-        """Tiles of each buffer: one buffer for each run, or one for all runs."""
-        tiles = [int(run[:, SpanWord.N_TILES].sum()) for run in self.runs]
-        return tiles if self.resident else [max(tiles)]
+    buffer_tiles: tuple[int, ...]
 
     def n_bytes(self, layout: Layout) -> int:
         """Bytes of all CLAs with their scaling counts."""
@@ -76,13 +74,20 @@ def tile_bytes(layout: Layout, n_slots: int) -> int:
     return n_slots * layout.tile_blocks * layout.block_bytes
 
 
-def plan_storage(layout: Layout, n_slots: int, memory: int | None = None, max_allocation: int | None = None) -> Storage:
-    """Storage for `n_slots` CLAs: resident if it fits, else for as many tiles at a time as fit.
+def plan_storage(
+    layout: Layout,
+    n_slots: int,
+    memory: int | None = None,
+    max_allocation: int | None = None,
+    tile_by_tile: bool = False,
+) -> Storage:
+    """Storage for `n_slots` CLAs: resident if it fits, else for a tile of each group or for as many tiles as fit.
 
     Parameters
     ----------
     memory : bytes that all CLAs may take; None for no limit
     max_allocation : bytes of the largest buffer; None for no limit
+    tile_by_tile : whether the tiles of a span are worked on one after another, so that they can share slots
 
     Raises
     ------
@@ -99,7 +104,20 @@ def plan_storage(layout: Layout, n_slots: int, memory: int | None = None, max_al
             capacity = min(capacity, limit // size)
             if capacity < 1:
                 raise MemoryShortageError(name, limit, size, layout.n_taxa)
-    return Storage(n_slots, resident, tuple(_cut(layout.groups, capacity)))
+    n_groups = len(layout.groups)
+    if tile_by_tile and not resident and capacity >= n_groups:
+        return Storage(n_slots, resident, (_whole_groups(layout.groups),), (n_groups,))
+    runs = _cut(layout.groups, capacity)
+    tiles = [int(run[:, SpanWord.N_TILES].sum()) for run in runs]
+    return Storage(n_slots, resident, tuple(runs), tuple(tiles) if resident else (max(tiles),))
+
+
+def _whole_groups(groups: IntArray) -> IntArray:
+    """A run of all tiles, with a place for one tile of each group."""
+    places = np.arange(len(groups))
+    # in the order of SpanWord
+    run = np.column_stack([places, groups[:, 0], groups[:, 1], groups[:, 2], places, np.ones(len(groups))])
+    return np.ascontiguousarray(run, dtype=np.int32)
 
 
 def _cut(groups: IntArray, capacity: int) -> list[IntArray]:

@@ -50,7 +50,7 @@ _log = logging.getLogger("plltool")
 
 @dataclass
 class Chunk:
-    """What one launch takes: spans, and the storage of the CLAs of their tiles, which other chunks may share."""
+    """What one launch takes: spans, and room for the CLAs of so many tiles, which other chunks may share."""
 
     spans: IntArray
     n_tiles: int
@@ -73,6 +73,7 @@ class OpenCLEngine(Engine):
     """
 
     name = "opencl"
+    tile_by_tile = True
 
     def __init__(
         self,
@@ -141,8 +142,8 @@ class OpenCLEngine(Engine):
             raise DeviceMemoryError(f"{self._device.label}: no room for {needed} bytes of CLAs: {error}") from error
         chunks = []
         for index, run in enumerate(storage.runs):
-            held = self._held[index if storage.resident else 0]
-            chunks.append(Chunk(run, int(run[:, SpanWord.N_TILES].sum()), held))
+            buffer = index if storage.resident else 0
+            chunks.append(Chunk(run, storage.buffer_tiles[buffer], self._held[buffer]))
         return chunks
 
     def _hold_tiles(self, n_tiles: int) -> dict[str, DeviceArray]:
