@@ -248,10 +248,10 @@ class Selection:
             fit = yield Polish(fit)
         self._keep(pair, fit)
 
-    def _keep(self, pair: Pair, fit: Fit) -> None:
+    def _keep(self, pair: Pair, fit: Fit, remark: str = "") -> None:
         self.fits[pair] = fit
-        line = "%s%-22s lnL %.3f  %s %.3f"
-        _log.info(line, self._of_part, shorten_model(fit.name), fit.lnl, self._criterion, self._score(fit))
+        line = "%s%-22s lnL %.3f  %s %.3f%s"
+        _log.info(line, self._of_part, shorten_model(fit.name), fit.lnl, self._criterion, self._score(fit), remark)
 
     def _mend(self) -> Generator[Step, Any, bool]:
         """Optimise models again whose special cases have a higher lnL, from the values of these; whether there were."""
@@ -262,7 +262,8 @@ class Selection:
             if best is not None and best.lnl > fit.lnl + SELECTION_TOLERANCE:
                 [start] = yield Carry((fit.spec,), [best], exact=True)
                 if start is not None and start.lnl > fit.lnl + SELECTION_TOLERANCE:
-                    self._keep(pair, (yield Polish(start)))
+                    remark = f"  (fitted again, from {shorten_model(best.name)})"
+                    self._keep(pair, (yield Polish(start)), remark)
                     found = True
         return found
 

@@ -22,7 +22,7 @@ from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
 from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
-from plltool.engine.opencl.kernels import EngineKernels
+from plltool.engine.opencl.kernels import EngineKernels, forget_programs
 from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import (
     Schedule,
@@ -426,8 +426,9 @@ def _spans_of(chunk: Chunk, parts: BoolArray | None) -> IntArray:
 
 
 def _as_device_error(name: str, error: cl.Error) -> DeviceError:
-    """A driver's error in one line; later engines do without the contexts that there are."""
+    """A driver's error in one line; later engines do without the contexts and programs that there are."""
     forget_contexts()
+    forget_programs()
     return (DeviceMemoryError if isinstance(error, cl.MemoryError) else DeviceError)(f"{name}: {error}")
 
 

@@ -84,6 +84,11 @@ def _build(context: cl.Context, source: str, options: tuple[str, ...]) -> cl.Pro
     return program
 
 
+def forget_programs() -> None:
+    """Let go of all programs that no engine uses, and of their contexts."""
+    _build.cache_clear()
+
+
 class Kernel:
     """A kernel that takes its arguments by name and checks the size of every array.
 
