@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compare_large import prepare
+from compare_large import make_apart, prepare
 
 TASKS = {"read": (1000, 1_000_000), "taxa": (50_000, 1500), "sites": (1000, 100_000)}  # taxa, sites
 CHANGED_SHARE = 0.02  # of the sites, between an ancestor and its child
@@ -121,7 +121,7 @@ def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> Iterator[Figures
     """Reading, compressing and nothing else."""
     alignment = folder / "read.fasta"
     if not alignment.exists():
-        write_split_sequences(alignment, n_taxa, n_sites)
+        make_apart(write_split_sequences, alignment, n_taxa, n_sites)
     figures, printed = measure([sys.executable, "-c", READ, alignment, MODEL])
     yield "read", {**figures, "n_patterns": int(printed)}
 
