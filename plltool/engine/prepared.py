@@ -64,10 +64,11 @@ class PreparedClas(Requests):
         return self._engine.ask_sites(*self._self_contained(request, lengths))
 
     def _self_contained(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
-        """The request; where CLAs do not outlive a launch, with the instructions that make them in front of it."""
+        """The request; where CLAs do not outlive a launch, with what makes those that it needs in front of it."""
         if self._engine.resident:
             return request, lengths
         program, lengths = self._behind(request.program, lengths)
+        program = prog.without_unread(program)
         return replace(request, program=program, pieces=prog.one_piece(), scratch=range(0)), lengths
 
     def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:

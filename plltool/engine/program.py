@@ -99,6 +99,32 @@ def renumber_branches(program: IntArray, number: Callable[[IntArray], IntArray])
     return program
 
 
+def without_unread(program: IntArray) -> IntArray:
+    """The program without the CLAs that none of its values need."""
+    results = program[:, InstructionWord.RESULT].tolist()
+    makes_cla = (program[:, InstructionWord.OPCODE] < Opcode.EVALUATE).tolist()
+    slots = slots_read(program).tolist()
+    is_needed = np.zeros(len(program), dtype=bool)
+    wanted: set[int] = set()  # slots that a later instruction reads; tips among them do no harm
+    for number in range(len(program) - 1, -1, -1):
+        if makes_cla[number]:
+            if results[number] not in wanted:
+                continue
+            wanted.remove(results[number])
+        is_needed[number] = True
+        wanted.update(slots[number])
+    return program[is_needed]
+
+
+def slots_read(program: IntArray) -> IntArray:
+    """(n, 3) the slots that each instruction reads; negative for tips, and where it reads fewer."""
+    words = program[:, [InstructionWord.A, InstructionWord.B, InstructionWord.C]].copy()
+    opcodes = program[:, InstructionWord.OPCODE]
+    words[opcodes == Opcode.PROPAGATE, 1:] = -1
+    words[(opcodes != Opcode.INSERT) & (opcodes != Opcode.TRIPLET), 2] = -1
+    return words
+
+
 def slots_written(program: IntArray) -> int:
     """One more than the last slot that a program writes to."""
     makes_cla = program[:, InstructionWord.OPCODE] < Opcode.EVALUATE

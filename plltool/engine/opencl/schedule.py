@@ -19,7 +19,7 @@ import numpy as np
 from plltool.arrays import IntArray
 from plltool.constants import GPU_LEVEL_SPANS, GPU_LEVEL_WIDTH
 from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
-from plltool.engine.program import Request
+from plltool.engine.program import Request, slots_read
 from plltool.engine.tracks import Track
 
 
@@ -56,15 +56,6 @@ def one_track(n_instructions: int) -> IntArray:
     return tracks
 
 
-def read_words(opcode: int) -> tuple[int, ...]:
-    """The words of an instruction that name what it reads."""
-    if opcode == Opcode.PROPAGATE:
-        return (InstructionWord.A,)
-    if opcode in (Opcode.INSERT, Opcode.TRIPLET):
-        return (InstructionWord.A, InstructionWord.B, InstructionWord.C)
-    return (InstructionWord.A, InstructionWord.B)
-
-
 def spread_slots(program: IntArray, n_slots: int) -> IntArray:
     """The program with a slot of its own for each CLA that it makes.
 
@@ -73,12 +64,13 @@ def spread_slots(program: IntArray, n_slots: int) -> IntArray:
     place: dict[int, int] = {}
     n_made = 0
     rows = program.tolist()
-    for row in rows:
-        for word in read_words(row[InstructionWord.OPCODE]):
-            if row[word] >= 0:
-                if row[word] not in place:
+    words = (InstructionWord.A, InstructionWord.B, InstructionWord.C)
+    for row, slots in zip(rows, slots_read(program).tolist(), strict=True):
+        for word, slot in zip(words, slots, strict=True):
+            if slot >= 0:
+                if slot not in place:
                     return program
-                row[word] = place[row[word]]
+                row[word] = place[slot]
         if row[InstructionWord.OPCODE] < Opcode.EVALUATE:
             place[row[InstructionWord.RESULT]] = n_made
             row[InstructionWord.RESULT] = n_made
@@ -94,8 +86,8 @@ def find_levels(program: IntArray) -> IntArray:
     made: dict[int, int] = {}  # for each slot, or ~value, the level that made it last
     read: dict[int, int] = {}  # for each slot, the highest level that has read it since
     levels = []
-    for row in program.tolist():
-        slots = [row[word] for word in read_words(row[InstructionWord.OPCODE]) if row[word] >= 0]
+    for row, read_slots in zip(program.tolist(), slots_read(program).tolist(), strict=True):
+        slots = [slot for slot in read_slots if slot >= 0]
         result = row[InstructionWord.RESULT]
         target = result if row[InstructionWord.OPCODE] < Opcode.EVALUATE else ~result
         before = [made.get(slot, -1) for slot in slots] + [made.get(target, -1), read.get(target, -1)]
