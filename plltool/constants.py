@@ -231,6 +231,7 @@ MIN_SCRATCH_SLOTS = 32  # CLAs of a search in addition to those of the tree; the
 MAX_SCRATCH_SLOTS = 256  # insertions that are optimised in one launch
 MAX_STREAMED_SCRATCH_SLOTS = 1024  # if each launch recomputes the tree's CLAs: 1.1 times faster on 150 taxa than 256
 MAX_SCRATCH_BYTES = 1 << 30  # of these CLAs beyond the minimum, if all CLAs of the tree are held
+STREAMED_TILES = 4  # for each work-group of a CPU, from which searches are faster with patterns streamed (4 to 16 %)
 DEVICE_MEMORY_SHARE = 0.9  # of a device's own memory, by default; drivers and displays need some
 HOST_MEMORY_SHARE = 0.8  # of the host's available memory, by default; other programs run, too
 CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread

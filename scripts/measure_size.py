@@ -52,15 +52,13 @@ print(compress(without_duplicates(data)[0].alignments[0]).n_patterns)
 FORETELL = """
 import json, sys
 from plltool.alignment.patterns import compress
-from plltool.engine.storage import Slots
 from plltool.hardware import Hardware, parse_size
 from plltool.run.inputs import resolve_inputs
-from plltool.run.memory import plan_memory
-from plltool.tree.operations import round_slots
+from plltool.run.memory import evaluation_slots, plan_memory
 data, models = resolve_inputs(sys.argv[1], sys.argv[2])
 parts = [compress(part) for part in data.alignments]
 hardware = Hardware(memory=parse_size(sys.argv[3]), threads=1)
-print(plan_memory(parts, models, hardware, Slots(round_slots(data.n_taxa))).n_bytes)
+print(plan_memory(parts, models, hardware, evaluation_slots(data.n_taxa)).n_bytes)
 """
 
 

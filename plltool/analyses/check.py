@@ -43,7 +43,8 @@ def check(
         ``n_patterns``, ``gap_share`` from 0 to 1, ``frequencies`` of the states (None if there are several parts),
         ``model``, ``parts`` (a dict each, with ``composition``, the p-value of each taxon, ``symmetry``, the
         matched-pairs tests, and ``saturation``), ``device``, ``device_bytes`` that a search would hold,
-        ``full_bytes`` of all conditional likelihoods, ``resident`` whether they fit at once, and ``warnings``.
+        ``full_bytes`` of conditional likelihoods beyond which it is no faster, ``suffices`` whether there are as many,
+        and ``warnings``.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def check(
         "device": memory.device,
         "device_bytes": memory.n_bytes,
         "full_bytes": memory.full_bytes,
-        "resident": memory.resident,
+        "suffices": memory.suffices,
         "warnings": warnings,
     }
 

@@ -111,6 +111,6 @@ def _describe_data(part: dict[str, Any]) -> list[str]:
 
 def _describe_memory(facts: dict[str, Any]) -> str:
     held = f"{facts['device_bytes'] / MEBIBYTE:.1f} MiB"
-    if facts["resident"]:
+    if facts["suffices"]:
         return held
-    return f"{held}, some patterns at a time; {facts['full_bytes'] / MEBIBYTE:.1f} MiB would hold all and be faster"
+    return f"{held}, some patterns at a time; with {facts['full_bytes'] / MEBIBYTE:.1f} MiB it would be faster"

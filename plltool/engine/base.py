@@ -167,9 +167,9 @@ class Engine(Holder):
         return self.storage.n_bytes(self.layout)
 
     @property
-    def held_share(self) -> float:
-        """The share of the patterns whose CLAs are held at a time; 1 if all are."""
-        return 1.0 if self.resident else max(self.storage.buffer_tiles) / self.layout.n_tiles
+    def launch_share(self) -> float:
+        """The share of the patterns that are taken through a program at a time; 1 if all are."""
+        return self.storage.launch_share
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layout."""

@@ -50,9 +50,9 @@ class EngineGroup(Holder, Generic[Member]):
         return all(engine.resident for engine in self.engines)
 
     @property
-    def held_share(self) -> float:
-        """The share of the engine that holds least; see `Engine`."""
-        return min(engine.held_share for engine in self.engines)
+    def launch_share(self) -> float:
+        """The share of the engine that takes least at a time; see `Engine`."""
+        return min(engine.launch_share for engine in self.engines)
 
     @property
     def cla_bytes(self) -> int:

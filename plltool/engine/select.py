@@ -42,17 +42,20 @@ class EnginePlan:
     ----------
     layout, storage : see there
     memory : bytes that CLAs may take
+    offered, useful : bytes that they could have, and beyond which they would make nothing faster
     """
 
     layout: Layout
     storage: Storage
     memory: int
+    offered: int
+    useful: int
 
 
 def plan_engine(
     device: Device | None, shape: DataShape, slots: Slots, hardware: Hardware, share: float = 1.0
 ) -> EnginePlan:
-    """What `make_engine` makes on a device, None for numpy: resident if all CLAs fit into memory, else streaming.
+    """What `make_engine` makes on a device, None for numpy: resident if that is best and fits, else streaming.
 
     Parameters
     ----------
@@ -66,15 +69,18 @@ def plan_engine(
     """
     layout = choose_layout(device, shape, hardware.precision, hardware.vw)
     if hardware.memory is None:
-        memory = int(share * _offered_memory(device)) - data_bytes(layout, expanded_tips=device is None)
+        offered = int(share * _offered_memory(device)) - data_bytes(layout, expanded_tips=device is None)
     else:
-        memory = int(share * hardware.memory)
+        offered = int(share * hardware.memory)
+    tile_by_tile = device is not None
+    useful = slots.useful_bytes(layout, tile_by_tile)
+    memory = min(offered, useful)
     largest = None if device is None else device.max_allocation
     try:
-        storage = plan_storage(layout, slots.choose(layout, memory), memory, largest, tile_by_tile=device is not None)
+        storage = plan_storage(layout, slots.choose(layout, memory), memory, largest, tile_by_tile)
     except MemoryShortageError as error:
         raise error.of_share(share) from error
-    return EnginePlan(layout, storage, memory)
+    return EnginePlan(layout, storage, memory, offered, useful)
 
 
 def _offered_memory(device: Device | None) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import IntArray
-from plltool.constants import MAX_SCRATCH_BYTES
+from plltool.constants import MAX_SCRATCH_BYTES, STREAMED_TILES
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.sums import plan_sums
@@ -32,19 +32,35 @@ class Slots:
     least : CLAs that the task needs
     extra : more CLAs, which save launches where CLAs are resident; as many as memory and MAX_SCRATCH_BYTES allow
     streamed_extra : the same where patterns are streamed; launches cost more there, and CLAs of few tiles take little
+    streams_well : whether the task takes no longer if no CLA outlives a launch and there are many tiles for each group
     """
 
     least: int
     extra: int = 0
     streamed_extra: int = 0
+    streams_well: bool = False
 
     def choose(self, layout: Layout, memory: int) -> int:
         """How many to hold in `memory` bytes: for all tiles if the least number fits, else for runs of tiles."""
         fitting = memory // layout.slot_bytes
         if fitting >= self.least:
-            return min(self.least + min(self.extra, MAX_SCRATCH_BYTES // layout.slot_bytes), fitting)
+            return min(self._most_resident(layout), fitting)
         most = self.least + self.streamed_extra
         return most if tile_bytes(layout, most) <= memory else self.least
+
+    def useful_bytes(self, layout: Layout, tile_by_tile: bool) -> int:
+        """Memory of CLAs and scaling counts beyond which the task is no faster; `tile_by_tile` as in `plan_storage`.
+
+        CPUs stream many patterns rather than hold all CLAs: what the tiles of a group share stays in a core's cache.
+        """
+        n_groups = len(layout.groups)
+        is_better_streamed = self.streams_well and tile_by_tile and not layout.lane_per_item
+        if is_better_streamed and layout.n_tiles >= STREAMED_TILES * n_groups:
+            return n_groups * tile_bytes(layout, self.least + self.streamed_extra)
+        return self._most_resident(layout) * layout.slot_bytes
+
+    def _most_resident(self, layout: Layout) -> int:
+        return self.least + min(self.extra, MAX_SCRATCH_BYTES // layout.slot_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +79,12 @@ class Storage:
     resident: bool
     runs: tuple[IntArray, ...]
     buffer_tiles: tuple[int, ...]
+
+    @property
+    def launch_share(self) -> float:
+        """The share of the patterns that are taken through a program at a time; 1 if all are."""
+        tiles = [run[:, SpanWord.N_TILES].sum() for run in self.runs]
+        return 1.0 if self.resident else float(max(tiles) / sum(tiles))
 
     def n_bytes(self, layout: Layout) -> int:
         """Bytes of all CLAs with their scaling counts."""

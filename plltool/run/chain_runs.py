@@ -49,7 +49,7 @@ class Place(NamedTuple):
     device_name, driver, reason : what does the arithmetic, its driver, and why it was chosen
     layout : see `Layout.describe`; empty if the prior is sampled
     n_patterns : number of patterns
-    resident, held_share : whether all CLAs outlive a launch; the share of the patterns whose CLAs are held at once
+    launch_share : the share of the patterns that are taken through a program at a time
     """
 
     device_name: str
@@ -57,8 +57,7 @@ class Place(NamedTuple):
     reason: str
     layout: dict[str, object]
     n_patterns: int
-    resident: bool = True
-    held_share: float = 1.0
+    launch_share: float = 1.0
 
     def describe(self, data: Dataset, work: Counters) -> dict[str, Any]:
         """The fields of a result that describe its alignment, the device and its work."""
@@ -102,7 +101,7 @@ class RunSetup:
         engine, reason = open_engine(self.parts, self.problem.models, slots, hardware)
         assert isinstance(engine, (Engine, Shards)), "other models are refused"
         device = engine.device_name, engine.driver, reason, engine.describe()
-        place = Place(*device, engine.n_patterns, engine.resident, engine.held_share)
+        place = Place(*device, engine.n_patterns, engine.launch_share)
         return place, EngineLikelihoods(self.problem, engine, n_chains), engine
 
     def begin(self, likelihoods: Likelihoods, runs: Sequence[int]) -> Chains:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -17,12 +16,12 @@ from plltool.constants import (
 from plltool.engine.layout import Layout
 from plltool.engine.select import find_automatic, plan_engine
 from plltool.engine.several import Devices, Place, find_places
-from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
+from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes
 from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.run.engines import plan_shards, settle_share
-from plltool.tree.operations import directed_slots
+from plltool.tree.operations import directed_slots, round_slots
 from plltool.tree_search.scan import scan_limit
 
 _log = logging.getLogger("plltool")
@@ -38,7 +37,12 @@ def search_slots(n_taxa: int) -> Slots:
     extra, streamed = (
         max(0, min(most, directed) - MIN_SCRATCH_SLOTS) for most in (MAX_SCRATCH_SLOTS, MAX_STREAMED_SCRATCH_SLOTS)
     )
-    return Slots(directed + MIN_SCRATCH_SLOTS, extra, streamed)
+    return Slots(directed + MIN_SCRATCH_SLOTS, extra, streamed, streams_well=True)
+
+
+def evaluation_slots(n_taxa: int) -> Slots:
+    """CLAs of a task that asks for no more than rounds over all branches."""
+    return Slots(round_slots(n_taxa), streams_well=True)
 
 
 def search_requests(layout: Layout, storage: Storage, scans: bool = True, optimises: bool = True) -> list[RequestSize]:
@@ -104,9 +108,9 @@ class MemoryPlan:
     device, kind : where it would run; "numpy", "cpu", "gpu" or what else the (first) device calls itself
     device_name, layouts : what digits depend on: the device without its index, and the layout of each shard
     n_bytes : memory that it would hold there at most
-    resident : whether all CLAs fit at once; otherwise patterns are streamed through the memory that there is
-    full_bytes : memory of all CLAs at once
+    full_bytes : memory of CLAs beyond which the search is no faster
     offered_bytes : memory that CLAs may take
+    suffices : whether they may take as much as makes the search faster
     """
 
     device: str
@@ -114,9 +118,9 @@ class MemoryPlan:
     device_name: str
     layouts: tuple[dict[str, object], ...]
     n_bytes: int
-    resident: bool
     full_bytes: int
     offered_bytes: int
+    suffices: bool
 
 
 def plan_memory(
@@ -153,16 +157,15 @@ def plan_memory(
             else:
                 requests = search_requests(layout, storage, is_screen or not shards.screen, not is_screen)
                 n_bytes = engine_bytes(layout, storage, requests=requests)
-            full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
-            plans.append((layout.describe(), n_bytes, storage.resident, full, plan.memory))
-    layouts, held, resident, full_bytes, offered = zip(*plans, strict=True)
+            plans.append((layout.describe(), n_bytes, plan.useful, plan.offered, plan.offered >= plan.useful))
+    layouts, held, useful, offered, suffices = zip(*plans, strict=True)
     return MemoryPlan(
         ", ".join(place.device.label if place.device else "numpy" for place in places),
         places[0].kind,
         ", ".join(place.device.full_name if place.device else "numpy" for place in places),
         layouts,
         sum(held),
-        all(resident),
-        sum(full_bytes),
+        sum(useful),
         sum(offered),
+        all(suffices),
     )

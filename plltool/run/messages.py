@@ -40,10 +40,7 @@ class Announced(Protocol):
     def device_name(self) -> str: ...
 
     @property
-    def resident(self) -> bool: ...
-
-    @property
-    def held_share(self) -> float: ...
+    def launch_share(self) -> float: ...
 
 
 def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[str]:
@@ -56,9 +53,8 @@ def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[
     fallback = [reason] if hardware.is_auto and "numpy" in engine.device_name else []
     if not fallback:
         _log.info("device: %s", reason)
-    if not engine.resident:
-        share = 100 * engine.held_share
-        _log.info("memory: holds the conditional likelihoods of %.2g %% of the patterns at a time", share)
+    if engine.launch_share < 1.0:
+        _log.info("memory: there is room for %.2g %% of the patterns at a time", 100 * engine.launch_share)
     return fallback
 
 

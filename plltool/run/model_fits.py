@@ -23,7 +23,6 @@ from plltool.constants import (
     SELECTION_TOLERANCE,
     UNLINKED,
 )
-from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.carry import Start, carry_over
 from plltool.model.model import SCALER, Model
@@ -35,9 +34,8 @@ from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import PolishRound, polish
 from plltool.optimise.site_rates import possible_likelihoods
 from plltool.run.engines import open_engine
-from plltool.run.memory import search_slots
+from plltool.run.memory import evaluation_slots, search_slots
 from plltool.run.messages import announce_engine
-from plltool.tree.operations import round_slots
 from plltool.tree.rooted import add_root, drop_root, root_split
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
@@ -337,7 +335,7 @@ class ModelFitter:
     def _open(self, blocks: Sequence[Block], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
         self._stack.close()
         self._held = []
-        slots = search_slots(tree.n_taxa) if tree.is_rooted else Slots(round_slots(tree.n_taxa))
+        slots = search_slots(tree.n_taxa) if tree.is_rooted else evaluation_slots(tree.n_taxa)
         patterns = [block.with_root if tree.is_rooted else block.patterns for block in blocks]
         engine, reason = open_engine(patterns, models, slots, self._hardware)
         self._stack.enter_context(engine)

@@ -29,7 +29,7 @@ def test_text(plltool, small):
 def test_memory(plltool, small):
     """Less than a search takes: some patterns at a time; less than the least: one line; no size: wrong usage."""
     found = json.loads(plltool("check", small, "--device", "numpy", "--memory", "200K", "--json").stdout)
-    assert not found["resident"]
+    assert not found["suffices"]
     assert 200 * 1024 < found["device_bytes"] + 50_000 < found["full_bytes"]
     assert "some patterns at a time" in plltool("check", small, "--device", "numpy", "--memory", "200K").stdout
     too_little = plltool("check", small, "--device", "numpy", "--memory", "1K")
