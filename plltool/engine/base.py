@@ -96,6 +96,7 @@ class Engine(Holder):
     data : codes and weights
     memory : bytes that CLAs may take; None for no limit
     max_allocation : bytes of the largest buffer; None for no limit
+    work_groups : see `plan_storage`
 
     Attributes
     ----------
@@ -113,7 +114,6 @@ class Engine(Holder):
     """
 
     name = ""
-    tile_by_tile = False  # see `plan_storage`
 
     def __init__(
         self,
@@ -122,6 +122,7 @@ class Engine(Holder):
         data: EngineData,
         memory: int | None = None,
         max_allocation: int | None = None,
+        work_groups: int = 0,
     ):
         if data.codes.shape != (layout.n_taxa, layout.n_patterns):
             raise EngineError(f"codes have shape {data.codes.shape}, the layout {(layout.n_taxa, layout.n_patterns)}")
@@ -134,7 +135,7 @@ class Engine(Holder):
         self._codes = layout.pad_codes(codes)
         self.layout = layout
         self.n_parts = layout.n_parts
-        self.storage = plan_storage(layout, n_slots, memory, max_allocation, self.tile_by_tile)
+        self.storage = plan_storage(layout, n_slots, memory, max_allocation, work_groups)
         self.weights = weights
         self.counters = Counters()
 

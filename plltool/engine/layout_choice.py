@@ -65,6 +65,18 @@ def choose_layout(device: Device | None, shape: DataShape, precision: str = "dou
     return replace(layout, max_groups=CPU_GROUPS_PER_CORE * device.compute_units)
 
 
+def count_work_groups(layout: Layout, units: int) -> int:
+    """Work-groups of a launch at most, where `units` compute units are in use.
+
+    With one thread of a CPU a single one does all work, so that the thread which waits for it does it itself and no
+    other one wakes.
+    """
+    n_groups = len(layout.groups)
+    if layout.lane_per_item:
+        return n_groups
+    return 1 if units == 1 else min(n_groups, CPU_GROUPS_PER_CORE * units)
+
+
 def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layout:
     """A GPU's layout with what its work-groups share in local memory; other layouts stay as they are.
 

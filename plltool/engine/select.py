@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from plltool.constants import DEVICE_MEMORY_SHARE, HOST_MEMORY_SHARE
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.layout import Layout
-from plltool.engine.layout_choice import DataShape, choose_layout
+from plltool.engine.layout_choice import DataShape, choose_layout, count_work_groups
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
@@ -72,12 +72,15 @@ def plan_engine(
         offered = int(share * _offered_memory(device)) - data_bytes(layout, expanded_tips=device is None)
     else:
         offered = int(share * hardware.memory)
-    tile_by_tile = device is not None
-    useful = slots.useful_bytes(layout, tile_by_tile)
+    work_groups = 0
+    if device is not None:
+        units = device.compute_units
+        work_groups = count_work_groups(layout, min(hardware.threads or units, units))
+    useful = slots.useful_bytes(layout, work_groups)
     memory = min(offered, useful)
     largest = None if device is None else device.max_allocation
     try:
-        storage = plan_storage(layout, slots.choose(layout, memory), memory, largest, tile_by_tile)
+        storage = plan_storage(layout, slots.choose(layout, memory), memory, largest, work_groups)
     except MemoryShortageError as error:
         raise error.of_share(share) from error
     return EnginePlan(layout, storage, memory, offered, useful)

@@ -2,10 +2,10 @@
 
 Patterns do not depend on each other. An engine with too little memory for all slots of all tiles therefore *streams*:
 it takes one *run* of tiles after another through the whole program, in the same storage, and no CLA outlives a launch.
-A work-group takes one tile after another, so the tiles of a group can share the storage of one: if that of one tile for
-each group fits, a single run has all tiles. Otherwise, and where all tiles of a run are worked on at once, each run
-holds some tiles of many groups rather than all tiles of a few, so that it keeps all cores busy. The tiles of a group
-keep their order and so do the sums, so their bits do not depend on how tiles are cut into runs.
+A work-group takes one tile after another, so all its tiles can share the storage of one: if that of one tile for each
+work-group of a launch fits, a single run has all tiles. Otherwise, and where all tiles of a run are worked on at once,
+each run holds some tiles of many groups rather than all tiles of a few, so that it keeps all cores busy. The tiles of a
+group keep their order and so do the sums, so their bits do not depend on how tiles are cut into runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import IntArray
-from plltool.constants import MAX_SCRATCH_BYTES, STREAMED_TILES
+from plltool.constants import MAX_SCRATCH_BYTES, SHARED_TILES, STREAMED_TILES
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.sums import plan_sums
@@ -32,7 +32,7 @@ class Slots:
     least : CLAs that the task needs
     extra : more CLAs, which save launches where CLAs are resident; as many as memory and MAX_SCRATCH_BYTES allow
     streamed_extra : the same where patterns are streamed; launches cost more there, and CLAs of few tiles take little
-    streams_well : whether the task takes no longer if no CLA outlives a launch and there are many tiles for each group
+    streams_well : whether the task takes no longer if no CLA outlives a launch and work-groups have many tiles each
     """
 
     least: int
@@ -48,15 +48,14 @@ class Slots:
         most = self.least + self.streamed_extra
         return most if tile_bytes(layout, most) <= memory else self.least
 
-    def useful_bytes(self, layout: Layout, tile_by_tile: bool) -> int:
-        """Memory of CLAs and scaling counts beyond which the task is no faster; `tile_by_tile` as in `plan_storage`.
+    def useful_bytes(self, layout: Layout, work_groups: int) -> int:
+        """Memory of CLAs and scaling counts beyond which the task is no faster; `work_groups` as in `plan_storage`.
 
-        CPUs stream many patterns rather than hold all CLAs: what the tiles of a group share stays in a core's cache.
+        CPUs stream many patterns rather than hold all CLAs: what tiles share stays in a core's cache. On GPUs each tile
+        has a work-group of its own.
         """
-        n_groups = len(layout.groups)
-        is_better_streamed = self.streams_well and tile_by_tile and not layout.lane_per_item
-        if is_better_streamed and layout.n_tiles >= STREAMED_TILES * n_groups:
-            return n_groups * tile_bytes(layout, self.least + self.streamed_extra)
+        if self.streams_well and work_groups and layout.n_tiles >= max(STREAMED_TILES, SHARED_TILES * work_groups):
+            return work_groups * tile_bytes(layout, self.least + self.streamed_extra)
         return self._most_resident(layout) * layout.slot_bytes
 
     def _most_resident(self, layout: Layout) -> int:
@@ -73,12 +72,14 @@ class Storage:
     resident : whether every run has storage of its own, so that CLAs outlive a launch
     runs : int32 (n_spans, SPAN_WORDS) each; a row is a span, see `contract.SpanWord`
     buffer_tiles : tiles that each buffer has room for: one buffer for each run, or one for all runs
+    shared : whether that is room for one tile of each work-group, which all its spans use; then PLACE is not filled in
     """
 
     n_slots: int
     resident: bool
     runs: tuple[IntArray, ...]
     buffer_tiles: tuple[int, ...]
+    shared: bool = False
 
     @property
     def launch_share(self) -> float:
@@ -101,15 +102,15 @@ def plan_storage(
     n_slots: int,
     memory: int | None = None,
     max_allocation: int | None = None,
-    tile_by_tile: bool = False,
+    work_groups: int = 0,
 ) -> Storage:
-    """Storage for `n_slots` CLAs: resident if it fits, else for a tile of each group or for as many tiles as fit.
+    """Storage for `n_slots` CLAs: resident if it fits, else for a tile of each work-group or for as many tiles as fit.
 
     Parameters
     ----------
     memory : bytes that all CLAs may take; None for no limit
     max_allocation : bytes of the largest buffer; None for no limit
-    tile_by_tile : whether the tiles of a span are worked on one after another, so that they can share slots
+    work_groups : of a launch at most, each of which takes one tile after another; 0 if all tiles are worked on at once
 
     Raises
     ------
@@ -126,19 +127,17 @@ def plan_storage(
             capacity = min(capacity, limit // size)
             if capacity < 1:
                 raise MemoryShortageError(name, limit, size, layout.n_taxa)
-    n_groups = len(layout.groups)
-    if tile_by_tile and not resident and capacity >= n_groups:
-        return Storage(n_slots, resident, (_whole_groups(layout.groups),), (n_groups,))
+    if 0 < work_groups <= capacity and not resident:
+        return Storage(n_slots, resident, (_whole_groups(layout.groups),), (work_groups,), shared=True)
     runs = _cut(layout.groups, capacity)
     tiles = [int(run[:, SpanWord.N_TILES].sum()) for run in runs]
     return Storage(n_slots, resident, tuple(runs), tuple(tiles) if resident else (max(tiles),))
 
 
 def _whole_groups(groups: IntArray) -> IntArray:
-    """A run of all tiles, with a place for one tile of each group."""
-    places = np.arange(len(groups))
-    # in the order of SpanWord
-    run = np.column_stack([places, groups[:, 0], groups[:, 1], groups[:, 2], places, np.ones(len(groups))])
+    """A run of all tiles, a span for each group."""
+    n = len(groups)
+    run = np.column_stack([np.arange(n), groups, np.zeros(n), np.ones(n)])  # in the order of SpanWord
     return np.ascontiguousarray(run, dtype=np.int32)
 
 

@@ -334,6 +334,9 @@ class TestMemory:
         if not many.storage.resident:
             assert many.storage.n_slots == 200
             assert many.storage.buffer_tiles == (len(many.layout.groups),)
+            one = plan_engine(device, SHAPE, slots, Hardware(threads=1))
+            assert one.storage.buffer_tiles == (1,)
+            assert one.layout == many.layout
         few = plan_engine(device, replace(SHAPE, part_patterns=(1000,)), slots, Hardware())
         assert few.storage.resident
         assert few.storage.n_slots == 170

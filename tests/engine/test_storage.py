@@ -18,20 +18,22 @@ def layout_of(parts, max_groups=6):
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("max_groups", [1, 6, 1000])
 @pytest.mark.parametrize("capacity", [1, 2, 7, 45, 10_000])
-@pytest.mark.parametrize("tile_by_tile", [False, True])
-def test_runs_take_every_tile_once_and_each_group_in_order(parts, max_groups, capacity, tile_by_tile):
+@pytest.mark.parametrize("work_groups", [0, 1, 5])
+def test_runs_take_every_tile_once_and_each_group_in_order(parts, max_groups, capacity, work_groups):
     layout = layout_of(parts, max_groups)
-    storage = plan_storage(layout, 3, capacity * tile_bytes(layout, 3), tile_by_tile=tile_by_tile)
-    shares_slots = tile_by_tile and len(layout.groups) <= capacity < layout.n_tiles
+    storage = plan_storage(layout, 3, capacity * tile_bytes(layout, 3), work_groups=work_groups)
+    assert storage.shared == (0 < work_groups <= capacity < layout.n_tiles)
     assert storage.resident == (capacity >= layout.n_tiles)
-    assert (storage.resident or shares_slots) == (len(storage.runs) == 1)
+    assert (storage.resident or storage.shared) == (len(storage.runs) == 1)
     seen = {group: [] for group in range(len(layout.groups))}
     for run in storage.runs:
         group, first, count, part, place, begins = run.T
-        held = np.ones_like(count) if shares_slots else count
         assert count.min() > 0
-        assert held.sum() <= storage.buffer_tiles[0] <= capacity
-        assert place.tolist() == (np.cumsum(held) - held).tolist()
+        if storage.shared:
+            assert storage.buffer_tiles[0] == work_groups
+        else:
+            assert count.sum() <= storage.buffer_tiles[0] <= capacity
+            assert place.tolist() == (np.cumsum(count) - count).tolist()
         assert len(set(group.tolist())) == len(group)
         assert np.array_equal(part, layout.groups[group, 2])
         assert np.array_equal(begins, first == layout.groups[group, 0])
@@ -43,13 +45,13 @@ def test_runs_take_every_tile_once_and_each_group_in_order(parts, max_groups, ca
 
 
 def test_tiles_taken_one_after_another_share_slots():
-    """125 tiles in 6 groups: room for 6 tiles serves all of them, and 5 take turns."""
+    """125 tiles in 6 groups: 4 work-groups need room for 4 tiles."""
     layout = layout_of((1000,))
     tile = tile_bytes(layout, 3)
-    shared = plan_storage(layout, 3, 100 * tile, tile_by_tile=True)
-    assert (len(shared.runs), shared.buffer_tiles, shared.n_bytes(layout)) == (1, (6,), 6 * tile)
-    short = plan_storage(layout, 3, 6 * tile - 1, tile_by_tile=True)
-    assert (len(short.runs[0]), short.buffer_tiles) == (5, (5,))
+    shared = plan_storage(layout, 3, 100 * tile, work_groups=4)
+    assert (len(shared.runs), shared.buffer_tiles, shared.n_bytes(layout)) == (1, (4,), 4 * tile)
+    short = plan_storage(layout, 3, 4 * tile - 1, work_groups=4)
+    assert (len(short.runs[0]), short.buffer_tiles, short.shared) == (3, (3,), False)
 
 
 def test_a_run_takes_tiles_of_all_groups():

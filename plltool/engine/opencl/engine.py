@@ -19,6 +19,7 @@ from plltool.constants import CPU_GROUPS_PER_UNIT, GPU_GROUPS_PER_UNIT
 from plltool.engine.base import Engine, EngineData, Peak, Tables
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import Layout
+from plltool.engine.layout_choice import count_work_groups
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
 from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
@@ -73,7 +74,6 @@ class OpenCLEngine(Engine):
     """
 
     name = "opencl"
-    tile_by_tile = True
 
     def __init__(
         self,
@@ -85,12 +85,12 @@ class OpenCLEngine(Engine):
         profile: bool = False,
         memory: int | None = None,
     ):
-        super().__init__(layout, n_slots, data, memory, device.max_allocation)
+        units = device.compute_units if compute_units is None else min(compute_units, device.compute_units)
+        self._work_groups = count_work_groups(layout, units)  # of a launch at most
+        super().__init__(layout, n_slots, data, memory, device.max_allocation, self._work_groups)
         self._device = device
         self._closed = False
-        units = device.compute_units if compute_units is None else compute_units
         self._wanted_groups = units * (GPU_GROUPS_PER_UNIT if layout.lane_per_item else CPU_GROUPS_PER_UNIT)
-        # One work-group does all work, so that the thread which waits for it does it itself and no other one is woken.
         self._one_thread = units == 1 and not layout.lane_per_item
         self.counters.device_seconds = 0.0 if profile else None
         self._clock = KernelClock(self.counters)
@@ -255,7 +255,7 @@ class OpenCLEngine(Engine):
             arrays.reserve(name, numbers)
         group, traverse = self.layout.group_items, self._kernels.traverse(schedule.program)
         self._chunks = self._chunks or self._make_chunks()
-        spans = [_spans_of(chunk, request.parts) for chunk in self._chunks]
+        spans = [self._spans_of(chunk, request.parts) for chunk in self._chunks]
         numbers["n_spans"], numbers["first_span"] = sum(map(len, spans)), 0
         arrays.pack("spans", spans[0] if len(spans) == 1 else np.concatenate(spans), numbers)
         self._make_matrices(lengths, tables, branches_at_tips(request.program, n_branches), numbers)
@@ -265,10 +265,19 @@ class OpenCLEngine(Engine):
             held = arrays.held | chunk.storage
             for launch in schedule.launches if len(own) else ():
                 numbers |= {"first_track": launch.start, "launch_tracks": len(launch), "launch_spans": len(own)}
-                items = (group, 1) if self._one_thread else (len(own) * group, len(launch))
+                items = (min(len(own), self._work_groups) * group, 1 if self._one_thread else len(launch))
                 self._clock.watch(traverse(self._queue, items, (group, 1), held, numbers))
                 self.counters.launches += 1
             numbers["first_span"] += len(own)
+
+    def _spans_of(self, chunk: Chunk, parts: BoolArray | None) -> IntArray:
+        """The spans of a chunk that belong to some parts, None for all; a work-group takes every n-th of them."""
+        spans = chunk.spans if parts is None else chunk.spans[parts[chunk.spans[:, SpanWord.PART]]]
+        if not self.storage.shared:
+            return spans
+        spans = spans.copy()
+        spans[:, SpanWord.PLACE] = np.arange(len(spans)) % self._work_groups
+        return spans
 
     def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
         """Send what the launch needs, and enqueue the kernel that makes P matrices and tables unless they are there."""
@@ -418,11 +427,6 @@ class OpenCLEngine(Engine):
             _log.warning("%s: %s", self.device_name, error)
         self._free_clas()
         self._arrays.release()
-
-
-def _spans_of(chunk: Chunk, parts: BoolArray | None) -> IntArray:
-    """The spans of a chunk that belong to some parts; None for all."""
-    return chunk.spans if parts is None else chunk.spans[parts[chunk.spans[:, SpanWord.PART]]]
 
 
 def _as_device_error(name: str, error: cl.Error) -> DeviceError:
