@@ -5,20 +5,25 @@
 
 Task "read" reads and compresses an alignment of 1,000 taxa and a million sites. Task "taxa" evaluates 50,000 taxa of
 1,500 sites on their true tree, as it is and with lengths and model optimised; task "sites" does so with 1,000 taxa of
-100,000 sites, and searches. Every figure is that of a process of its own, on one thread: CPU seconds (user and
-system), wall seconds, its largest resident memory, and what it held on the device beside what plltool had foretold.
-A process that takes more processor seconds than --limit gets a Ctrl-C: its figures are marked as stopped, and say how
-far it had come. A search then still ends with its best tree; whatever has not ended at twice the limit is killed.
+100,000 sites, and searches. Task "programs" lets plltool, IQ-TREE 2, RAxML 8 and FastTree 2 (Debian's; those that are
+on the PATH) begin a fast search of 1,000 taxa of 10,000 sites.
 
-The alignments of "taxa" and "sites" are those of `simulate_alignment.py --seed 1 --mean-length 0.03`; that of "read" is
-split into two again and again, and each half changes at one site of fifty. They stay in FOLDER, and what FILE.json
-holds of other tasks, and of other steps with --step, is kept.
+Every figure is that of a process of its own, on one thread: CPU seconds (user and system), wall seconds, its largest
+resident memory, and for plltool what it held on the device and what it had foretold. A process that takes more
+processor seconds than --limit gets a Ctrl-C: its figures are marked as stopped, and say how far it had come. A search
+of plltool then still ends with its best tree; whatever has not ended at twice the limit is killed.
+
+The alignments of "taxa", "sites" and "programs" are those of `simulate_alignment.py --seed 1 --mean-length 0.03`; that
+of "read" is split into two again and again, and each half changes at one site of fifty. They stay in FOLDER, and what
+FILE.json holds of other tasks, and of other steps with --step, is kept.
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +37,12 @@ from typing import Any
 import numpy as np
 from compare_large import make_apart, prepare
 
-TASKS = {"read": (1000, 1_000_000), "taxa": (50_000, 1500), "sites": (1000, 100_000)}  # taxa, sites
+TASKS = {  # taxa, sites
+    "read": (1000, 1_000_000),
+    "taxa": (50_000, 1500),
+    "sites": (1000, 100_000),
+    "programs": (1000, 10_000),
+}
 CHANGED_SHARE = 0.02  # of the sites, between an ancestor and its child
 STEPS = {"taxa": ("fixed", "foretold", "optimised"), "sites": ("fixed", "foretold", "optimised", "search")}
 MODEL = "GTR+F+G4"
@@ -144,6 +154,22 @@ def measure_runs(alignment: Path, memory: str, limit: float, steps: Sequence[str
         yield "search", run(command, limit, record)
 
 
+def measure_programs(alignment: Path, limit: float) -> Iterator[Figures]:
+    """Fast searches by plltool and others, each in a folder of its own that is removed."""
+    commands: dict[str, list[object]] = {
+        "plltool": ["plltool", "search", alignment, "--effort", "fast", "--model", MODEL, "--threads", "1"],
+        "iqtree": ["iqtree2", "-s", alignment, "-fast", "-m", MODEL, "-nt", "1"],
+        "raxml": ["raxmlHPC", "-f", "E", "-m", "GTRGAMMA", "-p", "1", "-s", alignment],
+        "fasttree": ["fasttree", "-gtr", "-gamma", "-nt", "-nopr", alignment],
+    }
+    outputs = {"plltool": "--prefix", "iqtree": "-pre", "raxml": "-n"}
+    for program, command in commands.items():
+        if shutil.which(str(command[0])) is None:
+            continue
+        with tempfile.TemporaryDirectory(dir=alignment.parent) as folder, contextlib.chdir(folder):
+            yield program, measure([*command, *([outputs[program], "tree"] if program in outputs else [])], limit)[0]
+
+
 def run(command: Sequence[object], limit: float, file: Path | None = None) -> dict[str, Any]:
     """What a command took, its lnL, and the bytes that it held on the device, by the record that it prints or writes.
 
@@ -177,6 +203,9 @@ def main() -> None:
         n_taxa, n_sites = TASKS[task]
         if task == "read":
             found = measure_reading(options.folder, n_taxa, n_sites)
+        elif task == "programs":
+            (folder := options.folder / task).mkdir(exist_ok=True)
+            found = measure_programs(prepare(n_taxa, folder, n_sites).resolve(), options.limit)
         else:
             steps = [step for step in STEPS[task] if not options.step or step in options.step]
             alignment = prepare(n_taxa, options.folder, n_sites)
