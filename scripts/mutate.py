@@ -589,7 +589,7 @@ MUTANTS = [
            'np.searchsorted(totals, capacity, side="right") + 1)', (STORAGE_TESTS,)),
     Mutant("a group begins with every run", STORAGE_PY, "start == 0)", "True)", (STORAGE_TESTS,)),
     Mutant("a tile for each work-group where fewer fit", STORAGE_PY, "work_groups <= capacity and", "work_groups and", (STORAGE_TESTS,)),
-    Mutant("CPUs hold all CLAs of many patterns", STORAGE_PY, "if self.streams_well and", "if False and",
+    Mutant("CPUs hold all CLAs of many patterns", STORAGE_PY, "if can_stream and", "if False and",
            ("tests/engine/test_select.py", "-k", "stream_well")),
     Mutant("prefix at the request's own lengths", PREPARED_PY, "branches + np.int32(first)", "branches",
            (STREAMING, "-k", "is_resident and numpy")),

@@ -24,7 +24,6 @@ from plltool.constants import (
     SH_ALRT,
     UNLINKED,
 )
-from plltool.engine.storage import Slots
 from plltool.errors import InputError, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
@@ -52,7 +51,6 @@ from plltool.run.results import format_scheme
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
 from plltool.run.supports import Supports, check_neighbour_request
-from plltool.tree.operations import stack_slots
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
@@ -121,7 +119,7 @@ class Likelihood(Parameters, Density):
         self.root_is_given = given.root_is_given
         self.warnings = (*given.warnings, *self._bound_lengths())
         n_taxa = self.data.n_taxa
-        slots = Slots(stack_slots(n_taxa), streams_well=True) if lnl_only else evaluation_slots(n_taxa)
+        slots = evaluation_slots(n_taxa, lnl_only)
         if neighbours or states or (roots and self.data.has_root):
             slots = search_slots(n_taxa)
         held = with_state_tips(self.patterns) if states else self.patterns

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import IntArray
-from plltool.constants import MAX_SCRATCH_BYTES, SHARED_TILES, STREAMED_TILES
+from plltool.constants import MAX_SCRATCH_BYTES, SHARED_TILES
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.sums import plan_sums
@@ -32,13 +32,13 @@ class Slots:
     least : CLAs that the task needs
     extra : more CLAs, which save launches where CLAs are resident; as many as memory and MAX_SCRATCH_BYTES allow
     streamed_extra : the same where patterns are streamed; launches cost more there, and CLAs of few tiles take little
-    streams_well : whether the task takes no longer if no CLA outlives a launch and work-groups have many tiles each
+    streams_from : tiles from which the task takes no longer if no CLA outlives a launch; None if it always does
     """
 
     least: int
     extra: int = 0
     streamed_extra: int = 0
-    streams_well: bool = False
+    streams_from: int | None = None
 
     def choose(self, layout: Layout, memory: int) -> int:
         """How many to hold in `memory` bytes: for all tiles if the least number fits, else for runs of tiles."""
@@ -54,7 +54,8 @@ class Slots:
         CPUs stream many patterns rather than hold all CLAs: what tiles share stays in a core's cache. On GPUs each tile
         has a work-group of its own.
         """
-        if self.streams_well and work_groups and layout.n_tiles >= max(STREAMED_TILES, SHARED_TILES * work_groups):
+        can_stream = self.streams_from is not None and layout.n_tiles >= self.streams_from
+        if can_stream and 0 < SHARED_TILES * work_groups <= layout.n_tiles:
             return work_groups * tile_bytes(layout, self.least + self.streamed_extra)
         return self._most_resident(layout) * layout.slot_bytes
 

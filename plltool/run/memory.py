@@ -12,6 +12,8 @@ from plltool.constants import (
     MAX_SCRATCH_SLOTS,
     MAX_STREAMED_SCRATCH_SLOTS,
     MIN_SCRATCH_SLOTS,
+    REMADE_TILES,
+    STREAMED_TILES,
 )
 from plltool.engine.layout import Layout
 from plltool.engine.select import find_automatic, plan_engine
@@ -21,7 +23,7 @@ from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.run.engines import plan_shards, settle_share
-from plltool.tree.operations import directed_slots, round_slots
+from plltool.tree.operations import directed_slots, round_slots, stack_slots
 from plltool.tree_search.scan import scan_limit
 
 _log = logging.getLogger("plltool")
@@ -37,12 +39,12 @@ def search_slots(n_taxa: int) -> Slots:
     extra, streamed = (
         max(0, min(most, directed) - MIN_SCRATCH_SLOTS) for most in (MAX_SCRATCH_SLOTS, MAX_STREAMED_SCRATCH_SLOTS)
     )
-    return Slots(directed + MIN_SCRATCH_SLOTS, extra, streamed, streams_well=True)
+    return Slots(directed + MIN_SCRATCH_SLOTS, extra, streamed, STREAMED_TILES)
 
 
-def evaluation_slots(n_taxa: int) -> Slots:
-    """CLAs of a task that asks for no more than rounds over all branches."""
-    return Slots(round_slots(n_taxa), streams_well=True)
+def evaluation_slots(n_taxa: int, lnl_only: bool = False) -> Slots:
+    """CLAs of a task that asks for lnL, or at most for rounds over all branches, each of which makes all CLAs."""
+    return Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa), streams_from=REMADE_TILES)
 
 
 def search_requests(layout: Layout, storage: Storage, scans: bool = True, optimises: bool = True) -> list[RequestSize]:

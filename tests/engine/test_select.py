@@ -326,7 +326,7 @@ class TestMemory:
     @pytest.mark.parametrize("device", [CPU, INTEL, GPU, None], ids=["pocl", "intel", "gpu", "numpy"])
     def test_tasks_that_stream_well(self, device):
         """They take many patterns in turn on CPUs, few patterns at once, and all patterns at once elsewhere."""
-        slots = Slots(150, 20, 50, streams_well=True)
+        slots = Slots(150, 20, 50, streams_from=64)
         many = plan_engine(device, SHAPE, slots, Hardware())
         assert many.offered >= many.useful == many.memory == many.storage.n_bytes(many.layout)
         assert many.storage.launch_share == 1.0
@@ -337,9 +337,13 @@ class TestMemory:
             one = plan_engine(device, SHAPE, slots, Hardware(threads=1))
             assert one.storage.buffer_tiles == (1,)
             assert one.layout == many.layout
-        few = plan_engine(device, replace(SHAPE, part_patterns=(1000,)), slots, Hardware())
+        shape = replace(SHAPE, part_patterns=(1000,))
+        few = plan_engine(device, shape, slots, Hardware())
         assert few.storage.resident
         assert few.storage.n_slots == 170
+        if device in (CPU, INTEL):
+            rounds = Slots(150, streams_from=16)
+            assert not plan_engine(device, shape, rounds, Hardware(threads=1)).storage.resident
 
     @pytest.mark.parametrize("device", [CPU, INTEL, GPU, None], ids=["pocl", "intel", "gpu", "numpy"])
     def test_a_tenth(self, device):
