@@ -51,7 +51,7 @@ _log = logging.getLogger("plltool")
 
 @dataclass
 class Chunk:
-    """What one launch takes: spans, and room for the CLAs of so many tiles, which other chunks may share."""
+    """The spans of one launch, and the buffers of their CLAs, which other chunks may use, too; `n_tiles` fit."""
 
     spans: IntArray
     n_tiles: int
