@@ -43,6 +43,7 @@ OTHERS = {
     "proteins, single precision": [*EVALUATE, "--model", "LG+G4", "--vw", "64", "--precision", "single"],
     "DNA, chains": ["sample", "{data}.fasta", "--model", "GTR+F+G4", "--vw", "32", "--generations", "60"],
     "codons": [*EVALUATE, "--fixed", "--model", "GY", "--vw", "32"],
+    "codons, all lengths": [*EVALUATE, "--model", "GY{{2/0.5}}", "--vw", "32"],
 }
 
 

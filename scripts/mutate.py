@@ -1837,6 +1837,7 @@ MUTANTS = [
     Mutant("rows a column too long", "plltool/cli/terminal.py", "used + 1 + width > columns", "used + width > columns", TERMINAL),
     Mutant("full rows count as empty", "plltool/cli/terminal.py", "(used - 1) % columns + 1 if used else 0", "used % columns", TERMINAL),
     Mutant("trees folded", "plltool/cli/terminal.py", ' or value.startswith("(")', "", TERMINAL),
+    Mutant("an interrupt that nobody hears of", "plltool/cli/reporting.py", "            self._tell_of_interrupt()\n            raise", "            raise", ("tests/cli/test_reporting.py",)),
     Mutant("results behind the bar", "plltool/cli/reporting.py", "            self._write_stderr(self._erase())\n            print_results", "            print_results", TERMINAL),
     Mutant("the time before a power cut is forgotten", "plltool/tree_search/state.py",
            "state.cursor.seconds = self.deadline.seconds", "pass", (TIMED, "-k", "power_cut")),

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
 UP = "\x1b[{}A"
+INTERRUPTED = "interrupted: the best tree is written after this round; a second Ctrl-C gives up at once"
 
 _log = logging.getLogger("plltool")
 
@@ -76,7 +77,7 @@ class Reporter(logging.Handler):
         self._json = JsonLines(json_path if job.is_first() else None)
         self._draws = can_redraw(sys.stderr) and not self._quiet
         self._drawn = 0  # characters of the line that stands on the terminal
-        self._interrupted = False
+        self._interrupted = self._told_of_interrupt = False
         self._heartbeat = Heartbeat()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
@@ -145,6 +146,7 @@ class Reporter(logging.Handler):
         if self._interrupted:
             import plltool
 
+            self._tell_of_interrupt()
             raise plltool.StopSearch
 
     def expect(self, later: str) -> None:
@@ -160,13 +162,13 @@ class Reporter(logging.Handler):
     def interrupts_wait(self) -> Iterator[None]:
         """Within, the first SIGINT lets the next progress event end the search; the second one interrupts as usual.
 
+        The handler only takes a note, for a write to stderr may be under way. The thread that watches tells the user.
         A rank of an MPI job is interrupted at once.
         """
 
         def stop_soon(_number: int, _frame: FrameType | None) -> None:
             self._interrupted = True
             signal.signal(signal.SIGINT, before)
-            _log.warning("interrupted: the best tree is written after this round; a second Ctrl-C gives up at once")
 
         if current() is not None:  # ranks would stop after different rounds
             yield
@@ -198,6 +200,7 @@ class Reporter(logging.Handler):
         """What the thread does until the command is over."""
         tick = min(REDRAW_SECONDS, HEARTBEAT_SECONDS)
         while not self._over.wait(tick):
+            self._tell_of_interrupt()
             with self._lock:
                 if self._draws:
                     self._draw()
@@ -209,6 +212,13 @@ class Reporter(logging.Handler):
                 if not self._quiet and not self._draws:
                     self._write_stderr(facts.describe() + "\n")
                 self._heartbeat.spoke()
+
+    def _tell_of_interrupt(self) -> None:
+        """Warn once, if there was a SIGINT."""
+        with self._lock:
+            if self._interrupted and not self._told_of_interrupt:
+                self._told_of_interrupt = True
+                _log.warning(INTERRUPTED)
 
     @property
     def _lock(self) -> threading.RLock:

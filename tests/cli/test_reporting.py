@@ -1,6 +1,7 @@
 """Progress on a terminal is one line that is overwritten; elsewhere one line per round."""
 
 import errno
+import io
 import json
 import logging
 import math
@@ -139,6 +140,45 @@ def test_an_interrupt_ends_the_search_at_the_next_event_and_the_second_one_at_on
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     signal.signal(signal.SIGINT, started_with)
+
+
+class InterruptedFile(io.RawIOBase):
+    """A file that gets SIGINT within its first write, which holds the lock of the buffer before it."""
+
+    def __init__(self):
+        self.content = b""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        first = not self.content
+        self.content += data
+        if first:
+            signal.raise_signal(signal.SIGINT)
+        return len(data)
+
+
+def test_an_interrupt_in_the_midst_of_a_write(monkeypatch):
+    file = InterruptedFile()
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(io.BufferedWriter(file), write_through=True))
+    event = Progress("nni", 1, -1.0, 0, 1, 1.0)
+    monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
+    reporter = Reporter(quiet=False)
+    with reporter, reporter.interrupts_wait(), pytest.raises(StopSearch):
+        reporter.progress(event)
+    shown = file.content.decode().splitlines()
+    assert [line for line in shown if "interrupted" in line] == [f"plltool: warning: {reporting.INTERRUPTED}"]
+
+
+def test_an_interrupt_is_told_before_the_round_is_over(capsys, impatient):
+    reporter = Reporter(quiet=False)
+    with reporter, reporter.interrupts_wait():
+        signal.raise_signal(signal.SIGINT)
+        deadline = time.monotonic() + 30
+        while not (shown := capsys.readouterr().err) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert reporting.INTERRUPTED in shown
 
 
 @pytest.fixture
