@@ -182,9 +182,16 @@ class Chains:
             self._possible(move.propose(state, steps[place], rng, self._heats[rank]))
             for (move, state, rng), place, rank in zip(self._movers(number), places, self.ranks, strict=True)
         ]
+        foreseen = [_as_foreseen(proposal) for proposal in proposals]
+        for chain, (place, proposal, known) in enumerate(zip(places, proposals, foreseen, strict=True)):
+            if known is not None and not self._accepts(number, chain, place, proposal, known):
+                proposals[chain] = None
         answers = self._likelihoods.ask(proposals)
         for chain, (place, proposal, answer) in enumerate(zip(places, proposals, answers, strict=True)):
-            self._decide(number, chain, place, proposal, answer)
+            accepted = foreseen[chain] is not None or self._accepts(number, chain, place, proposal, answer)
+            if accepted and answer is not None:
+                self.states[chain] = answer
+                self._likelihoods.accept(chain)
 
     def _movers(self, number: int) -> Iterable[tuple[Move, State, np.random.Generator]]:
         """For each chain the move of a kind, the state, and what draws the choices."""
@@ -207,26 +214,25 @@ class Chains:
         """The proposal, unless its prior density is 0."""
         return None if proposal is None or proposal.state.log_prior == -math.inf else proposal
 
-    def _decide(self, number: int, chain: int, place: int, proposal: Proposal | None, answer: State | None) -> None:
-        """Accept or reject what a chain has proposed."""
+    def _accepts(self, number: int, chain: int, place: int, proposal: Proposal | None, answer: State | None) -> bool:
+        """Whether a chain accepts what it has proposed, whose likelihood is known."""
         run = chain // self.n_chains
         move = self._moves[number][run]
         self.tried[number, place] += 1
-        probability = 0.0
+        probability, accepted = 0.0, False
         if proposal is not None and answer is not None:
             old = self.states[chain]
             heat = self._heats[self.ranks[chain]]
             ratio = move.log_ratio(old, proposal, answer, self.steps[number][place], heat)
             gain = heat * (answer.log_posterior - old.log_posterior) + ratio
             probability = math.exp(min(0.0, gain))
-            if self._rngs[run].random() < probability:
-                self.states[chain] = answer
-                self._likelihoods.accept(chain)
-                self.accepted[number, place] += 1
+            accepted = self._rngs[run].random() < probability
+            self.accepted[number, place] += accepted
         steps = self.steps[number]
         if self.is_tuning and steps[place]:
             factor = math.exp((probability - move.target) / float(self.tried[number, place]) ** TUNING_POWER)
             steps[place] = min(max(steps[place] * factor, MIN_STEP), MAX_STEP)
+        return accepted
 
     def _swap(self, run: int) -> None:
         """Let two chains of a run exchange their heats, perhaps."""
@@ -242,6 +248,13 @@ class Chains:
         if rng.random() < math.exp(min(0.0, gain)):
             self.ranks[i], self.ranks[j] = self.ranks[j], self.ranks[i]
             self.swaps_accepted[run, low, high] += 1
+
+
+def _as_foreseen(proposal: Proposal | None) -> State | None:
+    """The new state with the likelihood that its move knows, if it knows it."""
+    if proposal is None or proposal.lnl is None:
+        return None
+    return proposal.state._replace(lnl=proposal.lnl)
 
 
 def _pack_directions(learnt: Directions | None) -> PackedRun:

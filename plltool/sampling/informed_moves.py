@@ -214,7 +214,7 @@ class InformedRegraft(Move):
     come from one batch. The lengths (a, b, B_e) become (r B_e, (1 - r) B_e, a + b). The volume da db dB_e is
     B_0 dr dB_0 dB_e, and that of the new lengths B_e dr dB_e dB_0, so the Jacobian is B_e / B_0 (Green 1995). The
     Hastings ratio is w_0 W(0) B_e / (w_e W(e) B_0) = (L_0 / L_e)^h W(0) / W(e): but for the prior, the move is
-    accepted with the probability min(1, W(0) / W(e)).
+    accepted with the probability min(1, W(0) / W(e)), which is known before the new state is asked for.
     """
 
     name = "informed SPR"
@@ -242,7 +242,7 @@ class InformedRegraft(Move):
         topology, changed = question.neighbour(state, number)
         log_ratio = heat * (values[0] - values[number]) + log_sum(logs[near]) - log_sum(logs[back])
         stale = stale_after(state.topology, question.node)
-        return Proposal(self.problem.moved(state, topology, changed), log_ratio, stale)
+        return Proposal(self.problem.moved(state, topology, changed), log_ratio, stale, lnl=values[number])
 
     def _around(self, question: Regrafts, number: int, numbers: dict[int, int]) -> list[int]:
         """The numbers of the places at most the radius away from one place, without it."""

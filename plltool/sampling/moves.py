@@ -30,6 +30,7 @@ class Proposal(NamedTuple):
     stale : inner nodes whose CLAs, and those of all above them, change; ALL_NODES for all
     revalued : whether the value of a parameter of a model changes
     question : what to ask of the surroundings of the new state; None for nothing
+    lnl : log-likelihood of the new state if the move knows it, so that an engine is asked only if it is accepted
     """
 
     state: State
@@ -37,6 +38,7 @@ class Proposal(NamedTuple):
     stale: tuple[int, ...] | None
     revalued: bool = False
     question: Question | None = None
+    lnl: float | None = None
 
 
 class Move(ABC):
