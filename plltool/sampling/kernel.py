@@ -13,12 +13,19 @@ from plltool.sampling.length_moves import BranchMultiplier, NodeSlider, TreeMult
 from plltool.sampling.moves import Move
 from plltool.sampling.parameters import ALPHA, SHARES
 from plltool.sampling.parsimony_move import ParsimonyRegraft
+from plltool.sampling.quartet_move import QuartetDraw
 from plltool.sampling.state import Problem
 from plltool.sampling.topology_moves import Extension, Interchange
 from plltool.sampling.value_moves import NumberMultiplier, ShareSlider, SimplexDraw, SimplexSlider
 
 LENGTH_WEIGHTS = ((BranchMultiplier, 3.0), (NodeSlider, 1.5), (TreeMultiplier, 1.0), (LengthLangevin, 1.5))
-TOPOLOGY_WEIGHTS = ((Interchange, 8.0), (Extension, 5.0), (InformedInterchange, 0.5), (InformedRegraft, 2.0))
+TOPOLOGY_WEIGHTS = (
+    (Interchange, 8.0),
+    (Extension, 5.0),
+    (InformedInterchange, 0.5),
+    (InformedRegraft, 9.0),
+    (QuartetDraw, 4.0),
+)
 PARSIMONY_WEIGHT = 0.5
 SIMPLEX_WEIGHT = 0.25  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5

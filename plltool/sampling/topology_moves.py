@@ -27,11 +27,16 @@ class Interchange(Move):
         old = state.topology
         if old.n_taxa < 4:
             return None
-        inner = int(rng.integers(old.n_taxa, old.n_nodes - 1))
-        lower = inner + (inner >= old.top)
+        lower = draw_inner_branch(old, rng)
         below = old.left[lower] if rng.random() < 0.5 else old.right[lower]
         new = self.problem.moved(state, interchange(old, lower, below), state.lengths)
         return Proposal(new, 0.0, (lower,))
+
+
+def draw_inner_branch(topology: Topology, rng: np.random.Generator) -> int:
+    """The node below an inner branch, one of n - 3, drawn uniformly."""
+    inner = int(rng.integers(topology.n_taxa, topology.n_nodes - 1))
+    return inner + (inner >= topology.top)
 
 
 def interchange(old: Topology, lower: int, below: int) -> Topology:

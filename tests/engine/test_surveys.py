@@ -14,6 +14,7 @@ from plltool.sampling.joint_moves import Directions, JointLangevin
 from plltool.sampling.langevin_move import LengthLangevin
 from plltool.sampling.likelihoods import EngineLikelihoods, sampling_slots
 from plltool.sampling.moves import Proposal
+from plltool.sampling.quartet_move import QuartetDraw
 from plltool.sampling.survey import Neighbours
 from plltool.sampling.topology_moves import Extension
 
@@ -22,7 +23,7 @@ PROBLEM = make_problem("HKY+FO+G4", N_TAXA)
 
 
 @pytest.mark.parametrize("memory", [None, 1], ids=["resident", "streamed"])
-@pytest.mark.parametrize("kind", [InformedInterchange, partial(InformedRegraft, radius=1), LengthLangevin])
+@pytest.mark.parametrize("kind", [InformedInterchange, partial(InformedRegraft, radius=1), QuartetDraw, LengthLangevin])
 def test_surroundings_are_those_of_the_oracle(few_kind, make_engine, kind, memory):
     """Before and behind a proposal that is accepted: lnL of all neighbours, and slopes of lnL."""
     rng = np.random.default_rng(2)

@@ -24,7 +24,7 @@ from sampling.toys import (
     numbers_of,
     topology_key,
 )
-from scipy import stats
+from scipy import interpolate, special, stats
 
 from plltool.sampling.chains import Chains
 from plltool.sampling.fitch import FitchSets
@@ -37,6 +37,8 @@ from plltool.sampling.likelihoods import NoData
 from plltool.sampling.moves import Proposal
 from plltool.sampling.parsimony_move import COST, ParsimonyRegraft
 from plltool.sampling.priors import Exponential, GammaDirichlet
+from plltool.sampling.quartet_move import LENGTHS as QUARTET_LENGTHS
+from plltool.sampling.quartet_move import LONGEST, MIDDLES, QuartetDraw, spline_weights
 from plltool.sampling.topology_moves import Extension, Interchange
 from plltool.sampling.tree import ROOT
 
@@ -44,7 +46,7 @@ from plltool.sampling.tree import ROOT
 LEAST_P = 1e-6
 LENGTH_MOVES = [
     "multiplier of a branch", "node slider", "multiplier of all branches", "eSPR", "informed SPR",
-    "Langevin step of all branches", "Langevin step of parameters and length", "parsimony SPR",
+    "Langevin step of all branches", "Langevin step of parameters and length", "parsimony SPR", "quartet draw",
 ]  # fmt: skip
 NAMES = [move.name for move in make_moves(make_problem(), make_parts())]
 
@@ -361,6 +363,56 @@ def test_parsimony_regrafts_have_the_ratio_of_their_proposals():
             jacobian = np.log(sum_at_joint(states[number], node) / sum_at_joint(start, node))
             assert ratios[key] == pytest.approx(back - there + jacobian, abs=1e-9)  # sums of few terms
     assert len(ratios) > 3
+
+
+def test_splines_are_those_of_scipy():
+    values = np.random.default_rng(1).normal(size=len(QUARTET_LENGTHS))
+    expected = interpolate.CubicSpline(np.log(QUARTET_LENGTHS), values, bc_type="natural")(MIDDLES)
+    assert spline_weights() @ values == pytest.approx(expected, abs=1e-12)
+
+
+def quartet_density(state, move, number, length, heat):
+    """The logarithm of that of a topology around the branch, drawn with a length, as the head of the move says."""
+    values = state.known.values
+    knots, width = np.log(QUARTET_LENGTHS), MIDDLES[1] - MIDDLES[0]
+    logs = [
+        heat * interpolate.CubicSpline(knots, own, bc_type="natural")(MIDDLES) + MIDDLES
+        for own in np.reshape(values, (3, -1))
+    ]
+    cell = np.argmin(np.abs(MIDDLES - np.log(length)))
+    return logs[number][cell] - special.logsumexp(logs) - np.log(width) - np.log(length)
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_quartet_draws_have_the_ratio_of_their_densities(heat):
+    """The densities there and back by scipy, that of the way back from the surroundings of the new state."""
+    problem, rng = make_problem("JC+I+G4", n_taxa=7), np.random.default_rng(4)
+    likelihoods, move, accepted = OracleLikelihoods(problem, rng, n_sites=8), QuartetDraw(problem, 1.0), []
+    states, changed = likelihoods.begin(draws(problem, 1, rng)), 0
+    for _ in range(30):
+        question = move.ask(states[0], rng)
+        (old,) = likelihoods.ask([Proposal(states[0], 0.0, (), question=question)])
+        proposal = move.propose(old, 0.0, rng, heat)
+        (new,) = likelihoods.ask([proposal._replace(question=question)])
+        length = new.lengths[question.lower]
+        topologies = [question.topology(old.topology, number).splits() for number in range(3)]
+        number = topologies.index(new.topology.splits())
+        there = quartet_density(old, move, number, length, heat)
+        back = quartet_density(old, move, 0, old.lengths[question.lower], heat)
+        assert proposal.log_ratio == pytest.approx(back - there, abs=1e-9)
+        assert quartet_density(new, move, 0, length, heat) == pytest.approx(there, abs=1e-6)  # lnL of the oracle
+        changed += number > 0
+        accepted.append(heat * (new.lnl - old.lnl) + proposal.log_ratio)
+        states = [new]
+    assert 3 < changed < 27
+    assert np.exp(np.minimum(accepted, 0.0)).mean() > 0.95  # but for the prior
+
+
+def test_a_branch_that_quartets_do_not_draw_stays():
+    problem, rng = make_problem("JC", n_taxa=4), np.random.default_rng(4)
+    state, move = problem.start(draw_topology(problem, rng), [0.0, *[1.01 * LONGEST] * 5]), QuartetDraw(problem, 1.0)
+    (state,) = NoData().ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])
+    assert move.propose(state, 0.0, rng) is None
 
 
 def sum_at_joint(state, node):
