@@ -4,8 +4,8 @@
 
 CPUs run work-items one after another, so that races show on GPUs only, and there not always. Oclgrind (Price &
 McIntosh-Smith 2015) compares all accesses of a kernel. Its library is Debian's: ``apt-get install oclgrind``. Every
-case has 32 or 64 lanes, a work-item each, as on a GPU. `--quick` takes a few minutes of processor time, all cases half
-an hour. The exit status is 1 if there is a report, which is printed, or if a case fails.
+case has 32 or 64 lanes, a work-item each, as on a GPU. `--quick` takes a few minutes of processor time, all cases an
+hour or two. The exit status is 1 if there is a report, which is printed, or if a case fails.
 """
 
 import argparse
