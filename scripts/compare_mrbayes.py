@@ -9,7 +9,8 @@ is each when this script gets SIGTERM. What they have sampled by then counts. Bo
 code: effective sizes (Vehtari et al. 2021) of all runs behind a burn-in of 25 %, means and 95 % intervals, split
 frequencies, and their average standard deviation (ASDSF) between the runs of a program and between the programs.
 Seconds are processor time. Those until the runs agree are in proportion to the generations until ASDSF stays below
-0.01, as seen at numbers of samples that grow by 10 %. A difference of means is given in standard errors.
+0.01, as seen at numbers of samples that grow by 10 %. A difference of means is given in standard errors. Splits that have
+between 10 % and 90 % of the samples have effective sizes, too, of being there or not: topologies mix as fast as these.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from plltool.statistics.convergence import effective_size, split_deviation
 from plltool.tree.tree_set import TreeSet
 
 RUNS = 2
+CONTESTED = 0.1, 0.9  # shares of splits whose effective sizes are told
 FIRST_LOOK = 20  # samples of a run before the first look at the agreement of runs
 MRBAYES = """begin mrbayes;
  set autoclose=yes nowarn=yes seed={seed} swapseed={seed};
@@ -180,13 +182,29 @@ def describe(numbers: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
     return found
 
 
+def describe_splits(runs: list[TreeSet], seconds: float) -> dict[str, Any]:
+    """The number of contested splits, and the smallest and the median rate of their effective sizes."""
+    first, n = int(DEFAULT_BURNIN * runs[0].n_trees), runs[0].n_trees
+    there: dict[int, np.ndarray] = {}
+    for run, trees in enumerate(runs):
+        for number in range(first, n):
+            for own in trees.of_tree(number):
+                there.setdefault(trees.splits[own], np.zeros((len(runs), n - first)))[run, number - first] = 1.0
+    low, high = CONTESTED
+    rates = [effective_size(values) / seconds for values in there.values() if low <= values.mean() <= high]
+    if not rates:
+        return {"contested": 0}
+    least, middle = min(rates), float(np.median(rates))
+    return {"contested": len(rates), "least_ess_per_second": round(least, 4), "median_ess_per_second": round(middle, 4)}
+
+
 def describe_program(prefix: Path, trees: list[TreeSet], generations: int, seconds: float) -> dict[str, Any]:
     """What the files of a program say."""
     deviation, agreed = find_agreement(trees)
     found = {"generations": generations, "seconds": round(seconds, 1), "asdsf": deviation}
     if agreed is not None:
         found |= {"seconds_to_agreement": agreed * seconds, "generations_to_agreement": agreed * generations}
-    return found | {"numbers": describe(read_numbers(prefix), seconds)}
+    return found | {"splits": describe_splits(trees, seconds), "numbers": describe(read_numbers(prefix), seconds)}
 
 
 def compare_numbers(own: dict[str, Any], rival: dict[str, Any]) -> dict[str, Any]:
@@ -246,7 +264,9 @@ def main() -> int:
     for program in ("plltool", "mrbayes"):
         own = found[program]
         agreed = f"from {own['seconds_to_agreement']:.1f} s on" if "seconds_to_agreement" in own else "not yet"
-        print(f"{program}: {own['seconds']} s, ASDSF of its runs {own['asdsf']:.5f}, below 0.01 {agreed}")
+        print(
+            f"{program}: {own['seconds']} s, ASDSF of its runs {own['asdsf']:.5f}, below 0.01 {agreed}, {own['splits']}"
+        )
     for number, apart in found["differences"].items():
         mine, other = (found[program]["numbers"][number] for program in ("plltool", "mrbayes"))
         rates = f"ESS/s {mine['ess_per_second']:8.2f} {other['ess_per_second']:8.2f}"
