@@ -9,8 +9,8 @@ is each when this script gets SIGTERM. What they have sampled by then counts. Bo
 code: effective sizes (Vehtari et al. 2021) of all runs behind a burn-in of 25 %, means and 95 % intervals, split
 frequencies, and their average standard deviation (ASDSF) between the runs of a program and between the programs.
 Seconds are processor time. Those until the runs agree are in proportion to the generations until ASDSF stays below
-0.01, as seen at numbers of samples that grow by 10 %. A difference of means is given in standard errors. Splits that have
-between 10 % and 90 % of the samples have effective sizes, too, of being there or not: topologies mix as fast as these.
+0.01, as seen at numbers of samples that grow by 10 %. A difference of means is given in standard errors. Contested
+splits, those in between 10 % and 90 % of the samples, have effective sizes, too: of being there or not.
 """
 
 from __future__ import annotations
@@ -264,9 +264,8 @@ def main() -> int:
     for program in ("plltool", "mrbayes"):
         own = found[program]
         agreed = f"from {own['seconds_to_agreement']:.1f} s on" if "seconds_to_agreement" in own else "not yet"
-        print(
-            f"{program}: {own['seconds']} s, ASDSF of its runs {own['asdsf']:.5f}, below 0.01 {agreed}, {own['splits']}"
-        )
+        print(f"{program}: {own['seconds']} s, ASDSF of its runs {own['asdsf']:.5f}, below 0.01 {agreed}")
+        print(f"{program}: splits {own['splits']}")
     for number, apart in found["differences"].items():
         mine, other = (found[program]["numbers"][number] for program in ("plltool", "mrbayes"))
         rates = f"ESS/s {mine['ess_per_second']:8.2f} {other['ess_per_second']:8.2f}"
