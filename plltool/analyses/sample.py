@@ -120,7 +120,7 @@ def sample(
     recorded = recorded_item(checkpoint, TUNING)  # of fewer generations, which may have been tuned for a shorter time
     tuning = options.tuning if recorded is None else int(recorded)
     setup = RunSetup(problem, parts, starts, options, tuning, seed)
-    fixed = _fixed(options) | {TUNING: tuning}
+    fixed = _fixed(options) | {TUNING: tuning, "moves": setup.move_weights}
     identity = {"share": asked.share} | identify_sampling(
         data, models, seed, describe_start(first), asdict(priors), fixed
     )

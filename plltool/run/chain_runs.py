@@ -86,9 +86,9 @@ class RunSetup:
     seed: int
 
     @property
-    def move_names(self) -> list[str]:
-        """Of the moves, in the order of the counts of chains."""
-        return [move.name for move in make_moves(self.problem, self.parts)]
+    def move_weights(self) -> dict[str, float]:
+        """By the names of the moves, in the order of the counts of chains."""
+        return {move.name: move.weight for move in make_moves(self.problem, self.parts)}
 
     def open(self, n_runs: int, hardware: Hardware) -> tuple[Place, Likelihoods, Engine | Shards | None]:
         """An engine with room for the chains of some runs, unless the prior is sampled."""

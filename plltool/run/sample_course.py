@@ -190,7 +190,7 @@ class SampleCourse:
             tuple(sum(int(own[name][k, k + 1]) for own in packed) for name in ("swaps_accepted", "swaps_tried"))
             for k in range(self._options.chains - 1)
         ]
-        moves = zip(self._setup.move_names, accepted, tried, strict=True)
+        moves = zip(self._setup.move_weights, accepted, tried, strict=True)
         return {
             "acceptance": {name: float(a / n) if n else None for name, a, n in moves},
             "swaps": tuple(a / n if n else None for a, n in swaps),

@@ -255,6 +255,15 @@ def test_chains_do_not_go_on_with_another_layout(small, tmp_path):
         plltool.sample(small, "JC", vw=2, **run)
 
 
+def test_chains_do_not_go_on_with_other_moves(small, tmp_path, monkeypatch):
+    """As a checkpoint of another version may ask for."""
+    run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
+    plltool.sample(small, "JC", **run)
+    monkeypatch.setattr("plltool.sampling.kernel.PARSIMONY_WEIGHT", 2.0)
+    with pytest.raises(CheckpointError, match="a checkpoint of another run: moves: found "):
+        plltool.sample(small, "JC", **run)
+
+
 def test_bad_input(small):
     def refused(*arguments, **settings):
         with pytest.raises(InputError) as caught:
