@@ -61,7 +61,7 @@ def test_majority_rule_and_strict_are_those_of_dendropy(path):
 
 def run_raxml(path, rule, folder):
     command = ["raxmlHPC", "-J", rule, "-z", str(path), "-n", rule, "-m", "GTRCAT", "-p", "1", "-w", str(folder)]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
     (result,) = folder.glob(f"RAxML_*Consensus*{rule}")
     return result.read_text()
 
