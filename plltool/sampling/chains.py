@@ -174,7 +174,10 @@ class Chains:
         return next(number for number, bound in enumerate(self._bounds) if drawn < bound)
 
     def _move(self, number: int) -> None:
-        """One move of a kind by every chain."""
+        """One move of a kind by every chain.
+
+        A proposal whose likelihood its move knows is decided first, so that the engine makes only what is accepted.
+        """
         steps = self.steps[number]
         places = [chain - chain % self.n_chains + rank for chain, rank in enumerate(self.ranks)]
         self._survey(number)
