@@ -1,6 +1,6 @@
 """Draw the chart of chains in docs/experiments.md: the time of a generation against the number of chains.
 
-    python scripts/draw_chains.py scripts/results/2026-11-23-chains-intel.json docs/static/chains.svg
+    python scripts/draw_chains.py scripts/results/2026-11-24-chains-intel.json docs/static/chains.svg
 
 A line is a shape, and its y is the processor time of a generation relative to that with one chain.
 """
