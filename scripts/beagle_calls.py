@@ -6,6 +6,7 @@ becomes its code; anything else that goes wrong is printed and becomes GENERAL.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import traceback
@@ -43,6 +44,7 @@ int beagleConvolveTransitionMatrices(int, const int*, const int*, const int*, in
 int beagleUpdateTransitionMatrices(int, int, const int*, const int*, const int*, const double*, int);
 int beagleUpdateTransitionMatricesWithMultipleModels(int, const int*, const int*, const int*, const int*, const int*, const double*, int);
 int beagleSetTransitionMatrix(int, int, const double*, double);
+int beagleSetTransitionMatrices(int, const int*, const double*, const double*, int);
 int beagleGetTransitionMatrix(int, int, double*);
 int beagleUpdatePartials(int, const int*, int, int);
 int beagleUpdatePartialsByPartition(int, const int*, int);
@@ -66,7 +68,16 @@ int beagleGetSiteDerivatives(int, double*, double*);
 """
 TRACE = "PLLTOOL_BEAGLE_TRACE"  # set: print the name of every call
 
-instances: dict[int, Instance] = {}
+
+class Instances(dict[int, Instance]):
+    """The instances that are open, by their handles."""
+
+    def __missing__(self, handle: int) -> Instance:
+        raise BeagleError(Code.UNINITIALIZED_INSTANCE, f"found instance {handle}, expected one that is open")
+
+
+instances = Instances()
+handles = itertools.count()
 kept: list[Any] = []  # what C code points to
 
 
@@ -148,7 +159,7 @@ class Calls:
         *sizes, resources, n_resources, preferred, required, details = arguments
         listed = self.take(resources, n_resources, int)
         own = Instance(*sizes, None if listed is None else listed.tolist(), Flag(preferred), Flag(required))
-        number = len(instances)
+        number = next(handles)
         instances[number] = own
         if details != self.ffi.NULL:
             details.resourceNumber, details.flags = own.resource.number, int(own.flags)
@@ -158,10 +169,11 @@ class Calls:
 
     def FinalizeInstance(self, handle: int) -> None:
         instances[handle].finalize()
+        del instances[handle]
 
     def Finalize(self) -> None:
-        for own in instances.values():
-            own.finalize()
+        for handle in list(instances):
+            self.FinalizeInstance(handle)
 
     def SetCPUThreadCount(self, *_: int) -> None:
         """Threads are a matter of the device."""
@@ -227,6 +239,11 @@ class Calls:
     def SetTransitionMatrix(self, handle: int, index: int, matrix: Any, padded: float) -> None:
         own = instances[handle]
         own.set_transition_matrix(index, self.take(matrix, own.category_count * own.state_count**2), padded)
+
+    def SetTransitionMatrices(self, handle: int, indices: Any, matrices: Any, _padded: Any, n: int) -> None:
+        own = instances[handle]
+        shape = n, own.category_count, own.state_count, own.state_count
+        own.set_transition_matrices(*self.integers(n, indices), self.take(matrices, int(np.prod(shape))).reshape(shape))
 
     def GetTransitionMatrix(self, handle: int, index: int, out: Any) -> None:
         self.give(out, instances[handle].get_transition_matrix(index))

@@ -40,8 +40,9 @@ class _Piece:
 class Likelihoods(Buffers):
     """The calls of an instance that integrate partials; see BEAGLE's of the same names.
 
-    Each returns what it computed, or None with COMPUTATION_ASYNCH, where a getter waits for it. `count` sets of buffers
-    are a mixture: likelihoods of sites are added up. Of more than one there are no derivatives.
+    Each returns what it computed. With COMPUTATION_ASYNCH `calculate_root_log_likelihoods` and
+    `calculate_edge_log_likelihoods` return None at once, and a getter waits. `count` sets of buffers are a mixture:
+    likelihoods of sites are added up. Of more than one there are no derivatives.
     """
 
     _answer: Answer | None = None
@@ -72,7 +73,7 @@ class Likelihoods(Buffers):
         """lnL of each partition named, and their sum; indices are those of all partitions, `count` times over."""
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
         self._ask([buffer_indices], [], *model, partition_indices, count)
-        return self._settled().sums[:, 0], self.get_log_likelihood()
+        return self._sums()[:, 0], self.get_log_likelihood()
 
     def calculate_edge_log_likelihoods(
         self,
@@ -108,7 +109,7 @@ class Likelihoods(Buffers):
         matrices = [probability_indices, first_derivative_indices, second_derivative_indices]
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
         self._ask([parent_buffer_indices, child_buffer_indices], matrices, *model, partition_indices, count)
-        sums = self._settled().sums
+        sums = self._sums()
         return sums, sums.sum(axis=0)
 
     def calculate_edge_derivatives(
@@ -142,11 +143,11 @@ class Likelihoods(Buffers):
 
     def get_log_likelihood(self) -> float:
         """lnL of the last request; waits for it."""
-        return float(self._settled().sums[:, 0].sum())
+        return float(self._sums()[:, 0].sum())
 
     def get_derivatives(self) -> tuple[float, ...]:
         """The derivatives of the last request across an edge; waits for them."""
-        return tuple(self._settled().sums[:, 1:].sum(axis=0).tolist())
+        return tuple(self._sums()[:, 1:].sum(axis=0).tolist())
 
     def get_site_log_likelihoods(self) -> FloatArray:
         """(n_patterns,) log-likelihoods of the last request, not weighted; waits for them."""
@@ -165,6 +166,13 @@ class Likelihoods(Buffers):
         if self._answer is None:
             raise BeagleError(Code.GENERAL, "no likelihood has been asked for")
         return self._answer
+
+    def _sums(self) -> FloatArray:
+        """(n_partitions, k) lnL and derivatives of the last request; waits for them."""
+        sums = self._settled().sums
+        if np.isnan(sums[:, 0]).any():
+            raise BeagleError(Code.FLOATING_POINT, "lnL is not a number")
+        return sums
 
     # --- how they are made ----------------------------------------------------------------------------------
 
@@ -187,6 +195,8 @@ class Likelihoods(Buffers):
         """
         rows, orders = self._rows(ends, weights, frequencies, scales), self._orders(matrices)
         check_same_length([("sets of buffers", rows), *(("matrices", own) for own in orders)])
+        if len(orders) > 1 and (len(rows) if partitions is None else count) > 1:
+            raise BeagleError(Code.NO_IMPLEMENTATION, "derivatives of a mixture of buffers")
         blocks = self._blocks()
         if partitions is None:
             pieces = [self._piece(block, rows, orders) for block in blocks]
@@ -222,8 +232,6 @@ class Likelihoods(Buffers):
         given = [check_indices("matrix", own, self.matrix_buffer_count) for own in matrices if own is not None]
         if len(matrices) == 3 and matrices[1] is None and matrices[2] is not None:
             raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
-        if len(given) > 1 and len(given[0]) > 1 and self._n_partitions == 1:
-            raise BeagleError(Code.NO_IMPLEMENTATION, "derivatives of a mixture of buffers")
         return given
 
     def _piece(self, block: PatternBlock, rows: IndexArray, orders: list[IndexArray]) -> _Piece:
@@ -255,5 +263,3 @@ class Likelihoods(Buffers):
         for patterns, values in found:
             sites[:, patterns] = values
         self._answer = Answer(sites, np.array(sums))
-        if np.isnan(self._answer.sums[:, 0]).any():
-            raise BeagleError(Code.FLOATING_POINT, "lnL is not a number")

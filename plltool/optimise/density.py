@@ -167,8 +167,9 @@ class Density:
         """The second derivatives of lnL in the elements of `vector`, times a direction (n,): (n,).
 
         A central difference of `gradient` along the direction, in double precision exact to about 1e-4 of its largest
-        element; a one-sided difference, exact to about 1e-3, at a bound. It takes two gradients. The likelihood stays
-        as it is.
+        element. It takes two gradients. The likelihood stays as it is. Where a step would lead out of bounds, the
+        difference is one-sided, exact to about 1e-3; if it would on both sides, the elements that cannot go up and all
+        others are taken one after another, for the product is linear.
         """
         likelihood = self._likelihood
         coordinates = Coordinates(likelihood, lengths, model)
@@ -178,10 +179,16 @@ class Density:
             return np.zeros_like(along)
         here, before = coordinates.get(), [one.copy() for one in likelihood.models]
         held, step = likelihood.tree.lengths.copy(), along * (RIDGE_STEP / largest)
+        beyond = {side: coordinates.outside(here + side * step) for side in (1.0, -1.0)}
+        ends = [side for side, elements in beyond.items() if not len(elements)]
+        if not ends:
+            falling = np.zeros_like(along)
+            falling[beyond[1.0]] = along[beyond[1.0]]
+            of_others = self.hessian_vector(along - falling, lengths, model)
+            return of_others + self.hessian_vector(falling, lengths, model)
+        if len(ends) == 1:
+            ends.append(0.0)
         try:
-            ends = [side for side in (1.0, -1.0) if not len(coordinates.outside(here + side * step))] or [1.0]
-            if len(ends) == 1:
-                ends.append(0.0)
             slopes = []
             for side in ends:
                 coordinates.set(here + side * step)

@@ -178,6 +178,18 @@ def nan_at_root(instance):
     instance.calculate_root_log_likelihoods([8], [0], [0], [NONE])
 
 
+def slopes_of_a_mixture(instance):
+    instance.set_pattern_partitions(2, np.arange(7) % 2)
+    instance.update_partials([operation(5)])
+    instance.calculate_edge_log_likelihoods([5, 5], [0, 1], [0, 1], [2, 2], None, [0, 0], [0, 0], [NONE] * 2)
+
+
+def slopes_of_a_mixture_of_parts(instance):
+    instance.update_partials([operation(5)])
+    lists = [[5, 5], [0, 1], [0, 1], [2, 2], None, [0, 0], [0, 0], [NONE] * 2, [0]]
+    instance.calculate_edge_log_likelihoods_by_partition(*lists, count=2)
+
+
 @pytest.mark.parametrize(
     ("code", "message", "call"),
     [
@@ -199,6 +211,8 @@ def nan_at_root(instance):
         (Code.OUT_OF_RANGE, "found 8 partitions", lambda i: i.set_pattern_partitions(2, np.zeros(8))),
         (Code.GENERAL, "no likelihood has been asked for", lambda i: i.get_log_likelihood()),
         (Code.FLOATING_POINT, "not a number", nan_at_root),
+        (Code.NO_IMPLEMENTATION, "derivatives of a mixture", slopes_of_a_mixture),
+        (Code.NO_IMPLEMENTATION, "derivatives of a mixture", slopes_of_a_mixture_of_parts),
     ],
 )
 def test_errors(code, message, call):
@@ -207,6 +221,20 @@ def test_errors(code, message, call):
         call(instance)
     assert found.value.code == code
     assert str(found.value).startswith(f"{code.name}: ")
+
+
+def test_what_waits_behind_a_likelihood_that_is_no_number_is_done():
+    instance, _ = make(Flag.FRAMEWORK_CPU | Flag.COMPUTATION_ASYNCH)
+    with instance:
+        instance.update_partials([[5, 0, NONE, 0, 0, 1, 1]])
+        expected = instance.get_scale_factors(0)
+        instance.reset_scale_factors(0)
+        nan_at_root(instance)
+        instance.update_partials([[5, 0, NONE, 0, 0, 1, 1]])
+        with pytest.raises(BeagleError, match="FLOATING_POINT"):
+            instance.get_log_likelihood()
+        assert expected.any()
+        np.testing.assert_array_equal(instance.get_scale_factors(0), expected)
 
 
 def test_a_finalized_instance():

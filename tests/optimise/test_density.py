@@ -96,6 +96,22 @@ def test_hessian_at_a_bound(likelihood):
     assert likelihood.hessian_vector(along)[12] == pytest.approx(expected, rel=5e-3)
 
 
+def test_hessian_at_two_bounds_between_which_a_direction_leads(likelihood):
+    likelihood.pinv = 1e-10
+    likelihood.set_vector(replaced(likelihood.vector(), 0, likelihood.vector_bounds()[0, 0]))
+    tree, vector, unit = likelihood.tree, likelihood.vector(), np.eye(13)
+
+    def mixed(element):  # forward differences of the slope in element 5
+        def slope(x):
+            ends = (oracle(tree, vector + x * unit[element] + side * STEP * unit[5]) for side in (1, -1))
+            return np.subtract(*ends) / (2 * STEP)
+
+        return (4 * slope(1e-2) - slope(2e-2) - 3 * slope(0)) / 2e-2
+
+    found = likelihood.hessian_vector(unit[0] - unit[12])
+    assert found[5] == pytest.approx(mixed(0) - mixed(12), rel=5e-3)
+
+
 def test_parts_with_lengths_of_their_own():
     scheme = "JC, one = 1-25\nJC, two = 26-40"
     with Likelihood(ROWS, TREE, scheme, brlen="unlinked", device="numpy") as held:
