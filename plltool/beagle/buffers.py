@@ -16,6 +16,7 @@ from plltool.beagle.codes import (
     check_array,
     check_index,
     check_indices,
+    check_whole,
 )
 from plltool.beagle.model import ModelBuffers
 from plltool.beagle.partials import SCRATCH, PatternBlock
@@ -96,10 +97,10 @@ class Buffers(ModelBuffers, ScaleBuffers):
 
     def set_tip_states(self, tip_index: int, states: npt.ArrayLike) -> None:
         """Set the states (n_patterns,) of a tip, numbers from 0; `state_count` and above is any state."""
-        tip, given = check_index("tip", tip_index, self.tip_count), np.asarray(states, dtype=np.intp).ravel()
+        tip, given = check_index("tip", tip_index, self.tip_count), check_whole(f"tip {tip_index}", states)
         if len(given) != self.pattern_count:
             raise BeagleError(Code.OUT_OF_RANGE, f"tip {tip}: found {len(given)} states, expected {self.pattern_count}")
-        self._set_tip(tip, given.copy())
+        self._set_tip(tip, given)
 
     def set_tip_partials(self, tip_index: int, partials: npt.ArrayLike) -> None:
         """Set the partials (n_patterns, state_count) of a tip, which all categories share."""
@@ -161,7 +162,7 @@ class Buffers(ModelBuffers, ScaleBuffers):
         """Set the partials above a root to its state frequencies."""
         buffers = check_indices("buffer", buffer_indices, self._buffer_count)
         shape = self.category_count, self.pattern_count, self.state_count
-        numbers = np.resize(np.asarray(state_frequencies_indices, dtype=np.intp), len(buffers))
+        numbers = np.resize(check_whole("frequencies", state_frequencies_indices), len(buffers))
         for buffer, number in zip(buffers.tolist(), numbers.tolist(), strict=True):
             frequencies = self._frequencies[self._check_model("frequencies", number)]
             self.set_partials(buffer, np.broadcast_to(frequencies, shape))
@@ -214,7 +215,7 @@ class Buffers(ModelBuffers, ScaleBuffers):
         return int(check_indices("scale buffer", index, self.scale_buffer_count, optional=True)[0])
 
     def _check_operations(self, operations: npt.ArrayLike, n_words: int) -> IndexArray:
-        rows = np.asarray(operations, dtype=np.intp)
+        rows = check_whole("operations", operations)
         if rows.size % n_words:
             raise BeagleError(Code.OUT_OF_RANGE, f"operations of {rows.size} numbers, expected {n_words} each")
         rows = rows.reshape(-1, n_words)

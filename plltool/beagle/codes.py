@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from enum import IntEnum, IntFlag
 
 import numpy as np
@@ -86,16 +86,27 @@ def check_index(what: str, index: int, count: int) -> int:
     return int(index)
 
 
+def check_whole(what: str, values: npt.ArrayLike) -> IndexArray:
+    """The numbers (n,), flattened; OUT_OF_RANGE unless they are whole."""
+    try:
+        found = np.atleast_1d(np.asarray(values, dtype=np.float64)).ravel()
+    except (TypeError, ValueError):
+        found = np.array([np.nan])
+    if not (np.isfinite(found) & (found == np.rint(found))).all():
+        raise BeagleError(Code.OUT_OF_RANGE, f"{what}: found {values!r}, expected whole numbers")
+    return found.astype(np.intp)
+
+
 def check_indices(what: str, indices: npt.ArrayLike, count: int, optional: bool = False) -> IndexArray:
     """The indices (n,); OUT_OF_RANGE unless each is one of `count`, or NONE where it is `optional`."""
-    found = np.atleast_1d(np.asarray(indices, dtype=np.intp)).ravel()
+    found = check_whole(what, indices)
     wrong = (found >= count) | (found < (NONE if optional else 0))
     for index in found[wrong][:1].tolist():
         check_index(what, index, count)
     return found
 
 
-def check_same_length(lists: Iterable[tuple[str, IndexArray | FloatArray]]) -> int:
+def check_same_length(lists: Iterable[tuple[str, Sized]]) -> int:
     """The length of all lists; OUT_OF_RANGE if one differs from the first."""
     (first, values), *others = lists
     for name, other in others:
@@ -106,7 +117,10 @@ def check_same_length(lists: Iterable[tuple[str, IndexArray | FloatArray]]) -> i
 
 def check_array(what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     """A copy of the values as float64 of this shape, which they may also come flattened in."""
-    found = np.array(values, dtype=np.float64)
+    try:
+        found = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BeagleError(Code.OUT_OF_RANGE, f"{what}: found {values!r}, expected numbers") from error
     if found.size != int(np.prod(shape)):
         expected = " x ".join(map(str, shape))
         raise BeagleError(Code.OUT_OF_RANGE, f"{what}: found {found.size} numbers, expected {expected}")

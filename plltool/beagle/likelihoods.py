@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.buffers import Buffers
-from plltool.beagle.codes import NONE, BeagleError, Code, Flag, check_indices, check_same_length
+from plltool.beagle.codes import NONE, BeagleError, Code, Flag, check_indices, check_same_length, check_whole
 from plltool.beagle.partials import PatternBlock
 
 
@@ -129,7 +129,7 @@ class Likelihoods(Buffers):
         """
         lists = [check_indices("buffer", own, self._buffer_count) for own in (post_buffer_indices, pre_buffer_indices)]
         lists.append(check_indices("matrix", derivative_matrix_indices, self.matrix_buffer_count))
-        weights = np.asarray(category_weights_indices, dtype=np.intp).ravel()
+        weights = check_whole("category weights", category_weights_indices)
         n = check_same_length([("edges", lists[0]), ("buffers above", lists[1]), ("matrices", lists[2])])
         sites = np.empty((n, self.pattern_count))
         for k in range(n):
@@ -219,12 +219,13 @@ class Likelihoods(Buffers):
     ) -> IndexArray:
         """(n, k) the buffers, category weights, frequencies and scale buffer of each set."""
         lists = [check_indices("buffer", own, self._buffer_count) for own in ends]
-        lists += [np.atleast_1d(np.asarray(own, dtype=np.intp)).ravel() for own in (weights, frequencies)]
-        found = np.atleast_1d(np.asarray(NONE if scales is None else scales, dtype=np.intp)).ravel()
-        of_each = np.resize(found, len(lists[0]))
+        lists += [check_whole("category weights", weights), check_whole("frequencies", frequencies)]
+        found = check_whole("scale buffer", NONE if scales is None else scales)
+        of_each = np.repeat(found, len(lists[0])) if len(found) == 1 else found
         lists.append(check_indices("scale buffer", of_each, self.scale_buffer_count, optional=True))
         names = *("buffers", "other ends")[: len(ends)], "category weights", "frequencies", "scale buffers"
-        check_same_length(zip(names, lists, strict=True))
+        if not check_same_length(zip(names, lists, strict=True)):
+            raise BeagleError(Code.OUT_OF_RANGE, "found no buffers, expected at least one")
         return np.stack(lists, axis=1)
 
     def _orders(self, matrices: Sequence[npt.ArrayLike | None]) -> list[IndexArray]:

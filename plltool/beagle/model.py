@@ -154,10 +154,9 @@ class ModelBuffers:
         self, first_indices: npt.ArrayLike, second_indices: npt.ArrayLike, result_indices: npt.ArrayLike
     ) -> None:
         """Make matrices the products of two others: of the edge above, and the edge below."""
-        self.set_transition_matrices(
-            result_indices,
-            self._matrices[self._check_matrices(first_indices)] @ self._matrices[self._check_matrices(second_indices)],
-        )
+        first, second = self._check_matrices(first_indices), self._check_matrices(second_indices)
+        check_same_length([("matrices above", first), ("matrices below", second)])
+        self.set_transition_matrices(result_indices, self._matrices[first] @ self._matrices[second])
 
     def transpose_transition_matrices(self, indices: npt.ArrayLike, result_indices: npt.ArrayLike) -> None:
         """Make matrices the transposes of others."""

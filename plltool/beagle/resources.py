@@ -86,6 +86,8 @@ def choose_resource(numbers: Sequence[int] | None, preferred: Flag, required: Fl
     """
     resources = get_resource_list()
     if numbers is not None:
+        if not len(numbers):
+            raise BeagleError(Code.NO_RESOURCE, "the list of resources is empty")
         resources = [resources[number] for number in check_indices("resource", list(numbers), len(resources))]
     able = [resource for resource in resources if required & resource.support_flags == required]
     if not able:

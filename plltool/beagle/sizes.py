@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+import numpy as np
 
 from plltool.beagle.codes import BeagleError, Code
 
@@ -25,6 +27,8 @@ class Sizes:
 
     def check(self) -> None:
         """OUT_OF_RANGE for a size that cannot be."""
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {getattr(self, name)}, expected {least} or more")
+        for name, found in asdict(self).items():
+            least = _LEAST.get(name, 0)
+            if not isinstance(found, (int, np.integer)) or found < least:
+                wanted = f"a whole number, {least} or more"
+                raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {found!r}, expected {wanted}")

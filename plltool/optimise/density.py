@@ -72,7 +72,10 @@ class Coordinates:
 
     def check(self, vector: npt.ArrayLike) -> FloatArray:
         """The vector (n,) as an array; InputError if it has another shape or an element is no number."""
-        values = np.asarray(vector, dtype=np.float64)
+        try:
+            values = np.asarray(vector, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"vector: found {vector!r}, expected numbers") from error
         n = self.n_lengths + sum(self._sizes)
         if values.shape != (n,):
             raise InputError(f"expected a vector of {n} elements, found an array of shape {values.shape}")
@@ -175,6 +178,9 @@ class Density:
         coordinates = Coordinates(likelihood, lengths, model)
         along = coordinates.check(direction)
         largest = np.abs(along).max(initial=0.0)
+        if not np.isfinite(largest):
+            wrong = np.abs(along).argmax()
+            raise InputError(f"element {wrong} of the direction: found {along[wrong]}, expected a finite number")
         if largest == 0.0:
             return np.zeros_like(along)
         here, before = coordinates.get(), [one.copy() for one in likelihood.models]

@@ -201,6 +201,25 @@ def slopes_of_a_mixture_of_parts(instance):
         (Code.OUT_OF_RANGE, "found scale buffer 8", lambda i: i.update_partials([[5, 8, -1, 0, 0, 1, 1]])),
         (Code.OUT_OF_RANGE, "holds neither states nor", lambda i: i.update_partials([[5, -1, -1, 9, 0, 1, 1]])),
         (Code.OUT_OF_RANGE, "expected 7 each", lambda i: i.update_partials([5, -1, -1, 0])),
+        (Code.OUT_OF_RANGE, "operations: found .* expected whole numbers", lambda i: i.update_partials([[5, -1], [0]])),
+        (Code.OUT_OF_RANGE, "tip 1: found .*0.7, .* expected whole", lambda i: i.set_tip_states(1, [0.7] * 7)),
+        (Code.OUT_OF_RANGE, "tip 1: found .*nan, .* expected whole", lambda i: i.set_tip_states(1, [np.nan] * 7)),
+        (Code.OUT_OF_RANGE, "tip 1: found 'ACGTACG', expected numbers", lambda i: i.set_tip_partials(1, "ACGTACG")),
+        (
+            Code.OUT_OF_RANGE,
+            "found 2 matrices above and 1 matrices below",
+            lambda i: i.convolve_transition_matrices([0, 1], [0], [2, 3]),
+        ),
+        (
+            Code.OUT_OF_RANGE,
+            "found no buffers, expected at least one",
+            lambda i: i.calculate_root_log_likelihoods([], [], [], []),
+        ),
+        (
+            Code.OUT_OF_RANGE,
+            "found 1 buffers and 3 scale buffers",
+            lambda i: i.calculate_root_log_likelihoods([5], [0], [0], [NONE, 1, 1]),
+        ),
         (Code.OUT_OF_RANGE, "found eigensystem 1", lambda i: i.set_eigen_decomposition(1, [], [], [])),
         (Code.OUT_OF_RANGE, "found 2 lengths", lambda i: i.update_transition_matrices(0, [1], None, None, [1, 2])),
         (
@@ -260,9 +279,22 @@ def test_partitions_may_be_set_again():
             assert total == pytest.approx(sites.sum(), rel=1e-12)
 
 
-def test_sizes_that_cannot_be():
-    with pytest.raises(BeagleError, match="OUT_OF_RANGE: pattern_count: found 0"):
-        Instance(4, 4, 4, 4, 0, 1, 4)
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((4, 4, 4, 4, 0, 1, 4), "pattern_count: found 0, expected a whole number, 1 or more"),
+        ((4, 4, 4, 4, 5.5, 1, 4), "pattern_count: found 5.5, expected a whole number, 1 or more"),
+        ((4, 4, 4, 4, 5, 1, -1), "matrix_buffer_count: found -1, expected a whole number, 0 or more"),
+    ],
+)
+def test_sizes_that_cannot_be(sizes, message):
+    with pytest.raises(BeagleError, match=f"OUT_OF_RANGE: {message}"):
+        Instance(*sizes)
+
+
+def test_no_resource_to_choose_from():
+    with pytest.raises(BeagleError, match="NO_RESOURCE: the list of resources is empty"):
+        Instance(4, 4, 4, 4, 5, 1, 4, resource_list=[])
 
 
 def test_resources():

@@ -219,12 +219,18 @@ def test_bounds(likelihood):
     [
         (lambda v: v[:-1], r"expected a vector of 13 elements, found an array of shape \(12,\)"),
         (lambda v: replaced(v, 4, np.nan), "element 4 of the vector: found nan, expected a number"),
+        (lambda v: ["high"] * len(v), "vector: found .*'high'.*, expected numbers"),
         (lambda v: replaced(v, 7, 20.0), r"rates 0 \(element 7 of the vector\): found 20, expected -6.9\d* .. 6.9\d*$"),
     ],
 )
 def test_vectors_that_cannot_be_set(likelihood, vector, message):
     with pytest.raises(InputError, match=message):
         likelihood.set_vector(vector(likelihood.vector()))
+
+
+def test_an_infinite_direction(likelihood):
+    with pytest.raises(InputError, match="element 3 of the direction: found inf, expected a finite number"):
+        likelihood.hessian_vector(replaced(likelihood.vector(), 3, np.inf))
 
 
 def test_nothing_to_vary(likelihood):
