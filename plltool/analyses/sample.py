@@ -141,8 +141,10 @@ def sample(
             return course, place.describe(data, runs.work) | course.rates(), fallback
 
     course, known, fallback = until_memory_suffices(attempt, asked)
+    posterior = summarise(course.samples, data.names, course.first, outgroup)
+    remarks = [*remarks_on_data(data, models, LINKED), *course.remarks(), *posterior.warnings]
     return SampleResult(
-        posterior=summarise(course.samples, data.names, course.first, outgroup),
+        posterior=posterior,
         samples=course.samples,
         first=course.first,
         generations=course.generation,
@@ -155,7 +157,7 @@ def sample(
         converged=course.converged,
         seconds=time.perf_counter() - began,
         models=tuple(str(own.spec) for own in models),
-        warnings=warn(data, fallback, [*remarks_on_data(data, models, LINKED), *course.remarks()]),
+        warnings=warn(data, fallback, remarks),
         interrupted=course.interrupted,
     )
 

@@ -11,9 +11,11 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import CREDIBLE_SHARE
-from plltool.io.newick_writer import write_newick, written_label
+from plltool.errors import InputError, show_name
+from plltool.io.newick import parse_nodes
+from plltool.io.newick_writer import write_newick, write_nodes, written_label
 from plltool.io.tree_files import write_splits
-from plltool.run.rooting import usable_outgroup
+from plltool.run.rooting import root_nodes, usable_outgroup
 from plltool.sampling.samples import Samples
 from plltool.sampling.tree import format_newick, to_tree
 from plltool.tree.consensus import make_consensus
@@ -67,6 +69,7 @@ class Posterior:
     tree : the same as an object
     credible : the fewest topologies that hold 95 % of the posterior probability, the most probable first
     splits : the posterior probability of each split of an inner branch, see `plltool.tree.splits`
+    warnings : of an outgroup that is not one clade of a tree
     """
 
     n_samples: int
@@ -77,9 +80,10 @@ class Posterior:
     tree: Tree
     credible: tuple[CredibleTree, ...]
     splits: dict[int, float]
+    warnings: tuple[str, ...] = ()
 
 
-def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequence[str] | str | None) -> Posterior:
+def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequence[str] | None) -> Posterior:
     """Summaries of the samples from number `first` on."""
     chosen = [(run, number) for run in range(samples.n_runs) for number in range(first, len(samples))]
     trees = make_tree_set(names, (samples.split_lengths(*which) for which in chosen))
@@ -91,20 +95,37 @@ def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequ
         [f"{share:.4g}" for share in found.shares.tolist()],
         found.pendants.tolist(),
     )
+    consensus, of_consensus = _with_outgroup(consensus, outgroup)
     best = _most_credible(trees)
     tree = _with_means(to_tree(*samples.tree(*chosen[best]), names), trees)
     shares = trees.shares
     labels = [f"{shares.get(split, 1.0):.4g}" for split in branch_splits(tree)]
+    usable, of_mcc = usable_outgroup(tree, outgroup)
+    remarks = [*(f"majority-rule tree: {own}" for own in of_consensus), *(f"MCC tree: {own}" for own in of_mcc)]
     return Posterior(
         len(samples) - first,
         _summarise_numbers(samples, first),
         samples.deviation(first),
         consensus,
-        write_newick(tree, outgroup=usable_outgroup(tree, outgroup)[0], labels=labels),
+        write_newick(tree, outgroup=usable, labels=labels),
         tree,
         tuple(_credible(trees, samples, chosen, names)),
         shares,
+        tuple(remarks),
     )
+
+
+def _with_outgroup(newick: str, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
+    """A tree with an outgroup on one side of its root; if it is no clade, with its first taxon there, and a warning."""
+    if outgroup is None:
+        return newick, []
+    nodes, remarks = parse_nodes(newick, "the tree"), []
+    try:
+        rooted, _ = root_nodes(nodes, None, outgroup)
+    except InputError as error:
+        rooted, _ = root_nodes(nodes, None, outgroup[:1])
+        remarks = [f"{error}; {show_name(outgroup[0])} alone is used as the outgroup"]
+    return write_nodes(rooted), remarks
 
 
 def _most_credible(trees: TreeSet) -> int:

@@ -108,6 +108,36 @@ def test_the_prior_is_sampled_without_data(small):
     assert found.device == "none: the prior is sampled"
 
 
+def test_both_trees_have_the_outgroup_on_one_side_of_the_root(small):
+    def sample(outgroup):
+        options = plltool.SampleOptions(generations=400, chains=2, sample_every=5)
+        return plltool.sample(small, "JC+G4", options=options, device="numpy", seed=4, outgroup=outgroup).posterior
+
+    def tree_of_text(text):
+        return dendropy.Tree.get(data=text, schema="newick", preserve_underscores=True)
+
+    def sides(tree):
+        return [{leaf.taxon.label for leaf in node.leaf_iter()} for node in tree.seed_node.child_nodes()]
+
+    plain = sample(None)
+    unrooted = tree_of_text(plain.consensus)
+    clades = [
+        {leaf.taxon.label for leaf in node.leaf_iter()} for node in unrooted.internal_nodes(exclude_seed_node=True)
+    ]
+    clade = next(clade for clade in clades if len(clade) in (2, 3))
+    found = sample(sorted(clade))
+    assert found.warnings == ()
+    for text in (found.consensus, found.mcc):
+        assert clade in sides(tree_of_text(text)) or set(small) - clade in sides(tree_of_text(text))
+    assert tree_of_text(found.consensus).length() == pytest.approx(unrooted.length(), rel=1e-12)
+
+    first = min(clade)
+    broken = sample([first, min(set(small) - clade)])
+    assert [warning.partition(":")[0] for warning in broken.warnings] == ["majority-rule tree", "MCC tree"]
+    assert all(warning.endswith(f"'{first}' alone is used as the outgroup") for warning in broken.warnings)
+    assert {first} in sides(tree_of_text(broken.consensus))
+
+
 def test_files_are_read_by_other_programs(small):
     found = plltool.sample(small, "JC+G4", options=FEW, device="numpy", seed=4, outgroup=next(iter(small)))
     texts = found.texts()
