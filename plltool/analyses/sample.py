@@ -113,8 +113,10 @@ def sample(
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
     announce_data(data, parts)
     asked = settle_share(parts, models, asked, checkpoint)
+    sampled = frozenset({"lengths", *(own.kind for own in parameters)})
     for name, text in asdict(priors).items():
-        _log.info("prior of %s: %s", name, text)
+        if name in sampled:
+            _log.info("prior of %s: %s", name, text)
     n_chains = options.runs * options.chains
     starts = [from_tree(tree) for tree in _start_trees(first, parts, data, n_chains, seed)]
     recorded = recorded_item(checkpoint, TUNING)  # of fewer generations, which may have been tuned for a shorter time
@@ -151,6 +153,7 @@ def sample(
         **known,
         names=data.names,
         priors=priors,
+        sampled=sampled,
         options=options,
         seed=seed,
         tuning=tuning,

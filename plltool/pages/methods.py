@@ -179,7 +179,8 @@ def _tell_samples(run: Record, cited: _Cited) -> list[str]:
     )
     lengths = cited.cite("Zhang, Rannala & Yang 2012") if run["priors"]["lengths"].startswith("gammadir") else ""
     kinds = [f"{prior} of {kind}{lengths if kind == 'lengths' else ''}" for kind, prior in run["priors"].items()]
-    text += f" The priors were {', '.join(kinds[:-1])} and {kinds[-1]}."
+    told = f"s were {', '.join(kinds[:-1])} and" if len(kinds) > 1 else " was"
+    text += f" The prior{told} {kinds[-1]}."
     sizes = [own["size"] for own in posterior["numbers"].values() if "size" in own]
     agreement = []
     if posterior["asdsf"] is not None:

@@ -43,6 +43,7 @@ class SampleResult(Shown):
     names : the taxa
     n_taxa, n_sites, n_patterns : size of the alignment
     priors, options, seed : as they were used
+    sampled : the kinds of parameters that were sampled, by the names of their priors
     tuning : number of generations in which steps were tuned, which are part of the burn-in
     acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
     swaps : (n_chains - 1,) the share of exchanges between neighbouring heats that were accepted; None likewise
@@ -66,6 +67,7 @@ class SampleResult(Shown):
     n_sites: int
     n_patterns: int
     priors: Priors
+    sampled: frozenset[str]
     options: SampleOptions
     seed: int
     tuning: int
@@ -106,7 +108,7 @@ class SampleResult(Shown):
             "trace": describe_trace(samples, self.posterior.numbers),
             "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
             "splits": describe_splits(samples, self.names, self.first),
-            "priors": asdict(self.priors),
+            "priors": {kind: text for kind, text in asdict(self.priors).items() if kind in self.sampled},
             "options": asdict(self.options),
             "seed": self.seed,
             "tuning": self.tuning,

@@ -140,6 +140,7 @@ def test_both_trees_have_the_outgroup_on_one_side_of_the_root(small):
 
 def test_files_are_read_by_other_programs(small):
     found = plltool.sample(small, "JC+G4", options=FEW, device="numpy", seed=4, outgroup=next(iter(small)))
+    assert set(found.as_record()["priors"]) == {"lengths", "alpha"}, "those of the parameters that the model has"
     texts = found.texts()
     assert sorted(texts) == [
         "consensus.nwk", "credible.tsv", "mcc.nwk", "run1.p", "run1.t", "run2.p", "run2.t", "sample.json",
