@@ -129,6 +129,11 @@ class Calls:
             array = np.ascontiguousarray(values, dtype=np.float64)
             self.ffi.memmove(pointer, array.tobytes(), array.nbytes)
 
+    def clear(self, count: int, *pointers: Any) -> None:
+        """Write what BEAGLE leaves where a likelihood is no number: a client may look there, whatever the code says."""
+        for pointer in pointers:
+            self.give(pointer, np.full(count, np.nan))
+
     def text(self, value: str) -> Any:
         kept.append(self.ffi.new("char[]", value.encode()))
         return kept[-1]
@@ -284,12 +289,15 @@ class Calls:
 
     def CalculateRootLogLikelihoods(self, handle: int, *arguments: Any) -> None:
         *lists, n, out = arguments
+        self.clear(1, out)
         found = instances[handle].calculate_root_log_likelihoods(*self.integers(n, *lists))
         if found is not None:
             self.give(out, found)
 
     def CalculateRootLogLikelihoodsByPartition(self, handle: int, *arguments: Any) -> None:
         *lists, partitions, n, count, each, total = arguments
+        self.clear(n, each)
+        self.clear(1, total)
         indices = [*self.integers(n * count, *lists), self.take(partitions, n, int)]
         found = instances[handle].calculate_root_log_likelihoods_by_partition(*indices, count)
         self.give(each, found[0])
@@ -297,12 +305,15 @@ class Calls:
 
     def CalculateEdgeLogLikelihoods(self, handle: int, *arguments: Any) -> None:
         lists, n, out = arguments[:8], arguments[8], arguments[9:]
+        self.clear(1, *out)
         found = instances[handle].calculate_edge_log_likelihoods(*self.integers(n, *lists))
         for pointer, value in zip(out, found or (), strict=False):
             self.give(pointer, value)
 
     def CalculateEdgeLogLikelihoodsByPartition(self, handle: int, *arguments: Any) -> None:
         lists, partitions, n, count, out = arguments[:8], arguments[8], arguments[9], arguments[10], arguments[11:]
+        self.clear(n, *out[::2])
+        self.clear(1, *out[1::2])
         indices = [*self.integers(n * count, *lists), self.take(partitions, n, int)]
         each, total = instances[handle].calculate_edge_log_likelihoods_by_partition(*indices, count)
         for order in range(len(total)):
@@ -310,9 +321,11 @@ class Calls:
             self.give(out[2 * order + 1], total[order])
 
     def GetLogLikelihood(self, handle: int, out: Any) -> None:
+        self.clear(1, out)
         self.give(out, instances[handle].get_log_likelihood())
 
     def GetDerivatives(self, handle: int, *out: Any) -> None:
+        self.clear(1, *out)
         for pointer, value in zip(out, instances[handle].get_derivatives(), strict=False):
             self.give(pointer, value)
 

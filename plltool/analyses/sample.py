@@ -88,7 +88,8 @@ def sample(
         on a GPU 1. It changes no bit
     outgroup : taxa that the written trees show as one clade
     listener : is called now and then; if it raises StopSearch, the samples so far are the result
-    taken : is called now and then with the files of samples so far, by the ends of their names
+    taken : is called now and then with the files of samples so far, by the ends of their names; it may raise
+        StopSearch, too
     checkpoint : folder that keeps all samples. The same call, for as many generations or more, continues from there and
         ends with the same bits. None keeps nothing
     device, precision, vw, threads, memory : see `plltool.Hardware`

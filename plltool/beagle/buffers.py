@@ -16,6 +16,7 @@ from plltool.beagle.codes import (
     check_array,
     check_index,
     check_indices,
+    check_same_length,
     check_whole,
 )
 from plltool.beagle.model import ModelBuffers
@@ -162,7 +163,8 @@ class Buffers(ModelBuffers, ScaleBuffers):
         """Set the partials above a root to its state frequencies."""
         buffers = check_indices("buffer", buffer_indices, self._buffer_count)
         shape = self.category_count, self.pattern_count, self.state_count
-        numbers = np.resize(check_whole("frequencies", state_frequencies_indices), len(buffers))
+        numbers = check_whole("frequencies", state_frequencies_indices)
+        check_same_length([("buffers", buffers), ("frequencies", numbers)])
         for buffer, number in zip(buffers.tolist(), numbers.tolist(), strict=True):
             frequencies = self._frequencies[self._check_model("frequencies", number)]
             self.set_partials(buffer, np.broadcast_to(frequencies, shape))

@@ -121,7 +121,8 @@ class Likelihoods(Buffers):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Derivatives of lnL in the lengths of edges, from partials below and above (Ji et al. 2020).
 
-        The matrix of an edge is that of `set_differential_matrix`.
+        The matrix of an edge is that of `set_differential_matrix`. Category weights are one set for all edges, or one
+        for each.
 
         Returns
         -------
@@ -130,11 +131,12 @@ class Likelihoods(Buffers):
         lists = [check_indices("buffer", own, self._buffer_count) for own in (post_buffer_indices, pre_buffer_indices)]
         lists.append(check_indices("matrix", derivative_matrix_indices, self.matrix_buffer_count))
         weights = check_whole("category weights", category_weights_indices)
-        n = check_same_length([("edges", lists[0]), ("buffers above", lists[1]), ("matrices", lists[2])])
+        lists.append(np.repeat(weights, len(lists[0])) if len(weights) == 1 else weights)
+        n = check_same_length(zip(("edges", "buffers above", "matrices", "category weights"), lists, strict=True))
         sites = np.empty((n, self.pattern_count))
         for k in range(n):
-            masses = self._category_masses(int(np.resize(weights, n)[k]))
-            post, pre, matrix = (int(own[k]) for own in lists)
+            post, pre, matrix, weights_of = (int(own[k]) for own in lists)
+            masses = self._category_masses(weights_of)
             for block in self._blocks():
                 sites[k, block.patterns] = block.ratio(pre, post, matrix, masses)()
         return sites, sites @ self._pattern_weights, sites**2 @ self._pattern_weights

@@ -91,8 +91,9 @@ def choose_resource(numbers: Sequence[int] | None, preferred: Flag, required: Fl
         resources = [resources[number] for number in check_indices("resource", list(numbers), len(resources))]
     able = [resource for resource in resources if required & resource.support_flags == required]
     if not able:
-        missing = required & ~max(resources, key=lambda one: (one.support_flags & required).bit_count()).support_flags
-        raise BeagleError(Code.NO_RESOURCE, f"no resource has {missing.name or int(missing)}")
+        nearest = max(resources, key=lambda one: (one.support_flags & required).bit_count())
+        missing = Flag(int(required) & ~int(nearest.support_flags))  # ~ of a flag forgets unknown ones
+        raise BeagleError(Code.NO_RESOURCE, f"no resource has {missing.name or hex(missing)}")
     return min(
         able,
         key=lambda one: (-(one.support_flags & preferred).bit_count(), one.device is None, one.number),

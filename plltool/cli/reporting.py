@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
 UP = "\x1b[{}A"
-INTERRUPTED = "interrupted: the best tree is written after this round; a second Ctrl-C gives up at once"
+INTERRUPTED = "interrupted: the results so far are written after the present step; a second Ctrl-C gives up at once"
 
 _log = logging.getLogger("plltool")
 
@@ -143,6 +143,10 @@ class Reporter(logging.Handler):
                 self._draw()
             elif not self._quiet:
                 self._write_stderr(line + "\n")
+        self.end_if_interrupted()
+
+    def end_if_interrupted(self) -> None:
+        """Raise StopSearch after an interrupt, see `interrupts_wait`."""
         if self._interrupted:
             import plltool
 

@@ -102,21 +102,21 @@ run_options = packed(
         type=click.FloatRange(0, 10),
         default=DEFAULT_TEMPERATURE,
         show_default=True,
-        help="Difference between the temperatures of neighbouring chains.",
+        help="Chain H, counted from 0, samples the posterior to the power 1 / (1 + H * temperature).",
     ),
     click.option(
         "--sample-every",
         type=click.IntRange(min=1),
         default=SAMPLE_EVERY,
         show_default=True,
-        help="Number of generations between two samples.",
+        help="Take a sample every N generations.",
     ),
     click.option(
         "--burnin",
         type=click.FloatRange(0, 1, max_open=True),
         default=DEFAULT_BURNIN,
         show_default=True,
-        help="Share of the samples, from the first on, that is left out of all summaries.",
+        help="Share of the samples, from the first on, that is left out of all summaries. Those of the tuning go, too.",
     ),
     click.option("--prior-only", is_flag=True, help="Sample the prior, as if there were no data."),
     title="Sampling options",
@@ -184,6 +184,11 @@ def sample(
     import plltool
 
     reporter = Reporter(quiet, outputs.log, json_progress, append=outputs.resumes)
+
+    def take(texts: dict[str, str]) -> None:
+        outputs.write(texts)
+        reporter.end_if_interrupted()
+
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = load_alignment(alignment, data_type)
         stack.enter_context(outputs.checkpointed())
@@ -198,7 +203,7 @@ def sample(
                 workers=workers,
                 outgroup=outgroup or None,
                 listener=reporter.progress,
-                taken=outputs.write,
+                taken=take,
                 checkpoint=outputs.checkpoints[0],
                 **asdict(hardware),
             )

@@ -51,7 +51,7 @@ def _describe_run(run: Record) -> Facts:
             "Burn-in",
             f"the first {count(run['burnin_samples'], 'sample')}, before generation {run['burnin_generation']}",
         ),
-        ("Samples behind it", f"{n_samples} of each run"),
+        ("Samples kept", f"{n_samples} of each run"),
         ("Device", run["device"]),
         ("Time", duration(run["seconds"])),
     ]
@@ -74,11 +74,13 @@ def _describe_verdict(run: Record) -> list[Block]:
         found.append(f"smallest ESS {sizes[name]:.0f} ({name})")
         cell = _judge(f"{sizes[name]:.0f} ({name})", sizes[name] > ENOUGH_SIZE)
         rows.append(("Smallest effective sample size (ESS)", cell, f"above {ENOUGH_SIZE}"))
+    else:
+        found.append("too few samples for an ESS")
     if r_hats:
         name = max(r_hats, key=r_hats.__getitem__)
         found.append(f"largest R-hat {r_hats[name]:.3f} ({name})")
         rows.append(("Largest R-hat", f"{r_hats[name]:.3f} ({name})", f"below {ADVISED_R_HAT:g} is advised"))
-    text = f"{_verdict(run['converged'])}: {', '.join(found) or 'there are too few samples'}. {_advise(run, sizes)}"
+    text = f"{_verdict(run['converged'])}: {', '.join(found)}. {_advise(run, sizes)}"
     about = (
         "ASDSF is the average standard deviation of split frequencies between runs (Lakner et al. 2008); ESS and R-hat"
         " are those of Vehtari et al. (2021)."

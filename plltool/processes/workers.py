@@ -60,7 +60,7 @@ class ChildProcess:
 
     def __init__(self, environment: Mapping[str, str]):
         self._connection, theirs = Pipe()
-        with theirs:
+        with theirs, _interrupts_blocked():
             self._process = subprocess.Popen(
                 child_command("plltool.processes.workers:serve_parent", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
@@ -100,6 +100,16 @@ class ChildProcess:
     @staticmethod
     def ready(workers: Sequence[ChildProcess]) -> Sequence[Any]:
         return wait(workers)  # type: ignore[arg-type]  # it takes whatever has a file number
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Within, a SIGINT waits. A process that is started here never gets one, so that its parent decides."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Rank:
@@ -230,7 +240,6 @@ class Workers:
 
 def serve_parent(file_number: str) -> None:
     """What a child does, until the parent closes the connection."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the parent decides
     serve(Connection(int(file_number)))
 
 

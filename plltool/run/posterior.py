@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +12,10 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import CREDIBLE_SHARE
-from plltool.errors import InputError, show_name
 from plltool.io.newick import parse_nodes
 from plltool.io.newick_writer import write_newick, write_nodes, written_label
 from plltool.io.tree_files import write_splits
-from plltool.run.rooting import root_nodes, usable_outgroup
+from plltool.run.rooting import root_by_outgroup, usable_outgroup
 from plltool.sampling.samples import Samples
 from plltool.sampling.tree import format_newick, to_tree
 from plltool.tree.consensus import make_consensus
@@ -95,7 +95,10 @@ def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequ
         [f"{share:.4g}" for share in found.shares.tolist()],
         found.pendants.tolist(),
     )
-    consensus, of_consensus = _with_outgroup(consensus, outgroup)
+    of_consensus: list[str] = []
+    if outgroup is not None:
+        rooted, of_consensus = root_by_outgroup(parse_nodes(consensus, "the majority-rule tree"), outgroup)
+        consensus = write_nodes(rooted)
     best = _most_credible(trees)
     tree = _with_means(to_tree(*samples.tree(*chosen[best]), names), trees)
     shares = trees.shares
@@ -113,19 +116,6 @@ def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequ
         shares,
         tuple(remarks),
     )
-
-
-def _with_outgroup(newick: str, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
-    """A tree with an outgroup on one side of its root; if it is no clade, with its first taxon there, and a warning."""
-    if outgroup is None:
-        return newick, []
-    nodes, remarks = parse_nodes(newick, "the tree"), []
-    try:
-        rooted, _ = root_nodes(nodes, None, outgroup)
-    except InputError as error:
-        rooted, _ = root_nodes(nodes, None, outgroup[:1])
-        remarks = [f"{error}; {show_name(outgroup[0])} alone is used as the outgroup"]
-    return write_nodes(rooted), remarks
 
 
 def _most_credible(trees: TreeSet) -> int:
@@ -213,6 +203,11 @@ def describe_numbers(numbers: dict[str, Summary]) -> list[str]:
     rows: list[tuple[str, ...]] = [("", "mean", "median", "95 % from", "to", "ESS", "R-hat")]
     for name, own in numbers.items():
         values = (f"{value:.6g}" for value in (own.mean, own.median, own.low, own.high))
-        rows.append((name, *values, f"{own.size:.0f}", f"{own.r_hat:.3f}"))
+        rows.append((name, *values, _show(own.size, ".0f"), _show(own.r_hat, ".3f")))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def _show(value: float, form: str) -> str:
+    """A number, or a dash if it is unknown."""
+    return format(value, form) if math.isfinite(value) else "-"

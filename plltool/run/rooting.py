@@ -73,8 +73,12 @@ def usable_outgroup(
         problem = "the outgroup is not one clade: the tree does not resolve it"
     except InputError as error:
         problem = str(error)
-    first = list(outgroup or ())[:1]
-    return first, [f"{problem}; {show_name(first[0])} alone is used as the outgroup"]
+    return _first_alone(outgroup or (), problem)
+
+
+def _first_alone(outgroup: Sequence[str], problem: str) -> tuple[Sequence[str], list[str]]:
+    """The first taxon of an outgroup that cannot be used, and a warning."""
+    return outgroup[:1], [f"{problem}; {show_name(outgroup[0])} alone is used as the outgroup"]
 
 
 def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
@@ -113,6 +117,15 @@ def root_nodes(nodes: RootedNodes, by: str | None, outgroup: OutgroupLike | None
     place, score, ambiguity = place_minimal_deviation(tree)
     found = f"minimal ancestor deviation {score:.4f}, {ambiguity:.3f} of that of the next best branch"
     return tree.rooted_at(place), found
+
+
+def root_by_outgroup(nodes: RootedNodes, outgroup: Sequence[str]) -> tuple[RootedNodes, list[str]]:
+    """A tree with an outgroup on one side of its root; as `usable_outgroup`, with its first taxon if it is no clade."""
+    try:
+        return root_nodes(nodes, OUTGROUP, outgroup)[0], []
+    except InputError as error:
+        first, remarks = _first_alone(outgroup, str(error))
+        return root_nodes(nodes, OUTGROUP, first)[0], remarks
 
 
 def write_rooted(

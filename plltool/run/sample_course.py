@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -62,8 +63,8 @@ class SampleCourse:
     Attributes
     ----------
     samples : those taken so far
-    interrupted : whether the listener has ended it
-    converged : what the last look at convergence said; None for one run
+    interrupted : whether the listener, or who took the samples, has ended it
+    converged : whether there were enough samples at the last look; None for one run
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class SampleCourse:
         self._next_check = FIRST_CHECK
         self._next_save = time.perf_counter() + SAVE_SECONDS
         self._enough = self._looked = False  # whether there are enough samples, and the last one was looked at
+        self._missing: list[str] = []  # what was not enough at the last look
         kept = None if store is None else store.load(STATE_NAME)
         if kept is not None:
             self.samples.unpack(kept)
@@ -116,8 +118,9 @@ class SampleCourse:
                     generations = generations[: max(1, self._next_check - len(self.samples))]
                 self._runs.advance(generations, self._pace, self._take)
         except StopSearch:
-            self._save()
             self.interrupted = True
+            with contextlib.suppress(StopSearch):  # `taken` may ask again
+                self._save()
             return
         if not self._looked:
             self._look()
@@ -152,14 +155,24 @@ class SampleCourse:
     def _look(self) -> bool:
         """Whether the samples so far are enough."""
         self._next_check = max(self._next_check + 1, int(CHECK_GROWTH * len(self.samples)))
-        first = self.first
-        deviation = self.samples.deviation(first)
-        sizes = {name: size for name, (size, _) in self.samples.convergence(first).items()}
-        name, least = min(sizes.items(), key=lambda item: item[1] if np.isfinite(item[1]) else np.inf)
-        _log.info("generation %d: ASDSF %.4f, least ESS %.0f (%s)", self.generation, deviation, least, name)
+        found, self._missing = [], []
         if self._options.runs > 1:
-            known = [size for size in sizes.values() if np.isfinite(size)]
-            self.converged = bool(deviation < ENOUGH_DEVIATION and len(known) > 0 and min(known) > ENOUGH_SIZE)
+            deviation = self.samples.deviation(self.first)
+            found.append(f"ASDSF {deviation:.4f}")
+            if not deviation < ENOUGH_DEVIATION:
+                self._missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
+        convergence = self.samples.convergence(self.first)
+        if known := [(size, name) for name, (size, _) in convergence.items() if math.isfinite(size)]:
+            least, name = min(known)
+            found.append(f"least ESS {least:.0f} ({name})")
+            if not least > ENOUGH_SIZE:
+                self._missing.append(f"{found[-1]}, expected above {ENOUGH_SIZE}")
+        else:
+            found.append("too few samples for an ESS")
+            self._missing.append(found[-1])
+        _log.info("generation %d: %s", self.generation, ", ".join(found))
+        if self._options.runs > 1:
+            self.converged = not self._missing
         return bool(self.converged)
 
     def _report(self, seconds: float, left: float | None) -> None:
@@ -199,9 +212,16 @@ class SampleCourse:
     def remarks(self) -> list[str]:
         """What a user should know of the samples."""
         told = ["the run was interrupted: the samples are those so far"] if self.interrupted else []
-        if self.converged is False and not self.interrupted:
-            wanted = f"ASDSF below {ENOUGH_DEVIATION} and effective sizes above {ENOUGH_SIZE}"
-            told.append(f"the runs have not converged by {wanted}: more generations are needed")
+        if self._missing and not self.interrupted:
+            told.append(f"more generations are needed: {'; '.join(self._missing)}")
+        options, tuning = self._options, self._setup.tuning
+        if tuning < options.tuning:
+            told.append(
+                f"steps were tuned in the first {tuning} generations only, as the run began with fewer generations than"
+                f" now: samples may depend on each other for longer; a new run, with --redo, tunes in {options.tuning}"
+            )
+        elif tuning == 0:
+            told.append("the burn-in has no generations to tune steps in: samples may depend on each other for long")
         if self._store is not None and self._store.problem:
             told.append(f"the last steps could not be saved: {self._store.problem}")
         return told

@@ -37,7 +37,7 @@ class SampleResult(Shown):
     ----------
     posterior : summaries of all runs, without the burn-in
     samples : all samples of all runs
-    first : number of the first sample behind the burn-in
+    first : number of the first sample after the burn-in
     generations : generations made
     data : the alignment, cut into parts
     names : the taxa
@@ -144,7 +144,7 @@ class SampleResult(Shown):
         """Lines for people."""
         found = self.posterior
         lines = ["interrupted: the samples so far"] if self.interrupted else []
-        lines.append(f"samples: {found.n_samples} of each run behind the burn-in of {self.first}")
+        lines.append(f"samples: {found.n_samples} of each run, after a burn-in of {self.first}")
         if np.isfinite(found.deviation):
             lines.append(f"ASDSF: {found.deviation:.5f}")
         rates = ", ".join(f"{name} {rate:.2f}" for name, rate in self.acceptance.items() if rate is not None)

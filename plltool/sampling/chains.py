@@ -191,7 +191,8 @@ class Chains:
                 proposals[chain] = None
         answers = self._likelihoods.ask(proposals)
         for chain, (place, proposal, answer) in enumerate(zip(places, proposals, answers, strict=True)):
-            accepted = foreseen[chain] is not None or self._accepts(number, chain, place, proposal, answer)
+            was_decided = foreseen[chain] is not None  # of these, those that are left have been accepted
+            accepted = was_decided or self._accepts(number, chain, place, proposal, answer)
             if accepted and answer is not None:
                 self.states[chain] = answer
                 self._likelihoods.accept(chain)

@@ -108,6 +108,9 @@ class SampleOptions:
             check_least("generations", self.generations, 1)
         for name in ("runs", "chains", "sample_every"):
             check_least(name, getattr(self, name), 1)
+        if not isinstance(self.generations, str) and self.generations < self.sample_every:
+            wanted = f"at least {self.sample_every}, those between two samples"
+            raise InputError(f"generations: found {self.generations}, expected {wanted}")
         if self.runs > MAX_RUNS:
             raise InputError(f"runs: found {self.runs}, expected at most {MAX_RUNS}")
         if not 0 <= self.temperature <= 10:

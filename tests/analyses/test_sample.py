@@ -1,6 +1,7 @@
 """`plltool.sample`: likelihoods of states, the prior, files that other programs read, and runs that go on."""
 
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -309,6 +310,8 @@ def test_bad_input(small):
     assert "prior of frequencies: found 3 values, expected 1 or 4" in refused(
         "HKY+FO", priors=plltool.Priors(frequencies="dirichlet(1,2,3)")
     )
+    often = plltool.SampleOptions(generations=50, sample_every=100)
+    assert refused("JC", options=often) == "generations: found 50, expected at least 100, those between two samples"
     assert "seed: found -1" in refused("JC", seed=-1)
     impossible = plltool.Priors(alpha="uniform(0,0.01)", pinv="uniform(0,1e-11)")
     assert refused("JC+G4", priors=impossible) == "prior of alpha: found uniform(0.0,0.01), expected values above 0.02"
@@ -341,3 +344,50 @@ def test_interrupted(small, monkeypatch):
     assert found.interrupted
     assert found.generations == 15
     assert len(found.samples) == 4
+
+
+def test_who_takes_samples_may_end_the_run(small, monkeypatch):
+    """And is given those that came since, in a call whose wish to end is known already."""
+    monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
+    numbers = []
+
+    def take(texts):
+        numbers.append(texts["run1.p"].count("\n") - 2)  # without two lines of names
+        if len(numbers) >= 3:
+            raise plltool.StopSearch
+
+    found = plltool.sample(small, "JC", options=FEW, device="numpy", taken=take, workers=1)
+    assert found.interrupted
+    assert numbers == [1, 2, 3, 3]
+    assert len(found.samples) == 3
+
+
+@pytest.mark.parametrize(
+    ("generations", "runs", "expected"),
+    [
+        (10, 2, r"ASDSF 0\.\d{4}, expected below 0\.01; too few samples for an ESS"),
+        (10, 1, "too few samples for an ESS"),
+        (60, 1, r"least ESS \d+ \(\w+\), expected above 200"),
+    ],
+)
+def test_what_is_not_enough_is_named(small, generations, runs, expected):
+    options = plltool.SampleOptions(generations=generations, runs=runs, chains=1, sample_every=5)
+    found = plltool.sample(small, "JC", options=options, device="numpy")
+    assert found.converged is (None if runs == 1 else False)
+    assert any(re.fullmatch(f"more generations are needed: {expected}", text) for text in found.warnings)
+    assert any(line.split()[-2:] == ["-", "-"] for line in found.describe()) == (generations == 10), "unknown sizes"
+
+
+def test_steps_that_were_tuned_for_a_shorter_time(small, tmp_path):
+    def warnings_of(generations, burnin=0.25):
+        options = plltool.SampleOptions(generations=generations, chains=1, sample_every=4, burnin=burnin)
+        found = plltool.sample(small, "JC", options=options, device="numpy", checkpoint=tmp_path / f"{burnin}")
+        return [text for text in found.warnings if "tune" in text]
+
+    assert warnings_of(40) == []
+    (told,) = warnings_of(80)
+    assert "tuned in the first 10 generations only" in told
+    assert told.endswith("tunes in 20")
+    (told,) = warnings_of(40, burnin=0.0)
+    assert told.startswith("the burn-in has no generations to tune steps in")

@@ -227,6 +227,16 @@ def slopes_of_a_mixture_of_parts(instance):
             "found 1 sets of buffers and 2 matrices",
             lambda i: i.calculate_edge_log_likelihoods([5], [0], [0, 1], None, None, [0], [0], [NONE]),
         ),
+        (
+            Code.OUT_OF_RANGE,
+            "found 1 buffers and 2 frequencies",
+            lambda i: i.set_root_pre_partials([8], [0, 0]),
+        ),
+        (
+            Code.OUT_OF_RANGE,
+            "found 3 edges and 2 category weights",
+            lambda i: i.calculate_edge_derivatives([0, 1, 2], [8, 9, 10], [0] * 3, [0, 0]),
+        ),
         (Code.OUT_OF_RANGE, "found 8 partitions", lambda i: i.set_pattern_partitions(2, np.zeros(8))),
         (Code.GENERAL, "no likelihood has been asked for", lambda i: i.get_log_likelihood()),
         (Code.FLOATING_POINT, "not a number", nan_at_root),
@@ -308,6 +318,8 @@ def test_resources():
         assert "4 tips, 5 patterns" in repr(instance)
     with pytest.raises(BeagleError, match="NO_RESOURCE: no resource has FRAMEWORK_CUDA"):
         Instance(4, 4, 4, 4, 5, 1, 4, requirement_flags=Flag.FRAMEWORK_CUDA)
+    with pytest.raises(BeagleError, match="NO_RESOURCE: no resource has 0x10000000000"):
+        Instance(4, 4, 4, 4, 5, 1, 4, requirement_flags=1 << 40)
     with pytest.raises(BeagleError, match="found resource 99"):
         Instance(4, 4, 4, 4, 5, 1, 4, resource_list=[99])
 

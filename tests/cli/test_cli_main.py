@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -126,6 +127,28 @@ def test_unexpected_errors_are_one_line(plltool, small, monkeypatch):
     assert "Traceback" in plltool("--debug", *arguments).stderr
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds children in /proc")
+def test_an_interrupt_while_workers_start_is_no_concern_of_theirs(small, tmp_path):
+    """A terminal sends it to all processes of the group."""
+    arguments = ["sample", str(small), "--model", "JC", "--device", "numpy", "--prefix", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [*RUN, *arguments, "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + 60
+    while len(children.read_text().split()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT, stderr
+    assert "Traceback" not in stderr
+    assert stdout.startswith("interrupted: the samples so far\n")
+
+
 def interrupt(small, tmp_path, number):
     """Send a signal to a search that would take long; returns (exit code, stdout, stderr)."""
     out = tmp_path / "err"
@@ -151,7 +174,7 @@ def test_termination_ends_a_run_with_one_line(small, tmp_path):
 def test_an_interrupt_leaves_the_best_tree_so_far(small, tmp_path):
     code, stdout, stderr = interrupt(small, tmp_path, signal.SIGINT)
     assert code == 128 + signal.SIGINT
-    assert "warning: interrupted: the best tree is written" in stderr
+    assert "warning: interrupted: the results so far are written after the present step" in stderr
     assert stdout.startswith("interrupted: the best tree so far\nlnL: ")
     record = read_record(tmp_path / "run.json")
     fixed = evaluate(small, record["tree"], record["model"], fixed=True, device="numpy")

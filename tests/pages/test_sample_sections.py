@@ -30,12 +30,12 @@ def plot_of(html, title):
 def test_all_that_was_run_and_found(make):
     text = make(record_of_samples()).text
     for line in (
-        "Model:             HKY+FO+G4; JC",
-        "Prior of lengths:  gammadir(1.0,0.1,1.0,1.0)",
-        "Chains:            2 runs of 3 chains, temperature 0.1, seed 5",
-        "Generations:       100, a sample every 10",
-        "Burn-in:           the first 3 samples, before generation 30",
-        "Time:              5.0 s",
+        "Model:            HKY+FO+G4; JC",
+        "Prior of lengths: gammadir(1.0,0.1,1.0,1.0)",
+        "Chains:           2 runs of 3 chains, temperature 0.1, seed 5",
+        "Generations:      100, a sample every 10",
+        "Burn-in:          the first 3 samples, before generation 30",
+        "Time:             5.0 s",
         "  ASDSF                                     0.0306             below 0.01",
         "  Smallest effective sample size (ESS)     80 (TL)              above 200",
         "  Largest R-hat                         1.030 (TL)  below 1.01 is advised",
@@ -87,12 +87,12 @@ def test_verdicts(make):
     early["posterior"]["asdsf"], early["asdsf"], early["splits"] = None, [], []
     early["options"]["prior_only"] = True
     flat = " ".join(make(early).text.split())
-    assert "The runs have not converged: there are too few samples. The same command with more --generations" in flat
+    assert "The runs have not converged: too few samples for an ESS. The same command with more --generations" in flat
     assert "Likelihood: none: the prior was sampled" in flat
 
 
 def test_traces(make):
-    """The range is that of the values behind the burn-in; what is before it ends at the edge."""
+    """The range is that of the values after the burn-in; what is before it ends at the edge."""
     picture = plot_of(make(record_of_samples()).html, "Trace of LnL")
     lines = [own.get("d") for own in picture.findall(".//{*}path") if "trace" in own.get("class")]
     assert len(lines) == 2
