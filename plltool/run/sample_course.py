@@ -29,6 +29,7 @@ from plltool.run.sample_result import sample_texts
 from plltool.sampling.chains import PackedRun
 from plltool.sampling.samples import Sample, Samples
 from plltool.sampling.tree import to_tree
+from plltool.statistics.convergence import FEWEST_SAMPLES
 from plltool.tree.topology import Tree
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce
 
@@ -83,7 +84,7 @@ class SampleCourse:
         self._listener, self._taken, self._store = listener, taken, store
         self._is_auto = isinstance(options.generations, str)
         self._last = AUTO_GENERATIONS if isinstance(options.generations, str) else options.generations
-        self._next_check = FIRST_CHECK
+        self._next_check = max(FIRST_CHECK, setup.tuning // options.sample_every + FEWEST_SAMPLES + 1)
         self._next_save = time.perf_counter() + SAVE_SECONDS
         self._enough = self._looked = False  # whether there are enough samples, and the last one was looked at
         self._missing: list[str] = []  # what was not enough at the last look
@@ -110,6 +111,8 @@ class SampleCourse:
     def go(self, began: float) -> None:
         """Sample to the end, or until the listener ends it."""
         announce(SAMPLE_STAGE)
+        if self._setup.tuning and not len(self.samples):
+            _log.info("steps are tuned until generation %d; no sample before it counts", self._setup.tuning)
         self._began, self._resumed = began, time.perf_counter()
         self._reported, self._n_before = self._resumed, len(self.samples)
         try:
@@ -121,7 +124,6 @@ class SampleCourse:
             self.interrupted = True
             with contextlib.suppress(StopSearch):  # `taken` may ask again
                 self._save()
-            return
         if not self._looked:
             self._look()
 
@@ -155,25 +157,30 @@ class SampleCourse:
     def _look(self) -> bool:
         """Whether the samples so far are enough."""
         self._next_check = max(self._next_check + 1, int(CHECK_GROWTH * len(self.samples)))
-        found, self._missing = [], []
+        found, self._missing = self._judge()
+        _log.info("generation %d: %s", self.generation, ", ".join(found))
+        if self._options.runs > 1:
+            self.converged = not self._missing
+        return bool(self.converged)
+
+    def _judge(self) -> tuple[list[str], list[str]]:
+        """By which measures the samples are judged, and what is not enough."""
+        found, missing = [], []
         if self._options.runs > 1:
             deviation = self.samples.deviation(self.first)
             found.append(f"ASDSF {deviation:.4f}")
             if not deviation < ENOUGH_DEVIATION:
-                self._missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
+                missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
         convergence = self.samples.convergence(self.first)
         if known := [(size, name) for name, (size, _) in convergence.items() if math.isfinite(size)]:
             least, name = min(known)
             found.append(f"least ESS {least:.0f} ({name})")
             if not least > ENOUGH_SIZE:
-                self._missing.append(f"{found[-1]}, expected above {ENOUGH_SIZE}")
+                missing.append(f"{found[-1]}, expected above {ENOUGH_SIZE}")
         else:
             found.append("too few samples for an ESS")
-            self._missing.append(found[-1])
-        _log.info("generation %d: %s", self.generation, ", ".join(found))
-        if self._options.runs > 1:
-            self.converged = not self._missing
-        return bool(self.converged)
+            missing.append(found[-1])
+        return found, missing
 
     def _report(self, seconds: float, left: float | None) -> None:
         """Tell where the chains are."""

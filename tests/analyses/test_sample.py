@@ -342,6 +342,7 @@ def test_interrupted(small, monkeypatch):
 
     found = plltool.sample(small, "JC", options=FEW, device="numpy", listener=stop, workers=1)
     assert found.interrupted
+    assert found.converged is False, "two runs can be compared, however early"
     assert found.generations == 15
     assert len(found.samples) == 4
 
