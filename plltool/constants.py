@@ -242,6 +242,7 @@ GPU_LEVEL_SPANS = 0.5  # spans over wanted work-groups below which launches by l
 GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels are faster; not measured yet
 COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # inner branches up to this length carry no information (RAxML-NG)
 HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports that it is alive
+LINE_SECONDS = 10.0  # between two lines on the generations of a sampler
 MAX_SHOWN_VALUES = 12  # of a list in a model that is shown to people: UNREST has as many; records have all
 MAX_SHOWN_ROOTS = 3  # places of the root with the best supports that are shown to people; records have all
 REDRAW_SECONDS = 1.0  # between two updates of the progress bar on a terminal

@@ -87,9 +87,8 @@ def sample(
     workers : number of runs that advance at the same time, each in a process of its own; by default as many as threads,
         on a GPU 1. It changes no bit
     outgroup : taxa that the written trees show as one clade
-    listener : is called now and then; if it raises StopSearch, the samples so far are the result
-    taken : is called now and then with the files of samples so far, by the ends of their names; it may raise
-        StopSearch, too
+    listener : is called about once a second; if it raises StopSearch, the samples so far are the result
+    taken : is called now and then with the files of samples so far, by the ends of their names
     checkpoint : folder that keeps all samples. The same call, for as many generations or more, continues from there and
         ends with the same bits. None keeps nothing
     device, precision, vw, threads, memory : see `plltool.Hardware`

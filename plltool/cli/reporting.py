@@ -39,7 +39,7 @@ from plltool.cli.terminal import (
     has_colour,
     print_results,
 )
-from plltool.constants import HEARTBEAT_SECONDS, REDRAW_SECONDS, VERSION
+from plltool.constants import HEARTBEAT_SECONDS, LINE_SECONDS, REDRAW_SECONDS, SAMPLE_STAGE, VERSION
 from plltool.processes.ranks import current
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Reporter(logging.Handler):
         self._drawn = 0  # characters of the line that stands on the terminal
         self._interrupted = self._told_of_interrupt = False
         self._heartbeat = Heartbeat()
+        self._next_line = 0.0  # seconds of the command, from which on a generation has a line again
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
 
@@ -132,21 +133,22 @@ class Reporter(logging.Handler):
                 self._draw()
 
     def progress(self, event: Progress) -> None:
-        """A round of a search; raises StopSearch after an interrupt, see `interrupts_wait`."""
+        """A round of a search; raises StopSearch after an interrupt, see `interrupts_wait`.
+
+        Of the generations of a sampler the last one has a line, and before it one every LINE_SECONDS.
+        """
         with self._lock:
             self._heartbeat.hear(event)
             seconds = self._heartbeat.seconds
-            line = describe_progress(event, seconds, self._heartbeat.later)
-            self.write_log(line)
             self._json.write_progress(event, seconds)
+            if event.stage != SAMPLE_STAGE or seconds >= self._next_line or event.round == event.n_rounds:
+                self._next_line = seconds + LINE_SECONDS
+                line = describe_progress(event, seconds, self._heartbeat.later)
+                self.write_log(line)
+                if not (self._draws or self._quiet):
+                    self._write_stderr(line + "\n")
             if self._draws:
                 self._draw()
-            elif not self._quiet:
-                self._write_stderr(line + "\n")
-        self.end_if_interrupted()
-
-    def end_if_interrupted(self) -> None:
-        """Raise StopSearch after an interrupt, see `interrupts_wait`."""
         if self._interrupted:
             import plltool
 

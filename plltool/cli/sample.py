@@ -184,11 +184,6 @@ def sample(
     import plltool
 
     reporter = Reporter(quiet, outputs.log, json_progress, append=outputs.resumes)
-
-    def take(texts: dict[str, str]) -> None:
-        outputs.write(texts)
-        reporter.end_if_interrupted()
-
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = load_alignment(alignment, data_type)
         stack.enter_context(outputs.checkpointed())
@@ -203,7 +198,7 @@ def sample(
                 workers=workers,
                 outgroup=outgroup or None,
                 listener=reporter.progress,
-                taken=take,
+                taken=outputs.write,
                 checkpoint=outputs.checkpoints[0],
                 **asdict(hardware),
             )

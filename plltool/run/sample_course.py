@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import time
@@ -33,7 +32,7 @@ from plltool.statistics.convergence import FEWEST_SAMPLES
 from plltool.tree.topology import Tree
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce
 
-REPORT_SECONDS = 10.0  # between two progress reports, apart from those on convergence
+REPORT_SECONDS = 1.0  # between two progress reports, apart from those on convergence
 SAVE_SECONDS = 1.0  # between two times that samples and state are saved, at least
 STATE_NAME = "chains"
 
@@ -64,7 +63,7 @@ class SampleCourse:
     Attributes
     ----------
     samples : those taken so far
-    interrupted : whether the listener, or who took the samples, has ended it
+    interrupted : whether the listener has ended it
     converged : whether there were enough samples at the last look; None for one run
     """
 
@@ -122,8 +121,7 @@ class SampleCourse:
                 self._runs.advance(generations, self._pace, self._take)
         except StopSearch:
             self.interrupted = True
-            with contextlib.suppress(StopSearch):  # `taken` may ask again
-                self._save()
+            self._save()
         if not self._looked:
             self._look()
 

@@ -347,23 +347,6 @@ def test_interrupted(small, monkeypatch):
     assert len(found.samples) == 4
 
 
-def test_who_takes_samples_may_end_the_run(small, monkeypatch):
-    """And is given those that came since, in a call whose wish to end is known already."""
-    monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
-    numbers = []
-
-    def take(texts):
-        numbers.append(texts["run1.p"].count("\n") - 2)  # without two lines of names
-        if len(numbers) >= 3:
-            raise plltool.StopSearch
-
-    found = plltool.sample(small, "JC", options=FEW, device="numpy", taken=take, workers=1)
-    assert found.interrupted
-    assert numbers == [1, 2, 3, 3]
-    assert len(found.samples) == 3
-
-
 @pytest.mark.parametrize(
     ("generations", "runs", "expected"),
     [

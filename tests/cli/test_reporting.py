@@ -171,6 +171,16 @@ def test_an_interrupt_in_the_midst_of_a_write(monkeypatch):
     assert [line for line in shown if "interrupted" in line] == [f"plltool: warning: {reporting.INTERRUPTED}"]
 
 
+def test_generations_have_a_line_now_and_then(capsys, monkeypatch):
+    clock = iter([0.5, 1.5, 9.0, 10.6, 11.0, 12.0])
+    monkeypatch.setattr(reporting.Heartbeat, "seconds", property(lambda _: next(clock)))
+    reporter = Reporter(quiet=False)
+    for generation in (10, 20, 30, 40, 50, 60):
+        reporter.progress(Progress("sample", generation, -1.0, 0, 0, 1.0, 60))
+    shown = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert [words[-3] for words in shown] == ["10/60", "40/60", "60/60"]
+
+
 def test_an_interrupt_is_told_before_the_round_is_over(capsys, impatient):
     reporter = Reporter(quiet=False)
     with reporter, reporter.interrupts_wait():
