@@ -9,6 +9,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Collection
+from numbers import Integral
 
 _MAX_SHOWN = 60  # characters of a user's text in a message
 
@@ -93,7 +94,9 @@ class EngineError(PlltoolError):
 
 
 def check_least(what: str, found: int, least: int) -> None:
-    """Raise InputError if a number, called `what`, is less than the least one allowed."""
+    """Raise InputError unless a number, called `what`, is whole and not less than the least one allowed."""
+    if isinstance(found, bool) or not isinstance(found, Integral):
+        raise InputError(f"{what}: found {found!r}, expected a whole number of at least {least}")
     if found < least:
         raise InputError(f"{what}: found {found}, expected at least {least}")
 

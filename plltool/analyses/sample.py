@@ -114,18 +114,18 @@ def sample(
     announce_data(data, parts)
     asked = settle_share(parts, models, asked, checkpoint)
     sampled = frozenset({"lengths", *(own.kind for own in parameters)})
-    for name, text in asdict(priors).items():
-        if name in sampled:
-            _log.info("prior of %s: %s", name, text)
+    used = {name: text for name, text in asdict(priors).items() if name in sampled}
+    for name, text in used.items():
+        _log.info("prior of %s: %s", name, text)
+    usual = asdict(Priors().canonical())
+    idle = [name for name, text in asdict(priors).items() if name not in sampled and text != usual[name]]
     n_chains = options.runs * options.chains
     starts = [from_tree(tree) for tree in _start_trees(first, parts, data, n_chains, seed)]
     recorded = recorded_item(checkpoint, TUNING)  # of fewer generations, which may have been tuned for a shorter time
     tuning = options.tuning if recorded is None else int(recorded)
     setup = RunSetup(problem, parts, starts, options, tuning, seed)
     fixed = _fixed(options) | {TUNING: tuning, "moves": setup.move_weights}
-    identity = {"share": asked.share} | identify_sampling(
-        data, models, seed, describe_start(first), asdict(priors), fixed
-    )
+    identity = {"share": asked.share} | identify_sampling(data, models, seed, describe_start(first), used, fixed)
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any], list[str]]:
         """Sample to the end, from the checkpoint on if there is one."""
@@ -145,6 +145,7 @@ def sample(
     course, known, fallback = until_memory_suffices(attempt, asked)
     posterior = summarise(course.samples, data.names, course.first, outgroup)
     remarks = [*remarks_on_data(data, models, LINKED), *course.remarks(), *posterior.warnings]
+    remarks += [f"prior of {name}: the model has no such parameter to sample" for name in idle]
     return SampleResult(
         posterior=posterior,
         samples=course.samples,

@@ -99,6 +99,8 @@ class Buffers(ModelBuffers, ScaleBuffers):
     def set_tip_states(self, tip_index: int, states: npt.ArrayLike) -> None:
         """Set the states (n_patterns,) of a tip, numbers from 0; `state_count` and above is any state."""
         tip, given = check_index("tip", tip_index, self.tip_count), check_whole(f"tip {tip_index}", states)
+        for state in given[given < 0][:1].tolist():
+            raise BeagleError(Code.OUT_OF_RANGE, f"tip {tip}: found state {state}, expected 0 or more")
         if len(given) != self.pattern_count:
             raise BeagleError(Code.OUT_OF_RANGE, f"tip {tip}: found {len(given)} states, expected {self.pattern_count}")
         self._set_tip(tip, given)

@@ -64,7 +64,9 @@ def write_methods(records: Records) -> Methods | None:
         sentences.append(_tell_ancestors(cited))
     if "date" in records.runs:
         sentences.append(_tell_dates(records.runs["date"], cited))
-    version, device = (VERSION, "") if first is None else (first["version"], f" on {first['device']}")
+    version = VERSION if first is None else first["version"]
+    is_prior = first is not None and first is records.samples and first["options"]["prior_only"]
+    device = "" if first is None or is_prior else f" on {first['device']}"
     sentences.append(f"The computations were made with plltool {version}{device}.")
     return Methods(" ".join(sentences), (f"{REPOSITORY}, version {version}.", *cited.references()))
 
@@ -107,7 +109,7 @@ def source_of_model(spec: str) -> tuple[str, ...]:
 
 def _tell_data(run: Record) -> str:
     kinds = " and ".join(run.get("data", {}).get("kinds", ())) or "aligned"
-    patterns = f" ({run['n_patterns']} distinct patterns)" if "n_patterns" in run else ""
+    patterns = f" ({count(run['n_patterns'], 'distinct pattern')})" if "n_patterns" in run else ""
     return f"We analysed {count(run['n_sites'], 'site')}{patterns} of {kinds} data of {run['n_taxa']} taxa."
 
 
@@ -171,11 +173,13 @@ def _tell_samples(run: Record, cited: _Cited) -> list[str]:
     options, posterior = run["options"], run["posterior"]
     coupled = cited.cite("Geyer 1991", "Altekar et al. 2004") if options["chains"] > 1 else ""
     model = _tell_models(run["models"], LINKED, cited)
-    chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
+    kind = "prior distribution, without the data," if options["prior_only"] else "posterior distribution"
+    each, of_each = (" each", " of each run") if options["runs"] > 1 else ("", "")
+    chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}{coupled}"
     text = (
-        f"Trees and parameters were sampled from their posterior distribution under {model}, by {chains}{coupled} and"
-        f" {run['generations']} generations each (seed {run['seed']}). Of the samples taken every"
-        f" {options['sample_every']} generations, the first {run['burnin_samples']} of each run were left out."
+        f"Trees and parameters were sampled from their {kind} under {model}, by {chains} and {run['generations']}"
+        f" generations{each} (seed {run['seed']}). Of the samples taken every {options['sample_every']} generations,"
+        f" the first {run['burnin_samples']}{of_each} were left out."
     )
     lengths = cited.cite("Zhang, Rannala & Yang 2012") if run["priors"]["lengths"].startswith("gammadir") else ""
     kinds = [f"{prior} of {kind}{lengths if kind == 'lengths' else ''}" for kind, prior in run["priors"].items()]

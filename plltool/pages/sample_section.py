@@ -12,8 +12,8 @@ from plltool.pages.markup import Markup
 from plltool.pages.plots import draw_points, draw_traces
 from plltool.pages.records import Record
 
-PROBABILITY = ("posterior probability", "0 to 1")
 MOST_DIFFERING = 20  # splits in the table
+MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
 SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 
 
@@ -28,30 +28,39 @@ def describe_samples(run: Record, name: str) -> list[Section]:
         ),
     )
     return [
-        Section("posterior", "Samples of the posterior distribution", (_describe_run(run), *_describe_verdict(run))),
-        *(_describe_tree(run["posterior"][key], key, title, text) for key, title, text in trees),
+        Section(
+            "posterior", f"Samples of the {_source(run)} distribution", (_describe_run(run), *_describe_verdict(run))
+        ),
+        *(_describe_tree(run, key, title, text) for key, title, text in trees),
         _describe_numbers(run, name),
         _describe_agreement(run, name),
         _describe_moves(run),
     ]
 
 
+def _source(run: Record) -> str:
+    """Of which distribution the samples are."""
+    return "prior" if run["options"]["prior_only"] else "posterior"
+
+
 def _describe_run(run: Record) -> Facts:
     """What was run."""
     options, n_samples = run["options"], run["posterior"]["samples"]
     chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
+    several_chains = f", temperature {options['temperature']:g}" if options["chains"] > 1 else ""
+    several_runs = " of each run" if options["runs"] > 1 else ""
     rows = [("Model", "; ".join(dict.fromkeys(run["models"])))]
     if options["prior_only"]:
         rows.append(("Likelihood", "none: the prior was sampled"))
     rows += [(f"Prior of {kind}", text) for kind, text in run["priors"].items()]
     rows += [
-        ("Chains", f"{chains}, temperature {options['temperature']:g}, seed {run['seed']}"),
+        ("Chains", f"{chains}{several_chains}, seed {run['seed']}"),
         ("Generations", f"{run['generations']}, a sample every {options['sample_every']}"),
         (
             "Burn-in",
             f"the first {count(run['burnin_samples'], 'sample')}, before generation {run['burnin_generation']}",
         ),
-        ("Samples kept", f"{n_samples} of each run"),
+        ("Samples kept", f"{n_samples}{several_runs}"),
         ("Device", run["device"]),
         ("Time", duration(run["seconds"])),
     ]
@@ -69,6 +78,8 @@ def _describe_verdict(run: Record) -> list[Block]:
         found.append(f"ASDSF {deviation:.4f}")
         wanted = f"below {ENOUGH_DEVIATION:g}"
         rows.append(("ASDSF", _judge(f"{deviation:.4f}", deviation < ENOUGH_DEVIATION), wanted))
+    elif run["options"]["runs"] > 1:
+        found.append("no ASDSF, because no split is in a tenth of the trees of a run")
     if sizes:
         name = min(sizes, key=sizes.__getitem__)
         found.append(f"smallest ESS {sizes[name]:.0f} ({name})")
@@ -93,7 +104,7 @@ def _describe_verdict(run: Record) -> list[Block]:
 
 def _verdict(converged: bool | None) -> str:
     if converged is None:
-        return "One run, with which nothing can be compared"
+        return "There is one run, with which nothing can be compared"
     return "The runs have converged" if converged else "The runs have not converged"
 
 
@@ -105,23 +116,26 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
     """What to do next; nothing if all is well."""
     if run["converged"]:
         return ""
-    if run["converged"] is None:
-        return "Several runs, such as --runs 2, show whether they find the same."
-    advice = "The same command with more --generations goes on from here"
     least = min(sizes.values(), default=0.0)
+    several = "" if run["options"]["runs"] > 1 else " Several runs, such as --runs 2, show whether they find the same."
+    if least > ENOUGH_SIZE and several:
+        return several.lstrip()
+    more = "" if isinstance(run["options"]["generations"], str) else " with more --generations"
+    advice = f"The same command{more} goes on from here"
     if 0.0 < least <= ENOUGH_SIZE:
-        factor = math.ceil(10.0 * ENOUGH_SIZE / least) / 10.0
-        advice += f"; about {factor:g} times as many suffice for the smallest ESS"
+        factor = ENOUGH_SIZE / least
+        shown = math.ceil(factor) if factor > MOST_EXACT else math.ceil(10.0 * factor) / 10.0
+        advice += f"; about {shown:g} times as many suffice for the smallest ESS"
     deviation = run["posterior"]["asdsf"]
     if deviation is not None and deviation >= ENOUGH_DEVIATION:
         advice += "; if ASDSF stays high, more chains or another --temperature help them to cross valleys"
-    return f"{advice}."
+    return f"{advice}.{several}"
 
 
-def _describe_tree(newick: str, key: str, title: str, text: str) -> Section:
-    nodes = parse_nodes(newick, "the record").ladderized()
-    about = f"{text} Numbers at branches are posterior probabilities, lengths are means of the samples with the branch."
-    return Section(key, title, (TreePicture(nodes, (PROBABILITY,)), Prose(about)))
+def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:
+    nodes, source = parse_nodes(run["posterior"][key], "the record").ladderized(), _source(run)
+    about = f"{text} Numbers at branches are {source} probabilities, lengths are means of the samples with the branch."
+    return Section(key, title, (TreePicture(nodes, ((f"{source} probability", "0 to 1"),)), Prose(about)))
 
 
 def _describe_numbers(run: Record, name: str) -> Section:
@@ -174,8 +188,9 @@ def _describe_agreement(run: Record, name: str) -> Section:
         blocks.append(Table("Splits whose frequencies differ most between runs", columns, rows[:MOST_DIFFERING]))
     posterior = run["posterior"]
     n_trees, listed = posterior["credible_topologies"], posterior["credible"]
-    text = f"The credible set, which holds 95 % of the posterior probability, has {n_trees} of the sampled topologies"
-    blocks.append(Prose(f"{text}; they stand in {name}.credible.tsv in this order."))
+    has = "is one topology" if n_trees == 1 else f"has {n_trees} of the sampled topologies, the most probable first"
+    text = f"The credible set, which holds 95 % of the {_source(run)} probability, {has}"
+    blocks.append(Prose(f"{text}. The file is {name}.credible.tsv."))
     first = "" if n_trees == len(listed) else f", the first {len(listed)} of {n_trees}"
     ranked = tuple(
         (str(rank), f"{own['probability']:.4f}", f"{own['cumulative']:.4f}") for rank, own in enumerate(listed, start=1)

@@ -25,7 +25,8 @@ def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
         _log.warning(warning)
     n_patterns = sum(part.n_patterns for part in parts)
     several = f", {len(parts)} parts" if len(parts) > 1 else ""
-    size = f"{data.n_sequences} taxa, {data.n_sites} sites, {n_patterns} patterns{several}"
+    patterns = "1 pattern" if n_patterns == 1 else f"{n_patterns} patterns"
+    size = f"{data.n_sequences} taxa, {data.n_sites} sites, {patterns}{several}"
     _log.info("alignment: %s: %s", data.source, size)
     n_duplicates = data.n_taxa - parts[0].n_taxa
     if n_duplicates:

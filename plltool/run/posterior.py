@@ -15,7 +15,7 @@ from plltool.constants import CREDIBLE_SHARE
 from plltool.io.newick import parse_nodes
 from plltool.io.newick_writer import write_newick, write_nodes, written_label
 from plltool.io.tree_files import write_splits
-from plltool.run.rooting import root_by_outgroup, usable_outgroup
+from plltool.run.rooting import root_by_outgroup
 from plltool.sampling.samples import Samples
 from plltool.sampling.tree import format_newick, to_tree
 from plltool.tree.consensus import make_consensus
@@ -95,22 +95,22 @@ def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequ
         [f"{share:.4g}" for share in found.shares.tolist()],
         found.pendants.tolist(),
     )
-    of_consensus: list[str] = []
-    if outgroup is not None:
-        rooted, of_consensus = root_by_outgroup(parse_nodes(consensus, "the majority-rule tree"), outgroup)
-        consensus = write_nodes(rooted)
     best = _most_credible(trees)
     tree = _with_means(to_tree(*samples.tree(*chosen[best]), names), trees)
     shares = trees.shares
     labels = [f"{shares.get(split, 1.0):.4g}" for split in branch_splits(tree)]
-    usable, of_mcc = usable_outgroup(tree, outgroup)
-    remarks = [*(f"majority-rule tree: {own}" for own in of_consensus), *(f"MCC tree: {own}" for own in of_mcc)]
+    texts, remarks = {"majority-rule tree": consensus, "MCC tree": write_newick(tree, labels=labels)}, []
+    if outgroup is not None:
+        for whose, text in texts.items():
+            rooted, own = root_by_outgroup(parse_nodes(text, f"the {whose}"), outgroup)
+            texts[whose] = write_nodes(rooted)
+            remarks += [f"{whose}: {remark}" for remark in own]
     return Posterior(
         len(samples) - first,
         _summarise_numbers(samples, first),
         samples.deviation(first),
-        consensus,
-        write_newick(tree, outgroup=usable, labels=labels),
+        texts["majority-rule tree"],
+        texts["MCC tree"],
         tree,
         tuple(_credible(trees, samples, chosen, names)),
         shares,

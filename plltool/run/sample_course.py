@@ -166,8 +166,8 @@ class SampleCourse:
         found, missing = [], []
         if self._options.runs > 1:
             deviation = self.samples.deviation(self.first)
-            found.append(f"ASDSF {deviation:.4f}")
-            if not deviation < ENOUGH_DEVIATION:
+            found.append(f"ASDSF {deviation:.4f}" if math.isfinite(deviation) else "no split counts for ASDSF")
+            if deviation >= ENOUGH_DEVIATION:
                 missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
         convergence = self.samples.convergence(self.first)
         if known := [(size, name) for name, (size, _) in convergence.items() if math.isfinite(size)]:
@@ -216,7 +216,10 @@ class SampleCourse:
 
     def remarks(self) -> list[str]:
         """What a user should know of the samples."""
-        told = ["the run was interrupted: the samples are those so far"] if self.interrupted else []
+        told = []
+        if self.interrupted:
+            further = "" if self._store is None else "; the same command goes on from here"
+            told.append(f"the run was interrupted: the samples are those so far{further}")
         if self._missing and not self.interrupted:
             told.append(f"more generations are needed: {'; '.join(self._missing)}")
         options, tuning = self._options, self._setup.tuning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,16 +62,17 @@ def choose_numbers(numbers: dict[str, Summary]) -> set[str]:
 def describe_deviations(samples: Samples, tuning: int, burnin: float) -> list[dict[str, Any]]:
     """ASDSF after some of the generations, each without a burn-in of its own; nothing for one run.
 
-    Until a run has FEWEST_SAMPLES behind its burn-in, nothing is said.
+    Nothing is said until a run has FEWEST_SAMPLES after its burn-in, nor where no split counts.
     """
     if samples.n_runs < 2:
         return []
     ends = dict.fromkeys(np.linspace(1, len(samples), min(MOST_LOOKS, len(samples))).round().astype(int).tolist())
     firsts = {end: samples.first_after(tuning, burnin, end) for end in ends}
+    found = {end: samples.deviation(first, end) for end, first in firsts.items() if end - first >= FEWEST_SAMPLES}
     return [
-        {"generation": samples.generations[end - 1], "asdsf": samples.deviation(first, end)}
-        for end, first in firsts.items()
-        if end - first >= FEWEST_SAMPLES
+        {"generation": samples.generations[end - 1], "asdsf": deviation}
+        for end, deviation in found.items()
+        if math.isfinite(deviation)
     ]
 
 

@@ -181,4 +181,5 @@ def _refuse_others(model: Model) -> None:
     if others:
         raise InputError(f"{name}: found parameters that cannot be sampled ({', '.join(others)}), {expected}")
     if RATES in model.free_parameters and spec.named.rates.class_of_pair is None:
-        raise InputError(f"{name}: found rates that are not those of pairs of states, {expected}")
+        wanted = "give them values in braces, or take a model with a rate for each pair of states"
+        raise InputError(f"{name}: found rates that cannot be sampled; {wanted}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import TYPE_CHECKING, cast
 
 from plltool.constants import (
@@ -101,7 +102,7 @@ class SampleOptions:
         """Raise InputError for a value out of bounds."""
         if isinstance(self.generations, str):
             if self.generations != AUTO:
-                raise InputError(f"generations: found {self.generations!r}, expected a number or {AUTO}")
+                raise InputError(f"generations: found {self.generations!r}, expected a whole number or {AUTO}")
             if self.runs < 2:
                 raise InputError("runs: found 1, expected at least 2 with generations auto, which compares runs")
         else:
@@ -113,10 +114,10 @@ class SampleOptions:
             raise InputError(f"generations: found {self.generations}, expected {wanted}")
         if self.runs > MAX_RUNS:
             raise InputError(f"runs: found {self.runs}, expected at most {MAX_RUNS}")
-        if not 0 <= self.temperature <= 10:
-            raise InputError(f"temperature: found {self.temperature}, expected a number from 0 to 10")
-        if not 0 <= self.burnin < 1:
-            raise InputError(f"burnin: found {self.burnin}, expected a share from 0 to below 1")
+        if not (isinstance(self.temperature, Real) and 0 <= self.temperature <= 10):
+            raise InputError(f"temperature: found {self.temperature!r}, expected a number from 0 to 10")
+        if not (isinstance(self.burnin, Real) and 0 <= self.burnin < 1):
+            raise InputError(f"burnin: found {self.burnin!r}, expected a share from 0 to below 1")
 
     @property
     def tuning(self) -> int:

@@ -48,13 +48,13 @@ def r_hat(values: FloatArray) -> float:
 def split_deviation(shares: Sequence[dict[int, float]]) -> float:
     """The average standard deviation of split frequencies (Lakner et al. 2008), from the shares of splits by run.
 
-    Splits count that one of the runs has in COMMON_SHARE of its trees; NaN if there is one run only.
+    Splits count that one of the runs has in COMMON_SHARE of its trees; NaN if there are none, or one run only.
     """
     if len(shares) < 2:
         return float("nan")
     splits = {split for own in shares for split, share in own.items() if share >= COMMON_SHARE}
     table = [[own.get(split, 0.0) for own in shares] for split in splits]
-    return float(np.std(table, axis=1, ddof=1).mean()) if table else 0.0
+    return float(np.std(table, axis=1, ddof=1).mean()) if table else float("nan")
 
 
 def _halves(values: FloatArray) -> FloatArray | None:

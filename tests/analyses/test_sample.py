@@ -310,6 +310,19 @@ def test_bad_input(small):
     assert "prior of frequencies: found 3 values, expected 1 or 4" in refused(
         "HKY+FO", priors=plltool.Priors(frequencies="dirichlet(1,2,3)")
     )
+    assert refused("JC", seed=1.5) == "seed: found 1.5, expected a whole number of at least 0"
+    for name, value, expected in (
+        ("runs", 2.5, "a whole number of at least 1"),
+        ("generations", True, "a whole number of at least 1"),
+        ("generations", None, "a whole number of at least 1"),
+        ("burnin", "a", "a share from 0 to below 1"),
+        ("temperature", "a", "a number from 0 to 10"),
+    ):
+        options = plltool.SampleOptions(**({"generations": 50, "sample_every": 5} | {name: value}))
+        assert refused("JC", options=options) == f"{name}: found {value!r}, expected {expected}"
+    genotypes = Path(__file__).parents[2] / "data" / "snps.vcf"
+    with pytest.raises(InputError, match="found rates that cannot be sampled; give them values in braces"):
+        plltool.sample(genotypes, options=FEW, device="numpy")
     often = plltool.SampleOptions(generations=50, sample_every=100)
     assert refused("JC", options=often) == "generations: found 50, expected at least 100, those between two samples"
     assert "seed: found -1" in refused("JC", seed=-1)
@@ -331,6 +344,15 @@ def test_chains_begin_where_the_prior_has_a_density(small):
     assert (values["alpha"][0], values["pinvar"][0]) == (15.0, pytest.approx(0.95))
     assert all(10 < alpha < 20 for alpha in values["alpha"])
     assert len(set(values["LnL"])) == len(values["LnL"]), "they move"
+
+
+def test_priors_of_nothing_are_told_and_change_no_run(small, tmp_path):
+    run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
+    found = plltool.sample(small, "JC", **run, priors=plltool.Priors(alpha="exponential(2)", lengths="exponential(3)"))
+    assert "prior of alpha: the model has no such parameter to sample" in found.warnings
+    assert sum("prior of" in text for text in found.warnings) == 1
+    again = plltool.sample(small, "JC", **run, priors=plltool.Priors(lengths="exponential(3)"))
+    assert again.generations == found.generations, "it goes on"
 
 
 def test_interrupted(small, monkeypatch):

@@ -195,6 +195,7 @@ def slopes_of_a_mixture_of_parts(instance):
     [
         (Code.OUT_OF_RANGE, "found tip 4, expected 0 .. 3", lambda i: i.set_tip_states(4, np.zeros(7))),
         (Code.OUT_OF_RANGE, "tip 1: found 6 states, expected 7", lambda i: i.set_tip_states(1, np.zeros(6))),
+        (Code.OUT_OF_RANGE, "tip 1: found state -1, expected 0", lambda i: i.set_tip_states(1, [-1] * 7)),
         (Code.OUT_OF_RANGE, "tip 1: found 3 numbers, expected 7 x 4", lambda i: i.set_tip_partials(1, np.zeros(3))),
         (Code.OUT_OF_RANGE, "found buffer 16, expected 0 .. 15", lambda i: i.get_partials(16)),
         (Code.OUT_OF_RANGE, "found matrix 16", lambda i: i.update_partials([[5, -1, -1, 0, 16, 1, 1]])),

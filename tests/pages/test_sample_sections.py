@@ -79,7 +79,9 @@ def test_verdicts(make):
     assert "goes on from here" not in make(whole).text
     alone = make(record_of_samples(n_runs=1))
     flat = " ".join(alone.text.split())
-    assert "One run, with which nothing can be compared: smallest ESS 80 (TL), largest R-hat 1.030 (TL)." in flat
+    assert "There is one run, with which nothing can be compared: smallest ESS 80 (TL), largest R-hat 1.030" in flat
+    assert "suffice for the smallest ESS. Several runs, such as --runs 2, show whether they find the same." in flat
+    assert "first 3 were left out" in flat
     assert "ASDSF 0" not in flat
     assert plot_of(alone.html, "Split frequencies of the runs") is None
     early = record_of_samples()
@@ -87,8 +89,18 @@ def test_verdicts(make):
     early["posterior"]["asdsf"], early["asdsf"], early["splits"] = None, [], []
     early["options"]["prior_only"] = True
     flat = " ".join(make(early).text.split())
-    assert "The runs have not converged: too few samples for an ESS. The same command with more --generations" in flat
+    assert (
+        "The runs have not converged: no ASDSF, because no split is in a tenth of the trees of a run, too few" in flat
+    )
+    assert "too few samples for an ESS. The same command with more --generations goes on from here." in flat
     assert "Likelihood: none: the prior was sampled" in flat
+    assert "sampled from their prior distribution, without the data, under" in flat
+    assert "SAMPLES OF THE PRIOR DISTRIBUTION" in flat
+    assert "Numbers at branches are prior probabilities" in flat
+    assert "posterior prob" not in flat
+    endless = record_of_samples()
+    endless["options"]["generations"], endless["posterior"]["numbers"]["TL"]["size"] = "auto", 7.0
+    assert "The same command goes on from here; about 29 times as many suffice" in " ".join(make(endless).text.split())
 
 
 def test_traces(make):

@@ -58,4 +58,4 @@ def test_split_deviation():
     # splits 3, 5 and 6 count: deviations 0, 0.2 / sqrt(2), 0.2 / sqrt(2)
     assert split_deviation(shares) == pytest.approx(0.4 / math.sqrt(2) / 3)
     assert math.isnan(split_deviation(shares[:1]))
-    assert split_deviation([{}, {}]) == 0.0
+    assert math.isnan(split_deviation([{}, {1: 0.05}])), "no split counts"
