@@ -105,10 +105,12 @@ class Checkpoint:
 
     def _compare(self, record: Mapping[str, Any]) -> None:
         """Raise CheckpointError unless the folder belongs to this run."""
-        found = read_object(self.folder / RUN_FILE, (), "what a checkpoint is of")
+        found = _read_identity(self.folder)
         for item in [*record, *(item for item in found if item not in record)]:
             here, there = record.get(item, "nothing"), found.get(item, "nothing")
             if here != there:
+                if isinstance(here, dict) and isinstance(there, dict):
+                    here, there = _without_equals(here, there), _without_equals(there, here)
                 differs = f"{_shown(item)}: found {_shown(there)}, expected {_shown(here)}"
                 raise CheckpointError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
 
@@ -243,7 +245,20 @@ def recorded_item(folder: str | os.PathLike[str] | None, item: str) -> Any:
     """An item of the identity of the run whose checkpoint a folder holds; None if there is none."""
     if folder is None or not has_checkpoint(folder):
         return None
-    return read_object(Path(folder) / RUN_FILE, (), "what a checkpoint is of").get(item)
+    return _read_identity(Path(folder)).get(item)
+
+
+def _read_identity(folder: Path) -> dict[str, Any]:
+    """What the states in a folder are of."""
+    try:
+        return read_object(folder / RUN_FILE, (), "what a checkpoint is of")
+    except InputError as error:
+        raise CheckpointError(f"{error}; {START_OVER}") from error
+
+
+def _without_equals(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The items in which one dictionary differs from another."""
+    return {name: value for name, value in own.items() if name not in other or other[name] != value}
 
 
 def _make_folder(folder: Path) -> None:

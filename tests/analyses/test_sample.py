@@ -283,8 +283,13 @@ def test_deviations_have_burn_ins_of_their_own(small):
 def test_chains_do_not_go_on_with_another_layout(small, tmp_path):
     run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
     plltool.sample(small, "JC", vw=1, **run)
-    with pytest.raises(CheckpointError, match="a checkpoint of another run: layout: found "):
+    with pytest.raises(
+        CheckpointError, match=r"run: layout: found \{'vw': 1\}, expected \{'vw': 2\}; --redo starts over"
+    ):
         plltool.sample(small, "JC", vw=2, **run)
+    (tmp_path / "kept" / "run.json").write_text("{")
+    with pytest.raises(CheckpointError, match="found something other than JSON .*; --redo starts over"):
+        plltool.sample(small, "JC", vw=1, **run)
 
 
 def test_chains_do_not_go_on_with_other_moves(small, tmp_path, monkeypatch):
