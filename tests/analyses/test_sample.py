@@ -288,7 +288,7 @@ def test_chains_do_not_go_on_with_another_layout(small, tmp_path):
     ):
         plltool.sample(small, "JC", vw=2, **run)
     (tmp_path / "kept" / "run.json").write_text("{")
-    with pytest.raises(CheckpointError, match="found something other than JSON .*; --redo starts over"):
+    with pytest.raises(CheckpointError, match=r"found something other than JSON .*; --redo starts over"):
         plltool.sample(small, "JC", vw=1, **run)
 
 
