@@ -47,20 +47,20 @@ def _describe_run(run: Record) -> Facts:
     """What was run."""
     options, n_samples = run["options"], run["posterior"]["samples"]
     chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
-    several_chains = f", temperature {options['temperature']:g}" if options["chains"] > 1 else ""
-    several_runs = " of each run" if options["runs"] > 1 else ""
+    temperature = f", temperature {options['temperature']:g}" if options["chains"] > 1 else ""
+    of_each = " of each run" if options["runs"] > 1 else ""
     rows = [("Model", "; ".join(dict.fromkeys(run["models"])))]
     if options["prior_only"]:
         rows.append(("Likelihood", "none: the prior was sampled"))
     rows += [(f"Prior of {kind}", text) for kind, text in run["priors"].items()]
     rows += [
-        ("Chains", f"{chains}{several_chains}, seed {run['seed']}"),
+        ("Chains", f"{chains}{temperature}, seed {run['seed']}"),
         ("Generations", f"{run['generations']}, a sample every {options['sample_every']}"),
         (
             "Burn-in",
             f"the first {count(run['burnin_samples'], 'sample')}, before generation {run['burnin_generation']}",
         ),
-        ("Samples kept", f"{n_samples}{several_runs}"),
+        ("Samples kept", f"{n_samples}{of_each}"),
         ("Device", run["device"]),
         ("Time", duration(run["seconds"])),
     ]

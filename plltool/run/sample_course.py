@@ -225,11 +225,11 @@ class SampleCourse:
         options, tuning = self._options, self._setup.tuning
         if tuning < options.tuning:
             told.append(
-                f"steps were tuned in the first {tuning} generations only, as the run began with fewer generations than"
-                f" now: samples may depend on each other for longer; a new run, with --redo, tunes in {options.tuning}"
+                f"steps were tuned for {tuning} generations, because the run began with fewer than now; a new run (--redo)"
+                f" tunes for {options.tuning} and may need fewer samples"
             )
         elif tuning == 0:
-            told.append("the burn-in has no generations to tune steps in: samples may depend on each other for long")
+            told.append("steps were not tuned, because there is no burn-in: more samples may be needed")
         if self._store is not None and self._store.problem:
             told.append(f"the last steps could not be saved: {self._store.problem}")
         return told
