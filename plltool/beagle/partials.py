@@ -69,10 +69,14 @@ class PatternBlock:
             self._free.append(slot)
         self.engine.set_codes(tip, self.engine.encode(states))
         self._operands[tip] = ~tip
+        self._forget_scales(tip)
 
     def write(self, buffer: int, partials: FloatArray) -> None:
         """Write partials (n, C, S)."""
         self.engine.write_slot(self._slot(buffer), partials)
+        self._forget_scales(buffer)
+
+    def _forget_scales(self, buffer: int) -> None:
         self._later.append(lambda: self.removed[buffer].fill(0.0))
 
     def read(self, buffer: int) -> FloatArray:
@@ -120,9 +124,14 @@ class PatternBlock:
 
     def _run(self, operations: IndexArray, cumulative: Sequence[int], pre_order: bool) -> None:
         rows = []  # slot, operand, its matrix, other operand, its matrix
-        for target, _, _, a, of_a, b, of_b in operations.tolist():
-            ends = self._operand(a), of_a, self._operand(b), of_b
-            rows.append((self._slot(target), *ends))
+        before, were_free = self._operands.copy(), self._free.copy()
+        try:
+            for target, _, _, a, of_a, b, of_b in operations.tolist():
+                ends = self._operand(a), of_a, self._operand(b), of_b
+                rows.append((self._slot(target), *ends))
+        except BeagleError:
+            self._operands, self._free = before, were_free
+            raise
         slots, a, of_a, b, of_b = np.array(rows).T
         if pre_order:  # what is above and beside a node, then along its edge
             beside = prog.newview(self._products, a, self.engine.n_matrices - 1, b, of_b)

@@ -116,7 +116,8 @@ run_options = packed(
         type=click.FloatRange(0, 1, max_open=True),
         default=DEFAULT_BURNIN,
         show_default=True,
-        help="Share of the samples, from the first on, that is left out of all summaries. Those of the tuning go, too.",
+        help="Share of the samples, from the first on, that is left out of all summaries."
+        " Samples of the tuning are always left out.",
     ),
     click.option("--prior-only", is_flag=True, help="Sample the prior, as if there were no data."),
     title="Sampling options",

@@ -142,14 +142,13 @@ def _credible(
     """The topologies of the credible set; of equal ones the one that was sampled first."""
     keys = [trees.of_tree(number).tobytes() for number in range(trees.n_trees)]
     example = dict(zip(reversed(keys), reversed(chosen), strict=True))
-    total, found = 0.0, []
+    total, found = 0, []
     for key, count in Counter(keys).most_common():
-        if total >= CREDIBLE_SHARE:
+        if total >= CREDIBLE_SHARE * trees.n_trees:
             break
-        share = count / trees.n_trees
-        total += share
+        total += count
         newick = write_newick(to_tree(*samples.tree(*example[key]), names), lengths=False)
-        found.append(CredibleTree(newick, share, total))
+        found.append(CredibleTree(newick, count / trees.n_trees, total / trees.n_trees))
     return found
 
 

@@ -92,6 +92,7 @@ class SampleCourse:
             self.samples.unpack(kept)
             runs.unpack([_kept_of(run, kept) for run in range(options.runs)])
             self._next_check = int(kept["next_check"])
+            self._enough = self._is_auto and bool(kept["enough"])
             _log.info("the run goes on from generation %d", self.generation)
             if self.generation > self._last:
                 wanted = f"expected at least {self.generation}, which {store.folder} keeps already"  # type: ignore[union-attr]
@@ -194,7 +195,8 @@ class SampleCourse:
         if self._store is not None:
             packed = self._runs.pack()
             states = {f"{_prefix(run)}{name}": array for run, own in enumerate(packed) for name, array in own.items()}
-            kept = {"next_check": np.array(self._next_check), **states, **self.samples.pack()}
+            looks = {"next_check": np.array(self._next_check), "enough": np.array(self._enough)}
+            kept = {**looks, **states, **self.samples.pack()}
             numbers, topology, lengths = self.samples.latest(0)
             self._store.save(STATE_NAME, Snapshot(numbers[0], to_tree(topology, lengths, names), kept))
         ended = time.perf_counter()
@@ -225,8 +227,8 @@ class SampleCourse:
         options, tuning = self._options, self._setup.tuning
         if tuning < options.tuning:
             told.append(
-                f"steps were tuned for {tuning} generations, because the run began with fewer than now; a new run (--redo)"
-                f" tunes for {options.tuning} and may need fewer samples"
+                f"steps were tuned for {tuning} generations, because the run began with fewer than now; a new run"
+                f" (--redo) tunes for {options.tuning} and may need fewer samples"
             )
         elif tuning == 0:
             told.append("steps were not tuned, because there is no burn-in: more samples may be needed")

@@ -228,8 +228,7 @@ class Chains:
             old = self.states[chain]
             heat = self._heats[self.ranks[chain]]
             ratio = move.log_ratio(old, proposal, answer, self.steps[number][place], heat)
-            gain = heat * (answer.log_posterior - old.log_posterior) + ratio
-            probability = math.exp(min(0.0, gain))
+            probability = _acceptance(heat * (answer.log_posterior - old.log_posterior) + ratio)
             accepted = self._rngs[run].random() < probability
             self.accepted[number, place] += accepted
         steps = self.steps[number]
@@ -249,9 +248,14 @@ class Chains:
         self.swaps_tried[run, low, high] += 1
         heats = self._heats[self.ranks[i]] - self._heats[self.ranks[j]]
         gain = heats * (self.states[j].log_posterior - self.states[i].log_posterior)
-        if rng.random() < math.exp(min(0.0, gain)):
+        if rng.random() < _acceptance(gain):
             self.ranks[i], self.ranks[j] = self.ranks[j], self.ranks[i]
             self.swaps_accepted[run, low, high] += 1
+
+
+def _acceptance(gain: float) -> float:
+    """The probability min(1, exp(gain)); 0 if the gain is not a number."""
+    return 0.0 if math.isnan(gain) else math.exp(min(0.0, gain))
 
 
 def _as_foreseen(proposal: Proposal | None) -> State | None:

@@ -1,4 +1,4 @@
-"""Moves of the topology that know the likelihoods of all neighbours; branches keep their lengths, as in other moves."""
+"""Moves of the topology that know the likelihoods of all neighbours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plltool.arrays import FloatArray
 from plltool.sampling.moves import Move, Proposal
 from plltool.sampling.state import Problem, State
 from plltool.sampling.survey import Neighbours, Survey
-from plltool.sampling.topology_moves import interchange
+from plltool.sampling.topology_moves import draw_subtree, interchange, stale_after
 from plltool.sampling.tree import ROOT, Topology
 
 RADIUS = 4  # branches between a subtree and where it goes
@@ -165,25 +165,12 @@ class Regrafts(Neighbours):
                 survey.insert(number, above, parts[0], operands[edge], parts[1], subtree)
 
 
-def draw_subtree(topology: Topology, rng: np.random.Generator) -> int:
-    """A node, drawn uniformly from those that have an inner node above."""
-    node = int(rng.integers(1, topology.n_nodes - 1))
-    return node + (node >= topology.top)
-
-
 def prune(topology: Topology, node: int) -> tuple[Topology, int]:
     """The tree without the subtree below a node and the joint above it, and the joint's other child."""
     joint, home = topology.parent[node], topology.sibling(node)
     rest = topology.copy()
     rest.replace_child(topology.parent[joint], joint, home)
     return rest, home
-
-
-def stale_after(topology: Topology, node: int) -> tuple[int, ...]:
-    """The inner nodes whose CLAs change, and those of all above them, if the subtree below a node goes elsewhere."""
-    joint = topology.parent[node]
-    above = topology.parent[joint]
-    return (joint,) if above == ROOT else (joint, above)
 
 
 def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:

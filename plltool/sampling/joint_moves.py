@@ -26,7 +26,7 @@ FIRST_DEVIATION = 0.05
 
 
 class Directions:
-    """The covariance of the coordinates of states, which all chains learn, only while steps are tuned.
+    """The covariance of the coordinates of states, which the chains of a run learn together while steps are tuned.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class JointMove(Move):
 
     def changed(self, state: State, change: FloatArray) -> Proposal | None:
         """The state whose coordinates differ by `change`, with the ratio of the Jacobians."""
-        if np.abs(change).max() > LARGEST_CHANGE:
+        if not np.abs(change).max() <= LARGEST_CHANGE:  # nor if it is not a number
             return None
         log_ratio, at = 0.0, 0
         changes: dict[int, Value] = {}

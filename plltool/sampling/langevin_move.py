@@ -40,7 +40,7 @@ class LengthLangevin(Move):
         drift, curvature = self._force(state, step, heat)
         added = divide_step(step)[1]
         change = drift + added * rng.standard_normal(len(drift)) / np.sqrt(curvature)
-        if np.abs(change).max() > LARGEST_LOG:
+        if not np.abs(change).max() <= LARGEST_LOG:  # nor if it is not a number
             return None
         lengths = [0.0, *(np.array(state.lengths[1:]) * np.exp(change)).tolist()]
         new = self.problem.moved(state, state.topology, lengths)

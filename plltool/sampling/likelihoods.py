@@ -8,6 +8,7 @@ places at these nodes; if it is rejected, nothing has to be undone. Surveys have
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from plltool.engine.base import Engine
 from plltool.engine.contract import Opcode
 from plltool.engine.shards import Shards
 from plltool.engine.tracks import PACKED_LENGTH, Track
+from plltool.errors import EngineError
 from plltool.model.model import solve_together
 from plltool.sampling.moves import ALL_NODES, Proposal
 from plltool.sampling.state import Known, Problem, State
@@ -79,7 +81,10 @@ class EngineLikelihoods:
         """The first states of all chains, with their models and likelihoods."""
         self._engine.set_model([model.components() for model in self._problem.models])
         answers = self.ask([Proposal(state, 0.0, ALL_NODES, True) for state in states])
-        for chain in range(len(states)):
+        for chain, answer in enumerate(answers):
+            if answer is None or not math.isfinite(answer.lnl):
+                found = None if answer is None else answer.lnl
+                raise EngineError(f"chain {chain + 1} begins with lnL {found}, expected a finite number")
             self.accept(chain)
         return [answer for answer in answers if answer is not None]
 

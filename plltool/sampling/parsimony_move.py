@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.sampling.fitch import FitchSets
-from plltool.sampling.informed_moves import Regrafts, draw_number, draw_subtree, log_sum, prune, stale_after
+from plltool.sampling.informed_moves import Regrafts, draw_number, log_sum, prune
 from plltool.sampling.moves import Move, Proposal
 from plltool.sampling.state import Problem, State
+from plltool.sampling.topology_moves import draw_subtree, stale_after
 from plltool.sampling.tree import Topology
 
 COST = 1.0  # of a change, in units of lnL

@@ -86,7 +86,7 @@ class SampleOptions:
     chains : of each run, one cold and the others heated
     temperature : chain h has the posterior to the power 1 / (1 + h temperature)
     sample_every : generations between two samples
-    burnin : share of the samples, from the first on, that is left out at the end
+    burnin : share of the samples, from the first on, that is left out of all summaries
     prior_only : sample the prior, as if there were no data
     """
 
@@ -104,7 +104,8 @@ class SampleOptions:
             if self.generations != AUTO:
                 raise InputError(f"generations: found {self.generations!r}, expected a whole number or {AUTO}")
             if self.runs < 2:
-                raise InputError("runs: found 1, expected at least 2 with generations auto, which compares runs")
+                wanted = "at least 2 with generations auto, which compares runs"
+                raise InputError(f"runs: found {self.runs}, expected {wanted}")
         else:
             check_least("generations", self.generations, 1)
         for name in ("runs", "chains", "sample_every"):

@@ -25,8 +25,6 @@ class Interchange(Move):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
-        if old.n_taxa < 4:
-            return None
         lower = draw_inner_branch(old, rng)
         below = old.left[lower] if rng.random() < 0.5 else old.right[lower]
         new = self.problem.moved(state, interchange(old, lower, below), state.lengths)
@@ -46,6 +44,19 @@ def interchange(old: Topology, lower: int, below: int) -> Topology:
     topology.replace_child(lower, below, beside)
     topology.replace_child(upper, beside, below)
     return topology
+
+
+def draw_subtree(topology: Topology, rng: np.random.Generator) -> int:
+    """A node, drawn uniformly from those that have an inner node above."""
+    node = int(rng.integers(1, topology.n_nodes - 1))
+    return node + (node >= topology.top)
+
+
+def stale_after(topology: Topology, node: int) -> tuple[int, ...]:
+    """The inner nodes whose CLAs change, and those of all above them, if the subtree below a node goes elsewhere."""
+    joint = topology.parent[node]
+    above = topology.parent[joint]
+    return (joint,) if above == ROOT else (joint, above)
 
 
 class Extension(Move):
@@ -73,10 +84,7 @@ class Extension(Move):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
-        if old.n_taxa < 4:
-            return None
-        node = int(rng.integers(1, old.n_nodes - 1))
-        node += node >= old.top
+        node = draw_subtree(old, rng)
         joint, sibling = old.parent[node], old.sibling(node)
         above = old.parent[joint]
         may_rise, may_sink = above != ROOT, sibling >= old.n_taxa
@@ -95,8 +103,8 @@ class Extension(Move):
         lengths[target], lengths[joint] = (near, far) if arrives_rising else (far, near)
         is_open = topology.parent[joint] != ROOT if arrives_rising else target >= old.n_taxa
         was_open = may_sink if rises else may_rise
-        stale = (joint,) if above == ROOT else (joint, above)
-        return Proposal(self.problem.moved(state, topology, lengths), self._log_open * (was_open - is_open), stale)
+        log_ratio = self._log_open * (was_open - is_open)
+        return Proposal(self.problem.moved(state, topology, lengths), log_ratio, stale_after(old, node))
 
     def _walk(self, topology: Topology, node: int, rises: bool, rng: np.random.Generator) -> tuple[int, bool]:
         """The branch where a subtree stops that begins to rise or to sink, and whether it rises there.

@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
+from sampling.toys import draw_topology, make_problem
 from scipy import stats
 
 import plltool
-from plltool.errors import CheckpointError, DeviceError, InputError
+from plltool.errors import CheckpointError, DeviceError, EngineError, InputError
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.io.newick import parse_newick
+from plltool.run.posterior import summarise
 from plltool.run.sample_record import describe_deviations
+from plltool.sampling.likelihoods import EngineLikelihoods
+from plltool.sampling.samples import Sample, Samples
 from plltool.sampling.tree import to_tree
 from plltool.tree.splits import rf_distance
 
@@ -236,6 +240,52 @@ def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
     found = plltool.sample(small, "JC", options=few, device="numpy", threads=1, workers=2)
     assert found.converged
     assert (found.generations, len(found.samples)) == (45, 10)
+
+
+def test_a_run_that_is_enough_goes_no_further(small, tmp_path, monkeypatch):
+    """The same call ends with the same bits, whether the run was over or was stopped."""
+    monkeypatch.setattr("plltool.sampling.settings.TUNING_GENERATIONS", 0)
+    for name, value in (("FIRST_CHECK", 10), ("ENOUGH_DEVIATION", 9.0), ("ENOUGH_SIZE", 3.0), ("REPORT_SECONDS", 0.0)):
+        monkeypatch.setattr(f"plltool.run.sample_course.{name}", value)
+    few = plltool.SampleOptions(chains=1, sample_every=5)
+
+    def sample(folder, listener=lambda _: None):
+        run = {"options": few, "device": "numpy", "workers": 1, "checkpoint": tmp_path / folder}
+        return plltool.sample(small, "JC", **run, listener=listener)
+
+    def stop(event):
+        raise plltool.StopSearch
+
+    whole = sample("whole")
+    assert (whole.converged, whole.interrupted) == (True, False)
+    for _ in range(2):
+        again = sample("whole")
+        assert again.converged
+        assert np.array_equal(again.samples.numbers(), whole.samples.numbers())
+    for _ in range(4):
+        assert sample("stopped", stop).interrupted
+    assert np.array_equal(sample("stopped").samples.numbers(), whole.samples.numbers())
+
+
+def test_a_likelihood_that_is_no_number_is_an_error(small, monkeypatch):
+    ask = EngineLikelihoods.ask
+    monkeypatch.setattr(
+        EngineLikelihoods, "ask", lambda *given: [own and own._replace(lnl=float("nan")) for own in ask(*given)]
+    )
+    with pytest.raises(EngineError, match="chain 1 begins with lnL nan, expected a finite number"):
+        plltool.sample(small, "JC", options=FEW, device="numpy", workers=1)
+
+
+def test_credible_sets_are_no_larger_than_they_must_be():
+    """Of 80 topologies that are sampled once, 76 hold 95 %."""
+    problem, rng = make_problem("JC", n_taxa=8), np.random.default_rng(1)
+    topologies = {tuple(sorted(own.splits())): own for own in (draw_topology(problem, rng) for _ in range(120))}
+    samples = Samples(problem, 1)
+    for number, topology in enumerate(list(topologies.values())[:80]):
+        samples.add(number, [Sample([0.0, 0.0, 1.0], topology, [0.0, *[0.1] * (topology.n_nodes - 1)])])
+    found = summarise(samples, problem.names, 0, None).credible
+    assert len(found) == 76
+    assert found[-1].cumulative == pytest.approx(0.95)
 
 
 def children():

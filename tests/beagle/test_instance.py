@@ -144,6 +144,31 @@ def test_scale_factors_are_logarithms_of_the_largest_entries():
         np.testing.assert_array_equal(instance.get_scale_factors(4), instance.get_scale_factors(2))
 
 
+def test_states_have_no_scale_factors():
+    """Of a buffer that held scaled partials before."""
+    found = []
+    for is_scaled in (False, True):
+        instance, _ = make(Flag.FRAMEWORK_CPU)
+        with instance:
+            instance.set_tip_states(3, np.zeros(7))
+            if is_scaled:
+                instance.update_partials([[3, 0, NONE, 0, 0, 1, 1]])
+            instance.set_tip_states(3, [2] * 7)
+            instance.update_partials([[5, NONE, NONE, 0, 0, 3, 3]])
+            found.append(instance.calculate_root_log_likelihoods([5], [0], [0], [NONE]))
+    assert found[1] == found[0]
+
+
+def test_operations_that_are_refused_make_nothing():
+    instance, _ = make(Flag.FRAMEWORK_CPU)
+    with instance:
+        with pytest.raises(BeagleError, match="buffer 9 holds neither"):
+            instance.update_partials([operation(5), [8, NONE, NONE, 9, 0, 1, 1]])
+        with pytest.raises(BeagleError, match="buffer 5 holds neither"):
+            instance.get_partials(5)
+        instance.update_partials([operation(5)])
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_deep_trees_do_not_underflow_without_scaling(framework):
     """A caterpillar of 3,000 operations: lnL of one site is that of the closed form of a single state."""

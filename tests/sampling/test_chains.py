@@ -9,9 +9,11 @@ from plltool.model.model_string import parse_model
 from plltool.sampling.chains import Chains
 from plltool.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
 from plltool.sampling.kernel import make_moves
+from plltool.sampling.length_moves import BranchMultiplier
 from plltool.sampling.likelihoods import NoData
 from plltool.sampling.parameters import find_parameters
 from plltool.sampling.state import Problem
+from plltool.sampling.topology_moves import Interchange
 
 
 def test_what_is_packed_are_copies():
@@ -30,6 +32,26 @@ def test_what_is_packed_are_copies():
         assert all(np.array_equal(packed[run][name], array) for name, array in before[run].items())
         changed = {name for name, array in before[run].items() if not np.array_equal(after[name], array)}
         assert {"tried", "accepted", "swaps_tried", "steps", "random", "schedule"} <= changed
+
+
+class NoNumbers(NoData):
+    """Likelihoods that are no numbers, from the first proposal on."""
+
+    def ask(self, proposals):
+        return [own and own._replace(lnl=float("nan")) for own in super().ask(proposals)]
+
+
+def test_what_is_no_number_is_never_accepted():
+    problem, rng = make_problem(), np.random.default_rng(3)
+    states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(2)]
+    own = [
+        move for move in make_moves(problem, make_parts()) if type(move).__name__ in ("BranchMultiplier", "Interchange")
+    ]
+    chains = Chains([own], NoNumbers(), states, 0.1, rng, [np.random.default_rng(4)], tuning=20)
+    for _ in range(50):
+        chains.advance()
+    assert [state.lengths for state in chains.states] == [state.lengths for state in states]
+    assert not chains.accepted.any()
 
 
 def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):

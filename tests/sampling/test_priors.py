@@ -100,7 +100,7 @@ def test_priors_out_of_range(given, message):
     ("given", "message"),
     [
         ({"generations": 0}, "generations: found 0, expected at least 1"),
-        ({"generations": "many"}, "generations: found 'many', expected a number or auto"),
+        ({"generations": "many"}, "generations: found 'many', expected a whole number or auto"),
         ({"runs": 1}, "runs: found 1, expected at least 2 with generations auto, which compares runs"),
         ({"runs": 9}, "runs: found 9, expected at most 8"),
         ({"chains": 0}, "chains: found 0, expected at least 1"),
