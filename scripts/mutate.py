@@ -1907,7 +1907,7 @@ MUTANTS = [
     Mutant("CLAs of a rejected proposal stay", "plltool/sampling/likelihoods.py",
            "        self._asked[chain] = sides", "        self._asked[chain] = self._sides[chain] = sides", (KEPT_CLAS,)),
     Mutant("CLAs above the joint's old place are stale", "plltool/sampling/topology_moves.py",
-           "stale = (joint,) if above == ROOT else (joint, above)", "stale = (joint,)", (KEPT_CLAS,)),
+           "return (joint,) if above == ROOT else (joint, above)", "return (joint,)", (KEPT_CLAS,)),
     Mutant("inner branches have the concentration of tips", "plltool/sampling/priors.py",
            "[self.at_tips * self.ratio] * (n_taxa - 2)", "[self.at_tips] * (n_taxa - 2)", (SAMPLING_PRIORS, "-k", "gamma")),
     Mutant("start values without a prior density", "plltool/sampling/parameters.py",

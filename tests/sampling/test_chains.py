@@ -44,9 +44,7 @@ class NoNumbers(NoData):
 def test_what_is_no_number_is_never_accepted():
     problem, rng = make_problem(), np.random.default_rng(3)
     states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(2)]
-    own = [
-        move for move in make_moves(problem, make_parts()) if type(move).__name__ in ("BranchMultiplier", "Interchange")
-    ]
+    own = [move for move in make_moves(problem, make_parts()) if isinstance(move, (BranchMultiplier, Interchange))]
     chains = Chains([own], NoNumbers(), states, 0.1, rng, [np.random.default_rng(4)], tuning=20)
     for _ in range(50):
         chains.advance()
