@@ -114,11 +114,11 @@ def sample(
     announce_data(data, parts)
     asked = settle_share(parts, models, asked, checkpoint)
     sampled = frozenset({"lengths", *(own.kind for own in parameters)})
-    used = {name: text for name, text in asdict(priors).items() if name in sampled}
+    used = priors.texts(sampled)
     for name, text in used.items():
         _log.info("prior of %s: %s", name, text)
-    usual = asdict(Priors().canonical())
-    idle = [name for name, text in asdict(priors).items() if name not in sampled and text != usual[name]]
+    given = asdict(priors).items() - asdict(Priors().canonical()).items()
+    idle = sorted(name for name, _ in given if name not in sampled)
     n_chains = options.runs * options.chains
     starts = [from_tree(tree) for tree in _start_trees(first, parts, data, n_chains, seed)]
     recorded = recorded_item(checkpoint, TUNING)  # of fewer generations, which may have been tuned for a shorter time

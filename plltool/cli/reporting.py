@@ -135,7 +135,7 @@ class Reporter(logging.Handler):
     def progress(self, event: Progress) -> None:
         """A round of a search; raises StopSearch after an interrupt, see `interrupts_wait`.
 
-        Of the generations of a sampler the last one has a line, and before it one every LINE_SECONDS.
+        A sampler gets a line every LINE_SECONDS, and one for its last generation.
         """
         with self._lock:
             self._heartbeat.hear(event)

@@ -117,9 +117,10 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
     if run["converged"]:
         return ""
     least = min(sizes.values(), default=0.0)
-    several = "" if run["options"]["runs"] > 1 else " Several runs, such as --runs 2, show whether they find the same."
-    if least > ENOUGH_SIZE and several:
-        return several.lstrip()
+    is_alone = run["options"]["runs"] == 1
+    several = "Several runs, such as --runs 2, show whether they find the same."
+    if is_alone and least > ENOUGH_SIZE:
+        return several
     more = "" if isinstance(run["options"]["generations"], str) else " with more --generations"
     advice = f"The same command{more} goes on from here"
     if 0.0 < least <= ENOUGH_SIZE:
@@ -129,7 +130,7 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
     deviation = run["posterior"]["asdsf"]
     if deviation is not None and deviation >= ENOUGH_DEVIATION:
         advice += "; if ASDSF stays high, more chains or another --temperature help them to cross valleys"
-    return f"{advice}.{several}"
+    return f"{advice}. {several}" if is_alone else f"{advice}."
 
 
 def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:

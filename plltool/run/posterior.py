@@ -99,23 +99,27 @@ def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequ
     tree = _with_means(to_tree(*samples.tree(*chosen[best]), names), trees)
     shares = trees.shares
     labels = [f"{shares.get(split, 1.0):.4g}" for split in branch_splits(tree)]
-    texts, remarks = {"majority-rule tree": consensus, "MCC tree": write_newick(tree, labels=labels)}, []
-    if outgroup is not None:
-        for whose, text in texts.items():
-            rooted, own = root_by_outgroup(parse_nodes(text, f"the {whose}"), outgroup)
-            texts[whose] = write_nodes(rooted)
-            remarks += [f"{whose}: {remark}" for remark in own]
+    consensus, of_consensus = _with_outgroup(consensus, "majority-rule tree", outgroup)
+    mcc, of_mcc = _with_outgroup(write_newick(tree, labels=labels), "MCC tree", outgroup)
     return Posterior(
         len(samples) - first,
         _summarise_numbers(samples, first),
         samples.deviation(first),
-        texts["majority-rule tree"],
-        texts["MCC tree"],
+        consensus,
+        mcc,
         tree,
         tuple(_credible(trees, samples, chosen, names)),
         shares,
-        tuple(remarks),
+        (*of_consensus, *of_mcc),
     )
+
+
+def _with_outgroup(newick: str, name: str, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
+    """A tree of this name with the outgroup, if there is one, on one side of its root; and warnings."""
+    if outgroup is None:
+        return newick, []
+    rooted, remarks = root_by_outgroup(parse_nodes(newick, f"the {name}"), outgroup)
+    return write_nodes(rooted), [f"{name}: {remark}" for remark in remarks]
 
 
 def _most_credible(trees: TreeSet) -> int:

@@ -108,7 +108,7 @@ class SampleResult(Shown):
             "trace": describe_trace(samples, self.posterior.numbers),
             "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
             "splits": describe_splits(samples, self.names, self.first),
-            "priors": {kind: text for kind, text in asdict(self.priors).items() if kind in self.sampled},
+            "priors": self.priors.texts(self.sampled),
             "options": asdict(self.options),
             "seed": self.seed,
             "tuning": self.tuning,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import TYPE_CHECKING, cast
@@ -67,6 +68,10 @@ class Priors:
             cast("NumberPrior", parse_prior(self.alpha, "alpha", numbers)),
             pinv,
         )
+
+    def texts(self, kinds: Container[str]) -> dict[str, str]:
+        """The texts of some kinds, by their names."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in kinds}
 
     def canonical(self) -> Priors:
         """The same with each text as the program writes it."""
