@@ -114,7 +114,7 @@ def sample(
     announce_data(data, parts)
     asked = settle_share(parts, models, asked, checkpoint)
     sampled = frozenset({"lengths", *(own.kind for own in parameters)})
-    used = priors.texts(sampled)
+    used = priors.of_kinds(sampled)
     for name, text in used.items():
         _log.info("prior of %s: %s", name, text)
     given = asdict(priors).items() - asdict(Priors().canonical()).items()

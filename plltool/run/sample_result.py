@@ -108,7 +108,7 @@ class SampleResult(Shown):
             "trace": describe_trace(samples, self.posterior.numbers),
             "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
             "splits": describe_splits(samples, self.names, self.first),
-            "priors": self.priors.texts(self.sampled),
+            "priors": self.priors.of_kinds(self.sampled),
             "options": asdict(self.options),
             "seed": self.seed,
             "tuning": self.tuning,

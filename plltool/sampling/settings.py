@@ -69,7 +69,7 @@ class Priors:
             pinv,
         )
 
-    def texts(self, kinds: Container[str]) -> dict[str, str]:
+    def of_kinds(self, kinds: Container[str]) -> dict[str, str]:
         """The texts of some kinds, by their names."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in kinds}
 
