@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from plltool.errors import InputError, show_name
 
 _MAX_LISTED = 5  # names in one message
 _COLUMN_CHUNK = 512  # columns that are looked at together
+_DIGEST_LETTERS = 16
 
 
 def gap_share(alignment: Alignment) -> float:
@@ -45,6 +46,15 @@ def first_identical(blocks: Sequence[Alignment]) -> list[int]:
     first: dict[bytes, int] = {}
     rows = zip(*(block.codes for block in blocks), strict=True)
     return [first.setdefault(_digest(row), taxon) for taxon, row in enumerate(rows)]
+
+
+def digest_data(blocks: Sequence[Alignment]) -> str:
+    """A digest of the names and characters of all blocks, which have the same taxa."""
+    digest = sha256("\0".join(blocks[0].names).encode("utf-8", "surrogateescape"))
+    for block in blocks:
+        digest.update(block.states.name.encode())
+        digest.update(np.ascontiguousarray(block.codes).data)
+    return digest.hexdigest()[:_DIGEST_LETTERS]
 
 
 def _digest(arrays: Sequence[CodeArray]) -> bytes:

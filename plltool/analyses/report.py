@@ -84,6 +84,8 @@ def report(prefix: str | PathLike[str]) -> Report:
         If there is none of these files, or one cannot be read.
     """
     records = Records.read(Path(prefix))
+    for line in records.left_out:
+        _log.warning("report: %s", line)
     try:
         sections = describe_runs(records)
         name = Path(prefix).name

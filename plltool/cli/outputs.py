@@ -314,9 +314,11 @@ class Outputs:
     def remove_stale(self, *kept: OutputFile) -> None:
         """Remove the results of an earlier run that this one has not written, except those `kept`."""
         may_stay = {path for row in kept for path in self._paths(row)} | self._written
-        for path in self._results:
-            if path not in may_stay:
-                path.unlink(missing_ok=True)
+        stale = [path for path in self._results if path not in may_stay and path.exists()]
+        for path in stale:
+            path.unlink(missing_ok=True)
+        if stale:
+            _log.info("removed, from an earlier run: %s", ", ".join(map(str, stale)))
 
     def describe(self, tree: str = "") -> list[str]:
         """A line for each file that was written, in the order of the table, the log last; without files, the tree."""

@@ -115,7 +115,7 @@ def _tell_data(run: Record) -> str:
 
 def _tell_choice(records: Records, cited: _Cited) -> list[str]:
     choice = records.model_choice
-    if choice is None:
+    if choice is None or not records.chosen_model_is_used:
         return []
     name, finder = choice["criterion"], cited.cite("Kalyaanamoorthy et al. 2017")
     by = cited.cite(CRITERION_SOURCES[name])
@@ -197,7 +197,7 @@ def _tell_samples(run: Record, cited: _Cited) -> list[str]:
 
 
 def _tell_supports(records: Records, cited: _Cited) -> list[str]:
-    if records.supports is None:
+    if records.supports is None or not records.supports_are_of_main_tree:
         return []
     told = []
     for kind, own in records.supports["kinds"].items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ ENDINGS = {  # by the command that writes it, the ending of its record; the firs
     "test": "test.json",
     "select-model": "select-model.json",
 }
+OWN_CHOICES = {"select-model": ("model", "tree"), "test": ("tree",)}  # what a command need not share with the first
 RUN_KEYS = ("lnl", "model", "n_taxa", "n_sites", "tree", "device", "version", "warnings")
 SUPPORTS, SUPPORT_KEYS = "support.json", ("kinds", "tree", "branches")
 SAMPLES, SAMPLE_KEYS = "sample.json", ("posterior", "trace", "n_taxa", "n_sites", "device", "version", "warnings")
@@ -57,6 +59,7 @@ class Records:
     mutations, genes : the rows of PREFIX.mutations.tsv and PREFIX.genes.tsv
     n_bootstraps : number of bootstrap trees; 0 without any
     commands : the command lines, as far as they are known
+    left_out : a line for each record that does not belong to the first one
     """
 
     prefix: Path
@@ -69,10 +72,15 @@ class Records:
     genes: tuple[Row, ...]
     n_bootstraps: int
     commands: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, prefix: Path) -> Records:
-        """Read what there is; InputError if a record cannot be read, or there is none."""
+        """Read what there is; InputError if a record cannot be read, or there is none.
+
+        A record of other data than the first one is left out, and so is one of another model or tree, unless its
+        analysis chooses models or trees itself.
+        """
         runs = {}
         for command, ending in ENDINGS.items():
             path = name_file(prefix, ending)
@@ -82,9 +90,20 @@ class Records:
         concordance = _read_if_there(prefix, CONCORDANCE, CONCORDANCE_KEYS, "concordance factors of a tree")
         if concordance is not None and "evaluation" in concordance:
             runs["concordance"] = concordance["evaluation"]
+        first = next(iter(runs.values()), {})
+        left_out = []
+        for command, run in list(runs.items())[1:]:
+            if (what := _find_difference(run, first, OWN_CHOICES.get(command, ()))) is not None:
+                left_out.append(f"the results of `{command}` are left out: they are of {what} than the rest")
+                del runs[command]
+        if "concordance" not in runs and concordance is not None and "evaluation" in concordance:
+            concordance = None
         samples = _read_if_there(prefix, SAMPLES, SAMPLE_KEYS, "samples of a posterior distribution")
+        if samples is not None and first and _data_of(samples) != _data_of(first):
+            left_out.append("the results of `sample` are left out: they are of other data than the rest")
+            samples = None
         placements, path = None, name_file(prefix, JPLACE)
-        if path.exists():
+        if path.exists() and ("place" in runs or not name_file(prefix, ENDINGS["place"]).exists()):
             placements = parse_jplace(read_content(path), str(path))
         path, n_bootstraps = name_file(prefix, BOOTSTRAPS), 0
         if path.exists():
@@ -102,11 +121,11 @@ class Records:
         commands = [str(run["command"]) for run in (*runs.values(), *others) if run.get("command")]
         commands += _logged_commands(name_file(prefix, BOOTSTRAP_LOG))
         tables = (
-            _read_rows(name_file(prefix, MUTATIONS), MUTATION_COLUMNS),
+            _read_rows(name_file(prefix, MUTATIONS), MUTATION_COLUMNS) if "ancestral" in runs else (),
             _read_rows(name_file(prefix, GENES), GENE_COLUMNS),
         )
         of_trees = (supports, concordance, samples, placements)
-        return cls(prefix, runs, *of_trees, *tables, n_bootstraps, tuple(dict.fromkeys(commands)))
+        return cls(prefix, runs, *of_trees, *tables, n_bootstraps, tuple(dict.fromkeys(commands)), tuple(left_out))
 
     @property
     def main(self) -> Record | None:
@@ -138,6 +157,13 @@ class Records:
         """How the model was chosen, from `select-model` or from a search that chose it."""
         own = self.runs.get("search", {}).get("model_choice") or self.runs.get("select-model", {}).get("model_choice")
         return own if isinstance(own, dict) else None
+
+    @property
+    def chosen_model_is_used(self) -> bool:
+        """Whether the main record is of the model that was chosen, or has no model of its own."""
+        choice, used = self.model_choice or {}, _models_of(self.main or {})
+        best = [part["best"] for part in choice["parts"]] if "parts" in choice else [choice.get("best", "")]
+        return not used or set(map(_strip_values, best)) == set(used)
 
 
 def name_file(prefix: Path, ending: str) -> Path:
@@ -171,6 +197,37 @@ def _read_rows(path: Path, columns: tuple[str, ...]) -> tuple[Row, ...]:
         if len(fields) != len(header):
             raise InputError(f"{path}: line {number}: found {len(fields)} fields, expected {len(header)}")
     return tuple(dict(zip(header, fields, strict=True)) for fields in lines)
+
+
+def _find_difference(run: Record, first: Record, own_choices: Sequence[str]) -> str | None:
+    """What the record of a run does not share with the first one: other data, another model or another tree."""
+    if _data_of(run) != _data_of(first):
+        return "other data"
+    if "model" not in own_choices and _models_of(run) != _models_of(first):
+        names = (" and ".join(dict.fromkeys(_models_of(record))) for record in (run, first))
+        return "another model ({} instead of {})".format(*names)
+    if "tree" not in own_choices and _topology(run["tree"]) != _topology(first["tree"]):
+        return "another tree"
+    return None
+
+
+def _data_of(run: Record) -> tuple[Any, ...]:
+    """What tells alignments apart."""
+    return run["n_taxa"], run["n_sites"], run.get("data", {}).get("digest")
+
+
+def _models_of(run: Record) -> list[str]:
+    """The model of each part."""
+    return [_strip_values(str(part["parameters"]["spec"])) for part in run.get("parts", ())]
+
+
+def _strip_values(spec: str) -> str:
+    """A model string without values, and without what tells given values from optimised ones (+FU, +IO)."""
+    while "{" in spec:
+        spec, before = re.sub(r"\{[^{}]*\}", "", spec), spec
+        if spec == before:
+            break
+    return re.sub(r"\+F([CEOQU]|[13]X4)?(?=\+|$)|(?<=\+I)[COU](?=\+|$)", "", spec)
 
 
 def _topology(newick: str) -> frozenset[int]:

@@ -65,7 +65,7 @@ def _describe_analyses(records: Records) -> list[Section]:
 
 def _describe_warnings(records: Records) -> Section:
     """All warnings, each once."""
-    found = [str(warning) for run in records.all_runs.values() for warning in run["warnings"]]
+    found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
     if records.supports is not None and not records.supports_are_of_main_tree:
         found.append(f"{records.prefix.name}.support.json has the supports of another tree than the one shown")
     block: Block = Items(tuple(dict.fromkeys(found))) if found else Prose("There were none.")

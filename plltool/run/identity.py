@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.alignment.facts import digest_data
 from plltool.alignment.partition import Dataset
 from plltool.arrays import FloatArray
 from plltool.constants import LINKED, VERSION
@@ -31,15 +32,6 @@ from plltool.tree_search.effort import SearchPlan
 DIGEST_LETTERS = 16
 
 _log = logging.getLogger("plltool")
-
-
-def digest_alignment(data: Dataset) -> str:
-    """A digest of all names and characters, part by part."""
-    digest = hashlib.sha256("\0".join(data.names).encode("utf-8", "surrogateescape"))
-    for part in data.parts:
-        digest.update(f"{part.name}\0{part.ranges}\0{part.alignment.states.name}".encode("utf-8", "surrogateescape"))
-        digest.update(np.ascontiguousarray(part.alignment.codes).tobytes())
-    return digest.hexdigest()[:DIGEST_LETTERS]
 
 
 def describe_start(start: str | Tree) -> str:
@@ -142,7 +134,8 @@ def _identify_task(data: Dataset, models: Sequence[Model], plan: SearchPlan, see
 def _identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str) -> dict[str, Any]:
     return {
         "version": VERSION,
-        "alignment": digest_alignment(data),
+        "alignment": digest_data(data.alignments),
+        "parts": "; ".join(f"{part.name}: {part.ranges}" for part in data.parts),
         "model": "; ".join(str(model.spec) for model in models),
         "model values": "; ".join(model.to_string() for model in models),
         "brlen": brlen,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from plltool.alignment.alignment import Alignment
-from plltool.alignment.facts import identical_groups, may_be_invariable
+from plltool.alignment.facts import digest_data, identical_groups, may_be_invariable
 from plltool.alignment.partition import Dataset
 from plltool.arrays import BoolArray
 from plltool.constants import ROOT_NAME
@@ -34,6 +34,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
     groups = [[name for name in group if name != ROOT_NAME] for group in groups]
     return {
         "source": data.source,
+        "digest": digest_data(blocks),
         "kinds": list(dict.fromkeys(block.states.name for block in data.alignments)),
         "n_constant": sum(int(may_be_invariable(block).sum()) for block in data.alignments),
         "n_informative": sum(int(are_informative(block).sum()) for block in data.alignments),

@@ -11,6 +11,7 @@ from page_reader import read_page, texts_of
 from page_records import (
     HOSTILE,
     NAMES,
+    TREE,
     quoted_tree,
     record_of_dates,
     record_of_search,
@@ -304,3 +305,57 @@ def test_tables_and_plots_of_hundreds_of_parts_are_folded(tmp_path):
     assert "gene7" not in unfolded
     assert "<svg" not in unfolded
     assert text.count("  ... and 280 more, see the HTML page") == 2, "the parts, and their models with all values"
+
+
+def ancestral_record(**changes):
+    return (
+        record_of_search()
+        | {"ancestors": {"tree": TREE.format("N2", "N3"), "sequences": {}, "joint_lnl": -1.0}}
+        | changes
+    )
+
+
+def with_model(spec):
+    record = record_of_search()
+    parameters = record["parameters"] | {"spec": spec}
+    return {"parts": [record["parts"][0] | {"parameters": parameters}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({}, None),
+        (with_model("HKY{1/4}+FU{0.3/0.2/0.1/0.4}+IU{0.2}+G4{0.5}"), None),
+        (with_model("JC"), "another model"),
+        (with_model("HKY+FC+G4"), "another model"),
+        ({"n_sites": 99}, "other data"),
+        ({"data": {"digest": "0123"}}, "other data"),
+        (
+            {"tree": TREE.format("", "").replace("Pan", "x").replace("Pongo", "Pan").replace("x", "Pongo")},
+            "another tree",
+        ),
+        ({"tree": "((Hylobates:1,Pongo:1):1,Gorilla:1,(Pan:1,Homo:1):1);"}, None),
+    ],
+)
+def test_a_run_that_does_not_belong_to_the_first_one_is_left_out(prefix, caplog, changes, what):
+    write(prefix.with_name("run.ancestral.json"), ancestral_record(**changes))
+    report = plltool.report(prefix)
+    line = f"the results of `ancestral` are left out: they are of {what}"
+    assert ("ANCESTRAL STATES" in report.text) == (what is None)
+    assert ("reconstructed" in report.text) == (what is None)
+    assert (line in " ".join(report.text.split())) == (what is not None)
+    assert (line in caplog.text) == (what is not None)
+
+
+def test_methods_tell_of_a_chosen_model_only_if_it_was_used(prefix):
+    choice = {"criterion": "BIC", "best": "HKY+FO+I+G4", "candidates": [], "left_out": []}
+    for best, is_told in (("HKY+FO+I+G4", True), ("JC", False)):
+        record = {key: value for key, value in record_of_search().items() if key not in ("parts", "parameters")}
+        write(prefix.with_name("run.select-model.json"), record | {"model_choice": choice | {"best": best}})
+        assert ("was chosen by BIC" in " ".join(plltool.report(prefix).text.split("METHODS")[-1].split())) == is_told
+
+
+def test_methods_tell_of_supports_only_if_they_are_of_the_tree(prefix):
+    assert "Felsenstein's bootstrap" in plltool.report(prefix).text.split("METHODS")[1]
+    test_supports_of_another_tree_are_told_apart(prefix)
+    assert "Felsenstein's bootstrap" not in plltool.report(prefix).text.split("METHODS")[1]
