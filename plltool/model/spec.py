@@ -26,7 +26,7 @@ from plltool.model.values import format_values
 
 FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {
     "equal": "+FE",
-    "empirical": "+FC",
+    "empirical": "+F",
     "f1x4": "+F1X4",
     "f3x4": "+F3X4",
     "optimised": "+FO",

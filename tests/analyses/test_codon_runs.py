@@ -133,7 +133,7 @@ def test_the_data_type_says_which_code_a_model_has(simulated, tmp_path):
     assert result.model.startswith("CODON5_GY{")
     default = plltool.evaluate(plltool.read_alignment(file, "codon"), TREE, fixed=True, device="numpy")
     assert default.parameters["spec"] == "GY+F3X4"
-    with pytest.raises(InputError, match=r"found codon5 data, expected codon2 for model 'CODON2_GY\+FC'"):
+    with pytest.raises(InputError, match=r"found codon5 data, expected codon2 for model 'CODON2_GY\+F'"):
         plltool.evaluate(plltool.read_alignment(file, "codon5"), TREE, "CODON2_GY", fixed=True, device="numpy")
 
 

@@ -71,7 +71,7 @@ def test_weights_by_hand():
         ("K80", "HKY", True),
         ("TIM2", "TIM3uf", False),
         ("TPM2", "TIM2uf+R3", True),
-        ("HKY+FC", "HKY", False),
+        ("HKY+F", "HKY", False),
         ("GTR+G4", "GTR+I+G4", True),
         ("GTR+I+G4", "GTR+G4", False),
         ("GTR+I", "GTR+I+G4", True),
@@ -83,7 +83,7 @@ def test_weights_by_hand():
         ("GTR+R4", "GTR+G4", False),
         ("LG", "LG+G4", True),
         ("LG", "WAG+G4", False),
-        ("LG", "LG+FC", False),
+        ("LG", "LG+F", False),
         ("JC+ASC", "GTR", False),
         ("JC+ASC", "GTR+ASC", True),
         ("JC2", "BIN", True),
@@ -154,11 +154,11 @@ def test_the_candidates_of_multistate_data(n_states, expected):
 def test_the_candidates_of_codons(code, prefix):
     """Published figures are of the standard code; ECMrest, with one base at a time, needs one kappa at most."""
     products = [f"{name}+{mode}" for name in ("GY", "MGK", "GY0K", "MG") for mode in ("F3X4", "F1X4")]
-    expected = {prefix + name for name in (*products, "GY+FC", "GY0K+FC")}
+    expected = {prefix + name for name in (*products, "GY+F", "GY0K+F")}
     if code == 1:
         published = ["ECMK07", *(f"ECMK07_{form}" for form in ("GY0K", "GY", "GY1KTV", "GY2K"))]
         published += ["ECMrest", "ECMrest_GY0K", "ECMrest_GY"]
-        expected |= {name + mode for name in published for mode in ("", "+FC", "+F1X4", "+F3X4")}
+        expected |= {name + mode for name in published for mode in ("", "+F", "+F1X4", "+F3X4")}
     found = [str(parse_model(name)) for name in substitution_models(codon_space(code))]
     assert set(found) == expected
     assert len(found) == len(expected)

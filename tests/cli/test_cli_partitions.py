@@ -71,7 +71,7 @@ def test_check_tells_of_parts(plltool, small, scheme):
     text = plltool("check", small, "--model", scheme, *NUMPY).stdout
     assert "part odd: 150 sites, " in text
     facts = json.loads(plltool("check", small, "--model", scheme, *NUMPY, "--json").stdout)
-    assert [part["model"] for part in facts["parts"]] == ["HKY+FC+G4+B", "JC+B"]
+    assert [part["model"] for part in facts["parts"]] == ["HKY+F+G4+B", "JC+B"]
     whole = json.loads(plltool("check", small, "--model", "JC", *NUMPY, "--json").stdout)
     assert facts["device_bytes"] > whole["device_bytes"]
 

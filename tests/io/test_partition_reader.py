@@ -27,7 +27,7 @@ def summarise(scheme):
 
 
 FIRST, REST = [1, 4, 7], [2, 3, 5, 6, 8, 9, 15, 16, 17, 18, 19, 20]
-EXPECTED = [("first", "GTR+FC+G4", FIRST), ("rest", "HKY{1.0/2.0}+FU{0.1/0.2/0.3/0.4}", REST)]
+EXPECTED = [("first", "GTR+F+G4", FIRST), ("rest", "HKY{1.0/2.0}+FU{0.1/0.2/0.3/0.4}", REST)]
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_text_is_read_like_a_file():
 @pytest.mark.parametrize(
     ("word", "model"),
     [
-        ("DNA", "GTR+FC+G4"),
+        ("DNA", "GTR+F+G4"),
         ("dnax", "GTR+FO+G4"),
         ("AA", "LG+G4"),
         ("WAG", "WAG"),
-        ("WAGF", "WAG+FC"),
+        ("WAGF", "WAG+F"),
         ("jttx", "JTT+FO"),
         ("LG4X", "LG4X+R4"),
-        ("LG+G4+F", "LG+FC+G4"),
+        ("LG+G4+F", "LG+F+G4"),
         ("GTR+G+B", "GTR+FO+G4+B"),
         ("GTR+G4{0.5}+BU{1.5}", "GTR+FO+G4{0.5}+BU{1.5}"),
     ],
@@ -190,7 +190,7 @@ def test_charsets_that_say_what_their_data_are(tmp_path):
     found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} charpartition p = JC: a, LG: b; end;")))
     assert [row[:2] for row in found] == [("a", "JC"), ("b", "LG")]
     found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} partition p = 2: a, b; end;")))
-    assert [row[:2] for row in found] == [("a", "GTR+FC+G4"), ("b", "LG+G4")]
+    assert [row[:2] for row in found] == [("a", "GTR+F+G4"), ("b", "LG+G4")]
     found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} partition p = 1: c; end;")))
     assert found == [("c", None, list(range(1, 21)))]
 

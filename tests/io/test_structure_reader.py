@@ -56,7 +56,7 @@ def test_partitions_of_a_structure(write, tmp_path):
         parts = resolve_inputs(ROWS, scheme)[0].parts
         assert [part.ranges for part in parts] == ["1:7, 2:6, 4:8", "3, 5, 9-10"]
     nexus.write_text(f"{sets} end;")
-    assert [str(spec.model) for spec in read_scheme(str(nexus))] == ["S16+FC+G4", "None"]
+    assert [str(spec.model) for spec in read_scheme(str(nexus))] == ["S16+F+G4", "None"]
     nexus.write_text("#NEXUS begin sets; charset s = 1:7 2:6, 8:4; end;")
     assert [str(some) for some in read_scheme(str(nexus))[0].ranges] == ["1:7", "2:6", "4:8"]
 

@@ -140,7 +140,7 @@ def test_ancestors_have_both_bases():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("S16", "expected pairs of columns in a partition file, such as 5:70 or pairs{FILE}, for model 'S16+FC'"),
+        ("S16", "expected pairs of columns in a partition file, such as 5:70 or pairs{FILE}, for model 'S16+F'"),
         ("S16, stems = 1-8", "part 'stems': found single columns, expected pairs of columns"),
         ("S16, stems = 1:8 2", "part 'stems': found single columns"),
         ("GTR, stems = 1:8", "part 'stems': found pairs of columns, expected ranges, or a model of pairs such as S16"),

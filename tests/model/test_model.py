@@ -18,7 +18,7 @@ RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
 FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
 GTR_FIXED = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}+G4{0.45}"
 
-SITE_MODELS = ("HKY+I", "JC+I+GA3", "F81+R3", "GTR+FC+I+R2")
+SITE_MODELS = ("HKY+I", "JC+I+GA3", "F81+R3", "GTR+F+I+R2")
 
 COMPONENT_ARRAYS = ("eigenvalues", "right", "left", "frequencies", "rates", "weights")
 
@@ -163,18 +163,18 @@ class TestStart:
         assert model.alpha == 0.45
 
     def test_empirical_frequencies(self):
-        assert tuple(model_of("GTR+FC", FREQUENCIES).frequencies) == FREQUENCIES
+        assert tuple(model_of("GTR+F", FREQUENCIES).frequencies) == FREQUENCIES
 
     def test_empirical_frequencies_are_used_only_where_asked_for(self):
         assert model_of("GTR+FO", FREQUENCIES).frequencies.tolist() == [0.25] * 4
 
     def test_missing_empirical_frequencies(self):
-        with pytest.raises(ValueError, match=r"GTR\+FC"):
-            model_of("GTR+FC")
+        with pytest.raises(ValueError, match=r"GTR\+F"):
+            model_of("GTR+F")
 
     def test_base_that_does_not_occur(self):
-        with pytest.raises(InputError, match=r"model 'GTR\+FC': empirical frequencies cannot be used: .* found 0"):
-            model_of("GTR+FC", [0.5, 0.2, 0.3, 0.0])
+        with pytest.raises(InputError, match=r"model 'GTR\+F': empirical frequencies cannot be used: .* found 0"):
+            model_of("GTR+F", [0.5, 0.2, 0.3, 0.0])
 
 
 class TestFreeParameters:
@@ -192,8 +192,8 @@ class TestFreeParameters:
             ("TVM", ("rates", "frequencies"), 7),
             ("SYM", ("rates",), 5),
             ("GTR", ("rates", "frequencies"), 8),
-            ("GTR+FC", ("rates",), 8),
-            ("GTR+FC+G4", ("rates", "alpha"), 9),
+            ("GTR+F", ("rates",), 8),
+            ("GTR+F+G4", ("rates", "alpha"), 9),
             ("GTR+FU{0.28/0.21/0.24/0.27}+G4", ("rates", "alpha"), 6),
             ("K80{2.5}+G4", ("alpha",), 1),
             ("JC+FO+G4{0.5}", ("frequencies",), 3),
@@ -351,7 +351,7 @@ class TestSetters:
 
 class TestOutput:
     @pytest.mark.parametrize(
-        "text", ["JC", "K80", "F81", "TPM2uf+G4", "GTR+FC+G8", "DNA010210+FE", "GTR+FE+G2", GTR_FIXED, *SITE_MODELS]
+        "text", ["JC", "K80", "F81", "TPM2uf+G4", "GTR+F+G8", "DNA010210+FE", "GTR+FE+G2", GTR_FIXED, *SITE_MODELS]
     )
     @given(seed=st.integers(0, 1000))
     def test_string_is_read_back_as_the_same_fixed_model(self, text, seed):

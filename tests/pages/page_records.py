@@ -26,8 +26,8 @@ def quoted_tree(names):
 def record_of_search(names=NAMES, tree=None):
     """The record of a search of 100 sites under HKY+F+I+G4."""
     parameters = {
-        "spec": "HKY+FC+IO+G4",
-        "model": "HKY{1/4}+FC+IU{0.2}+G4{0.5}",
+        "spec": "HKY+F+IO+G4",
+        "model": "HKY{1/4}+F+IU{0.2}+G4{0.5}",
         "data": "DNA",
         "frequencies": {"A": 0.3, "C": 0.2, "G": 0.1, "T": 0.4},
         "alpha": 0.5,

@@ -96,7 +96,7 @@ def test_methods_cite_what_was_used(prefix):
     text = plltool.report(prefix).text
     methods, references = re.search(r"\nMETHODS\n-+\n\n(.*)\nREFERENCES\n-+\n(.*)", text, re.DOTALL).groups()
     flat = " ".join(methods.split())
-    assert "the model HKY+FC+IO+G4 (Hasegawa, Kishino & Yano 1985) with a share of invariable sites and" in flat
+    assert "the model HKY+F+IO+G4 (Hasegawa, Kishino & Yano 1985) with a share of invariable sites and" in flat
     cited = ("Felsenstein 1981", "Felsenstein 1985", "Anisimova et al. 2011", "Nixon 1999", "Pattengale et al. 2010")
     for source in (*cited, "Yang 1994", "Kishino & Hasegawa 1989", "Shimodaira 2002"):
         assert f"({source})" in flat
@@ -327,7 +327,7 @@ def with_model(spec):
         ({}, None),
         (with_model("HKY{1/4}+FU{0.3/0.2/0.1/0.4}+IU{0.2}+G4{0.5}"), None),
         (with_model("JC"), "another model"),
-        (with_model("HKY+FC+G4"), "another model"),
+        (with_model("HKY+F+G4"), "another model"),
         ({"n_sites": 99}, "other data"),
         ({"data": {"digest": "0123"}}, "other data"),
         (
