@@ -10,6 +10,7 @@ from plltool.model import covarion
 from plltool.model.model import Model
 
 _LIST = re.compile(r"\{([^{}]*[/|][^{}]*)\}")
+_NUMBER = re.compile(r"(?<=[{/])\d+\.\d+(e[-+]?\d+)?(?=[}/])")
 
 
 def describe_model(model: Model) -> dict[str, Any]:
@@ -41,14 +42,15 @@ def describe_model(model: Model) -> dict[str, Any]:
 
 
 def shorten_model(text: str) -> str:
-    """A model string in which lists of more than MAX_SHOWN_VALUES values, or names of states, are only counted."""
+    """A model string for people: values have four digits, and long lists of values or names of states are counted."""
 
     def count(found: re.Match[str]) -> str:
         what = "values" if "/" in found[1] else "states"
         number = len(re.split(r"[/|]", found[1]))
         return found[0] if number <= MAX_SHOWN_VALUES else f"{{{number} {what}, see the record}}"
 
-    return _LIST.sub(count, text)
+    rounded = _NUMBER.sub(lambda found: f"{float(found[0]):.4g}", text)
+    return _LIST.sub(count, rounded).replace("+FU{", "+F{").replace("+IU{", "+I{")
 
 
 def name_rates(model: Model) -> str:

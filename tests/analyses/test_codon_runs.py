@@ -86,7 +86,7 @@ def test_simulation_recovers_parameters(truth, model, ranges):
 def test_what_is_shown_of_a_codon_model(simulated, tmp_path):
     result = plltool.evaluate(simulated, TREE, "M1a{0.1/2.5}{0.75/0.25}+F", fixed=True, device="numpy")
     assert result.describe_models() == [
-        "model: M1a{0.1/2.5}{0.75/0.25}+FU{61 values, see the record}",
+        "model: M1a{0.1/2.5}{0.75/0.25}+F{61 values, see the record}",
         "rates: omega0 0.1, kappa 2.5, weights 0.75/0.25",
     ]
     record = tmp_path / "run.json"
@@ -96,7 +96,7 @@ def test_what_is_shown_of_a_codon_model(simulated, tmp_path):
     scheme.write_text("GY{0.2/4}+F, gene = 1-600\nJC, rest = 601-1200\n")
     parts = plltool.evaluate(simulated, TREE, str(scheme), fixed=True, device="numpy", brlen="linked")
     first, rates, last = parts.describe_models()
-    assert first.endswith(", 200 sites, model GY{0.2/4.0}+FU{61 values, see the record}")
+    assert first.endswith(", 200 sites, model GY{0.2/4}+F{61 values, see the record}")
     assert (rates, last.endswith(", 600 sites, model JC")) == ("part gene: omega 0.2, kappa 4", True)
 
 

@@ -412,8 +412,10 @@ def braces(number):
     ("text", "shown"),
     [
         (f"UNREST{braces(12)}", f"UNREST{braces(12)}"),
-        (f"GTR20{braces(190)}+FU{braces(20)}", "GTR20{190 values, see the record}+FU{20 values, see the record}"),
-        (f"M1a{braces(2)}{braces(2)}+FU{braces(13)}", f"M1a{braces(2)}{braces(2)}+FU{{13 values, see the record}}"),
+        (f"GTR20{braces(190)}+FU{braces(20)}", "GTR20{190 values, see the record}+F{20 values, see the record}"),
+        ("GTR{9.129357069222289/57.9114463932829/1.0}+I{0.1}", "GTR{9.129/57.91/1}+I{0.1}"),
+        ("HKY{1.0/12345.678}+G4{1.25e-05}", "HKY{1/1.235e+04}+G4{1.25e-05}"),
+        (f"M1a{braces(2)}{braces(2)}+FU{braces(13)}", f"M1a{braces(2)}{braces(2)}+F{{13 values, see the record}}"),
         (f"MATRIX{{{'|'.join('x' * 13)}}}+I", "MATRIX{13 states, see the record}+I"),
         (f"MATRIX{{ABCDEFGHIJKLMNO}}{braces(105)}", "MATRIX{ABCDEFGHIJKLMNO}{105 values, see the record}"),
     ],
