@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from os import PathLike
+from os import PathLike, fspath
 
 from plltool.analyses.select_model import select_model
 from plltool.analyses.select_scheme import select_scheme
@@ -37,15 +37,18 @@ def choose_if_asked(
 ) -> tuple[ModelLike | None, ModelChoice | SchemeChoice | None]:
     """The model for a search, chosen if that is asked for; and how it was chosen.
 
-    The tree is the given start tree of the search, if there is one. Raises InputError for partitions without a word
-    that asks for a choice, and for words that do not go with partitions or without them.
+    The tree is the given start tree of the search, if there is one. Partitions without a model have the models in
+    their file. Raises InputError for partitions beside a model, and for words that do not go with partitions or without
+    them.
     """
     word, plus, suffix = model.upper().partition("+") if isinstance(model, str) else ("", "", "")
     suffix = plus + suffix
     if word not in AUTOMATIC or suffix not in ("", VARIABLE_ONLY, MERGE):
+        if partitions is not None and model is None:
+            return fspath(partitions), None
         if partitions is not None:
-            shown = show_name(model) if isinstance(model, str) else "none" if model is None else "another one"
-            hint = "to choose one for each part; a file that has models of its own is given as the model"
+            shown = show_name(model) if isinstance(model, str) else "another one"
+            hint = "to choose one for each part, or none to use the models in the file"
             raise InputError(f"model: found {shown} beside partitions, expected 'auto' {hint}")
         return model, None
     if partitions is None and suffix == MERGE:

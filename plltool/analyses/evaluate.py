@@ -119,7 +119,7 @@ def evaluate_and_ask(
     def attempt(hardware: Hardware) -> dict[str, Any]:
         start, own, psr = evaluate_site_rates(data, tree, models, brlen, hardware, listener)
         with Likelihood(data, start, own, brlen=brlen, **held, **asdict(hardware)) as likelihood:
-            announce_data(data, likelihood.patterns)
+            announce_data(data, likelihood.patterns, models if model is None else ())
             fallback = announce_engine(likelihood.engine, likelihood.reason, hardware)
             unknown = _remarks_on_fixed(likelihood) if fixed else []
             lnl = start_lnl = likelihood.lnl()

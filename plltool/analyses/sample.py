@@ -111,7 +111,7 @@ def sample(
     problem = Problem(data.names, tuple(models), tuple(parameters), priors.of_lengths())
     parts = [compress(part) for part in data.alignments]
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
-    announce_data(data, parts)
+    announce_data(data, parts, models if model is None else ())
     asked = settle_share(parts, models, asked, checkpoint)
     sampled = frozenset({"lengths", *(own.kind for own in parameters)})
     used = priors.of_kinds(sampled)

@@ -107,8 +107,8 @@ def search(
         Or a file that holds a model, or one for each part of the alignment: the record of a run, a partition file, or
         NEXUS with charsets. Values in braces are never optimised. "auto" chooses a model by BIC, see
         `plltool.select_model`, and "AIC" or "AICc" by that criterion; "TEST" leaves out free rates
-    partitions : a file with the parts for each of which "auto" and the like choose a model; "auto+MERGE" also merges
-        parts that may share one, see `plltool.select_scheme`
+    partitions : a file with the parts. Without a model theirs are those in the file; "auto" and the like choose one
+        for each, and "auto+MERGE" also merges parts that may share one, see `plltool.select_scheme`
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
         dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
@@ -159,7 +159,7 @@ def search(
         options = replace(options, effort=effort)
     parsed = None if constraint is None else as_constraint(constraint, data.names)
     problem = _reduce(data, start, options.starts, seed, brlen == UNLINKED and len(models) > 1, parsed)
-    announce_data(data, problem.parts)
+    announce_data(data, problem.parts, models if model is None else ())
     asked = settle_share(problem.parts, models, asked, checkpoint)
     _announce_constraint(parsed)
 

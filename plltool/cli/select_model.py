@@ -41,8 +41,8 @@ partitions_option = click.option(
     "--partitions",
     type=PATH,
     metavar="FILE",
-    help="Choose a model for each part of the alignment: a partition file, or NEXUS with charsets. Of the models in it"
-    " only the kind of data and +ASC count.",
+    help="Parts of the alignment: a partition file, or NEXUS with charsets. `search` without --model uses the models in"
+    " the file; where models are chosen, one for each part, only the kind of data and +ASC in it count.",
 )
 
 

@@ -19,8 +19,8 @@ from plltool.tree.topology import Tree
 _log = logging.getLogger("plltool")
 
 
-def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
-    """Log the size of the data, and warnings about them."""
+def announce_data(data: Dataset, parts: Sequence[Patterns], defaults: Sequence[Model] = ()) -> None:
+    """Log the size of the data, warnings about them, and the models if they are the defaults."""
     for warning in data.warnings:
         _log.warning(warning)
     n_patterns = sum(part.n_patterns for part in parts)
@@ -32,6 +32,9 @@ def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
     if n_duplicates:
         what = "1 duplicate sequence is" if n_duplicates == 1 else f"{n_duplicates} duplicate sequences are"
         _log.info("%s left out and put back at the end", what)
+    if defaults:
+        shown = ", ".join(dict.fromkeys(str(model.spec) for model in defaults))
+        _log.info("model: %s, the default; search --model auto chooses one", shown)
 
 
 class Announced(Protocol):

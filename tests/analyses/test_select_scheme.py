@@ -266,7 +266,6 @@ def test_bad_requests(settings, message, simulated):
     ("word", "with_partitions", "message"),
     [
         ("HKY", True, "model: found 'HKY' beside partitions, expected 'auto' to choose one for each part"),
-        (None, True, "model: found none beside partitions, expected 'auto' .*; a file that has models of its own is"),
         ("auto+ASC", True, r"model: found 'auto\+ASC' beside partitions, expected \+ASC in the lines of parts"),
         ("auto+MERGE", False, r"model: found 'auto\+MERGE' without partitions, expected a file with the parts"),
     ],
@@ -275,3 +274,20 @@ def test_words_that_do_not_go_with_partitions_or_without(word, with_partitions, 
     rows, file = simulated
     with pytest.raises(plltool.InputError, match=message):
         plltool.search(rows, word, partitions=file if with_partitions else None, device="numpy")
+
+
+def test_partitions_without_a_model_have_the_models_in_their_file(simulated):
+    rows, file = simulated
+    settings = {"effort": "fast", "device": "numpy"}
+    found, expected = plltool.search(rows, partitions=file, **settings), plltool.search(rows, file, **settings)
+    assert found.lnl == expected.lnl
+    assert found.model == expected.model
+
+
+def test_the_default_model_is_announced(simulated, caplog):
+    caplog.set_level("INFO", logger="plltool")
+    plltool.search(simulated[0], effort="fast", device="numpy")
+    assert "model: GTR+F+G4, the default; search --model auto chooses one" in caplog.text
+    caplog.clear()
+    plltool.search(simulated[0], "GTR+F+G4", effort="fast", device="numpy")
+    assert "the default" not in caplog.text
