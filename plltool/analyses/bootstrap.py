@@ -8,11 +8,12 @@ print(found.supports.newick("fbp"))
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from os import PathLike, fspath
 from typing import NamedTuple, Unpack
@@ -44,6 +45,7 @@ from plltool.constants import (
     REPLICATE_STAGE,
     ROOTSTRAP,
     UNLINKED,
+    VERSION,
 )
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
@@ -111,6 +113,23 @@ class BootstrapResult(Shown):
     def __repr__(self) -> str:
         n_taxa = self.trees[0].n_taxa if self.trees else 0
         return f"<BootstrapResult: {len(self.trees)} trees of {n_taxa} taxa, seed {self.seed}>"
+
+    def to_json(self, command: str | None = None) -> str:
+        """The trees, their lnL and what is known of the run as JSON; `command` is the command line."""
+        supports = None if self.supports is None else self.supports.as_record()
+        record = {
+            "trees": [write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) for tree in self.trees],
+            "lnls": list(self.lnls),
+            "n_kept": self.n_kept,
+            "seed": self.seed,
+            "convergence": [asdict(test) | {"converged": test.converged} for test in self.convergence],
+            "supports": supports,
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+            "version": VERSION,
+            "command": command,
+        }
+        return json.dumps(record, indent=1, allow_nan=False)
 
     def _drawn(self) -> Drawn | None:
         return None if self.supports is None else self.supports._drawn()

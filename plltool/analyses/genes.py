@@ -8,6 +8,7 @@ print(found.search.newick, found.concordance.newick())
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -145,6 +146,18 @@ class GenesResult(Shown):
             sizes = map(str, (gene.n_taxa, gene.n_sites, gene.n_patterns))
             rows.append([gene.name, gene.source, *sizes, f"{gene.lnl:.6f}", gene.model])
         return "".join("\t".join(row) + "\n" for row in rows)
+
+    def to_json(self, command: str | None = None) -> str:
+        """The genes, and the records of the search and of the concordance factors; `command` is the command line."""
+        record = {
+            "genes": [
+                {**row, "tree": write_newick(gene.tree)} for row, gene in zip(self._rows(), self.genes, strict=True)
+            ],
+            "search": self.search.as_record(command),
+            "concordance": self.concordance.as_record(command),
+            "seconds": round(self.seconds, 3),
+        }
+        return json.dumps(record, indent=1, allow_nan=False)
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool genes` writes, by the ends of their names; `command` is the command line."""

@@ -25,7 +25,7 @@ ALRT_FILES = (
 
 @command(
     short_help="Compute supports of a tree by likelihood: SH-aLRT, aBayes.",
-    examples=("plltool alrt data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates",),
+    examples=("plltool alrt data/primates.phy primates.best.nwk --model GTR+F+G4 --prefix primates",),
 )
 @tree_option
 @kinds_option(
@@ -53,7 +53,7 @@ def alrt(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Compute the SH-aLRT and aBayes supports of a tree of the taxa in ALIGNMENT.
+    """Compute the SH-aLRT and aBayes supports of TREE, a tree of the taxa in ALIGNMENT.
 
     Branch lengths and free parameters are optimised first. Each inner branch is compared with its two nearest-neighbour
     interchanges. `plltool support` computes supports by replicate trees, fbp and tbe.

@@ -25,14 +25,14 @@ ANCESTRAL_FILES = (
 
 @command(
     short_help="Reconstruct ancestral states.",
-    examples=("plltool ancestral data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates",),
+    examples=("plltool ancestral data/primates.phy primates.best.nwk --model GTR+F+G4 --prefix primates",),
 )
 @tree_option
 @tree_task_options
 @hardware_options
 @file_options(ANCESTRAL_FILES, source="alignment")
 def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
-    """Reconstruct ancestral states: the marginal probability of each state at each inner node of a tree.
+    """Reconstruct ancestral states: the marginal probability of each state at each inner node of TREE.
 
     Also the states of all nodes that are the most probable together (Pupko et al. 2000), and the mutations on branches,
     away from the node that is written as the root: see --outgroup.

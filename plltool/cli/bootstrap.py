@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool import Hardware
-from plltool.cli.command import SUPPORTS, command
+from plltool.cli.command import SUPPORTS, command, given_command
 from plltool.cli.option_values import PATH, NumberOr
 from plltool.cli.options import SearchTask, hardware_options, load_alignment, packed, search_task_options
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
@@ -290,6 +290,6 @@ def bootstrap(
             outputs.finish_checkpoint()
         for line in lines:
             reporter.write_log(line)
-    print_results([*lines, *outputs.describe()])
+    print_results([*lines, *outputs.describe()], found.to_json(given_command()) if task.as_json else None)
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

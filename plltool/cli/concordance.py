@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,7 +26,7 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
-from plltool.cli.terminal import print_line, print_results
+from plltool.cli.terminal import print_results
 from plltool.constants import SITE_QUARTETS
 
 CF_FILES = (
@@ -73,13 +76,16 @@ class ConcordanceTask:
 task_options = packed(
     "task",
     ConcordanceTask,
-    click.argument("alignment", type=PATH, required=False, metavar="[ALIGNMENT]"),
+    click.option(
+        "--alignment", type=PATH, metavar="FILE", help="Alignment, for site concordance factors (also --scfl)."
+    ),
     click.option(
         "--gcf",
         multiple=True,
         type=PATH,
         metavar="FILE",
-        help="Gene trees, Newick or NEXUS, any number in a file; may be repeated. They may lack taxa.",
+        help="Gene trees, Newick or NEXUS, any number in a file; may be repeated. They may lack taxa. They may also be"
+        " arguments behind the tree.",
     ),
     scf_option,
     scfl_option,
@@ -92,27 +98,54 @@ task_options = packed(
 )
 
 
+def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Tell by the options given what the arguments FILES are: a tree and gene trees, or beside --tree the alignment."""
+
+    @click.argument("files", nargs=-1, type=PATH, metavar="TREE [GENE_TREES]... | [ALIGNMENT]")
+    @functools.wraps(command)
+    def with_sorted(files: tuple[Path, ...], tree: Path | None, **values: Any) -> Any:
+        ctx, rest = click.get_current_context(), files
+        if tree is None:
+            if not files:
+                raise click.UsageError("missing TREE, as an argument or by --tree", ctx)
+            tree, rest, what = files[0], files[1:], "gcf"
+        else:
+            what = "alignment"
+        if rest and (values[what] or (len(rest) > 1 and what == "alignment")):
+            beside = f"--{what}" if values[what] else "--tree and an alignment"
+            raise click.UsageError(f"found {rest[-1]} as an argument beside {beside}, expected one of them", ctx)
+        if rest:
+            values[what] = rest[0] if what == "alignment" else rest
+        ctx.params["tree"] = tree
+        return command(tree=tree, **values)
+
+    return with_sorted
+
+
 @command(
     short_help="Compute gene and site concordance factors of a tree.",
     examples=(
-        "plltool concordance --tree species.nwk --gcf genes.nwk --prefix run",
-        "plltool concordance all.fasta --tree species.nwk --gcf genes.nwk --scf 100 --scfl --prefix run",
+        "plltool concordance species.nwk genes.nwk --prefix run",
+        "plltool concordance species.nwk genes.nwk --alignment all.fasta --scf 100 --scfl --prefix run",
     ),
 )
-@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, Newick or NEXUS.")
+@sort_files
+@click.option("--tree", type=PATH, metavar="FILE", help="The tree, Newick or NEXUS. It may also be the first argument.")
 @task_options
 @hardware_options
 @file_options(CONCORDANCE_FILES, source="tree")
 def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: Outputs) -> None:
-    """Compute how many gene trees (--gcf) and how many sites of an ALIGNMENT agree with each inner branch of a tree.
+    """Compute how many gene trees and how many sites of an alignment agree with each inner branch of a tree.
+
+    The arguments are TREE and files of GENE_TREES. Beside --tree the only argument is the ALIGNMENT.
 
     Gene concordance factors (gCF) and site concordance factors (sCF) are those of Minh, Hahn & Lanfear (2020). Gene
     trees also give quartet supports and internode certainty. The tree may have multifurcations.
     """
     if task.alignment is None and not task.gcf:
-        raise click.UsageError("found neither gene trees (--gcf) nor an ALIGNMENT, expected one of them")
+        raise click.UsageError("found neither gene trees nor an alignment, expected one of them")
     if task.alignment is None and task.scfl:
-        raise click.UsageError("--scfl needs an ALIGNMENT")
+        raise click.UsageError("--scfl needs an alignment")
     outputs.claim()
     import plltool
 
@@ -134,7 +167,5 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
         outputs.write(found.texts(given_command()))
         outputs.remove_stale()
         outputs.write_report()
-    if task.as_json:
-        print_line(found.to_json(given_command()))
-        return
-    print_results([*found.supports.describe(), *outputs.describe()])
+    record = found.to_json(given_command()) if task.as_json else None
+    print_results([*found.supports.describe(), *outputs.describe()], record)

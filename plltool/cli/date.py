@@ -48,8 +48,8 @@ class DateChoice:
 @command(
     short_help="Date a tree by the dates on which taxa were sampled.",
     examples=(
-        "plltool date data/dated.fasta --tree run.best.nwk --dates data/dated.tsv --model HKY+FO --prefix run",
-        "plltool date flu.fasta --tree flu.nwk --dates flu.csv --clock-rate 0.003 --coalescent skyline --prefix flu",
+        "plltool date data/dated.fasta run.best.nwk --dates data/dated.tsv --model HKY+FO --prefix run",
+        "plltool date flu.fasta flu.nwk --dates flu.csv --clock-rate 0.003 --coalescent skyline --prefix flu",
     ),
 )
 @tree_option
@@ -106,7 +106,7 @@ class DateChoice:
 @hardware_options
 @file_options(DATE_FILES, source="alignment")
 def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
-    """Date the nodes of a tree by the dates on which taxa of ALIGNMENT were sampled, with TreeTime.
+    """Date the nodes of TREE by the dates on which taxa of ALIGNMENT were sampled, with TreeTime.
 
     Branch lengths and free parameters are optimised first, unless --fixed is given. TreeTime then finds the root, the
     rate of the clock and the dates. It is an extra: pip install plltool[dating].

@@ -47,8 +47,8 @@ class SiteChoice:
 @command(
     short_help="Compute the likelihood of a given tree.",
     examples=(
-        "plltool evaluate data/primates.phy --tree primates.best.nwk --model HKY+F+G4",
-        "plltool evaluate genes.phy --tree old.nwk --model genes.part --fixed --site-lnl sites.tsv",
+        "plltool evaluate data/primates.phy primates.best.nwk --model HKY+F+G4",
+        "plltool evaluate genes.phy old.nwk --model genes.part --fixed --site-lnl sites.tsv",
     ),
 )
 @tree_option
@@ -84,7 +84,7 @@ class SiteChoice:
 @file_options(EVALUATE_FILES)
 @view_options
 def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, outputs: Outputs, views: Views) -> None:
-    """Compute the log-likelihood of ALIGNMENT on a given topology.
+    """Compute the log-likelihood of ALIGNMENT on a given TREE.
 
     Branch lengths and free model parameters are optimised, unless --fixed is given.
     """

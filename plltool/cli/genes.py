@@ -16,6 +16,7 @@ from plltool.cli.options import (
     Effort,
     effort_options,
     hardware_options,
+    json_option,
     model_options,
     outgroup_option,
     packed,
@@ -59,6 +60,7 @@ class GenesTask:
     scf: int
     scfl: bool
     workers: int | None
+    as_json: bool
     quiet: bool
     json_progress: str | None
 
@@ -73,6 +75,7 @@ task_options = packed(
     scf_option,
     scfl_option,
     workers_option("genes to search"),
+    json_option,
     *progress_options,
 )
 
@@ -125,4 +128,4 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
         lines.append(f"seconds: {found.seconds:.1f}")
         for line in lines:
             reporter.write_log(line)
-    print_results([*lines, *outputs.describe()])
+    print_results([*lines, *outputs.describe()], found.to_json(given_command()) if task.as_json else None)

@@ -89,6 +89,7 @@ class SearchTask:
     outgroup: tuple[str, ...]
     constraint: Path | None
     workers: int | None
+    as_json: bool
     quiet: bool
     json_progress: str | None
 
@@ -129,6 +130,29 @@ def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") 
         for option in reversed(options):
             wrapped = option(wrapped)
         return put_under(title, *names)(wrapped) if title else wrapped
+
+    return decorate
+
+
+def option_or_argument(option: str, name: str = "", **settings: Any) -> Decorator:
+    """An option of a command in place of its argument NAME_argument; exactly one of them must be given."""
+    name = name or option.lstrip("-")
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option(option, name, type=PATH, metavar="FILE", **settings)
+        @functools.wraps(command)
+        def with_one(**values: Any) -> Any:
+            ctx = click.get_current_context()
+            by_option, by_argument = values.pop(name), values.pop(f"{name}_argument")
+            if by_option and by_argument:
+                first = by_argument if isinstance(by_argument, Path) else by_argument[0]
+                raise click.UsageError(f"found {first} as an argument beside {option}, expected one of them", ctx)
+            if not (by_option or by_argument):
+                raise click.UsageError(f"missing {option.lstrip('-').upper()}, as an argument or by {option}", ctx)
+            ctx.params[name] = by_option or by_argument
+            return command(**values, **{name: ctx.params[name]})
+
+        return with_one
 
     return decorate
 
@@ -288,13 +312,11 @@ effort_options = packed(
     ),
     title=SEARCH,
 )
-tree_option = click.option(
-    "--tree",
-    required=True,
-    type=PATH,
-    help="Topology, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each"
-    " part.",
+_TREE_HELP = (
+    "Topology, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each part."
 )
+reference_tree_option = click.option("--tree", required=True, type=PATH, help=_TREE_HELP)
+tree_option = option_or_argument("--tree", help=f"{_TREE_HELP} It may also be an argument.")
 fixed_option = click.option(
     "--fixed", is_flag=True, help="Use branch lengths and parameters as they are given; optimise nothing."
 )
@@ -322,6 +344,7 @@ search_task_options = packed(
     outgroup_option,
     constraint_option,
     workers_option("searches to run"),
+    json_option,
     *progress_options,
 )
 view_options = packed(

@@ -11,7 +11,7 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import hardware_options, packed, tree_option
+from plltool.cli.options import hardware_options, packed, reference_tree_option
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, reference_task_options
 from plltool.constants import FILTER_MOST, FILTER_WEIGHT, PLACE_HEURISTIC
@@ -57,7 +57,7 @@ class PlacementChoice:
         "plltool place --reference ref.fasta --tree ref.nwk --queries a.fa.gz --queries b.fa.gz --filter-max 1",
     ),
 )
-@tree_option
+@reference_tree_option
 @packed(
     "choice",
     PlacementChoice,

@@ -19,6 +19,7 @@ from plltool.cli.options import (
     alignment_argument,
     data_type_option,
     hardware_options,
+    json_option,
     json_progress_option,
     load_alignment,
     model_option,
@@ -29,8 +30,9 @@ from plltool.cli.options import (
     seed_option,
     workers_option,
 )
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_results
 from plltool.constants import (
     DEFAULT_BURNIN,
     DEFAULT_CHAINS,
@@ -155,6 +157,7 @@ start_options = packed(
 @seed_option
 @workers_option("runs to advance")
 @outgroup_option
+@json_option
 @quiet_option
 @json_progress_option
 @hardware_options
@@ -169,6 +172,7 @@ def sample(
     seed: int,
     workers: int | None,
     outgroup: tuple[str, ...],
+    as_json: bool,
     quiet: bool,
     json_progress: str | None,
     hardware: Hardware,
@@ -212,7 +216,6 @@ def sample(
         lines = [*found.describe(), f"seconds: {found.seconds:.1f}"]
         for line in lines:
             reporter.write_log(line)
-    for line in [*lines, *outputs.describe()]:
-        print_line(line)
+    print_results([*lines, *outputs.describe()], found.to_json(given_command()) if as_json else None)
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

@@ -169,9 +169,10 @@ def search(
         if profile:
             for line in describe_profile(result):
                 _log.info(line)
-    print_results(lines)
-    has_supports = bool(choice.kinds) and not interrupted
-    draw_small(outputs.path("support.nwk") if has_supports else best.newick, best.tree.n_taxa)
+    print_results(lines, best.to_json(given_command()) if task.as_json else None)
+    if not task.as_json:
+        has_supports = bool(choice.kinds) and not interrupted
+        draw_small(outputs.path("support.nwk") if has_supports else best.newick, best.tree.n_taxa)
     if interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)
 

@@ -11,10 +11,11 @@ import click
 
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH, completes
-from plltool.cli.options import outgroup_option
+from plltool.cli.options import json_option, option_or_argument, outgroup_option
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
+from plltool.cli.tree_command import tree_argument
 from plltool.constants import NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
 from plltool.errors import show_name
 
@@ -55,17 +56,16 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
 
 @command(
     short_help="Compute supports of a tree by replicate trees.",
-    examples=("plltool support --tree run.best.nwk --replicates run.bootstraps.nwk --supports fbp,tbe --prefix run",),
+    examples=("plltool support run.best.nwk run.bootstraps.nwk --supports fbp,tbe --prefix run",),
 )
-@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, Newick or NEXUS.")
-@click.option(
+@option_or_argument("--tree", help="The tree, Newick or NEXUS. It may also be the first argument.")
+@option_or_argument(
     "--replicates",
-    required=True,
     multiple=True,
-    type=PATH,
-    metavar="FILE",
-    help="Trees of the same taxa, Newick or NEXUS, any number in a file; may be repeated.",
+    help="Trees of the same taxa, Newick or NEXUS, any number in a file; may be repeated. They may also be arguments.",
 )
+@tree_argument
+@click.argument("replicates_argument", type=PATH, nargs=-1, metavar="[REPLICATES]...")
 @kinds_option(
     REPLICATE_KINDS,
     "fbp",
@@ -74,11 +74,17 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
     " (Naser-Khdour et al. 2022), which needs replicates with roots.",
 )
 @outgroup_option
+@json_option
 @file_options((*SUPPORT_FILES, *REPORT_FILES), source="tree")
 def support(
-    tree: Path, replicates: tuple[Path, ...], supports: tuple[str, ...], outgroup: tuple[str, ...], outputs: Outputs
+    tree: Path,
+    replicates: tuple[Path, ...],
+    supports: tuple[str, ...],
+    outgroup: tuple[str, ...],
+    as_json: bool,
+    outputs: Outputs,
 ) -> None:
-    """Write how well replicate trees support the branches of a tree.
+    """Write how well replicate trees, the files REPLICATES, support the branches of TREE.
 
     Labels belong to branches, whatever the outgroup. `plltool bootstrap` makes replicate trees. `plltool alrt` computes
     supports that need none, SH-aLRT and aBayes.
@@ -91,4 +97,4 @@ def support(
         outputs.write(found.texts())
         outputs.remove_stale()
         outputs.write_report()
-    print_results([*found.describe(), *outputs.describe()])
+    print_results([*found.describe(), *outputs.describe()], found.to_json() if as_json else None)

@@ -100,8 +100,11 @@ def print_line(text: str) -> None:
     click.echo(text.encode("utf-8", "surrogateescape"))
 
 
-def print_results(lines: Sequence[str]) -> None:
-    """Lines about what was found, on stdout: "label: value", rows of tables, and sentences."""
+def print_results(lines: Sequence[str], record: str | None = None) -> None:
+    """Lines about what was found, on stdout: "label: value", rows of tables, and sentences; or else a JSON record."""
+    if record is not None:
+        print_line(record)
+        return
     for line in lines:
         print_line(format_result(line))
 

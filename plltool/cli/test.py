@@ -10,9 +10,9 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import hardware_options, seed_option
+from plltool.cli.options import hardware_options, option_or_argument, seed_option
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
-from plltool.cli.tree_command import TreeTask, tree_task_options
+from plltool.cli.tree_command import TreeTask, trees_task_options
 from plltool.constants import TEST_REPLICATES
 
 TEST_FILES = (
@@ -25,9 +25,9 @@ TEST_FILES = (
 
 @command(
     short_help="Test which of several trees the data reject.",
-    examples=("plltool test data/primates.phy --trees candidates.nwk --model GTR+F+G4",),
+    examples=("plltool test data/primates.phy candidates.nwk --model GTR+F+G4",),
 )
-@click.option("--trees", required=True, type=PATH, metavar="FILE", help="File of two or more trees, Newick or NEXUS.")
+@option_or_argument("--trees", "tree", help="File of two or more trees, Newick or NEXUS. It may also be an argument.")
 @click.option(
     "--replicates",
     type=click.IntRange(min=1),
@@ -42,11 +42,11 @@ TEST_FILES = (
     metavar="FILE",
     help="Write the lnL of each site on each tree to FILE, in TREE-PUZZLE's format, which CONSEL reads.",
 )
-@tree_task_options
+@trees_task_options
 @hardware_options
 @file_options(TEST_FILES)
 def test(
-    trees: Path,
+    tree: Path,
     replicates: int,
     seed: int,
     site_lnl: Path | None,
@@ -54,7 +54,7 @@ def test(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Test which of several trees ALIGNMENT rejects: KH, SH, weighted KH, weighted SH, ELW and AU.
+    """Test which of several TREES the ALIGNMENT rejects: KH, SH, weighted KH, weighted SH, ELW and AU.
 
     Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
     on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).
@@ -63,7 +63,7 @@ def test(
     import plltool
 
     analyse = partial(plltool.topology_tests, replicates=replicates, seed=seed)
-    result = task.run(analyse, lambda data: plltool.read_trees(trees, data.names, task.resolve), hardware, outputs)
+    result = task.run(analyse, lambda data: plltool.read_trees(tree, data.names, task.resolve), hardware, outputs)
     if site_lnl:
         write_named(site_lnl, result.format_site_lnl())
     model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]

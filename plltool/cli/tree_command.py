@@ -26,7 +26,7 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import Outputs
 from plltool.cli.reporting import Reporter
-from plltool.cli.terminal import print_line, print_results
+from plltool.cli.terminal import print_results
 
 if TYPE_CHECKING:
     from plltool import Sequences
@@ -103,10 +103,7 @@ class TreeTask:
 
     def print(self, result: TreeResult, lines: Sequence[str]) -> None:
         """Print the record as JSON, or lines for people."""
-        if self.as_json:
-            print_line(result.to_json(given_command()))
-        else:
-            print_results(lines)
+        print_results(lines, result.to_json(given_command()) if self.as_json else None)
 
 
 reference_option = click.option(
@@ -126,5 +123,9 @@ _OTHER_OPTIONS = (
     json_option,
     *progress_options,
 )
-tree_task_options = packed("task", TreeTask, alignment_argument, *_OTHER_OPTIONS)
+tree_argument, trees_argument = (
+    click.argument("tree_argument", type=PATH, required=False, metavar=metavar) for metavar in ("[TREE]", "[TREES]")
+)
+tree_task_options = packed("task", TreeTask, alignment_argument, tree_argument, *_OTHER_OPTIONS)
+trees_task_options = packed("task", TreeTask, alignment_argument, trees_argument, *_OTHER_OPTIONS)
 reference_task_options = packed("task", TreeTask, reference_option, *_OTHER_OPTIONS)

@@ -137,8 +137,12 @@ class SampleResult(Shown):
             "consensus.nwk": self.posterior.consensus + "\n",
             "mcc.nwk": self.posterior.mcc + "\n",
             "credible.tsv": format_credible(self.posterior.credible),
-            "sample.json": json.dumps(self.as_record(command), indent=1, allow_nan=False) + "\n",
+            "sample.json": self.to_json(command) + "\n",
         }
+
+    def to_json(self, command: str | None = None) -> str:
+        """The record as JSON, see `as_record`."""
+        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
 
     def describe(self) -> list[str]:
         """Lines for people."""

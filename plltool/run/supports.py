@@ -218,8 +218,12 @@ class Supports(Shown):
             "support.nwk": self.newick() + "\n",
             **single,
             "support.nex": self.nexus(),
-            "support.json": json.dumps(self.as_record(), indent=1, allow_nan=False) + "\n",
+            "support.json": self.to_json() + "\n",
         }
+
+    def to_json(self) -> str:
+        """The supports of each branch as JSON, as `as_record` has them."""
+        return json.dumps(self.as_record(), indent=1, allow_nan=False)
 
     def describe(self) -> list[str]:
         """A line for each kind: what it means, its unit, and how many replicates it comes from."""

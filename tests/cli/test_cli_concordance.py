@@ -73,9 +73,9 @@ def test_the_outgroup_leaves_labels_with_their_branches(plltool, files):
 def test_wrong_use(plltool, files):
     nothing = plltool("concordance", "--tree", files / "tree.nwk")
     assert nothing.exit_code == 2
-    assert "found neither gene trees (--gcf) nor an ALIGNMENT" in nothing.stderr
+    assert "found neither gene trees nor an alignment" in nothing.stderr
     genes = ("--tree", files / "tree.nwk", "--gcf", files / "genes.nwk")
-    assert "--scfl needs an ALIGNMENT" in plltool("concordance", *genes, "--scfl").stderr
+    assert "--scfl needs an alignment" in plltool("concordance", *genes, "--scfl").stderr
     (files / "genes.nwk").write_text("((a,b),c,d);\n((a,b),c,x);\n")
     wrong = plltool("concordance", *genes)
     assert wrong.exit_code == 1
