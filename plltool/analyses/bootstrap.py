@@ -211,7 +211,9 @@ def bootstrap(
     n_patterns = sum(part.codes.shape[1] for part in parts)
     plan = replace(options.plan(0.0, len(reduced.names), n_patterns), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
-    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, asked)
+    resampling = Resampling(
+        data.names, reduced.names, groups, parts, models, plan, parsed, rapid, seed, unlinked, asked
+    )
     store = None
     if checkpoint is not None:
         place = plan_memory(parts, models, asked)

@@ -35,6 +35,7 @@ from plltool.run.climbers import open_workers
 from plltool.run.engines import open_engine
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import BOOTSTRAP, RAPID, generator
+from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import randomise_short_branches
 from plltool.tree.topology import Tree
@@ -61,6 +62,7 @@ class Resampling:
     parts : the patterns of each part
     models : the model of each part; the search of a replicate starts with its values
     plan : how to search, with one start tree and the constraint on `names`
+    constraint : the constraint on `all_names`
     rapid : whether searches start from the trees of earlier replicates
     seed : seed of all replicates
     unlinked : whether each part has branch lengths of its own
@@ -73,6 +75,7 @@ class Resampling:
     parts: list[Patterns]
     models: list[Model]
     plan: SearchPlan
+    constraint: Constraint | None
     rapid: bool
     seed: int
     unlinked: bool
@@ -153,11 +156,10 @@ class Replicator:
         drawn = zip(asked.models, asked.parts, sites, strict=True)
         models = [model.of_patterns(np.unique(part.site_pattern[own])) for model, part, own in drawn]
         found = self._search(parts, models, start, rng)
-        tree = self._randomise_undecided(found.tree, rng)
-        if len(asked.all_names) > len(asked.names):  # no data say which two of three identical sequences are closest
-            groups = [rng.permutation(group).tolist() for group in asked.groups]
-            tree = restore_duplicates(tree, asked.all_names, groups)
-        return Replicate(tree, found.lnl)
+        whole = found.tree
+        if len(asked.all_names) > len(asked.names):
+            whole = restore_duplicates(whole, asked.all_names, asked.groups)
+        return Replicate(self._randomise_undecided(whole, rng), found.lnl)
 
     def _search(self, parts: list[Patterns], given: list[Model], start: Tree, rng: np.random.Generator) -> ClimbState:
         """Climb from a start tree."""
@@ -178,18 +180,18 @@ class Replicator:
         return until_memory_suffices(attempt, asked.hardware)
 
     def _randomise_undecided(self, tree: Tree, rng: np.random.Generator) -> Tree:
-        """The tree with random branches where the drawn sites say nothing.
+        """The tree of all taxa with random branches where the drawn sites say nothing.
 
         Otherwise these branches would be those of the start tree: of an earlier replicate, whose sites may have
-        supported them, or of a parsimony tree, which does not have all resolutions with the same probability. If the
-        new tree breaks the constraint, the old one is returned.
+        supported them, or of a parsimony tree, which does not have all resolutions with the same probability. Sequences
+        that are identical in the alignment would stay together even where the drawn sites do not tell them from others.
+        If the new tree breaks the constraint, the old one is returned.
         """
         asked = self._resampling
         n_sites = np.array([len(part.site_pattern) for part in asked.parts])
         least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
         drawn = randomise_short_branches(tree, least, rng)
-        constraint = asked.plan.constraint
-        return drawn if constraint is None or constraint.is_obeyed_by(drawn) else tree
+        return drawn if asked.constraint is None or asked.constraint.is_obeyed_by(drawn) else tree
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:

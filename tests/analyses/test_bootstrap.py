@@ -18,7 +18,7 @@ from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick_writer import write_newick
 from plltool.run import memory
 from plltool.tree.duplicates import restrict_tree
-from plltool.tree.splits import members_of, rf_distance, splits_of
+from plltool.tree.splits import branch_splits, members_of, rf_distance, splits_of
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import StopSearch
 
@@ -343,6 +343,24 @@ def test_replicates_tell_what_sites_say_only(data_dir, monkeypatch):
     names = list(_some(data_dir, 5))
     text = f"(({names[0]},{names[3]}),{','.join(names[1:3] + names[4:])});"
     assert len(topologies(data_dir, monkeypatch, 0.09 / 300, text)) == 3
+
+
+def test_identical_sequences_part_where_the_drawn_sites_do_not_tell_them_from_others(data_dir):
+    """A and its twin differ from B at one of 20 sites; without it, one of three resolutions has them together."""
+    rng = np.random.default_rng(5)
+    far = ["".join(rng.choice(list("ACGT"), 20)) for _ in range(3)]
+    alignment = {
+        "A": far[0],
+        "twin": far[0],
+        "B": "ACGT"["TGCA".index(far[0][0])] + far[0][1:],
+        "C": far[1],
+        "D": far[2],
+    }
+    found = bootstrap(alignment, "JC", replicates=200, seed=3, device="numpy", workers=1)
+    pair = sum(1 << found.trees[0].names.index(name) for name in ("A", "twin"))
+    share = np.mean([bool({pair, 31 - pair} & set(branch_splits(tree))) for tree in found.trees])
+    silent = (1 - 1 / 20) ** 20
+    assert abs(share - (1 - silent + silent / 3)) < 0.1  # three standard deviations
 
 
 def replicates_by(primates, folder, device, vw=None):
