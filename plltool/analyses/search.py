@@ -65,6 +65,7 @@ from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.multistart import Climbing, Pool, SearchOutcome, Watch
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
+from plltool.tree_search.scan import MAX_RADIUS
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts
 from plltool.tree_search.stopping import Deadline
@@ -305,6 +306,8 @@ def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
     n_taxa, n_patterns = problem.masks.shape
     plan = options.plan(score, n_taxa, n_patterns, len(problem.parts), problem.unlinked)
     plan = replace(plan, constraint=problem.constraint)
+    if problem.constraint is not None and problem.constraint.n_members < n_taxa and options.radii is None:
+        plan = replace(plan, radii=(*plan.radii, MAX_RADIUS))
     if isinstance(problem.start, Tree) and options.starts is None:
         plan = replace(plan, starts=1)
     numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"

@@ -15,7 +15,7 @@ Two passes over the tree find all of this, so the work is linear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,6 @@ from plltool.tree.topology import Tree
 
 ANYWHERE = -1  # the region of a subtree that no split of the constraint restricts
 ROOT = 0  # the constraint node of the first member; the others are numbered in preorder from there
-Admission = Callable[[IndexArray, IndexArray], BoolArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,14 +102,9 @@ class Constraint:
         return Regions(self, tree)
 
     def admission(self, tree: Tree, joints: IntArray, columns: IntArray) -> Admission:
-        """Where each of n subtrees of a tree that obeys may move.
-
-        The subtrees are given by their inner nodes and columns, both (n,). The result is a function of indices of
-        subtrees (m,) and of branches (m,), which returns a mask (m,).
-        """
+        """Where each of n subtrees of a tree that obeys may move, given by their inner nodes and columns, both (n,)."""
         regions = self.regions(tree)
-        homes = regions.homes[joints, columns]
-        return lambda subtrees, branches: regions.admit(homes[subtrees], branches)
+        return Admission(regions, regions.homes[joints, columns])
 
     def random_tree(self, rng: np.random.Generator) -> Tree:
         """Draw a tree uniformly from all trees that obey; all branches get the default length.
@@ -274,6 +268,28 @@ class Regions:
         """Mask (n,): whether subtrees with these `homes` (n,) may move into `branches` (n,)."""
         sides = self.sides[branches]
         return (homes == ANYWHERE) | (sides[:, 0] == homes) | (sides[:, 1] == homes)
+
+
+@dataclass(frozen=True, eq=False)
+class Admission:
+    """Where each of n subtrees may move.
+
+    Attributes
+    ----------
+    regions : of the tree
+    homes : (n,) of the subtrees, as in `Regions`
+    """
+
+    regions: Regions
+    homes: IntArray
+
+    def __call__(self, subtrees: IndexArray, branches: IndexArray) -> BoolArray:
+        """Mask (m,): whether the subtrees with these numbers (m,) may move into these branches (m,)."""
+        return self.regions.admit(self.homes[subtrees], branches)
+
+    def is_free(self, subtrees: IndexArray) -> BoolArray:
+        """Mask (m,): whether the subtrees with these numbers (m,) may move anywhere."""
+        return np.asarray(self.homes[subtrees] == ANYWHERE)
 
 
 class Growth:

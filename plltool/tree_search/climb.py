@@ -57,7 +57,8 @@ def find_moves(
 
     `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
     If the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS times
-    the typical loss there are optimised again with the likelihood.
+    the typical loss there are optimised again with the likelihood; beside a constraint all are, because it allows few
+    moves, and the best of them may be a narrow choice.
     """
     screen = likelihood.screen
     if screen is None:
@@ -65,7 +66,7 @@ def find_moves(
         return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
     rough_lnl = screen.lnl()
     prunes, steps, chosen = _find_steps(screen, rough_lnl, radius, joints, constraint, patient)
-    floor = rough_lnl - SCREENING_LOSS * steps.typical_loss
+    floor = rough_lnl - SCREENING_LOSS * steps.typical_loss if constraint is None else -np.inf
     rough = optimise_insertions(screen, prunes, steps, chosen, floor)
     kept = rough.lnl >= floor
     chosen, start = chosen[kept], rough.lengths[kept]

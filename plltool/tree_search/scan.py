@@ -131,7 +131,8 @@ def scan(
     median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data). A `patient` walk
     also continues if an earlier step since the last pause lost less, so that it crosses narrow valleys. A phase is one
     launch; the first phase computes the P matrices for all. A step that `admits` refuses is not made, and neither are
-    steps beyond it: the branches that a constraint allows for a subtree are connected.
+    steps beyond it: the branches that a constraint allows for a subtree are connected. A subtree that may move anywhere
+    beside a constraint walks on whatever it loses, because the others, held where they are, keep it from its place.
     """
     frontier = _gaps(likelihood, prunes)
     columns: Columns = {name: np.zeros(0, dtype=np.int64) for name in STEP_COLUMNS}
@@ -148,6 +149,8 @@ def scan(
         last = frontier["parent"]
         reached = _best_since(first, scores, columns["parent"], last) if patient else scores[last]
         onward = reached >= lnl - WALK_CUTOFF * typical_loss
+        if admits:
+            onward |= admits.is_free(frontier["prune"])
         frontier = {name: column[onward] for name, column in frontier.items()}
     return Steps(**columns, scores=scores, typical_loss=typical_loss)
 

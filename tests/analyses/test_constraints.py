@@ -165,3 +165,13 @@ def test_large_alignments(shared, n_members):
     options = SearchOptions("fast", radii=(3,), perturbations=2)
     found = search(data, "JC", constraint=newick(nested) + ";", options=options, device="opencl")
     assert obeys(found.tree.ends, found.tree.names, nested)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "reached"), [("part", -56119.89), ("full", -57309.9)])
+def test_constraints_that_contradict_the_data(shared, kind, reached):
+    """RAxML-NG 1.2.2 reaches -56119.89 from a parsimony tree, and -57309.81."""
+    folder = shared / "data" / "constraints"
+    given = {"model": "GTR+FO+G4", "constraint": folder / f"dna56.cons{kind}.tree"}
+    found = [search(folder / "dna56.phy", seed=seed, **given).lnl for seed in range(1, 6)]
+    assert np.median(found) >= reached

@@ -14,9 +14,11 @@ from helpers import (
 from oracles.constraint import nested_splits, obeys, random_nested
 from oracles.parsimony import fitch_score
 
+from plltool.constants import NO_NODE
 from plltool.io.constraint_reader import parse_constraint
 from plltool.optimise.lengths import smooth
 from plltool.tree_search import climb, fusing, ratchet
+from plltool.tree_search import scan as scan_module
 from plltool.tree_search.climb import apply_moves, climb_round, find_moves
 from plltool.tree_search.insertions import Insertions
 from plltool.tree_search.parsimony import stepwise_addition
@@ -82,6 +84,7 @@ def test_every_move_found_is_legal_and_no_better_one_is_crowded_out(seed, monkey
     tree = likelihood.tree
     monkeypatch.setattr(climb, "INSERTION_CUTOFF", np.inf)
     monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1)
+    monkeypatch.setattr(scan_module, "WALK_CUTOFF", np.inf)
     found = find_moves(likelihood, lnl, 8, constraint=constraint)
     monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1000)
     every = find_moves(likelihood, lnl, 8)
@@ -158,3 +161,21 @@ def test_parsimony_start_trees(seed):
     assert obeys(tree.ends, NAMES, nested)
     at_random = [fitch_score(constraint.random_tree(rng).ends.tolist(), codes, np.ones(60)) for _ in range(20)]
     assert fitch_score(tree.ends.tolist(), codes, np.ones(60)) <= np.median(at_random)
+
+
+def test_a_free_subtree_walks_through_whatever_it_loses(monkeypatch):
+    """All branches within the radius are tried for it, however far lnL falls on the way; others are cut short."""
+    monkeypatch.setattr(scan_module, "WALK_CUTOFF", -1e9)  # every walk ends at the first pause
+    monkeypatch.setattr(scan_module, "SCAN_PHASES", (1,))
+    likelihood, constraint, _ = make_case(21, 0.5)
+    lnl, tree = smooth(likelihood).lnl, likelihood.tree
+    prunes = scan_module.all_prunes(likelihood)
+    admits = constraint.admission(tree, prunes.joints, prunes.columns)
+    steps = scan_module.scan(likelihood, prunes, scan_module.MAX_RADIUS, lnl, admits)
+    free = [taxon for taxon in range(N_TAXA) if constraint.tips[taxon] == NO_NODE]
+    for prune, (joint, column) in enumerate(zip(prunes.joints.tolist(), prunes.columns.tolist(), strict=True)):
+        tried = set(steps.branch[steps.prune == prune].tolist())
+        if tree.neighbours[joint, column] in free:
+            assert len(tried) == tree.n_edges - 3  # all but its own and the two next to the gap
+        elif not admits.is_free(np.array([prune]))[0]:
+            assert len(tried) <= 4
