@@ -64,7 +64,8 @@ class TopologyTestResult(Result):
         """The record of any result, with the tests tree by tree; missing numbers are null."""
         columns = {f.name: nan_to_null(getattr(self.tests, f.name).tolist()) for f in fields(self.tests)}
         trees = [
-            {"tree": newick} | {name: column[row] for name, column in columns.items()}
+            {"tree": newick, "au_undetermined": bool(self.tests.au_undetermined[row])}
+            | {name: column[row] for name, column in columns.items()}
             for row, newick in enumerate(self.newicks)
         ]
         described = {
@@ -91,11 +92,17 @@ class TopologyTestResult(Result):
             cells = [f"{tests.bp[row]:8.4f}  "]
             for name in P_VALUES:
                 p = float(getattr(tests, name)[row])
-                cells.append(f"{p:8.4f} {'-' if p < TEST_LEVEL else '+'}")
+                mark = "-" if p < TEST_LEVEL else "?" if name == "au" and tests.au_undetermined[row] else "+"
+                cells.append(f"{p:8.4f} {mark}")
             cells.append(f"{tests.elw[row]:8.4f} {'+' if tests.in_elw_set[row] else '-'}")
             lines.append(f"{row + 1:>5} {lnl:16.6f} {delta:10.4f}" + "".join(cells))
         kept = f"+ kept, - rejected: p < {TEST_LEVEL:g}, or outside the {100 * (1 - TEST_LEVEL):g} % set of ELW"
-        return [*lines, kept]
+        unclear = [
+            f"? not determined: tree {row + 1} is hardly ever the best; its AU lies between {low:.2g} and {high:.2g}"
+            for row, (low, high) in enumerate(zip(tests.au_low.tolist(), tests.au_high.tolist(), strict=True))
+            if tests.au_undetermined[row]
+        ]
+        return [*lines, kept, *unclear]
 
 
 @takes_keywords(EvaluationSettings)

@@ -83,13 +83,18 @@ def describe_tests(run: Record) -> Section:
         cells: list[str | Cell] = [str(number), f"{tree['lnl']:.4f}", f"{tree['delta']:.4f}", f"{tree['bp']:.4f}"]
         for name in TESTS:
             p = tree[name]
-            cells.append("-" if p is None else _judged(p, p >= TEST_LEVEL))
+            if name == "au" and tree.get("au_undetermined"):
+                cells.append(Cell(f"{p:.4f} ?", ""))
+            else:
+                cells.append("-" if p is None else _judged(p, p >= TEST_LEVEL))
         rows.append((*cells, _judged(tree["elw"], tree["in_elw_set"])))
     text = (
         f"A + marks a tree that a test keeps, a - one that it rejects: p < {TEST_LEVEL:g}, or outside the set of the"
         f" largest weights that sum to {1 - TEST_LEVEL:g} (ELW). {tests['n_replicates']} resampled alignments, seed"
         f" {tests['seed']}."
     )
+    if any(tree.get("au_undetermined") for tree in tests["trees"]):
+        text += " A ? marks a p-value of AU that is not determined, because the tree is hardly ever the best."
     return Section("tests", "Tests of trees", (Table("Tests of trees", columns, tuple(rows)), Prose(text)))
 
 

@@ -15,6 +15,11 @@ from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
 from plltool.statistics.resampling import resampled_sums
 
+AU_BOUNDS = 3.0  # standard errors
+AU_UNDETERMINED = 0.01  # a p-value that may be smaller than this, and that keeps a tree, is not determined
+MAX_SCORING_STEPS, SCORING_PRECISION = 100, 1e-12  # of d and c
+FARTHEST_FIT, WORST_CONDITION = 50.0, 1e12  # a fit farther away, or a worse information matrix, says nothing
+
 
 @dataclass(frozen=True, eq=False)
 class TopologyTests:
@@ -31,6 +36,7 @@ class TopologyTests:
     in_elw_set : bool, whether the tree is among those with the largest weights that sum to 1 - TEST_LEVEL
     au : Shimodaira 2002, approximately unbiased; trees that differ by less than AU_TIE count as one, see `find_ties`
     distance, curvature : signed distance d and curvature c, from which `au` is computed; NaN without a fit
+    au_low, au_high : bounds of `au`, see `MultiscaleFit`; NaN without a fit
     """
 
     lnl: FloatArray
@@ -45,6 +51,13 @@ class TopologyTests:
     au: FloatArray
     distance: FloatArray
     curvature: FloatArray
+    au_low: FloatArray
+    au_high: FloatArray
+
+    @property
+    def au_undetermined(self) -> BoolArray:
+        """(n_trees,) whether AU would keep the tree, but is too uncertain, because the tree is hardly ever the best."""
+        return (self.au >= TEST_LEVEL) & (self.au_low < AU_UNDETERMINED)
 
 
 def run_tests(
@@ -69,10 +82,11 @@ def run_tests(
     elw = likelihood_weights(once)
     ties = find_ties(gains, errors)
     shares = np.array([win_shares_with_ties(sums, ties) for sums in drawn])
-    au, distance, curvature = fit_multiscale(shares, np.array(AU_SCALES), n_replicates)
+    fit = fit_multiscale(shares, np.array(AU_SCALES), n_replicates)
     bp = win_shares(once)
     chosen = smallest_set(elw, 1 - TEST_LEVEL)
-    return TopologyTests(lnl, gains.max() - gains, bp, kh, sh, wkh, wsh, elw, chosen, au, distance, curvature)
+    with_au = fit.p, fit.distance, fit.curvature, fit.low, fit.high
+    return TopologyTests(lnl, gains.max() - gains, bp, kh, sh, wkh, wsh, elw, chosen, *with_au)
 
 
 def win_shares(sums: FloatArray) -> FloatArray:
@@ -162,14 +176,30 @@ def smallest_set(weights: FloatArray, level: float) -> BoolArray:
     return chosen
 
 
-def fit_multiscale(
-    shares: FloatArray, scales: FloatArray, n_replicates: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """AU p-values, signed distances d and curvatures c (n_trees,) by weighted least squares.
+@dataclass(frozen=True, eq=False)
+class MultiscaleFit:
+    """AU p-values and what they come from, all (n_trees,); NaN but for `p` where no scale tells anything.
+
+    Attributes
+    ----------
+    p : the p-values
+    distance, curvature : signed distance d and curvature c
+    low, high : bounds of the p-values, AU_BOUNDS standard errors of d - c away
+    """
+
+    p: FloatArray
+    distance: FloatArray
+    curvature: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def fit_multiscale(shares: FloatArray, scales: FloatArray, n_replicates: int) -> MultiscaleFit:
+    """The AU test from the number of replicates in which a tree is the best, at each scale.
 
     Shimodaira 2002, eq. 7 and 9: if r times as many columns are drawn, the tree is the best with probability
-    1 - Phi(d sqrt(r) + c / sqrt(r)), and its p-value is 1 - Phi(d - c). The weight of a share is the inverse variance
-    of its normal quantile. If fewer than two shares lie strictly between 0 and 1, the p-value is the median share.
+    1 - Phi(d sqrt(r) + c / sqrt(r)), and its p-value is 1 - Phi(d - c). The likelihood of d and c is binomial, so that
+    scales at which the tree never is the best count, too. A tree that is so at no scale, or always, has p-value 0 or 1.
 
     Parameters
     ----------
@@ -177,20 +207,50 @@ def fit_multiscale(
     scales : (n_scales,) r
     n_replicates : number of replicates behind each share
     """
-    from scipy.special import ndtr, ndtri  # here, because importing it takes a third of a second
+    from scipy.special import ndtr  # here, because importing it takes a third of a second
 
-    n = shares.shape[1]
-    p, d, c = np.empty(n), np.full(n, np.nan), np.full(n, np.nan)
-    for tree in range(n):
-        usable = (shares[:, tree] > 0) & (shares[:, tree] < 1)
-        if np.count_nonzero(usable) < 2:
-            p[tree] = np.median(shares[:, tree])
+    design = np.stack([np.sqrt(scales), 1 / np.sqrt(scales)], axis=1)
+    columns = np.full((5, shares.shape[1]), np.nan)
+    for tree, share in enumerate(shares.T):
+        if share.max() == 0 or share.min() == 1:
+            columns[0, tree] = share[0]
             continue
-        share, root = shares[usable, tree], np.sqrt(scales[usable])
-        z = -ndtri(share)
-        density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
-        weight = np.sqrt(n_replicates * density**2 / (share * (1 - share)))
-        design = np.stack([root, 1 / root], axis=1)
-        d[tree], c[tree] = np.linalg.lstsq(design * weight[:, None], z * weight, rcond=None)[0]
-        p[tree] = ndtr(-(d[tree] - c[tree]))
-    return p, d, c
+        (d, c), error = _fit_probit(share * n_replicates, n_replicates, design)
+        margin = AU_BOUNDS * error
+        columns[:, tree] = ndtr(c - d), d, c, ndtr(c - d - margin), ndtr(c - d + margin)
+    return MultiscaleFit(*columns)
+
+
+def _fit_probit(counts: FloatArray, n: int, design: FloatArray) -> tuple[FloatArray, float]:
+    """Coefficients of maximum likelihood, and the standard error of the first minus the second; inf if it has none.
+
+    `counts` out of `n` have the probability 1 - Phi(design @ coefficients). Fisher scoring; the logarithm of the
+    likelihood is concave, but its maximum may lie at infinity, where the iteration stops on its way.
+    """
+    from scipy.special import log_ndtr, ndtri
+
+    def slopes(fit: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        z = design @ fit
+        won, lost = log_ndtr(-z), log_ndtr(z)
+        density = -z * z / 2 - np.log(2 * np.pi) / 2
+        first = -counts * np.exp(density - won) + (n - counts) * np.exp(density - lost)
+        weight = n * np.exp(2 * density - won - lost)
+        return float(counts @ won + (n - counts) @ lost), design.T @ first, design.T @ (design * weight[:, None])
+
+    fit = np.linalg.lstsq(design, -ndtri((counts + 0.5) / (n + 1)), rcond=None)[0]
+    value, slope, information = slopes(fit)
+    for _ in range(MAX_SCORING_STEPS):
+        step = np.linalg.lstsq(information, slope, rcond=None)[0]
+        step = step * min(1.0, FARTHEST_FIT / np.abs(step).max(initial=SCORING_PRECISION))
+        while (there := slopes(fit + step))[0] < value and np.abs(step).max() > SCORING_PRECISION:
+            step = step / 2
+        if there[0] < value:
+            break
+        fit = fit + step
+        value, slope, information = there
+        if np.abs(step).max() <= SCORING_PRECISION or np.abs(fit).max() > FARTHEST_FIT:
+            break
+    if np.linalg.cond(information) > WORST_CONDITION:
+        return fit, np.inf
+    contrast = np.array([1.0, -1.0])
+    return fit, float(np.sqrt(contrast @ np.linalg.solve(information, contrast)))

@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import norm
 
-from plltool.constants import AU_TIE
+from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
 from plltool.statistics.topologies import (
+    TopologyTests,
     compare_with_best,
     difference_errors,
     fit_multiscale,
@@ -71,14 +73,65 @@ def test_au_is_found_from_shares_that_follow_its_law(d, c):
     """Shimodaira 2002: the share at scale r is 1 - Phi(d sqrt(r) + c / sqrt(r)), the p-value 1 - Phi(d - c)."""
     scales = np.linspace(0.5, 1.4, 10)
     shares = norm.sf(d * np.sqrt(scales) + c / np.sqrt(scales))[:, None]
-    p, distance, curvature = fit_multiscale(shares, scales, 10_000)
-    assert [p[0], distance[0], curvature[0]] == pytest.approx([norm.sf(d - c), d, c], rel=1e-8, abs=1e-10)
+    fit = fit_multiscale(shares, scales, 10_000)
+    assert [fit.p[0], fit.distance[0], fit.curvature[0]] == pytest.approx([norm.sf(d - c), d, c], rel=1e-8, abs=1e-10)
 
 
 def test_au_without_a_fit():
-    p, distance, _ = fit_multiscale(np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]), np.array([0.5, 1.0, 1.4]), 100)
-    assert p.tolist() == [0.0, 1.0]
-    assert np.isnan(distance).all()
+    fit = fit_multiscale(np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]), np.array([0.5, 1.0, 1.4]), 100)
+    assert fit.p.tolist() == [0.0, 1.0]
+    assert np.isnan(fit.distance).all()
+
+
+def deviance(fit, counts, n):
+    """Minus the logarithm of the binomial likelihood (Shimodaira 2002)."""
+    z = fit[0] * np.sqrt(AU_SCALES) + fit[1] / np.sqrt(AU_SCALES)
+    return -np.sum(counts * norm.logsf(z) + (n - counts) * norm.logcdf(z))
+
+
+@pytest.mark.parametrize(
+    "counts", [[9, 5, 2, 1, 0, 0, 1, 0, 0, 0], [400, 300, 210, 150, 100, 80, 60, 40, 30, 20], [0, 1, 2, 4] + [5] * 6]
+)
+def test_the_fit_has_the_largest_likelihood(counts):
+    """scipy's simplex, which knows no derivatives, finds the same coefficients; zeros count."""
+    counts = np.array(counts)
+    fit = fit_multiscale(counts[:, None] / 10_000, np.array(AU_SCALES), 10_000)
+    start = [float(fit.distance[0]) + 0.5, float(fit.curvature[0]) - 0.3]
+    options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000, "maxfev": 5000}
+    best = minimize(deviance, start, (counts, 10_000), method="Nelder-Mead", options=options)
+    assert [fit.distance[0], fit.curvature[0]] == pytest.approx(best.x.tolist(), abs=1e-5)
+    assert fit.p[0] == pytest.approx(norm.sf(best.x[0] - best.x[1]), rel=1e-4)
+
+
+def judge(d, c, rng, n_draws=300, n=10_000):
+    """The shares of draws in which AU keeps a tree, rejects it, and cannot tell."""
+    z = d * np.sqrt(AU_SCALES) + c / np.sqrt(AU_SCALES)
+    counts = rng.binomial(n, norm.sf(z)[:, None], (len(AU_SCALES), n_draws))
+    fit = fit_multiscale(counts / n, np.array(AU_SCALES), n)
+    nothing = np.zeros(n_draws)
+    tests = TopologyTests(*[nothing] * 9, fit.p, fit.distance, fit.curvature, fit.low, fit.high)
+    unclear = tests.au_undetermined
+    return np.mean((fit.p >= TEST_LEVEL) & ~unclear), np.mean(fit.p < TEST_LEVEL), np.mean(unclear)
+
+
+@pytest.mark.parametrize("curvature", [-0.3, 0.0, 0.3, 0.6])
+def test_au_of_trees_that_are_hardly_ever_the_best(curvature):
+    """Trees with p of 0.001 and less are hardly ever kept; for others AU can tell, and rejects as often as it must."""
+    rng = np.random.default_rng(5)
+    for p in (1e-4, 3e-4, 1e-3):
+        assert judge(norm.isf(p) + curvature, curvature, rng)[0] <= 0.01
+    for p, least, most in ((0.01, 0.98, 1), (0.05, 0.4, 0.6), (0.1, 0, 0.02), (0.3, 0, 0.02), (0.5, 0, 0.02)):
+        _, rejected, unclear = judge(norm.isf(p) + curvature, curvature, rng)
+        assert unclear <= 0.02
+        assert least <= rejected <= most
+
+
+def test_a_fit_that_says_nothing_is_not_determined():
+    """One tree wins once, with most columns drawn: d and c could be anything."""
+    counts = np.array([[0]] * 9 + [[1]])
+    fit = fit_multiscale(counts / 10_000, np.array(AU_SCALES), 10_000)
+    assert fit.low[0] < 1e-6
+    assert fit.high[0] > 1 - 1e-6
 
 
 def test_two_trees():
