@@ -10,9 +10,9 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command, given_command
-from plltool.cli.option_values import PATH
+from plltool.cli.option_values import PATH, WRITTEN
 from plltool.cli.options import hardware_options, quiet_option
-from plltool.cli.outputs import claim_files
+from plltool.cli.outputs import claim_files, named_outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 
@@ -51,7 +51,7 @@ def _parse_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[st
 @click.option(
     "--repetitions", type=click.IntRange(min=1), default=5, show_default=True, help="Number of samples for each figure."
 )
-@click.option("--output", type=PATH, metavar="FILE", help="Also write the figures to FILE, as JSON.")
+@click.option("--output", type=WRITTEN, metavar="FILE", help="Also write the figures to FILE, as JSON.")
 @click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--compare", type=PATH, metavar="FILE", help="Also print the ratios to the figures in FILE.")
 @hardware_options
@@ -73,8 +73,7 @@ def bench(
     """
     if quick and shapes:
         raise click.UsageError("--quick and --shape cannot be used together")
-    if output:
-        claim_files([output], redo)
+    claim_files(named_outputs(), redo)
     import plltool
 
     old = plltool.read_benchmark(compare) if compare else None

@@ -25,6 +25,7 @@ from plltool.cli.options import (
     seed_option,
     start_options,
 )
+from plltool.cli.outputs import claim_files, named_outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import COMPARE_TOLERANCE, START_KINDS
@@ -124,6 +125,7 @@ def compare(
         "tolerance": task.tolerance,
         "options": effort.options(),
     }
+    claim_files(named_outputs())
     if what[0].is_dir():
         _compare_folder(what[0], task, start, settings)
         return

@@ -10,7 +10,7 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command
-from plltool.cli.option_values import PATH
+from plltool.cli.option_values import WRITTEN
 from plltool.cli.options import (
     Views,
     describe_short_branches,
@@ -57,14 +57,14 @@ class SiteChoice:
     SiteChoice,
     click.option(
         "--site-lnl",
-        type=PATH,
+        type=WRITTEN,
         metavar="FILE",
         help="Write the lnL of each site to FILE. A name that ends in .sitelh gets TREE-PUZZLE's format, which"
         " CONSEL reads.",
     ),
     click.option(
         "--site-rates",
-        type=PATH,
+        type=WRITTEN,
         metavar="FILE",
         help="Write the posterior mean rate of each site to FILE.",
     ),
@@ -88,7 +88,7 @@ def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, 
 
     Branch lengths and free model parameters are optimised, unless --fixed is given.
     """
-    outputs.claim(sites.site_lnl, sites.site_rates)
+    outputs.claim()
     import plltool
 
     analyse = partial(

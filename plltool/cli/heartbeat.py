@@ -143,12 +143,14 @@ class JsonLines:
         self._path = path
         self._stream: TextIO | None = None
 
-    def open(self) -> None:
-        """Raises InputError if the file cannot be written. What it has already stays in front."""
+    def open(self, append: bool) -> None:
+        """Raises InputError if the file cannot be written. What it has already stays in front on request."""
         if self._path == JSON_TO_STDERR:
             self._stream = sys.stderr
         elif self._path is not None:
             self._stream = open_to_append(Path(self._path))
+            if not append and Path(self._path).is_file():
+                self._stream.truncate(0)
 
     def write(self, event: str, **facts: Any) -> None:
         if self._stream is not None:

@@ -19,6 +19,13 @@ from plltool.errors import InputError, show_name
 from plltool.processes.crew import crew
 
 PATH = click.Path(path_type=Path)
+
+
+class WrittenPath(click.Path):
+    """A file that the command writes. `plltool.cli.outputs` sees to it that nothing of the user's is lost."""
+
+
+WRITTEN = WrittenPath(path_type=Path)
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?)"
 _DURATION = re.compile(rf"{_NUMBER}|(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
 NUMBER = "0*[1-9][0-9]{0,8}"  # from 1

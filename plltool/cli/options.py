@@ -17,6 +17,7 @@ from plltool.cli.option_values import (
     PATH,
     DataType,
     Workers,
+    WrittenPath,
     completes,
     parse_memory,
     parse_radii,
@@ -211,6 +212,7 @@ quiet_option = click.option("--quiet", is_flag=True, help="Print only warnings a
 
 json_progress_option = click.option(
     "--json-progress",
+    type=WrittenPath(path_type=str),
     metavar="FILE",
     **completes(),
     help="Write progress and messages to FILE as JSON, one object a line; - is stderr, which then has nothing else but"

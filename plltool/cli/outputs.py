@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,7 @@ import click
 from plltool.cli.command import OUTPUT, PREFIX_ENDING, PrefixOption, given_command, put_under
 from plltool.cli.job import is_first, own_prefix
 from plltool.cli.locks import locked_folder
-from plltool.cli.option_values import Prefix
+from plltool.cli.option_values import Prefix, WrittenPath
 from plltool.cli.terminal import print_line
 from plltool.constants import STDIN
 from plltool.errors import CheckpointError, InputError
@@ -186,8 +187,8 @@ class Outputs:
 
     # --- before the work --------------------------------------------------------------------------------------
 
-    def claim(self, *named: Path | None) -> None:
-        """Make sure that all files can be written when the work is done, those that the user `named` one by one, too.
+    def claim(self) -> None:
+        """Make sure that all files can be written when the work is done, those that options name, too.
 
         A run resumes where the checkpoint of its first step has states, with --redo only if the same command line made
         them. It may replace the files that the run which it resumes has claimed: they are its own. So are those that
@@ -196,7 +197,8 @@ class Outputs:
         Raises
         ------
         InputError
-            If a file exists and may not be replaced, or cannot be written, or a checkpoint is of another run.
+            If a file exists and may not be replaced, is read by the command, or cannot be written, or a checkpoint is
+            of another run.
         """
         import plltool
 
@@ -207,7 +209,7 @@ class Outputs:
             self.resumes = is_same and plltool.has_checkpoint(folder)
         rows = [row for row in self._table if not (row.is_checkpoint or row.is_derived)]
         claims = [(row.ending, path) for row in rows for path in self._paths(row)]
-        claims += [(str(path), path) for path in named if path]
+        claims += [(str(path), path) for path in named_outputs()]
         own = {row.ending for row in rows if row.is_log}
         if self.resumes or mark.get("command") == given_command():
             own |= set(mark.get("files", ()))
@@ -330,38 +332,71 @@ class Outputs:
         ]
 
 
+def named_outputs() -> list[Path]:
+    """The files that the options of the running command name for writing; no standard stream, pipe or device."""
+    ctx = click.get_current_context()
+    options = [param for param in ctx.command.get_params(ctx) if isinstance(param.type, WrittenPath)]
+    paths = [Path(ctx.params[str(param.name)]) for param in options if ctx.params[str(param.name)] not in (None, STDIN)]
+    return [path for path in paths if is_first() and (path.is_file() or path.is_dir() or not path.exists())]
+
+
+def _read_files() -> Iterator[Path]:
+    """The files that the running command may read: those that its other parameters name, and those in folders."""
+    ctx = click.get_current_context()
+    for param in ctx.command.get_params(ctx):
+        value = ctx.params.get(str(param.name))
+        if isinstance(param.type, (WrittenPath, Prefix)):
+            continue
+        for given in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(given, (str, Path)) and os.path.lexists(given):
+                yield from Path(given).iterdir() if Path(given).is_dir() else [Path(given)]
+
+
 def claim_files(
-    paths: Iterable[Path], redo: bool, may_go: Collection[Path] = (), by_prefix: Collection[Path] = ()
+    paths: Iterable[Path], redo: bool | None = None, may_go: Collection[Path] = (), by_prefix: Collection[Path] = ()
 ) -> None:
     """Make sure that the files can be written when the work is done.
 
     Parameters
     ----------
-    redo : whether all that exist may be replaced
+    redo : whether all that exist may be replaced; None if the command has no --redo
     may_go : files that may be replaced in any case
     by_prefix : files whose names begin with --prefix
 
     Raises
     ------
     InputError
-        If one exists and may not be replaced; or if one is a folder, is asked for twice, or
-        its folder cannot be written to.
+        If one exists and may not be replaced; or if one is a folder, is asked for twice, is read by the running
+        command, or its folder cannot be written to.
     """
     claimed: set[Path] = set()
+    read = {(found.st_dev, found.st_ino): path for path in _read_files() if (found := _status(path)) is not None}
     for path in paths:
         if path in claimed:
             raise InputError(f"{path}: cannot write two things to one file")
         claimed.add(path)
         if path.is_dir():
             raise InputError(f"{path}: cannot write the file: it is a folder")
+        found = _status(path)
+        if found is not None and (found.st_dev, found.st_ino) in read:
+            raise InputError(f"{path}: cannot write the file: the command reads it")
         if path.exists() and not redo and path not in may_go:
             other = ", --prefix names other files" if path in by_prefix else ""
-            raise InputError(f"{path}: exists already; --redo replaces it{other}")
+            hint = ", expected the name of a new file" if redo is None else f"; --redo replaces it{other}"
+            raise InputError(f"{path}: exists already{hint}")
         try:
             with tempfile.TemporaryFile(dir=path.parent):
                 pass
         except OSError as error:
             raise InputError(f"{path}: cannot write the file: {error.strerror}") from error
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """What tells whether two names are one file; None if there is no file."""
+    try:
+        return path.stat()
+    except (OSError, ValueError):
+        return None
 
 
 def claim_folder(path: Path) -> None:

@@ -86,7 +86,7 @@ class Reporter(logging.Handler):
     def __enter__(self) -> Self:
         if self._log_path is not None:
             self._file = open_log(self._log_path, self._append)
-        self._json.open()
+        self._json.open(self._append)
         self._old_level = _log.level
         _log.setLevel(logging.DEBUG)  # see `plltool.tree_search.progress.announce`
         _log.addHandler(self)

@@ -19,7 +19,7 @@ from plltool.cli.bootstrap import (
     support_options,
 )
 from plltool.cli.command import DEVICE, OUTPUT, SEARCH, command, given_command, put_under
-from plltool.cli.option_values import PATH, Duration
+from plltool.cli.option_values import WRITTEN, Duration
 from plltool.cli.options import (
     Effort,
     SearchTask,
@@ -82,7 +82,7 @@ SEARCH_FILES = (
 @hardware_options
 @file_options(SEARCH_FILES, source="alignment")
 @view_options
-@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE, as evaluate does.")
+@click.option("--site-lnl", type=WRITTEN, metavar="FILE", help="Write the lnL of each site to FILE, as evaluate does.")
 @click.option(
     "--time",
     type=Duration(),
@@ -123,7 +123,7 @@ def search(
     """
     choice.check()
     outputs = choice.choose(outputs)
-    outputs.claim(site_lnl)
+    outputs.claim()
     import plltool
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from plltool.cli.command import command
-from plltool.cli.option_values import PATH
+from plltool.cli.option_values import PATH, WRITTEN
 from plltool.cli.options import outgroup_option
-from plltool.cli.outputs import claim_files
+from plltool.cli.outputs import claim_files, named_outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import DRAWING_WIDTH, ROOT_KINDS, SHOWN_TAXA
@@ -44,8 +44,8 @@ root_option = click.option(
     metavar="YEAR",
     help="Year of the latest tip, if branch lengths are years: SVG and PDF get an axis of years.",
 )
-@click.option("--svg", type=PATH, metavar="FILE", help="Write the picture as SVG.")
-@click.option("--pdf", type=PATH, metavar="FILE", help="Write the picture as PDF, which needs matplotlib.")
+@click.option("--svg", type=WRITTEN, metavar="FILE", help="Write the picture as SVG.")
+@click.option("--pdf", type=WRITTEN, metavar="FILE", help="Write the picture as PDF, which needs matplotlib.")
 @click.option(
     "--width",
     type=click.IntRange(20, 20000),
@@ -77,7 +77,7 @@ def show(
             raise click.UsageError(f"{option} is for --svg and --pdf")
     if unrooted and latest is not None:
         raise click.UsageError("--latest is for a tree with a root at the left, not for --unrooted")
-    claim_files([path for path in (svg, pdf) if path], redo)
+    claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=False):

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from plltool.cli.command import command
-from plltool.cli.option_values import PATH
+from plltool.cli.option_values import PATH, WRITTEN
 from plltool.cli.options import seed_option
-from plltool.cli.outputs import claim_files, write_or_print
+from plltool.cli.outputs import claim_files, named_outputs, write_or_print
 from plltool.cli.reporting import Reporter
 
 
@@ -28,7 +28,7 @@ from plltool.cli.reporting import Reporter
 @seed_option
 @click.option(
     "--output",
-    type=PATH,
+    type=WRITTEN,
     metavar="FILE",
     help="File to write: PHYLIP if its name ends in .phy or .phylip, otherwise FASTA; a table if states have names."
     "  [default: FASTA on stdout]",
@@ -41,8 +41,7 @@ def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None,
     branches. There are no gaps. With a partition file, each part gets its columns, and branch lengths times its scaler;
     the tree file may instead have a tree for each part, as PREFIX.parts.nwk of a search does.
     """
-    if output:
-        claim_files([output], redo)
+    claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=False):

@@ -9,7 +9,7 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command
-from plltool.cli.option_values import PATH
+from plltool.cli.option_values import WRITTEN
 from plltool.cli.options import hardware_options, option_or_argument, seed_option
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, trees_task_options
@@ -38,7 +38,7 @@ TEST_FILES = (
 @seed_option
 @click.option(
     "--site-lnl",
-    type=PATH,
+    type=WRITTEN,
     metavar="FILE",
     help="Write the lnL of each site on each tree to FILE, in TREE-PUZZLE's format, which CONSEL reads.",
 )
@@ -59,7 +59,7 @@ def test(
     Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
     on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).
     """
-    outputs.claim(site_lnl)
+    outputs.claim()
     import plltool
 
     analyse = partial(plltool.topology_tests, replicates=replicates, seed=seed)

@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 
 from plltool.cli.command import Command, Group
-from plltool.cli.option_values import PATH
+from plltool.cli.option_values import PATH, WRITTEN
 from plltool.cli.options import json_option, outgroup_option
-from plltool.cli.outputs import claim_files, write_or_print
+from plltool.cli.outputs import claim_files, named_outputs, write_or_print
 from plltool.cli.reporting import Reporter
 from plltool.cli.show import root_option
 from plltool.constants import MAJORITY
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILES...")
-output_option = click.option("--output", type=PATH, metavar="FILE", help="Write to FILE instead of stdout.")
+output_option = click.option("--output", type=WRITTEN, metavar="FILE", help="Write to FILE instead of stdout.")
 redo_option = click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 
 
@@ -53,7 +53,7 @@ def distances(
     """Print the distances of all pairs of trees in FILES, as a table with a row for each tree, separated by tabs."""
     if relative and kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
-    claim_files([output] if output else [], redo)
+    claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=True):
@@ -93,7 +93,7 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
 
     Inner branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
     """
-    claim_files([output] if output else [], redo)
+    claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=True):
@@ -118,7 +118,7 @@ def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...], o
     """
     if not (root or outgroup):
         raise click.UsageError("expected --root or --outgroup")
-    claim_files([output] if output else [], redo)
+    claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=False):

@@ -91,10 +91,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file through a temporary one beside it: even a crash of the machine leaves the old file or the new one.
 
-    Raises InputError if the file cannot be written; the old one stays.
+    What is written to a pipe or a device goes there. Raises InputError if a file cannot be written; the old one stays.
     """
     target = Path(path)
     try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+            return
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
         try:
             with open(handle, "wb") as stream:

@@ -74,7 +74,7 @@ def test_a_real_run_writes_its_file(plltool, tmp_path):
     refused = plltool("bench", *SMALL, "--output", path)
     assert refused.exit_code == 1
     assert "exists already" in refused.stderr
-    again = plltool("bench", *SMALL, "--output", path, "--redo", "--compare", path, "--quiet")
+    again = plltool("bench", *SMALL, "--output", tmp_path / "new.json", "--redo", "--compare", path, "--quiet")
     assert again.exit_code == 0
     assert again.stderr == ""
     assert again.stdout.count("newview, 5 taxa, 20 patterns") == 1

@@ -122,15 +122,19 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
         return whole(self, number, *rest, **named)
 
     whole = Replicator.__call__
+    progress = prefix.with_name("progress.jsonl")
+    asked = ("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix, "--json-progress", progress)
     with monkeypatch.context() as patched:
         patched.setattr(Replicator, "__call__", interrupted)
-        stopped = plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix)
+        stopped = plltool(*asked)
     assert stopped.exit_code == 130
     folder = prefix.with_name("run.bootstrap.checkpoint")
     assert has_checkpoint(folder)
     mine = prefix.with_name("run.support.sh-alrt.nwk")
     mine.write_text("(a,b,c);")  # which no bootstrap writes
-    tree = ("--tree", prefix.with_name("run.bootstraps.nwk"))
+    copy = prefix.with_name("tree.nwk")
+    copy.write_bytes(prefix.with_name("run.bootstraps.nwk").read_bytes())
+    tree = ("--tree", copy)
     again = plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix, *tree)
     assert again.exit_code == 1
     assert "run.support.sh-alrt.nwk: exists already" in again.stderr
@@ -141,7 +145,8 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
     assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [f"plltool: error: {folder}: a checkpoint of another run; --redo starts over"]
     assert has_checkpoint(folder)
-    assert plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix).exit_code == 0
+    assert plltool(*asked).exit_code == 0
+    assert progress.read_text().count('"event": "begin"') == 2  # of the run that was stopped, and of the one that goes on
 
 
 @pytest.mark.parametrize("name", ["checkpoint", "bootstrap.checkpoint", "ufboot.checkpoint"])
@@ -224,9 +229,11 @@ def test_a_prefix_is_the_start_of_names(plltool, small, given):
 
 
 def test_only_files_of_a_prefix_get_the_hint_at_it(plltool, tree_file, prefix):
+    other = tree_file.with_name("other.nwk")
+    other.write_text("mine")
     for command in (("show", tree_file, "--svg"), ("trees", "root", tree_file, "--root", "mad", "--output")):
-        refused = plltool(*command, tree_file)
-        assert refused.stderr == f"plltool: error: {tree_file}: exists already; --redo replaces it\n"
+        refused = plltool(*command, other)
+        assert refused.stderr == f"plltool: error: {other}: exists already; --redo replaces it\n"
     prefix.with_name("run.support.nwk").write_text("mine")
     refused = plltool("support", "--tree", tree_file, "--replicates", tree_file, "--prefix", prefix)
     assert refused.stderr.endswith("run.support.nwk: exists already; --redo replaces it, --prefix names other files\n")

@@ -256,9 +256,9 @@ def fail_with_a_warning():
 def test_json_lines(capsys, tmp_path, impatient):
     path = tmp_path / "progress.jsonl"
     path.write_text('{"event": "earlier"}\n')
-    with pytest.raises(ZeroDivisionError), Reporter(True, None, str(path)):
+    with pytest.raises(ZeroDivisionError), Reporter(True, None, str(path), append=True):
         fail_with_a_warning()
-    work_for_long(Reporter(True, None, str(path)))
+    work_for_long(Reporter(True, None, str(path), append=True))
     found = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["event"] for line in found[:4]] == ["earlier", "begin", "log", "end"]
     assert found[2] == {"event": "log", "level": "warning", "message": "some warning"}
