@@ -367,7 +367,8 @@ class Likelihood(Parameters, Density):
         def report(done: PolishRound) -> None:
             listener(Progress("polish", done.number, done.lnl, 0, 0, time.perf_counter() - started))
 
-        return polish(self._likelihood, LENGTHS in chosen, [name for name in chosen if name != LENGTHS], report)
+        groups = [name for name in chosen if name != LENGTHS]
+        return polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
 
 
 class PartLikelihood(Parameters):

@@ -128,6 +128,9 @@ def smooth(
     return Smoothing(float(best_lnl.sum()), rounds, promised, promised < epsilon)
 
 
+SCALES = tuple(2.0**step for step in range(-4, 5) if step)  # of all lengths at once, from 1/16 to 16
+
+
 def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
     """Optimise the lengths again, from half their mean where they are shorter; return lnL, which never falls.
 
@@ -145,28 +148,24 @@ def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
 
 
 def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
-    """Multiply all lengths by the ratio of two neighbouring rate categories as long as lnL gains `epsilon`; return lnL.
+    """Multiply all lengths by the best of SCALES as long as lnL gains `epsilon`; return lnL.
 
-    With many taxa there is no doubt about the category of a site. If all lengths are wrong by such a ratio, most sites
-    fit a neighbouring category almost as well, so lnL has an optimum there. The lengths are optimised to `epsilon`
-    after each change; they stay as they are, with lnL `lnl`, where there is none. Under +PSR nothing is tried. Where
-    categories are almost the same, ratios are too near 1 to gain.
+    With many taxa there is no doubt about the rate category of a site. If all lengths are wrong by about the ratio of
+    two categories, most sites fit a neighbouring category almost as well, so lnL has an optimum there. The lengths are
+    optimised to `epsilon` after each change; they stay as they are, with lnL `lnl`, where there is none. Without rate
+    categories, and under +PSR, nothing is tried.
     """
     tree = likelihood.tree
-    while True:
-        largest = likelihood.models[int(np.argmax(likelihood.part_sites))]
-        rates = np.unique(largest.mixture()[2])
-        rates = rates[rates > 0]
-        factors = np.concatenate([rates[1:] / rates[:-1], rates[:-1] / rates[1:]])
-        if not len(factors) or largest.has_site_rates:
-            return lnl
-        tried = [[model.copy() for model in likelihood.models] for _ in factors]
-        for models, factor in zip(tried, factors, strict=True):
+    largest = likelihood.models[int(np.argmax(likelihood.part_sites))]
+    while len(np.unique(largest.mixture()[2])) > 1 and not largest.has_site_rates:
+        tried = [[model.copy() for model in likelihood.models] for _ in SCALES]
+        for models, factor in zip(tried, SCALES, strict=True):
             for model in models:
                 model.set_ratios(SCALER, factor * model.ratios(SCALER))
         lnls = possible_likelihoods(likelihood, tried).sum(axis=1)
         best = int(np.argmax(lnls))
         if lnls[best] < lnl + epsilon:
-            return lnl
-        tree.lengths[:] = np.clip(factors[best] * tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+            break
+        tree.lengths[:] = np.clip(SCALES[best] * tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         lnl = smooth(likelihood, epsilon).lnl
+    return lnl

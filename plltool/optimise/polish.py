@@ -18,6 +18,7 @@ from plltool.constants import (
     POLISH_PRECISION,
     POLISH_SHARE,
 )
+from plltool.model.model import Model
 from plltool.optimise.bounded import Curvatures
 from plltool.optimise.lengths import smooth, try_longer, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
@@ -58,12 +59,48 @@ class PolishRound:
         return cls(int(number), lnl, bool(is_last), precision, bool(has_explored), Curvatures.unpack(packed[5:]))
 
 
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Lengths and models, and their lnL."""
+
+    lnl: float
+    lengths: FloatArray
+    models: list[Model]
+
+    @classmethod
+    def of(cls, likelihood: TreeLikelihood, lnl: float) -> Fit:
+        """A copy of what the likelihood has."""
+        return cls(lnl, likelihood.tree.lengths.copy(), [model.copy() for model in likelihood.models])
+
+    def give_to(self, likelihood: TreeLikelihood) -> None:
+        """Let the likelihood have these lengths and models."""
+        likelihood.tree.lengths[:] = self.lengths
+        for model, own in zip(likelihood.models, self.models, strict=True):
+            model.assign(own)
+        likelihood.model_changed()
+
+
+def _fit_to_lengths(likelihood: TreeLikelihood, optimiser: ModelOptimiser, precision: float) -> Fit:
+    """The given lengths with the model that fits them, both optimised once; the likelihood stays as it is.
+
+    lnL may have several optima in lengths and model. Given lengths may be those of the best one, and would be led away
+    from it under a model that does not fit them.
+    """
+    before, curvatures = Fit.of(likelihood, 0.0), optimiser.curvatures.copy()
+    optimiser.run(precision)
+    found = Fit.of(likelihood, smooth(likelihood, precision).lnl)
+    before.give_to(likelihood)
+    optimiser.curvatures = curvatures
+    return found
+
+
 def polish(
     likelihood: TreeLikelihood,
     lengths: bool = True,
     groups: Sequence[str] | None = None,
     report: Callable[[PolishRound], None] = lambda done: None,
     done: PolishRound | None = None,
+    given: bool = False,
 ) -> float:
     """Optimise in place until a round gains less than POLISH_GAIN, or a share of it; return lnL, which never falls.
 
@@ -78,6 +115,8 @@ def polish(
     groups : groups of free model parameters to optimise, see `Model.free_parameters`; None for all
     report : called after every round
     done : the last round of an earlier run; None if there is none
+    given : whether the lengths come from elsewhere, so that they may be those of another optimum than the one that is
+        reached under the present model; then the best of both counts
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
@@ -87,16 +126,19 @@ def polish(
         precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
         done = PolishRound(0, lnl, False, precision, not chosen, optimiser.curvatures)
     optimiser.curvatures = done.curvatures
+    rival = None
+    if given and lengths and chosen and np.ptp(likelihood.tree.lengths) > 0:
+        rival = _fit_to_lengths(likelihood, optimiser, done.precision)
     share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
     least_gain = share * POLISH_GAIN
     while not done.is_last:
         lnl, has_explored = done.lnl, done.has_explored
         if lengths:
             lnl = smooth(likelihood, done.precision).lnl
-            if not done.number:
-                lnl = try_scales(likelihood, lnl, done.precision)
         if chosen:
             lnl = optimiser.run(share * POLISH_PRECISION)
+        if lengths and not done.number:
+            lnl = try_scales(likelihood, lnl, done.precision)
         if not has_explored and lnl - done.lnl < EXPLORING_SHARE * abs(lnl):
             lnl, has_explored = optimiser.explore(), True
         is_near = lengths and has_explored and done.precision == LENGTHS_PRECISION
@@ -108,6 +150,9 @@ def polish(
             lnl = try_longer(likelihood, lnl)
         gain, number = lnl - done.lnl, done.number + 1
         is_enough = gain < least_gain and done.precision == LENGTHS_PRECISION and has_explored
+        if is_enough and rival is not None and rival.lnl > lnl:
+            rival.give_to(likelihood)
+            lnl, rival, is_enough = rival.lnl, None, False
         is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS
         precision = min(done.precision, POLISH_SHARE * gain)
         precision = precision if precision > POLISH_PRECISION else LENGTHS_PRECISION

@@ -283,7 +283,7 @@ class TreeSearch:
     def _tune(self, stage: Stage) -> float:
         """Optimise lengths, model parameters and lengths again, and the place of a root; return lnL.
 
-        At the start, lengths and model may be far from the best, so other scales of all lengths are tried.
+        Lengths and model may be far from the best together, so other scales of all lengths are tried.
         """
         likelihood, epsilon = self.likelihood, stage.epsilon
         by_site = likelihood.has_site_rates  # the first categories are those of poor lengths
@@ -295,7 +295,7 @@ class TreeSearch:
             while (stage.name == "model" or by_site) and lnl - before > TUNING_SHARE * abs(lnl):
                 optimise_model(likelihood, epsilon=epsilon)
                 before, lnl = lnl, smooth(likelihood, epsilon).lnl
-        if stage.name == "start":
+        if not by_site:
             before, lnl = lnl, try_scales(likelihood, lnl, epsilon)
             if is_free and lnl > before:
                 optimise_model(likelihood, epsilon=epsilon)
