@@ -1394,7 +1394,7 @@ MUTANTS = [
     Mutant("mutations: patterns for sites", "plltool/run/mutations.py", "differs[order])", "differs)",
            ("tests/cli/test_cli_ancestral.py", "-k", "mutations or ambiguous")),
     Mutant("scan: a free subtree stops at what it loses", "plltool/tree_search/scan.py",
-           'onward |= admits.is_free(frontier["prune"])', "pass", ("tests/tree_search/test_constrained.py", "-k", "walks")),
+           'onward |= roams[frontier["prune"]]', "pass", ("tests/tree_search/test_constrained.py", "-k", "walks")),
     Mutant("replicates: more are kept than asked for", "plltool/analyses/bootstrap.py", "if n_kept > self.most:",
            "if False:", (BOOTSTRAP, "-k", "added_to")),
     Mutant("replicates: a test forgets kept ones", "plltool/analyses/bootstrap.py", "and number >= wanted.least",

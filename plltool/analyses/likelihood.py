@@ -367,7 +367,7 @@ class Likelihood(Parameters, Density):
         def report(done: PolishRound) -> None:
             listener(Progress("polish", done.number, done.lnl, 0, 0, time.perf_counter() - started))
 
-        groups = [name for name in chosen if name != LENGTHS]
+        groups = [name for name in chosen if name != LENGTHS] if names else None
         return polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.arrays import FloatArray
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import (
     EXPLORING_SHARE,
     FIRST_POLISH_SHARE,
@@ -18,13 +18,18 @@ from plltool.constants import (
     POLISH_PRECISION,
     POLISH_SHARE,
 )
+from plltool.errors import EngineError
 from plltool.model.model import Model
-from plltool.optimise.bounded import Curvatures
+from plltool.optimise.bounded import Curvatures, minimise
+from plltool.optimise.density import Coordinates
 from plltool.optimise.lengths import smooth, try_longer, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.revival import revive_rates
 from plltool.optimise.ridge import climb_ridge
+
+MAX_TOGETHER, MAX_TOGETHER_EVALUATIONS = 1000, 60  # elements of a vector, whose curvatures are a matrix; evaluations
+LEAST_TOGETHER = 0.01  # curvature in the logarithm of a length, lnL
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +99,43 @@ def _fit_to_lengths(likelihood: TreeLikelihood, optimiser: ModelOptimiser, preci
     return found
 
 
+def _climb_together(likelihood: TreeLikelihood, lnl: float) -> float:
+    """Optimise all lengths and parameters as one vector; return lnL, which never falls.
+
+    In turn they would climb a ridge in ever smaller steps, which end far below its top. The first curvatures are
+    those of the lengths alone, and 1 for the logarithm of a parameter.
+    """
+    coordinates, before = Coordinates(likelihood, lengths=True, model=True), Fit.of(likelihood, lnl)
+    start = coordinates.get()
+    if len(start) > MAX_TOGETHER:
+        return lnl
+    slopes = likelihood.all_derivatives()[1][coordinates.edges]
+    lengths = likelihood.tree.lengths[coordinates.edges]
+    diagonal = np.ones(len(start))
+    diagonal[: coordinates.n_lengths] = np.abs(slopes[..., 1] * lengths**2 + slopes[..., 0] * lengths).ravel()
+    curvatures = Curvatures(1)
+    curvatures.matrices[0] = np.diag(np.maximum(diagonal, LEAST_TOGETHER))
+
+    def evaluate(vector: FloatArray, _wanted: BoolArray) -> tuple[FloatArray, list[FloatArray]]:
+        coordinates.set(vector)
+        try:
+            value, gradient = coordinates.slopes()
+        except EngineError:  # some pattern cannot be represented
+            return np.array([np.inf]), [np.zeros(len(vector))]
+        return np.array([-value]), [-gradient]
+
+    everything = [np.arange(len(start))]
+    found = minimise(
+        evaluate, start, coordinates.bounds, everything, POLISH_PRECISION, MAX_TOGETHER_EVALUATIONS, curvatures
+    )
+    coordinates.set(found)
+    reached = likelihood.lnl()
+    if reached > lnl:
+        return reached
+    before.give_to(likelihood)
+    return lnl
+
+
 def polish(
     likelihood: TreeLikelihood,
     lengths: bool = True,
@@ -126,6 +168,7 @@ def polish(
         precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
         done = PolishRound(0, lnl, False, precision, not chosen, optimiser.curvatures)
     optimiser.curvatures = done.curvatures
+    whole = lengths and groups is None and not likelihood.has_site_rates  # whether all that is free is optimised
     rival = None
     if given and lengths and chosen and np.ptp(likelihood.tree.lengths) > 0:
         rival = _fit_to_lengths(likelihood, optimiser, done.precision)
@@ -142,6 +185,8 @@ def polish(
         if not has_explored and lnl - done.lnl < EXPLORING_SHARE * abs(lnl):
             lnl, has_explored = optimiser.explore(), True
         is_near = lengths and has_explored and done.precision == LENGTHS_PRECISION
+        if is_near and lnl - done.lnl < least_gain and whole:
+            lnl = _climb_together(likelihood, lnl)
         if is_near and lnl - done.lnl < least_gain:
             lnl = climb_ridge(likelihood, chosen, lnl)
         if is_near and lnl - done.lnl < least_gain:

@@ -24,6 +24,7 @@ from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.constraint import Admission
 from plltool.tree.operations import directed_slots
 
+ROAMING_STEPS = 200_000  # that free subtrees make at most in one scan; one may have to try all branches
 MAX_RADIUS = 28  # a path takes two bits per branch of one int64
 
 
@@ -138,6 +139,7 @@ def scan(
     columns: Columns = {name: np.zeros(0, dtype=np.int64) for name in STEP_COLUMNS}
     scores = np.zeros(0)
     typical_loss = 0.0
+    roams = _find_roaming(likelihood, prunes, admits) if admits else np.zeros(0, dtype=bool)
     for stop in [*(phase for phase in SCAN_PHASES if phase < radius), radius]:
         first = len(scores)
         columns, frontier = _walk(likelihood, columns, frontier, stop, admits)
@@ -150,9 +152,21 @@ def scan(
         reached = _best_since(first, scores, columns["parent"], last) if patient else scores[last]
         onward = reached >= lnl - WALK_CUTOFF * typical_loss
         if admits:
-            onward |= admits.is_free(frontier["prune"])
+            onward |= roams[frontier["prune"]]
         frontier = {name: column[onward] for name, column in frontier.items()}
     return Steps(**columns, scores=scores, typical_loss=typical_loss)
+
+
+def _find_roaming(likelihood: TreeLikelihood, prunes: Prunes, admits: Admission) -> BoolArray:
+    """Which subtrees (n,) walk on whatever they lose: the free ones, as many as ROAMING_STEPS suffice for.
+
+    Those on long branches come first, for they are the least at home.
+    """
+    tree = likelihood.tree
+    free = np.flatnonzero(admits.is_free(np.arange(len(prunes))))
+    stems = tree.lengths[tree.edges[prunes.joints[free], prunes.columns[free]]].reshape(len(free), -1).sum(axis=1)
+    chosen = free[np.argsort(-stems, kind="stable")[: ROAMING_STEPS // tree.n_edges]]
+    return np.isin(np.arange(len(prunes)), chosen)
 
 
 def _best_since(first: int, scores: FloatArray, parent: IndexArray, last: IndexArray) -> FloatArray:
