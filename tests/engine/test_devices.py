@@ -1,4 +1,4 @@
-"""Listing and probing devices."""
+"""Listing devices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from plltool.engine.layout import Layout
-from plltool.engine.opencl import probe
 from plltool.engine.opencl.device import list_devices, make_context, safe_vector_width
 from plltool.engine.opencl.environment import VENDORS_VARIABLE
-from plltool.engine.opencl.probe import explain_failure, probe_device, run_probe
 from plltool.errors import DeviceError
 
 POCL = "Portable Computing Language"
@@ -121,66 +119,6 @@ class TestList:
             assert device.compute_units > 0
             assert 0 < device.max_allocation <= device.memory
             assert device.label.startswith(device.index)
-
-
-def python(code):
-    return [sys.executable, "-c", code]
-
-
-class TestProbe:
-    def test_success(self):
-        assert run_probe(python("print('noise')"), 60) is None
-
-    def test_a_crash(self):
-        code = "import os, sys; print('LLVM ERROR: Cannot select: fma', file=sys.stderr, flush=True); os.abort()"
-        assert run_probe(python(code), 60) == "the driver crashes (SIGABRT): LLVM ERROR: Cannot select: fma"
-
-    def test_a_silent_crash(self):
-        assert run_probe(python("import os; os.kill(os.getpid(), 11)"), 60) == (
-            "the driver crashes (SIGSEGV): no message"
-        )
-
-    def test_an_error(self):
-        assert run_probe(python("raise SystemExit('kernels do not build')"), 60) == "kernels do not build"
-
-    def test_a_hang(self):
-        assert run_probe(python("import time; time.sleep(60)"), 0.5) == "no answer within 0.5 s"
-
-    def test_a_command_that_does_not_start(self):
-        assert "does not start" in run_probe(["/no/such/program"], 60)
-
-    @pytest.mark.parametrize(
-        ("returncode", "stderr", "expected"),
-        [
-            (1, "warning\n\n  the reason \n", "the reason"),
-            (-6, "note\nLLVM ERROR: bad\n  at 0x1\nin f", "the driver crashes (SIGABRT): LLVM ERROR: bad"),
-            (-200, "", "the driver crashes (signal 200): no message"),
-            (1, "x" * 1000, "x" * 200),
-        ],
-    )
-    def test_explanations(self, returncode, stderr, expected):
-        assert explain_failure(returncode, stderr) == expected
-
-    @pytest.mark.opencl
-    def test_a_device(self):
-        assert probe_device("0:0") is None
-
-    @pytest.mark.opencl
-    def test_a_device_that_is_not_there(self):
-        assert "no OpenCL device is called '99:0'" in probe_device("99:0")
-
-    @pytest.mark.opencl
-    def test_wrong_values_are_noticed(self, monkeypatch):
-        original, calls = probe.toy_values, []
-
-        def disturbed(engine):
-            calls.append(engine.name)
-            return original(engine) * (1.0 if engine.name == "numpy" else 1.0 + 1e-6)
-
-        monkeypatch.setattr(probe, "toy_values", disturbed)
-        with pytest.raises(DeviceError, match="wrong values: relative error 1e-06"):
-            probe.check_device("0:0")
-        assert calls == ["opencl", "numpy"]
 
 
 @pytest.mark.opencl

@@ -77,10 +77,11 @@ def no_opencl(monkeypatch):
 
 @pytest.fixture
 def found(monkeypatch):
-    """A function that sets the devices which `list_devices` finds."""
+    """A function that sets the devices which `list_devices` finds, and how their tests end."""
 
-    def use(*devices, problems=()):
+    def use(*devices, problems=(), faults=()):
         monkeypatch.setattr(select, "list_devices", lambda: (list(devices), list(problems)))
+        monkeypatch.setattr(select, "find_fault", lambda device: dict(faults).get(device.index))
 
     return use
 
@@ -100,7 +101,7 @@ def failing_engines(monkeypatch):
 
 class TestRanking:
     def test_order(self):
-        assert [d.index for d in rank_devices(ALL)] == ["2:0", "3:0", "1:0", "0:0"]
+        assert [d.index for d in rank_devices(ALL)] == ["2:0", "1:0", "0:0", "3:0"]
 
     def test_equals_keep_the_order_of_the_platforms(self):
         assert rank_devices([CPU, replace(CPU, index="5:0")])[0] is CPU
@@ -125,7 +126,8 @@ class TestNames:
             ("epyc", "1:0"),
             ("pthread", "0:0"),
             ("h200", "2:0"),
-            ("Intel(R)", "3:0"),
+            ("Intel(R)", "1:0"),
+            ("iris", "3:0"),
         ],
     )
     def test_names(self, wanted, index):
@@ -140,6 +142,10 @@ class TestNames:
     def test_nothing_there(self, wanted):
         with pytest.raises(DeviceError, match="devices found: none"):
             find_device([], wanted)
+
+    def test_no_device_of_a_kind(self):
+        with pytest.raises(DeviceError, match=r"^there is no GPU that OpenCL can use; devices found: 0:0 pthread"):
+            find_device([CPU], "gpu")
 
     @pytest.mark.parametrize("wanted", ["4:0", "Toy"])
     def test_unusable_devices_say_why(self, wanted):
@@ -445,7 +451,7 @@ class TestAutomatic:
         with pytest.warns(PlltoolWarning, match="kernels do not build"):
             engine, reason = make_small()
         assert engine.name == "numpy"
-        assert failing_engines == ["2:0", "3:0", "1:0", "0:0"]
+        assert failing_engines == ["2:0", "1:0", "0:0", "3:0"]
         assert "platform 9" in reason
         assert "4:0 Toy (NVIDIA CUDA): no double precision" in reason
         assert "0:0 pthread-AMD EPYC (Portable Computing Language): kernels do not build: line 1 log" in reason

@@ -13,6 +13,7 @@ from typing import Any
 from plltool.engine.opencl.environment import INTEL_THREADS, caches_settled, intel_offered
 from plltool.engine.opencl.processor import name_unknown_processor
 from plltool.errors import DeviceError, warn_caller
+from plltool.hardware import available_cores
 
 # Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, aborts
 # the whole process on double8 (and in single precision on float8, whose sums are double8); Debian's PoCL (LLVM 15) and
@@ -72,6 +73,13 @@ class Device:
     def is_intel_cpu(self) -> bool:
         """Whether this is Intel's driver for CPUs, of whatever make."""
         return self.kind == "cpu" and "intel" in self.platform.lower()
+
+    def usable_threads(self, wanted: int | None) -> int | None:
+        """The threads of a CPU to use: those that are asked for, or the cores that this process has; None for all."""
+        if self.kind != "cpu":
+            return None
+        cores = available_cores()
+        return wanted or (cores if cores < self.compute_units else None)
 
 
 def is_pocl(platform: str) -> bool:
