@@ -537,7 +537,7 @@ MUTANTS = [
            "shared[v * VW + LANE] = values[0]", (PMATRICES, "-k", LANES)),
     Mutant("slot stride ignored by the result", TRAVERSE, "storage + find_slot(result, first_shifted, shift) * task->slot",
            "storage + (size_t)result * blocks * 2 + 0 * task->slot", JOINED),
-    Mutant("every track runs to the end", TRAVERSE, "n < task->track[TRACK_END]", "n < task->track[TRACK_WORDS * (get_num_groups(1) - 1 - get_group_id(1)) + TRACK_END]", PIECES),
+    Mutant("every track runs to the end", TRAVERSE, "end = task->track[TRACK_END]", "end = task->track[TRACK_WORDS * (get_num_groups(1) - 1 - get_group_id(1)) + TRACK_END]", PIECES),
     Mutant("tracks share their scratch", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot", PIECES),
     Mutant("tracks shift every slot", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot + shift", PIECES),
     Mutant("every model is the first one", TRAVERSE, "span[SPAN_PART] + track[TRACK_PSET_SHIFT]", "span[SPAN_PART]", LIKELIHOODS),

@@ -15,8 +15,10 @@ import pytest
 from test_select import CPU, GPU
 
 from plltool.engine.contract import OPCODE_SETS, InstructionWord
+from plltool.engine.layout import Layout
 from plltool.engine.opencl import device_faults as faults
 from plltool.engine.opencl import environment, probe
+from plltool.engine.opencl.device import make_context
 from plltool.engine.opencl.device_faults import explain_failure, find_fault, probe_device, retest_device, run_probe
 from plltool.engine.opencl.environment import OUTCOMES_VARIABLE, child_environment
 from plltool.errors import DeviceError
@@ -145,10 +147,11 @@ def tests(tmp_path, monkeypatch):
 
 
 CRASH, HANG = "the driver crashes (SIGSEGV): no message", "no answer within 60 s"
+WRONG = "the device computes wrong values: relative error 1, allowed 1e-09"
 
 
 class TestMemory:
-    @pytest.mark.parametrize("outcome", [None, CRASH, HANG])
+    @pytest.mark.parametrize("outcome", [None, CRASH, HANG, WRONG])
     def test_an_outcome_is_kept(self, tests, outcome):
         tests.outcome = outcome
         for _ in range(2):
@@ -254,6 +257,17 @@ class TestMemory:
                 assert (faults._read_outcome(key) or CRASH).startswith(CRASH)
         assert [task.exception() for task in writing] == [None] * len(writing)
         assert [file.name for file in tests.cache.iterdir()] == [f"{key}.json"]
+
+    @pytest.mark.opencl
+    def test_kernels_that_do_not_build_are_remembered(self, tests, opencl_device):
+        from plltool.engine.opencl.kernels import build_program
+
+        with pytest.raises(DeviceError) as caught:
+            build_program(make_context(opencl_device, None), Layout(4, 4, 4, (5,), 4), ("layout.h",), ["-DVW=none"])
+        tests.outcome = " ".join(str(caught.value).split())[:200]
+        find_fault(GPU)
+        tests.begin_process()
+        assert find_fault(GPU).endswith("tests it again)")
 
     def test_without_child_processes_there_is_no_test(self, tests, monkeypatch):
         monkeypatch.setattr(faults, "can_start_children", lambda: False)

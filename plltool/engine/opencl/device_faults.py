@@ -28,7 +28,8 @@ PROBE_GRACE = 5.0  # seconds that a child which was killed has to end
 LONGEST_REASON = 200  # characters
 DRIVER_CRASHES = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS"}  # other signals come from outside
 
-_CRASHES, _HANGS = "the driver crashes", "no answer within"
+_CRASHES, _HANGS, WRONG_VALUES = "the driver crashes", "no answer within", "the device computes wrong values"
+_LASTING = (_CRASHES, _HANGS, WRONG_VALUES, "kernels do not build")  # how a test ends that would end so again
 
 _log = logging.getLogger("plltool")
 
@@ -36,8 +37,8 @@ _log = logging.getLogger("plltool")
 def find_fault(device: Device) -> str | None:
     """Why a device cannot be used, as its test says; None if it passed.
 
-    The test is made once: by this process, by its parent, or by another one whose outcome the cache has. An error of
-    the driver, such as too little memory, may pass, so only a device that passes, crashes or hangs is remembered.
+    The test is made once: by this process, by its parent, or by another one whose outcome the cache has. What may pass,
+    such as too little memory, is not remembered.
     """
     if not can_start_children():
         return None  # there is no way to find out
@@ -58,7 +59,7 @@ def retest_device(device: Device) -> str | None:
     """Test a device and keep the outcome; see `find_fault`."""
     key = _outcome_key(device)
     problem = OUTCOMES[key] = probe_device(device.index)
-    if problem is None or problem.startswith((_CRASHES, _HANGS)):
+    if problem is None or problem.startswith(_LASTING):
         with suppress(OSError):  # the next process tests the device again
             _write_outcome(key, problem)
     return problem

@@ -12,7 +12,7 @@ from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.opencl.device import list_devices
-from plltool.engine.opencl.device_faults import PROBE_GRACE, PROBE_TIMEOUT
+from plltool.engine.opencl.device_faults import PROBE_GRACE, PROBE_TIMEOUT, WRONG_VALUES
 from plltool.engine.select import EngineRequest, find_device
 from plltool.engine.storage import Slots
 from plltool.errors import DeviceError, PlltoolError
@@ -73,7 +73,7 @@ def check_device(index: str) -> None:
     for found, expected in zip(*answers, strict=True):
         error = float(np.max(np.abs(found - expected)) / np.max(np.abs(expected)))
         if not error <= PROBE_RTOL:
-            raise DeviceError(f"the device computes wrong values: relative error {error:.2g}, allowed {PROBE_RTOL:.2g}")
+            raise DeviceError(f"{WRONG_VALUES}: relative error {error:.2g}, allowed {PROBE_RTOL:.2g}")
 
 
 def main(index: str) -> int:
