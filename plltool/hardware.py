@@ -222,7 +222,7 @@ def _core_quota(root: Path) -> float:
         for folder in (own, *own.parents):
             at = root / "sys/fs/cgroup" / kinds / str(folder).lstrip("/")
             names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if kinds else ("cpu.max",)
-            with suppress(OSError, ValueError):  # there is no such folder, or no limit: "max"
+            with suppress(OSError, ValueError, ZeroDivisionError):  # there is no such folder, or no limit: "max"
                 quota, period = " ".join((at / name).read_text(encoding="ascii") for name in names).split()
                 if int(quota) > 0:
                     quotas.append(int(quota) / int(period))

@@ -263,7 +263,7 @@ class TestMemory:
         from plltool.engine.opencl.kernels import build_program
 
         with pytest.raises(DeviceError) as caught:
-            build_program(make_context(opencl_device, None), Layout(4, 4, 4, (5,), 4), ("layout.h",), ["-DVW=none"])
+            build_program(make_context(opencl_device, None)[0], Layout(4, 4, 4, (5,), 4), ("layout.h",), ["-DVW=none"])
         tests.outcome = " ".join(str(caught.value).split())[:200]
         find_fault(GPU)
         tests.begin_process()

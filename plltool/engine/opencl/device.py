@@ -137,8 +137,10 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
     )
 
 
-def make_context(device: Device, threads: int | None) -> Any:
-    """An OpenCL context of a device, or of a sub-device with this number of CPU threads.
+def make_context(device: Device, threads: int | None) -> tuple[Any, Any]:
+    """An OpenCL context, and the device for its queues: `device`, or a sub-device with this number of CPU threads.
+
+    A queue must name the sub-device: PoCL's context of one says that it is of the whole device.
 
     All engines of this process on the same cores share it, and so the programs that were built for it, until
     `forget_contexts`.
@@ -154,8 +156,8 @@ def make_context(device: Device, threads: int | None) -> Any:
 
 
 @functools.cache
-def _context(handle: Any, threads: int | None) -> Any:
-    """The context of a `pyopencl.Device`, or of a sub-device with this number of threads."""
+def _context(handle: Any, threads: int | None) -> tuple[Any, Any]:
+    """The context of a `pyopencl.Device`, or of a sub-device with this number of threads, and this device."""
     import pyopencl as cl
 
     if threads is not None:
@@ -163,7 +165,7 @@ def _context(handle: Any, threads: int | None) -> Any:
             handle = handle.create_sub_devices([cl.device_partition_property.BY_COUNTS, threads])[0]
         except cl.Error as error:
             raise DeviceError(f"{handle.name} cannot be limited to {threads} threads: {error}") from error
-    return cl.Context([handle])
+    return cl.Context([handle]), handle
 
 
 def forget_contexts() -> None:
