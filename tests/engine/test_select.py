@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plltool.engine import select
+from plltool.engine import select, several
 from plltool.engine.base import EngineData
 from plltool.engine.layout_choice import DataShape, choose_layout
 from plltool.engine.opencl.device import Device
@@ -479,6 +479,41 @@ class TestAutomatic:
         assert engine is made
         assert "0:0 pthread-AMD EPYC (Portable Computing Language), 1 of 2 cores" in reason
         assert "NVIDIA H200 (NVIDIA CUDA): out of memory" in reason
+
+    def test_devices_that_fail_their_test_are_skipped(self, found, monkeypatch):
+        found(CPU, INTEL, GPU, faults={"2:0": "the driver crashes (SIGSEGV)", "1:0": "no answer within 60 s"})
+        tried = []
+        monkeypatch.setattr(select.EngineRequest, "opencl_engine", lambda _, device: tried.append(device.index))
+        _, reason = make_small()
+        assert tried == ["0:0"]
+        assert reason.startswith("OpenCL device 0:0 ")
+        assert "2:0 NVIDIA H200 (NVIDIA CUDA): the driver crashes (SIGSEGV); 1:0 EPYC" in reason
+        assert "no answer within 60 s" in reason
+
+    def test_a_device_is_tested_when_it_is_its_turn(self, found, monkeypatch):
+        tested = []
+        found(CPU, INTEL, GPU)
+        monkeypatch.setattr(select, "find_fault", lambda device: tested.append(device.index))
+        assert next(select.find_automatic()[0]) is GPU
+        assert tested == ["2:0"]
+
+    def test_a_device_asked_for_that_fails_its_test(self, found, failing_engines):
+        found(CPU, GPU, faults={"2:0": "the driver crashes (SIGSEGV)"})
+        message = r"^device 'gpu' cannot be used: 2:0 NVIDIA H200 \(NVIDIA CUDA\): the driver crashes \(SIGSEGV\)$"
+        with pytest.raises(DeviceError, match=message):
+            make_small(device="gpu")
+        assert failing_engines == []
+
+    def test_all_devices_fail_their_test(self, found):
+        found(CPU, faults={"0:0": "no answer within 60 s"})
+        with pytest.warns(PlltoolWarning, match=r"no answer within 60 s.*pip install"):
+            engine, _ = make_small()
+        assert engine.name == "numpy"
+
+    def test_all_are_those_that_pass(self, monkeypatch):
+        monkeypatch.setattr(several, "list_devices", lambda: (ALL, []))
+        monkeypatch.setattr(several, "find_fault", lambda device: "crashes" if device is GPU else None)
+        assert several.name_devices(Hardware("all")).device == "1:0,3:0"
 
     @pytest.mark.parametrize(("limit", "used"), [(1, 1), (2, 2), (None, 2)])
     def test_intel_has_the_threads_of_its_first_context(self, found, monkeypatch, limit, used):
