@@ -138,9 +138,8 @@ INLINE void prepare_job(const JOB_SPACE Task *task, int t, int n, JOB_SPACE Job 
  * shared an instruction ends with a barrier. Tiles and instructions are one loop: Intel's compiler for GPUs (IGC 1.0.12504) crashes on two. */
 INLINE void run_task(const JOB_SPACE Task *task, JOB_SPACE Job *job, JOB_SPACE Output *output, __local double *shared)
 {
-    const int begin = task->track[TRACK_BEGIN], end = task->track[TRACK_END];
-    int t = 0, n = begin;
-    while (t < task->span[SPAN_N_TILES] && n < end) {
+    int t = 0, n = task->track[TRACK_BEGIN];
+    while (t < task->span[SPAN_N_TILES] && n < task->track[TRACK_END]) {
 #if LANE_PER_ITEM && !SHARED_STATES
         barrier(CLK_LOCAL_MEM_FENCE);           /* nobody still reads what the last instruction left in local memory */
 #endif
@@ -150,8 +149,8 @@ INLINE void run_task(const JOB_SPACE Task *task, JOB_SPACE Job *job, JOB_SPACE O
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         run_instruction(job, output, shared);
-        if (++n == end) {
-            n = begin;
+        if (++n == task->track[TRACK_END]) {
+            n = task->track[TRACK_BEGIN];
             t++;
         }
     }
