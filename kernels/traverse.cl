@@ -135,21 +135,25 @@ INLINE void prepare_job(const JOB_SPACE Task *task, int t, int n, JOB_SPACE Job 
 }
 
 /* Take the tiles of a span through the instructions of a track; `job`, `output` and `shared` are room for an instruction. Where states are
- * shared an instruction ends with a barrier. */
+ * shared an instruction ends with a barrier. Tiles and instructions are one loop: Intel's compiler for GPUs (IGC 1.0.12504) crashes on two. */
 INLINE void run_task(const JOB_SPACE Task *task, JOB_SPACE Job *job, JOB_SPACE Output *output, __local double *shared)
 {
-    for (int t = 0; t < task->span[SPAN_N_TILES]; t++)
-        for (int n = task->track[TRACK_BEGIN]; n < task->track[TRACK_END]; n++) {
+    int t = 0, n = task->track[TRACK_BEGIN];
+    while (t < task->span[SPAN_N_TILES] && n < task->track[TRACK_END]) {
 #if LANE_PER_ITEM && !SHARED_STATES
-            barrier(CLK_LOCAL_MEM_FENCE);       /* nobody still reads what the last instruction left in local memory */
+        barrier(CLK_LOCAL_MEM_FENCE);           /* nobody still reads what the last instruction left in local memory */
 #endif
-            if (WRITES_JOB)
-                prepare_job(task, t, n, job, output);
+        if (WRITES_JOB)
+            prepare_job(task, t, n, job, output);
 #if SHARED_JOB
-            barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-            run_instruction(job, output, shared);
+        run_instruction(job, output, shared);
+        if (++n == task->track[TRACK_END]) {
+            n = task->track[TRACK_BEGIN];
+            t++;
         }
+    }
 }
 
 #if !LANE_PER_ITEM

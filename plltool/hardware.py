@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, Unpack
 
 from plltool.constants import ASSUMED_MEMORY, PRECISIONS
@@ -198,5 +198,32 @@ def _physical_memory() -> int:
 
 
 def available_cores() -> int:
-    """CPU cores that this process may use, as Linux tells; elsewhere all."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """CPU cores that this process may use: on Linux those that it may run on, within its quota; elsewhere all."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, math.ceil(min(allowed, _core_quota(Path("/")))))
+
+
+def _core_quota(root: Path) -> float:
+    """The processor time for each second that the control groups of this process allow; infinity without a limit.
+
+    A container may see the folders of its own group only, at the top of the tree. `root` is the folder that has proc
+    and sys.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return math.inf
+    quotas = [math.inf]
+    for line in lines:
+        _, kinds, group = line.split(":", 2)
+        if kinds and "cpu" not in kinds.split(","):
+            continue
+        own = PurePosixPath(group)
+        for folder in (own, *own.parents):
+            at = root / "sys/fs/cgroup" / kinds / str(folder).lstrip("/")
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if kinds else ("cpu.max",)
+            with suppress(OSError, ValueError, ZeroDivisionError):  # there is no such folder, or no limit: "max"
+                quota, period = " ".join((at / name).read_text(encoding="ascii") for name in names).split()
+                if int(quota) > 0:
+                    quotas.append(int(quota) / int(period))
+    return min(quotas)

@@ -50,6 +50,7 @@ PEAKS = "tests/engine/test_peaks.py"
 SCHEDULE = "tests/engine/test_schedule.py"
 SUMS = "tests/engine/test_sums.py"
 SELECT = "tests/engine/test_select.py"
+DEVICE_FAULTS, KINDS = "tests/engine/test_device_faults.py", "tests/analyses/test_kinds_of_data.py"
 SHARED_STATES = "tests/engine/test_shared_states.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/analyses/test_bench.py"
@@ -537,7 +538,8 @@ MUTANTS = [
            "shared[v * VW + LANE] = values[0]", (PMATRICES, "-k", LANES)),
     Mutant("slot stride ignored by the result", TRAVERSE, "storage + find_slot(result, first_shifted, shift) * task->slot",
            "storage + (size_t)result * blocks * 2 + 0 * task->slot", JOINED),
-    Mutant("every track runs to the end", TRAVERSE, "n < task->track[TRACK_END]", "n < task->track[TRACK_WORDS * (get_num_groups(1) - 1 - get_group_id(1)) + TRACK_END]", PIECES),
+    Mutant("a track ends with the first tile of a span", TRAVERSE, "++n == task->track[TRACK_END]",
+           "++n > task->track[TRACK_END]", (STREAMING, "-k", "vector-vw2")),
     Mutant("tracks share their scratch", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot", PIECES),
     Mutant("tracks shift every slot", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot + shift", PIECES),
     Mutant("every model is the first one", TRAVERSE, "span[SPAN_PART] + track[TRACK_PSET_SHIFT]", "span[SPAN_PART]", LIKELIHOODS),
@@ -1622,8 +1624,27 @@ MUTANTS = [
            (MULTISTATE_RUNS, "-k", "different_numbers")),
     Mutant("symbols keep their own numbers", "plltool/io/nexus_symbols.py",
            "ord(SYMBOLS[place]))", "ord(symbol))", (NEXUS_STANDARD, "-k", "numbered")),
+    Mutant("auto takes a device whose test failed", "plltool/engine/select.py",
+           "            if fault is None:\n", "            if True:\n", (SELECT, "-k", "fail_their_test")),
+    Mutant("a device that is named need not pass its test", "plltool/engine/select.py",
+           "    if fault is not None:\n        raise DeviceError(f\"device '", "    if False:\n        raise DeviceError(f\"device '", (SELECT, "-k", "fails_its_test")),
+    Mutant("a damaged outcome is believed", "plltool/engine/opencl/device_faults.py",
+           "and kept.get(\"key\") == key", "", (DEVICE_FAULTS, "-k", "damaged")),
+    Mutant("the outcome of another driver is believed", "plltool/engine/opencl/device_faults.py",
+           "device.version, device.driver,", "device.version,", (DEVICE_FAULTS, "-k", "another_device")),
+    Mutant("queues are of the whole device", "plltool/engine/opencl/device.py",
+           "return cl.Context([handle]), handle", "return cl.Context([handle]), cl.Context([handle]).devices[0]",
+           ("tests/engine/test_devices.py", "-k", "cores_that")),
+    Mutant("the quota of the groups around is not seen", "plltool/hardware.py",
+           "(own, *own.parents)", "(own,)", ("tests/cli/test_other_systems.py", "-k", "quota")),
+    Mutant("long sequences decide what all are", "plltool/alignment/spaces.py",
+           "lead += 1 if is_dna else -1", "lead += known if is_dna else -known", (KINDS, "-k", "whole_genes")),
+    Mutant("letters that DNA lacks do not count", "plltool/alignment/spaces.py",
+           "has_bases(counts) and _FEW", "has_bases(counts) or _FEW", (KINDS, "-k", "few_amino_acids")),
+    Mutant("columns of bases are what a model of proteins says", "plltool/alignment/partition.py",
+           "and not (fits_shown and shown is DNA)", "", (KINDS, "-k", "all_letters_are_bases")),
     Mutant("a few letters make digits a protein", "plltool/alignment/spaces.py",
-           "digits >= letters", "digits > 9 * letters", (MULTISTATE, "-k", "digits")),
+           "digits >= _count(", "digits > 9 * _count(", (MULTISTATE, "-k", "digits")),
     Mutant("what flows back does not count", "plltool/io/matrix_reader.py",
            "np.abs(flow - flow.T)", "np.abs(flow - flow)", (MATRIX_FILES, "-k", "not_reversible")),
     Mutant("a way of two steps is none", "plltool/model/user.py",

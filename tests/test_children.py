@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import plltool
-from plltool.engine.opencl.probe import probe_device
+from plltool.engine.opencl.device_faults import probe_device
 from plltool.errors import DeviceError
 from plltool.processes import children
 from plltool.processes.children import can_start_children, child_command

@@ -16,7 +16,11 @@ from plltool.errors import InputError, show_name
 
 MIN_TAXA = 3  # fewer have no unrooted tree
 _SORT_CHUNK = 4096  # columns that are turned together
-_HINTS = {  # of characters in a sequence that are not letters
+_HINTS = {  # of characters that DNA or proteins do not have
+    **dict.fromkeys(
+        b"EFILPQZefilpqz",
+        "it is an amino acid: --data-type protein if all letters are, --partitions FILE if some columns are",
+    ),
     **dict.fromkeys(b"0123456789", "digits are states of morphological data (--data-type multi)"),
     **dict.fromkeys(b"{}()", "sets of states in brackets are read in NEXUS files only, elsewhere letters such as R"),
 }

@@ -13,12 +13,22 @@ from plltool.alignment.facts import data_warnings, find_states, gap_share, refus
 from plltool.alignment.genotypes import GENOTYPES
 from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
 from plltool.alignment.scheme import REMAINDER, PartSpec, Scheme, assign_sites, check_files, to_ranges
-from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
-from plltool.alignment.states import StateSpace
+from plltool.alignment.spaces import (
+    COUNTED,
+    count_bytes,
+    detect_states,
+    find_digits,
+    find_space,
+    has_bases,
+    settle_space,
+)
+from plltool.alignment.states import DNA, ILLEGAL_CODE, PROTEIN, StateSpace
 from plltool.arrays import IndexArray
-from plltool.constants import ROOT_NAME
+from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
+
+BEYOND_MORPHOLOGY = b"GTUgtu"  # bases that would be the 17th state and later ones of a character
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +126,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     sites = assign_sites(scheme, given.n_sites, given.source)
     if scheme == (PartSpec(scheme[0].model),):
         blocks = [_whole(given, scheme[0].model)]
-        warnings: list[str] = []
+        warnings = _bases_warnings(given, blocks[0])
     else:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
         warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
@@ -164,6 +174,9 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     wanted = _space_of(model)
     if isinstance(given, Sequences) and model is not None and model.tells_data:
         return encode(given, find_space(model.data, model.n_states), np.arange(given.n_sites))
+    if isinstance(given, Sequences) and not given.told and given.table is None:
+        _refuse_mixture(given, states, model)
+        states = _believe(wanted, states, given)
     of_letters = isinstance(given, Sequences) and wanted is not None and wanted.letters is states
     if model is not None and model.data != states.name and not of_letters:
         of_vcf = states is GENOTYPES  # which --data-type does not change
@@ -173,6 +186,38 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
         check_states(given, model)
         return given
     return encode(given, wanted or settle_space(states, given.rows, given.sets), np.arange(given.n_sites))
+
+
+def _believe(wanted: StateSpace | None, shown: StateSpace, given: Sequences) -> StateSpace:
+    """The letters of a model's data where they fit and those of the data `shown`, which were detected, do not.
+
+    A few columns of proteins may look like DNA, and columns of ambiguous bases like proteins. Letters that fit both are
+    what they look like if this is DNA: all bases are amino acids, too.
+    """
+    if wanted is None or wanted.letters not in (DNA, PROTEIN):
+        return shown
+    counts = count_bytes(given.rows)
+    fits_wanted, fits_shown = (not counts[space.code_of == ILLEGAL_CODE].any() for space in (wanted.letters, shown))
+    return wanted.letters if fits_wanted and not (fits_shown and shown is DNA) else shown
+
+
+def _refuse_mixture(given: Sequences, states: StateSpace, model: ModelSpec | None) -> None:
+    """Raise InputError, with a partition file, where some columns have digits and others letters of DNA or proteins."""
+    has_digit = find_digits(given.rows)
+    if has_digit is None:
+        return
+    letters = detect_states(given.columns(np.flatnonzero(~has_digit)))
+    is_morphology = states is COUNTED and not count_bytes(given.rows)[list(BEYOND_MORPHOLOGY)].any()
+    is_multistate = states is COUNTED and model is not None and model.data == MULTISTATE
+    if letters is COUNTED or is_morphology or is_multistate:
+        return
+    chosen = model if model is not None and model.data == letters.name else DEFAULT_MODELS[letters.name]
+    ranges = [", ".join(map(str, to_ranges(np.flatnonzero(own)))) for own in (has_digit, ~has_digit)]
+    digits, others = f"{DEFAULT_MULTISTATE_MODEL}, digits = {ranges[0]}", f"{chosen}, letters = {ranges[1]}"
+    raise InputError(
+        f"{given.source}: found digits in columns {ranges[0]} and letters of {letters.name} in columns {ranges[1]},"
+        f' expected one kind of data, or --partitions FILE with the lines "{digits}" and "{others}"'
+    )
 
 
 def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Alignment:
@@ -255,6 +300,16 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
         for spec, own in zip(scheme, sites, strict=True)
         if spec.model is not None and spec.model.data == "protein" and detect_states(given.columns(own)).name == "DNA"
     ]
+
+
+def _bases_warnings(given: Sequences | Alignment, whole: Alignment) -> list[str]:
+    """A line where data that nobody declared are taken for proteins, but most letters are bases."""
+    if isinstance(given, Alignment) or given.told or whole.states is not PROTEIN:
+        return []
+    if not has_bases(count_bytes(given.rows)):
+        return []
+    found = "read as protein, although at least half of the letters are A, C, G or T"
+    return [f"{given.source}: {found}; do some sequences or columns hold DNA?"]
 
 
 def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:

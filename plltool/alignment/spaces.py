@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import string
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from plltool.alignment.codons import codon_space, genetic_code_of
 from plltool.alignment.genotypes import GENOTYPES, PHASED_GENOTYPES
 from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
-from plltool.alignment.states import DNA, EITHER, PROTEIN, StateSpace, make_space, state_rows
+from plltool.alignment.states import DNA, EITHER, ILLEGAL_CODE, PROTEIN, StateSpace, make_space, state_rows
 from plltool.alignment.words import DOUBLET, doublet_space
+from plltool.arrays import BoolArray, IndexArray
 
 OWN_STATES = "states "  # and their symbols or names, see `join_states`: the name of a user's state space
 COUNTED = multistate_space(len(COUNTED_SYMBOLS))  # stands for the space of as many states as the data show
@@ -24,15 +26,23 @@ SPACES = {  # as users call them
     "morph": COUNTED,
     "multi": COUNTED,
 }
+_OTHER_NAMES = {"nt": "dna", "nucleotide": "dna", "aa": "protein", "prot": "protein", "binary": "bin"}  # of programs
 
 _CLEAR_BASES = b"ACGTUacgtu"
 _SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine
+_DIGITS = b"0123456789"
+_LETTERS = string.ascii_letters.encode()
+_NO_BASES = bytes(byte for byte in _LETTERS if DNA.code_of[byte] == ILLEGAL_CODE != PROTEIN.code_of[byte])
+_FEW = 20  # letters of DNA of which at most one is no base: a typing error
 
 
 def space_called(name: str) -> StateSpace | None:
-    """The space that users call so: one of SPACES, ``codon``, or ``codon2`` for another genetic code; None if none."""
-    genetic_code = genetic_code_of(name)
-    return SPACES.get(name) if genetic_code is None else codon_space(genetic_code)
+    """The space that users call so: one of SPACES, ``codon``, or ``codon2`` for another genetic code; None if none.
+
+    Case does not matter, and other programs' names are known, such as AA and NT.
+    """
+    genetic_code, word = genetic_code_of(name), name.lower()
+    return SPACES.get(_OTHER_NAMES.get(word, word)) if genetic_code is None else codon_space(genetic_code)
 
 
 def find_space(data: str, n_states: int) -> StateSpace:
@@ -90,14 +100,49 @@ def settle_space(states: StateSpace, sequences: Iterable[bytes], sets: Mapping[i
 def detect_states(sequences: Iterable[bytes]) -> StateSpace:
     """The space that sequences most likely belong to.
 
-    They are multistate data, `COUNTED`, if at least half of their digits and letters are digits; else DNA if at least
-    half of the unambiguous letters are bases. Nearly all letters of DNA are, and about a fifth of those of proteins.
+    They are multistate data, `COUNTED`, if at least half of their digits and letters are digits. Otherwise they are
+    what most sequences are, however long each of them is, and where there are as many of both, what all of them
+    together are; see `has_bases`. A sequence is no DNA either if one in `_FEW` of its letters is none that DNA has.
+    Proteins have such a letter in every third place.
     """
-    counts = np.zeros(256, dtype=np.int64)
+    total, lead = np.zeros(256, dtype=np.intp), 0  # sequences of DNA over those of proteins
     for sequence in sequences:
-        counts += np.bincount(np.frombuffer(sequence, dtype=np.uint8), minlength=256)
-    letters = sum(int(counts[byte]) for byte in range(256) if chr(byte).isascii() and chr(byte).isalpha())
-    digits, bases, silent = (int(counts[list(some)].sum()) for some in (b"0123456789", _CLEAR_BASES, _SILENT))
-    if digits and digits >= letters:
+        counts = count_bytes([sequence])
+        total += counts
+        known = _count(counts, _LETTERS) - _count(counts, _SILENT)
+        if known:
+            is_dna = has_bases(counts) and _FEW * _count(counts, _NO_BASES) <= known
+            lead += 1 if is_dna else -1
+    digits = _count(total, _DIGITS)
+    if digits and digits >= _count(total, _LETTERS):
         return COUNTED
-    return DNA if 2 * bases >= letters - silent else PROTEIN
+    return DNA if lead > 0 or (lead == 0 and has_bases(total)) else PROTEIN
+
+
+def count_bytes(sequences: Iterable[bytes]) -> IndexArray:
+    """How often each byte occurs (256,)."""
+    return sum(
+        (np.bincount(np.frombuffer(own, dtype=np.uint8), minlength=256) for own in sequences), np.zeros(256, int)
+    )
+
+
+def has_bases(counts: IndexArray) -> bool:
+    """Whether at least half of the letters are bases; `counts` are those of each byte (256,).
+
+    Nearly all letters of DNA are bases, and about a fifth of those of proteins. N and X do not count.
+    """
+    return 2 * _count(counts, _CLEAR_BASES) >= _count(counts, _LETTERS) - _count(counts, _SILENT)
+
+
+def _count(counts: IndexArray, members: bytes) -> int:
+    return int(counts[list(members)].sum())
+
+
+def find_digits(sequences: Sequence[bytes]) -> BoolArray | None:
+    """Which columns have digits (n_sites,), where columns of digits and of letters lie side by side; otherwise None."""
+    has_digit, has_letter = np.zeros((2, len(sequences[0])), dtype=bool)
+    for row in (np.frombuffer(sequence, dtype=np.uint8) for sequence in sequences):
+        has_digit |= np.isin(row, list(_DIGITS))
+        has_letter |= np.isin(row, list(_LETTERS))
+    apart = has_digit.any() and has_letter.any() and not (has_digit & has_letter).any()
+    return has_digit if apart else None

@@ -9,17 +9,17 @@ from typing import Any
 
 from plltool.engine.layout_choice import default_lanes
 from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.opencl.device_faults import retest_device
 from plltool.engine.opencl.drivers import advise_on_gpus
 from plltool.engine.opencl.environment import describe_offer
-from plltool.engine.opencl.probe import probe_device
 from plltool.engine.select import describe_problems, explain_numpy, explain_rank, rank_devices
 from plltool.engine.several import all_indices
 from plltool.errors import DeviceError, PlltoolWarning
 
 PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "matplotlib")
 INSTALL_LINES = (
-    "for the CPU: pip install 'plltool[pocl]' (55 MB), or pip install 'plltool[intel]' (0.5 GB, about twice as fast, "
-    "also on AMD)",
+    "for the CPU: pip install 'plltool[pocl]' (55 MB), or pip install 'plltool[intel]' (0.5 GB, 1.3 to 1.5 times as "
+    "fast, also on AMD)",
     "for a GPU: the OpenCL driver of its vendor",
 )
 
@@ -79,18 +79,16 @@ def _describe_device(device: Device) -> dict[str, Any]:
         "largest_buffer_bytes": device.max_allocation,
         "double": device.has_double,
         "vector_width": default_lanes(device, "double"),
-        "problem": device.problem or probe_device(device.index),
+        "problem": device.problem or retest_device(device),
     }
 
 
 def _automatic(found: Sequence[Device], failures: list[str], problems: dict[str, str | None]) -> dict[str, str]:
     """What "auto" means; `problems` holds the outcome of each device's test by its index."""
-    ranked = rank_devices(found)
-    passed_over = failures + describe_problems(found)
-    if not ranked:  # the report says what to install
-        return {"device": "numpy", "reason": explain_numpy(passed_over, install=False)}
-    first = ranked[0]
-    reason = explain_rank(first, passed_over)
-    if problems[first.index] is not None:
-        reason += "; but its test failed: choose another one with --device"
-    return {"device": first.index, "reason": reason}
+    skipped = failures + describe_problems(found)
+    for device in rank_devices(found):
+        problem = problems[device.index]
+        if problem is None:
+            return {"device": device.index, "reason": explain_rank(device, skipped)}
+        skipped.append(f"{device.label}: {problem}")
+    return {"device": "numpy", "reason": explain_numpy(skipped, install=False)}  # the report says what to install

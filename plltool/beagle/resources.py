@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from plltool.beagle.codes import BeagleError, Code, Flag, check_indices
 from plltool.constants import VERSION
 from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.select import rank_devices
 from plltool.errors import DeviceError
 
@@ -82,7 +83,7 @@ def get_resource_list() -> list[Resource]:
 def choose_resource(numbers: Sequence[int] | None, preferred: Flag, required: Flag) -> Resource:
     """The resource, among the `numbers` of the list, that has all required flags and most of the preferred ones.
 
-    Of several the first OpenCL device is taken, and numpy last. NO_RESOURCE if there is none.
+    Of several the first OpenCL device that passes its test is taken, and numpy last. NO_RESOURCE if there is none.
     """
     resources = get_resource_list()
     if numbers is not None:
@@ -94,7 +95,11 @@ def choose_resource(numbers: Sequence[int] | None, preferred: Flag, required: Fl
         nearest = max(resources, key=lambda one: (one.support_flags & required).bit_count())
         missing = Flag(int(required) & ~int(nearest.support_flags))  # ~ of a flag forgets unknown ones
         raise BeagleError(Code.NO_RESOURCE, f"no resource has {missing.name or hex(missing)}")
-    return min(
-        able,
-        key=lambda one: (-(one.support_flags & preferred).bit_count(), one.device is None, one.number),
-    )
+    able.sort(key=lambda one: (-(one.support_flags & preferred).bit_count(), one.device is None, one.number))
+    faults = []
+    for resource in able:
+        fault = resource.device and find_fault(resource.device)
+        if fault is None:
+            return resource
+        faults.append(f"{resource.name}: {fault}")
+    raise BeagleError(Code.NO_RESOURCE, "; ".join(faults))

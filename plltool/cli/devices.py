@@ -34,8 +34,9 @@ def format_report(report: dict[str, Any]) -> str:
     """The report of `plltool.devices` as text."""
     blocks = [_format_device(row) for row in report["devices"]] or ["No OpenCL device found."]
     lines = [*report["environment"], *(f"failure: {line}" for line in report["failures"])]
-    if len(report["devices"]) > 1:
-        several, every = ",".join(row["index"] for row in report["devices"]), ",".join(report["all"])
+    passed = [row["index"] for row in report["devices"] if row["problem"] is None]
+    if len(passed) > 1:
+        several, every = ",".join(passed), ",".join(report["all"])
         lines.append(f"--device {several} divides the patterns among these; --device all takes {every}")
     lines.append(f"--device auto takes {report['auto']['device']}: {report['auto']['reason']}")
     lines += [f"To install, {line}" for line in report["install"]]

@@ -115,13 +115,15 @@ class DataType(click.ParamType):
     name = "kind"
     plain = ("auto", "dna", "rna", "protein", "bin", "morph", "multi", "codon")
     words = (*plain, *(f"codon{number}" for number in GENETIC_CODES))
+    other_words = ("nt", "nucleotide", "aa", "prot", "binary")  # of other programs, see `plltool.read_alignment`
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value not in self.words:
+        word = str(value).lower()
+        if word not in (*self.words, *self.other_words):
             numbers = ", ".join(map(str, GENETIC_CODES))
             expected = f"{', '.join(self.plain)}, or codon and one of {numbers}"
             self.fail(f"found {show_name(str(value))}, expected one of: {expected}", param, ctx)
-        return str(value)
+        return word
 
 
 class NumberOr(click.ParamType):

@@ -44,7 +44,7 @@ def open_buffers(
     else:
         from plltool.engine.opencl.buffers import OpenCLBuffers
 
-        engine = OpenCLBuffers(layout, n_slots, data, device, threads if device.kind == "cpu" else None)
+        engine = OpenCLBuffers(layout, n_slots, data, device, device.usable_threads(threads))
     engine.prepare_buffers(n_matrices)
     any_state = np.full(n_patterns, layout.padding_code)
     for tip in range(n_tips):

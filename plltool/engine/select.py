@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from plltool.constants import DEVICE_MEMORY_SHARE, HOST_MEMORY_SHARE
@@ -15,6 +15,7 @@ from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import DataShape, choose_layout, count_work_groups
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
 from plltool.errors import (
@@ -75,7 +76,7 @@ def plan_engine(
     work_groups = 0
     if device is not None:
         units = device.compute_units
-        work_groups = count_work_groups(layout, min(hardware.threads or units, units))
+        work_groups = count_work_groups(layout, min(device.usable_threads(hardware.threads) or units, units))
     useful = slots.useful_bytes(layout, work_groups)
     memory = min(offered, useful)
     largest = None if device is None else device.max_allocation
@@ -97,13 +98,15 @@ def _offered_memory(device: Device | None) -> int:
 def rank_devices(devices: Sequence[Device]) -> list[Device]:
     """The usable devices in the order in which "auto" prefers them.
 
-    GPUs come before CPUs, those with memory of their own first. Intel's CPU runtime comes before PoCL, since it was 1.5
-    times faster on the same cores. The rest follows the order of the platforms.
+    GPUs with memory of their own come first, then CPUs. A GPU that shares the memory of the CPU comes after it: it has
+    the same bandwidth. Intel's CPU runtime comes before PoCL, since it was 1.5 times faster on the same cores. The rest
+    follows the order of the platforms.
     """
 
     def preference(device: Device) -> tuple[bool, bool, bool, bool]:
         intel = "intel" in device.platform.lower()
-        return (device.kind != "gpu", device.shares_host_memory, device.kind != "cpu", not intel)
+        own_memory = device.kind == "gpu" and not device.shares_host_memory
+        return (not own_memory, device.kind != "cpu", device.kind != "gpu", not intel)
 
     return sorted((device for device in devices if device.problem is None), key=preference)
 
@@ -138,7 +141,18 @@ def find_device(devices: Sequence[Device], wanted: str, failures: Sequence[str] 
     if named:
         raise DeviceError(f"device '{wanted}' cannot be used: {'; '.join(describe_problems(named))}")
     there = "; ".join(device.label for device in devices) or "none"
-    raise DeviceError("; ".join([f"no OpenCL device is called '{wanted}'", f"devices found: {there}", *failures]))
+    kinds = {"opencl": "device", "cpu": "CPU", "gpu": "GPU"}
+    missing = (
+        f"there is no {kinds[word]} that OpenCL can use" if word in kinds else f"no OpenCL device is called '{wanted}'"
+    )
+    raise DeviceError("; ".join([missing, f"devices found: {there}", *failures]))
+
+
+def check_passes(device: Device, wanted: str) -> None:
+    """Raise DeviceError if a device, which `wanted` names, does not pass its test; see `device_faults.find_fault`."""
+    fault = find_fault(device)
+    if fault is not None:
+        raise DeviceError(f"device '{wanted}' cannot be used: {device.label}: {fault}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +178,7 @@ class EngineRequest:
         """
         from plltool.engine.opencl.engine import OpenCLEngine
 
-        threads = self.hardware.threads if device.kind == "cpu" else None
+        threads = device.usable_threads(self.hardware.threads)
         hardware, share = self.hardware, self.share
         while True:
             plan = plan_engine(device, self.shape, self.slots, hardware, share)
@@ -219,13 +233,16 @@ def make_engine(
         return request.numpy_engine(), f"{NUMPY_REASON}: asked for"
     found, failures = list_devices()
     chosen = find_device(found, hardware.device, failures)
+    check_passes(chosen, hardware.device)
     why = f"asked for by '{hardware.device}'"
     return request.opencl_engine(chosen), _describe_choice(chosen, hardware.threads, why)
 
 
 def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
     devices, failures = find_automatic()
+    tried = False
     for device in devices:
+        tried = True
         try:
             engine = request.opencl_engine(device)
         except DeviceError as error:
@@ -234,25 +251,36 @@ def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
             failures.append(textwrap.shorten(str(error), LONGEST_REASON))  # a compiler's log has many lines
             continue
         return engine, _describe_choice(device, request.hardware.threads, explain_rank(device, failures))
-    reason = explain_numpy(failures, install=not devices)
-    if devices:
+    reason = explain_numpy(failures, install=not tried)
+    if tried:
         warn_caller(reason)
     return request.numpy_engine(), reason
 
 
-def find_automatic() -> tuple[list[Device], list[str]]:
-    """The devices that "auto" tries, in order, and a line for each device that it skips.
+def find_automatic() -> tuple[Iterator[Device], list[str]]:
+    """The devices that "auto" tries, in order, and a line for each device that it has skipped so far.
 
-    A `PlltoolWarning` says so if there is none.
+    Each device is tested when it is its turn. A `PlltoolWarning` says so at the end if there was none.
     """
     try:
         found, failures = list_devices()
     except DeviceError as error:
         found, failures = [], [str(error)]
-    devices, failures = rank_devices(found), failures + describe_problems(found)
-    if not devices:
-        warn_caller(explain_numpy(failures, install=True))
-    return devices, failures
+    failures = failures + describe_problems(found)
+
+    def passing() -> Iterator[Device]:
+        none_passes = True
+        for device in rank_devices(found):
+            fault = find_fault(device)
+            if fault is None:
+                none_passes = False
+                yield device
+            else:
+                failures.append(f"{device.label}: {fault}")
+        if none_passes:
+            warn_caller(explain_numpy(failures, install=True))
+
+    return passing(), failures
 
 
 def describe_problems(devices: Sequence[Device]) -> list[str]:
@@ -263,9 +291,10 @@ def describe_problems(devices: Sequence[Device]) -> list[str]:
 def explain_rank(device: Device, failures: Sequence[str]) -> str:
     """Why "auto" takes `device`; `failures` are lines about the devices that it skipped."""
     if device.kind == "gpu":
-        why = "a GPU with double precision comes first"
+        own = "a GPU with double precision and memory of its own comes first"
+        why = "a GPU that shares the CPU's memory; no usable CPU device" if device.shares_host_memory else own
     elif device.kind == "cpu":
-        why = "the best CPU device; no usable GPU"
+        why = "the best CPU device; no usable GPU with memory of its own"
     else:
         why = "neither a usable GPU nor a CPU device"
     return f"chosen automatically, {why}" + (f" ({'; '.join(failures)})" if failures else "")
@@ -281,7 +310,7 @@ def _describe_choice(device: Device, threads: int | None, why: str) -> str:
     """The device of an engine that has been made, and why; warns if it uses another number of cores than asked for."""
     if device.kind != "cpu":
         return f"OpenCL device {device.label}: {why}"
-    wanted = used = min(threads or device.compute_units, device.compute_units)
+    wanted = used = min(device.usable_threads(threads) or device.compute_units, device.compute_units)
     if device.is_intel_cpu:
         used = min(INTEL_THREADS.limit or device.compute_units, device.compute_units)
     if used != wanted:

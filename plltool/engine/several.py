@@ -19,6 +19,7 @@ from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.program import Request
 from plltool.engine.select import find_device, make_engine, rank_devices
 from plltool.engine.shards import PatternEngine, Shard, Shards
@@ -82,7 +83,7 @@ def name_devices(hardware: Hardware) -> Hardware:
     if not hardware.is_all:
         return hardware
     found, failures = list_devices()
-    named = all_indices(found)
+    named = all_indices([device for device in rank_devices(found) if find_fault(device) is None])
     if not named:
         raise DeviceError("; ".join(["no OpenCL device can be used", *failures]))
     return replace(hardware, device=",".join(named))

@@ -87,7 +87,7 @@ def _refuse_states(source: str, found: str, states: StateSpace | None) -> None:
 
 def _find_states(name: str) -> StateSpace | None:
     found = space_called(name)
-    if found is None and name != AUTO:
+    if found is None and name.lower() != AUTO:
         expected = f"{', '.join((AUTO, *SPACES))}, or codon, or codon2 for another genetic code by NCBI's number"
         raise InputError(f"states: found {show_name(name)}, expected one of: {expected}")
     return found

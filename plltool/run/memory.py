@@ -139,8 +139,7 @@ def plan_memory(
     """
     hardware = settle_share(parts, models, hardware)
     if hardware.is_auto:
-        automatic = find_automatic()[0]
-        places = [Place(hardware, automatic[0] if automatic else None, 1.0)]
+        places = [Place(hardware, next(iter(find_automatic()[0]), None), 1.0)]
     else:
         places = find_places(hardware)
     devices = Devices(places)

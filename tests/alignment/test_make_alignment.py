@@ -129,7 +129,8 @@ def test_three_taxa_have_one_topology():
     [
         ("01", "; digits are states of morphological data (--data-type multi)"),
         ("A{", "; sets of states in brackets are read in NEXUS files only, elsewhere letters such as R"),
-        ("AE", None),
+        ("AE", "; it is an amino acid: --data-type protein if all letters are, --partitions FILE if some columns are"),
+        ("A@", None),
     ],
 )
 def test_characters_of_unsupported_data_are_refused_as_such(sequence, hint):

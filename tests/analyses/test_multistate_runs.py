@@ -173,8 +173,14 @@ def test_simulated_symbols():
         (DIGITS, "MULTI3_MK", "taxon 'a', site 8: found '3', expected multistate, that is one of -.012?"),
         (DIGITS, "BIN", "taxon 'a', site 6: found '2', expected multistate, that is one of -.01?"),
         ({**DIGITS, "e": "1101023013?021-10*2310"}, "MK", "taxon 'e', site 18: found '*', expected multistate"),
-        (MIXED, "MK", "found DNA data, expected multistate for model 'MK'"),
-        (MIXED, None, "taxon 'a', site 1: found '0', expected DNA"),
+        (MIXED, "MK", "found digits in columns 1-6 and letters of DNA in columns 7-16"),
+        (MIXED, None, '"MK+G4, digits = 1-6" and "GTR+F+G4, letters = 7-16"'),
+        (MIXED, "HKY", '"MK+G4, digits = 1-6" and "HKY+FO, letters = 7-16"'),
+        (
+            {name: row + "A" for name, row in MIXED.items()} | {"a": MIXED["a"] + "1"},
+            None,
+            "site 1: found '0', expected DNA",
+        ),
     ],
 )
 def test_data_that_do_not_fit(data, model, message):

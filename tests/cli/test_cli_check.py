@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from plltool import read_alignment
+
 
 def test_facts(plltool, small):
     small.write_text(small.read_text() + ">twin\n" + small.read_text().splitlines()[1] + "\n")
@@ -73,6 +75,25 @@ def test_kind_of_data(plltool, small):
     refused = plltool("check", small, "--model", "LG")
     assert refused.exit_code == 1
     assert "found DNA data, expected protein for model 'LG'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "data"),
+    [("AA", "protein"), ("prot", "protein"), ("DNA", "DNA"), ("nt", "DNA"), ("Nucleotide", "DNA"),
+     ("MORPH", "multistate"), ("Binary", "multistate"), ("CODON2", "codon2"), ("AUTO", "DNA")],
+)  # fmt: skip
+def test_names_of_other_programs(plltool, small, word, data):
+    small.write_text("".join(f">t{number}\n{row}\n" for number, row in enumerate(_rows_of(data))))
+    result = plltool("check", small, "--data-type", word, "--device", "numpy")
+    assert result.exit_code == 0, result.stderr
+    assert f"({data})" in result.stdout
+    assert read_alignment(small, word).states.name == data or word == "AUTO"
+
+
+def _rows_of(data):
+    if data == "multistate":
+        return ["011010", "010011", "110010", "010010"]
+    return ["ACTCGAGTCTACGCG", "ACTCGAGTCTACGCA", "ACCCGAGTCTACGCG", "ACTCGAGTTTACGCA"]
 
 
 @pytest.mark.parametrize(

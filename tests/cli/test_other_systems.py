@@ -85,3 +85,46 @@ def test_folders_that_cannot_be_opened(monkeypatch, tmp_path):
     monkeypatch.setattr(record.os, "open", refuse)
     record.write_text(tmp_path / "x", "text")
     assert (tmp_path / "x").read_text() == "text"
+
+
+CGROUP_1 = "9:name=systemd:/a\n4:memory:/a/b\n2:cpu,cpuacct:/a/b\n0::/\n"
+CGROUP_2 = "0::/a/b\n"
+
+
+def limit_1(folder, quota, period=100_000):
+    return {f"{folder}/cpu.cfs_quota_us": quota, f"{folder}/cpu.cfs_period_us": period}
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "files", "cores"),
+    [
+        (CGROUP_2, {}, 64),
+        (CGROUP_2, {"a/b/cpu.max": "max 100000"}, 64),
+        (CGROUP_2, {"a/b/cpu.max": "300000 100000"}, 3),
+        (CGROUP_2, {"a/b/cpu.max": "max 100000", "a/cpu.max": "150000 100000"}, 2),  # of the group around it
+        (CGROUP_2, {"a/b/cpu.max": "50000 100000", "a/cpu.max": "400000 100000"}, 1),
+        (CGROUP_2, {"cpu.max": "200000 50000"}, 4),  # in a container
+        (CGROUP_2, {"a/b/cpu.max": "9900000 100000"}, 64),
+        (CGROUP_2, {"a/b/cpu.max": ""}, 64),
+        (CGROUP_2, {"a/b/cpu.max": "100000 0"}, 64),
+        (CGROUP_2, {"c/cpu.max": "100000 100000"}, 64),  # of others
+        (CGROUP_1, limit_1("cpu,cpuacct/a/b", -1), 64),
+        (CGROUP_1, limit_1("cpu,cpuacct/a/b", 250_000), 3),
+        (CGROUP_1, limit_1("cpu,cpuacct/a", 50_000, 10_000), 5),
+        (CGROUP_1, limit_1("cpu,cpuacct", 200_000), 2),
+        (CGROUP_1, limit_1("memory/a/b", 100_000), 64),
+        ("", {"cpu.max": "100000 100000"}, 64),
+        (None, {"cpu.max": "100000 100000"}, 64),
+    ],
+)
+def test_cores_within_the_quota_of_a_control_group(monkeypatch, tmp_path, cgroup, files, cores):
+    if cgroup is not None:
+        (tmp_path / "proc" / "self").mkdir(parents=True)
+        (tmp_path / "proc" / "self" / "cgroup").write_text(cgroup)
+    for name, text in files.items():
+        path = tmp_path / "sys" / "fs" / "cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    monkeypatch.setattr(hardware, "Path", lambda _: tmp_path)
+    monkeypatch.setattr(hardware.os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    assert hardware.available_cores() == cores

@@ -1,17 +1,20 @@
-"""Listing and probing devices."""
+"""Listing devices."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from test_select import CPU
 
 from plltool.engine.layout import Layout
-from plltool.engine.opencl import probe
 from plltool.engine.opencl.device import list_devices, make_context, safe_vector_width
 from plltool.engine.opencl.environment import VENDORS_VARIABLE
-from plltool.engine.opencl.probe import explain_failure, probe_device, run_probe
 from plltool.errors import DeviceError
 
 POCL = "Portable Computing Language"
@@ -123,76 +126,58 @@ class TestList:
             assert device.label.startswith(device.index)
 
 
-def python(code):
-    return [sys.executable, "-c", code]
-
-
-class TestProbe:
-    def test_success(self):
-        assert run_probe(python("print('noise')"), 60) is None
-
-    def test_a_crash(self):
-        code = "import os, sys; print('LLVM ERROR: Cannot select: fma', file=sys.stderr, flush=True); os.abort()"
-        assert run_probe(python(code), 60) == "the driver crashes (SIGABRT): LLVM ERROR: Cannot select: fma"
-
-    def test_a_silent_crash(self):
-        assert run_probe(python("import os; os.kill(os.getpid(), 11)"), 60) == (
-            "the driver crashes (SIGSEGV): no message"
-        )
-
-    def test_an_error(self):
-        assert run_probe(python("raise SystemExit('kernels do not build')"), 60) == "kernels do not build"
-
-    def test_a_hang(self):
-        assert run_probe(python("import time; time.sleep(60)"), 0.5) == "no answer within 0.5 s"
-
-    def test_a_command_that_does_not_start(self):
-        assert "does not start" in run_probe(["/no/such/program"], 60)
-
-    @pytest.mark.parametrize(
-        ("returncode", "stderr", "expected"),
-        [
-            (1, "warning\n\n  the reason \n", "the reason"),
-            (-6, "note\nLLVM ERROR: bad\n  at 0x1\nin f", "the driver crashes (SIGABRT): LLVM ERROR: bad"),
-            (-200, "", "the driver crashes (signal 200): no message"),
-            (1, "x" * 1000, "x" * 200),
-        ],
-    )
-    def test_explanations(self, returncode, stderr, expected):
-        assert explain_failure(returncode, stderr) == expected
-
-    @pytest.mark.opencl
-    def test_a_device(self):
-        assert probe_device("0:0") is None
-
-    @pytest.mark.opencl
-    def test_a_device_that_is_not_there(self):
-        assert "no OpenCL device is called '99:0'" in probe_device("99:0")
-
-    @pytest.mark.opencl
-    def test_wrong_values_are_noticed(self, monkeypatch):
-        original, calls = probe.toy_values, []
-
-        def disturbed(engine):
-            calls.append(engine.name)
-            return original(engine) * (1.0 if engine.name == "numpy" else 1.0 + 1e-6)
-
-        monkeypatch.setattr(probe, "toy_values", disturbed)
-        with pytest.raises(DeviceError, match="wrong values: relative error 1e-06"):
-            probe.check_device("0:0")
-        assert calls == ["opencl", "numpy"]
-
-
 @pytest.mark.opencl
 def test_engines_on_the_same_cores_share_programs(opencl_device):
     from plltool.engine.opencl.kernels import build_program
 
     layout, files = Layout(4, 4, 4, (5,), 4), ("layout.h", "buffers.cl")
-    first, second = (make_context(opencl_device, threads) for threads in (None, opencl_device.compute_units))
+    first, second = (make_context(opencl_device, threads)[0] for threads in (None, opencl_device.compute_units))
     assert first == second
     program = build_program(first, layout, files)
     assert build_program(second, layout, files) is program
     assert build_program(first, layout, files, ["-DANOTHER"]) is not program
+
+
+ON_ONE_CORE = """
+import os, sys
+import numpy as np
+from plltool import hardware
+from plltool.engine.base import EngineData
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.opencl.device import list_devices
+from plltool.engine.select import make_engine
+from plltool.engine.storage import Slots
+if sys.argv[1] == "affinity":
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+else:
+    hardware._core_quota = lambda root: 0.4
+data = EngineData(np.ones((4, 400), dtype=np.uint8), np.ones(400))
+for device in (found for found in list_devices()[0] if found.kind == "cpu" and found.problem is None):
+    engine, reason = make_engine(data, DataShape(4, 4, 4, (400,)), Slots(3), hardware.Hardware(device.index))
+    assert engine._queue.device.max_compute_units == engine._work_groups == 1
+    print(reason)
+"""
+
+
+@pytest.mark.opencl
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell the cores of a process")
+@pytest.mark.parametrize("limit", ["affinity", "quota"])
+def test_runs_use_the_cores_that_their_process_has(limit):
+    """Intel's driver offers those of the affinity only, PoCL all; neither knows of a quota."""
+    done = subprocess.run([sys.executable, "-P", "-c", ON_ONE_CORE, limit], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines
+    assert all(re.search(r", 1 of \d+ cores: asked for", line) for line in lines)
+
+
+def test_threads_asked_for_are_used(monkeypatch):
+    device = replace(CPU, compute_units=4)
+    for cores, threads in ((1, 1), (3, 3), (4, None), (9, None)):
+        monkeypatch.setattr("plltool.engine.opencl.device.available_cores", lambda cores=cores: cores)
+        assert device.usable_threads(None) == threads
+        assert device.usable_threads(2) == 2
+        assert replace(device, kind="gpu").usable_threads(2) is None
 
 
 @pytest.mark.opencl

@@ -23,15 +23,29 @@ def advice(machine):
     return advise_on_gpus([str(machine / "lib")], machine)
 
 
-def add_driver(machine, name="libnvidia-opencl.so.1"):
-    path = machine / "lib" / "deep" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("")
+FILES = {"libnvidia-opencl.so.1": "nvidiactl", "libamdocl64.so": "kfd", "libigdrcl.so": "dri/renderD129"}
+
+
+def add_driver(machine, name="libnvidia-opencl.so.1", file=""):
+    """Add the driver of a GPU, and the file of the GPU; returns the path of the driver."""
+    for path in (machine / "dev" / (file or FILES[name]), machine / "lib" / "deep" / name):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
     return path
 
 
 def test_no_gpu_no_advice(machine):
     assert advice(machine) == []
+    (machine / "lib" / "libigdrcl.so").write_text("")  # a driver without a GPU
+    assert advice(machine) == []
+
+
+@pytest.mark.parametrize("file", ["", "dxg"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_gpu_whose_driver_is_not_registered(machine, name, file):
+    path = add_driver(machine, name, file)
+    (line,) = advice(machine)
+    assert line.startswith(f"{path} drives a GPU")
 
 
 def test_the_command_to_paste_registers_a_driver(machine, monkeypatch):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plltool.engine import select
+from plltool.engine import select, several
 from plltool.engine.base import EngineData
 from plltool.engine.layout_choice import DataShape, choose_layout
 from plltool.engine.opencl.device import Device
@@ -77,10 +77,11 @@ def no_opencl(monkeypatch):
 
 @pytest.fixture
 def found(monkeypatch):
-    """A function that sets the devices which `list_devices` finds."""
+    """A function that sets the devices which `list_devices` finds, and how their tests end."""
 
-    def use(*devices, problems=()):
+    def use(*devices, problems=(), faults=()):
         monkeypatch.setattr(select, "list_devices", lambda: (list(devices), list(problems)))
+        monkeypatch.setattr(select, "find_fault", lambda device: dict(faults).get(device.index))
 
     return use
 
@@ -100,7 +101,7 @@ def failing_engines(monkeypatch):
 
 class TestRanking:
     def test_order(self):
-        assert [d.index for d in rank_devices(ALL)] == ["2:0", "3:0", "1:0", "0:0"]
+        assert [d.index for d in rank_devices(ALL)] == ["2:0", "1:0", "0:0", "3:0"]
 
     def test_equals_keep_the_order_of_the_platforms(self):
         assert rank_devices([CPU, replace(CPU, index="5:0")])[0] is CPU
@@ -125,7 +126,8 @@ class TestNames:
             ("epyc", "1:0"),
             ("pthread", "0:0"),
             ("h200", "2:0"),
-            ("Intel(R)", "3:0"),
+            ("Intel(R)", "1:0"),
+            ("iris", "3:0"),
         ],
     )
     def test_names(self, wanted, index):
@@ -140,6 +142,10 @@ class TestNames:
     def test_nothing_there(self, wanted):
         with pytest.raises(DeviceError, match="devices found: none"):
             find_device([], wanted)
+
+    def test_no_device_of_a_kind(self):
+        with pytest.raises(DeviceError, match=r"^there is no GPU that OpenCL can use; devices found: 0:0 pthread"):
+            find_device([CPU], "gpu")
 
     @pytest.mark.parametrize("wanted", ["4:0", "Toy"])
     def test_unusable_devices_say_why(self, wanted):
@@ -445,7 +451,7 @@ class TestAutomatic:
         with pytest.warns(PlltoolWarning, match="kernels do not build"):
             engine, reason = make_small()
         assert engine.name == "numpy"
-        assert failing_engines == ["2:0", "3:0", "1:0", "0:0"]
+        assert failing_engines == ["2:0", "1:0", "0:0", "3:0"]
         assert "platform 9" in reason
         assert "4:0 Toy (NVIDIA CUDA): no double precision" in reason
         assert "0:0 pthread-AMD EPYC (Portable Computing Language): kernels do not build: line 1 log" in reason
@@ -473,6 +479,41 @@ class TestAutomatic:
         assert engine is made
         assert "0:0 pthread-AMD EPYC (Portable Computing Language), 1 of 2 cores" in reason
         assert "NVIDIA H200 (NVIDIA CUDA): out of memory" in reason
+
+    def test_devices_that_fail_their_test_are_skipped(self, found, monkeypatch):
+        found(CPU, INTEL, GPU, faults={"2:0": "the driver crashes (SIGSEGV)", "1:0": "no answer within 60 s"})
+        tried = []
+        monkeypatch.setattr(select.EngineRequest, "opencl_engine", lambda _, device: tried.append(device.index))
+        _, reason = make_small()
+        assert tried == ["0:0"]
+        assert reason.startswith("OpenCL device 0:0 ")
+        assert "2:0 NVIDIA H200 (NVIDIA CUDA): the driver crashes (SIGSEGV); 1:0 EPYC" in reason
+        assert "no answer within 60 s" in reason
+
+    def test_a_device_is_tested_when_it_is_its_turn(self, found, monkeypatch):
+        tested = []
+        found(CPU, INTEL, GPU)
+        monkeypatch.setattr(select, "find_fault", lambda device: tested.append(device.index))
+        assert next(select.find_automatic()[0]) is GPU
+        assert tested == ["2:0"]
+
+    def test_a_device_asked_for_that_fails_its_test(self, found, failing_engines):
+        found(CPU, GPU, faults={"2:0": "the driver crashes (SIGSEGV)"})
+        message = r"^device 'gpu' cannot be used: 2:0 NVIDIA H200 \(NVIDIA CUDA\): the driver crashes \(SIGSEGV\)$"
+        with pytest.raises(DeviceError, match=message):
+            make_small(device="gpu")
+        assert failing_engines == []
+
+    def test_all_devices_fail_their_test(self, found):
+        found(CPU, faults={"0:0": "no answer within 60 s"})
+        with pytest.warns(PlltoolWarning, match=r"no answer within 60 s.*pip install"):
+            engine, _ = make_small()
+        assert engine.name == "numpy"
+
+    def test_all_are_those_that_pass(self, monkeypatch):
+        monkeypatch.setattr(several, "list_devices", lambda: (ALL, []))
+        monkeypatch.setattr(several, "find_fault", lambda device: "crashes" if device is GPU else None)
+        assert several.name_devices(Hardware("all")).device == "1:0,3:0"
 
     @pytest.mark.parametrize(("limit", "used"), [(1, 1), (2, 2), (None, 2)])
     def test_intel_has_the_threads_of_its_first_context(self, found, monkeypatch, limit, used):

@@ -13,6 +13,7 @@ from typing import Any
 from plltool.engine.opencl.environment import INTEL_THREADS, caches_settled, intel_offered
 from plltool.engine.opencl.processor import name_unknown_processor
 from plltool.errors import DeviceError, warn_caller
+from plltool.hardware import available_cores
 
 # Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, aborts
 # the whole process on double8 (and in single precision on float8, whose sums are double8); Debian's PoCL (LLVM 15) and
@@ -73,6 +74,13 @@ class Device:
         """Whether this is Intel's driver for CPUs, of whatever make."""
         return self.kind == "cpu" and "intel" in self.platform.lower()
 
+    def usable_threads(self, wanted: int | None) -> int | None:
+        """The threads of a CPU to use: those that are asked for, or the cores that this process has; None for all."""
+        if self.kind != "cpu":
+            return None
+        cores = available_cores()
+        return wanted or (cores if cores < self.compute_units else None)
+
 
 def is_pocl(platform: str) -> bool:
     """Whether the name of a platform is PoCL's."""
@@ -129,8 +137,10 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
     )
 
 
-def make_context(device: Device, threads: int | None) -> Any:
-    """An OpenCL context of a device, or of a sub-device with this number of CPU threads.
+def make_context(device: Device, threads: int | None) -> tuple[Any, Any]:
+    """An OpenCL context, and the device for its queues: `device`, or a sub-device with this number of CPU threads.
+
+    A queue must name the sub-device: PoCL's context of one says that it is of the whole device.
 
     All engines of this process on the same cores share it, and so the programs that were built for it, until
     `forget_contexts`.
@@ -146,8 +156,8 @@ def make_context(device: Device, threads: int | None) -> Any:
 
 
 @functools.cache
-def _context(handle: Any, threads: int | None) -> Any:
-    """The context of a `pyopencl.Device`, or of a sub-device with this number of threads."""
+def _context(handle: Any, threads: int | None) -> tuple[Any, Any]:
+    """The context of a `pyopencl.Device`, or of a sub-device with this number of threads, and this device."""
     import pyopencl as cl
 
     if threads is not None:
@@ -155,7 +165,7 @@ def _context(handle: Any, threads: int | None) -> Any:
             handle = handle.create_sub_devices([cl.device_partition_property.BY_COUNTS, threads])[0]
         except cl.Error as error:
             raise DeviceError(f"{handle.name} cannot be limited to {threads} threads: {error}") from error
-    return cl.Context([handle])
+    return cl.Context([handle]), handle
 
 
 def forget_contexts() -> None:

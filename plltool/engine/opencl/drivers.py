@@ -10,10 +10,11 @@ from pathlib import Path
 from plltool.engine.opencl.environment import SYSTEM_VENDORS, VENDORS_VARIABLE
 
 GPU_LIBRARIES = {  # the OpenCL drivers of GPUs, and the file that a GPU of this kind has where its kernel module runs
-    "libnvidia-opencl.so.1": "/dev/nvidiactl",
-    "libamdocl64.so": "/dev/kfd",
-    "libigdrcl.so": "/dev/dri/renderD128",
+    "libnvidia-opencl.so.1": "dev/nvidiactl",
+    "libamdocl64.so": "dev/kfd",
+    "libigdrcl.so": "dev/dri/renderD*",
 }
+WSL_GPU = "dev/dxg"  # of every make, in Windows' Linux
 LIBRARY_FOLDERS = (  # where vendors, distributions, containers and WSL put libraries; searched with their folders
     "/usr/local/nvidia",
     "/usr/lib/x86_64-linux-gnu",
@@ -55,15 +56,19 @@ def advise_on_gpus(folders: Sequence[str] = LIBRARY_FOLDERS, devices: Path = Pat
     known = registered_libraries()
     lines = []
     for name, file in GPU_LIBRARIES.items():
+        gpu = next((found for kind in (file, WSL_GPU) for found in devices.glob(kind)), None)
+        if gpu is None or (gpu.name == Path(WSL_GPU).name and name not in drivers):
+            continue  # there is none, or one of another make
         if name in drivers and not any(own.startswith(name) for own in known):
             vendors = USER_VENDORS
             lines.append(
                 f"{drivers[name]} drives a GPU, but the OpenCL loader is not told of it. Paste: mkdir -p {vendors} &&"
                 f" echo {drivers[name]} > {vendors}/{name.split('.')[0]}.icd && export {VENDORS_VARIABLE}={vendors}"
             )
-        elif name not in drivers and (devices / file.removeprefix("/")).exists():
+        elif name not in drivers:
             lines.append(
-                f"{file} tells of a GPU, but its OpenCL driver, {name}, is missing. Install it, or let the container"
-                f" have it; for NVIDIA's: docker run --gpus all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+                f"/{gpu.relative_to(devices)} tells of a GPU, but its OpenCL driver, {name}, is missing. Install it, or"
+                f" let the container have it; for NVIDIA's: docker run --gpus all --env"
+                f" NVIDIA_DRIVER_CAPABILITIES=compute,utility"
             )
     return lines

@@ -95,8 +95,8 @@ class OpenCLEngine(Engine):
         self.counters.device_seconds = 0.0 if profile else None
         self._clock = KernelClock(self.counters)
         try:
-            self._context = make_context(device, compute_units)
-            self._queue = _make_queue(self._context, profile)
+            self._context, used = make_context(device, compute_units)
+            self._queue = _make_queue(self._context, used, profile)
             self._kernels = EngineKernels(self._context, layout)
             self._allocate()
         except cl.Error as error:
@@ -436,7 +436,7 @@ def _as_device_error(name: str, error: cl.Error) -> DeviceError:
     return (DeviceMemoryError if isinstance(error, cl.MemoryError) else DeviceError)(f"{name}: {error}")
 
 
-def _make_queue(context: cl.Context, profile: bool) -> cl.CommandQueue:
+def _make_queue(context: cl.Context, device: cl.Device, profile: bool) -> cl.CommandQueue:
     if profile:
-        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    return cl.CommandQueue(context)
+        return cl.CommandQueue(context, device, cl.command_queue_properties.PROFILING_ENABLE)
+    return cl.CommandQueue(context, device)

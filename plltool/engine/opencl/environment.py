@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import ctypes
 import functools
+import json
 import os
 import shutil
 import sys
@@ -22,6 +23,7 @@ from pathlib import Path
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"  # the folder that an OpenCL loader reads instead of its usual one
 WITHOUT_INTEL_VARIABLE = "PLLTOOL_WITHOUT_INTEL"  # tells child processes why their parent does without Intel's driver
+OUTCOMES_VARIABLE = "PLLTOOL_DEVICE_TESTS"  # tells child processes how their parent's tests of devices ended, as JSON
 INTEL_THREADS_VARIABLE = "CL_CONFIG_CPU_TBB_NUM_WORKERS"  # documented in the driver's cl.cfg
 POCL_CACHE_VARIABLE = "POCL_CACHE_DIR"
 PYOPENCL_CACHE_VARIABLE = "PYOPENCL_NO_CACHE"
@@ -40,6 +42,8 @@ SYSTEM_VENDORS = "/etc/OpenCL/vendors"
 _NOT_USED = "Intel's OpenCL driver is installed ({}) but not used"
 _absent: dict[Path | None, str] = {}  # drivers that were offered in vain, and why
 _variables = threading.RLock()  # held while variables of the environment are set
+
+OUTCOMES: dict[str, str | None] = {}  # of tests of devices that this process knows, see `device_faults.find_fault`
 
 
 @contextlib.contextmanager
@@ -115,10 +119,15 @@ def _temporary_cache() -> str:
     return folder
 
 
+def user_cache() -> Path:
+    """The folder of the user's caches, which may not exist."""
+    home = os.environ.get("HOME") or os.path.expanduser("~")
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")).absolute()
+
+
 def _unwritable_cache() -> Path | None:
     """The folder of the user's caches if it cannot be written or made, otherwise None."""
-    home = os.environ.get("HOME") or os.path.expanduser("~")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")).absolute()
+    cache = user_cache()
     folder = next(folder for folder in (cache, *cache.parents) if folder.exists())
     try:
         with tempfile.TemporaryFile(dir=folder):
@@ -217,8 +226,12 @@ INTEL_THREADS = IntelThreads()
 
 
 def same_drivers() -> dict[str, str]:
-    """Variables for a child process that is to find the drivers that this process found, so that indices agree."""
-    return {WITHOUT_INTEL_VARIABLE: next(iter(_absent.values()))} if _absent else {}
+    """Variables for a child process that is to find the drivers that this process found, so that indices agree.
+
+    It does not test devices again that this process has tested.
+    """
+    drivers = {WITHOUT_INTEL_VARIABLE: next(iter(_absent.values()))} if _absent else {}
+    return {**drivers, OUTCOMES_VARIABLE: json.dumps(OUTCOMES)} if OUTCOMES else drivers
 
 
 def child_environment(threads: int) -> dict[str, str]:
