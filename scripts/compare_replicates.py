@@ -3,12 +3,12 @@
     python scripts/compare_replicates.py ALIGNMENT ... [--replicates N] [--seeds N] [--output FILE.json]
 
 For each alignment plltool searches the best tree and resamples the alignment. IQ-TREE searches the tree of each of the
-same resampled alignments, as `iqtree2 -b` does of its own ones, so that only the searches differ. The bootstrap supports
-of the inner branches are compared as they are, and once more with the short branches of the replicates left out: those
-with less than REPLICATE_UNDECIDED expected substitutions, which plltool resolves at random and IQ-TREE as its search
-leaves them. The ultrafast supports of plltool are compared with those of `iqtree2 -bb 1000`, with the same number of seeds each.
-Models are GTR+F+G4 for DNA and LG+F+G4 for proteins. Branches of the best tree with less than half a substitution are
-left out, because no program can say anything about them.
+same resampled alignments, as `iqtree2 -b` does of its own ones, so that only the searches differ. The supports of the
+inner branches are compared as they are, and once more with the short branches of the replicates left out: those with
+less than REPLICATE_UNDECIDED expected substitutions, which plltool resolves at random and IQ-TREE as its search leaves
+them. The ultrafast supports are compared with those of `iqtree2 -bb 1000`, with the same number of seeds each. Models
+are GTR+F+G4 for DNA and LG+F+G4 for proteins. Branches of the best tree with less than half a substitution are left
+out, because no program can say anything about them.
 """
 
 import argparse

@@ -164,7 +164,7 @@ def _find_roaming(likelihood: TreeLikelihood, prunes: Prunes, admits: Admission)
     """
     tree = likelihood.tree
     free = np.flatnonzero(admits.is_free(np.arange(len(prunes))))
-    stems = tree.lengths[tree.edges[prunes.joints[free], prunes.columns[free]]].reshape(len(free), -1).sum(axis=1)
+    stems = tree.lengths.reshape(tree.n_edges, -1).sum(axis=1)[tree.edges[prunes.joints[free], prunes.columns[free]]]
     chosen = free[np.argsort(-stems, kind="stable")[: ROAMING_STEPS // tree.n_edges]]
     return np.isin(np.arange(len(prunes)), chosen)
 
