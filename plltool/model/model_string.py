@@ -214,7 +214,8 @@ def _weigh_profiles(token: Token, spec: ModelSpec, with_own: bool) -> ModelSpec:
 def _read_invariable(token: Token, sites: SiteRates) -> SiteRates:
     if token.word.upper() == "IC" and token.values is None:
         return replace(sites, invariable=True, counted=True)
-    return replace(sites, invariable=True, pinv=_read_one_value(token, "share", check_pinv))
+    pinv = _read_one_value(token, "share", lambda value: check_pinv(value) if value else 0.0)
+    return replace(sites, invariable=pinv != 0.0, pinv=pinv or None)  # RAxML-NG writes 0 where there are none
 
 
 def _read_switching(token: Token, spec: ModelSpec) -> ModelSpec:

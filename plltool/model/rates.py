@@ -148,6 +148,22 @@ class SiteRates:
             starts = [replace(start, pinv=pinv) for start in starts for pinv in START_PINVS]
         return starts
 
+    def others(self, groups: Collection[str]) -> list[SiteRates]:
+        """These rates over sites, those with another alpha, and then some that may lead to another optimum of lnL.
+
+        Few invariable sites and a small alpha explain about the same data as many and a large alpha. So where these
+        groups are free, invariable sites become common if they are rare, or rare if they are common.
+        """
+        others = [self, *(replace(self, alpha=alpha) for alpha in START_ALPHAS if "alpha" in groups)]
+        if "pinv" in groups and self.n_categories > 1:
+            others += [start for start in self.starts(groups) if start._is_mostly_variable != self._is_mostly_variable]
+        return others
+
+    @property
+    def _is_mostly_variable(self) -> bool:
+        """Whether invariable sites are rare."""
+        return self.pinv is None or ratio_of_pinv(self.pinv) < 2 * RARE_ODDS
+
     # --- per-site rates -----------------------------------------------------------------------------------------
 
     def with_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> SiteRates:

@@ -18,7 +18,6 @@ from plltool.constants import (
     MIN_SCALER,
     MODEL_EPSILON,
     OTHER_FACTORS,
-    START_ALPHAS,
 )
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER, Model
@@ -38,8 +37,9 @@ class ModelOptimiser:
 
     The factor of a part is its scaler if that is free; otherwise, with `scale`, that of its own lengths or of those
     that it shares with other parts. Without it, parameters that change the overall rate of evolution would converge
-    slowly, because they and the lengths would have to change in turn. If all scalers are free, their mean over sites
-    is 1 after a run and lengths take over a common factor, because the data determine no more than their products.
+    slowly, because they and the lengths would have to change in turn. If all scalers are free, lengths take over a
+    common factor after a run, because the data determine no more than their products: the mean of the scalers over
+    sites is 1, or larger where a length would pass its bound.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ class ModelOptimiser:
 
         With a factor of lengths, alpha and the rates lnL may have several optima, and plateaus where alpha is small.
         Each part is optimised again from `factors` times its present one, if it has one of its own among others, each
-        with the best of a few values of alpha; where the factor is 1, only if alpha has changed. Parts that share a
-        factor with others stay as they are.
+        with the best of `SiteRates.others`. Where the factor is 1, the same alpha and pinv are no other start. Parts
+        that share a factor with others stay as they are.
         """
         if not len(self._bounds):
             return self.likelihood.lnl()
@@ -158,15 +158,20 @@ class ModelOptimiser:
         if factor != 1.0 and not owns.any():
             return start, [own[:0] for own in self.members]
         self._set_models(start)
+        sites = [model.sites.others(groups) for model, groups in zip(self.likelihood.models, self._groups, strict=True)]
         tried: list[list[Model]] = []
-        for alpha in (None, *START_ALPHAS):
+        for k in range(max(map(len, sites))):
             tried.append([model.copy() for model in self.likelihood.models])
-            for model, groups, own in zip(tried[-1], self._groups, owns, strict=True):
-                if alpha is not None and "alpha" in groups:
-                    model.set_alpha(alpha)
+            for model, others, own in zip(tried[-1], sites, owns, strict=True):
+                model.set_sites(others[min(k, len(others) - 1)])
                 if own:
                     model.set_ratios(SCALER, factor * model.ratios(SCALER))
-        chosen = np.argmax(possible_likelihoods(self.likelihood, tried), axis=0)
+        lnls = possible_likelihoods(self.likelihood, tried)
+        for number, others in enumerate(sites):
+            n_near = sum(other.pinv == others[0].pinv for other in others)
+            if factor == 1.0 and n_near < len(others) and np.argmax(lnls[:n_near, number]) == 0:
+                lnls[:n_near, number] = -np.inf
+        chosen = np.argmax(lnls, axis=0)
         trial, members = start.copy(), []
         for number, own in enumerate(self.members):
             size = self._sizes[number]
@@ -241,7 +246,10 @@ class ModelOptimiser:
             self.curvatures.matrices[number] = np.diag(np.maximum(diagonal, LEAST_CHANGES))
 
     def _settle_factors(self, vector: FloatArray) -> None:
-        """Bring factors from the rates to the lengths, except for scalers; if all are free, their mean becomes 1."""
+        """Bring factors from the rates to the lengths, except for scalers; if all are free, their mean becomes 1.
+
+        A common factor of scalers comes to the lengths as far as the longest stays within its bound.
+        """
         models, lengths = self.likelihood.models, self.likelihood.tree.lengths
         factors = np.ones(len(models))
         for number in np.flatnonzero(~self._is_scaled).tolist():
@@ -249,7 +257,8 @@ class ModelOptimiser:
             models[number].set_ratios(SCALER, np.array(self._scalers[number : number + 1]))
         if self._is_scaled.all():
             sites = self.likelihood.part_sites
-            factors[:] = sites / sites.sum() @ [model.scaler for model in models]
+            mean = sites / sites.sum() @ [model.scaler for model in models]
+            factors[:] = min(mean, MAX_BRANCH_LENGTH / lengths.max())
         if lengths.ndim == 1:
             factors[:] = factors[np.argmin(self._is_scaled)]  # shared by all parts
         for number in np.flatnonzero(self._is_scaled).tolist():

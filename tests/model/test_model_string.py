@@ -105,6 +105,7 @@ def test_every_reference_of_dna_is_read(shared):
         ("K80+FU{0.1/0.2/0.3/0.4}", "K80+FU{0.1/0.2/0.3/0.4}"),
         ("JC+I", "JC+IO"),
         ("JC+G+i{0.25}", "JC+IU{0.25}+G4"),
+        ("JC+IU{0.000000}+G", "JC+G4"),
         ("JC+IC+G", "JC+IC+G4"),
         ("JC+I+R4", "JC+IO+R4"),
         ("JC+GA", "JC+GA4"),

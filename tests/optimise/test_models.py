@@ -14,6 +14,7 @@ from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
+from plltool.optimise.polish import polish
 from plltool.optimise.site_rates import choose_site_rates
 
 STAR = [(0, 3), (1, 3), (2, 3)]
@@ -98,6 +99,31 @@ def test_share_of_invariable_sites(data):
     lnl = optimise_model(likelihood_on(data, model), epsilon=1e-7)
     assert lnl == pytest.approx(-best.fun, abs=1e-4)
     assert model.pinv == pytest.approx(best.x, rel=1e-2)
+
+
+@pytest.mark.parametrize("start", [(0.4, 1e-10), (8.0, 0.4)])
+def test_few_invariable_sites_or_many(start):
+    """Sites at one rate beside invariable ones: scipy finds two optima on the oracle, the better one with no gamma."""
+    rng = np.random.default_rng(2)
+    ends, lengths = random_ends(rng, 7, 0.15)
+    mixture = mix([(0.45, [0.25] * 4, np.ones((4, 4)), 0.0), (0.55, [0.25] * 4, np.ones((4, 4)), 1 / 0.55)])
+    columns, counts = np.unique(simulate_codes(rng, ends, lengths, 7, 300, mixture), axis=1, return_counts=True)
+    q = q_matrix([1] * 6, [0.25] * 4)
+
+    def negative(vector):
+        (alpha, pinv), varying = np.exp(vector), -np.expm1(vector[1])
+        rates = gamma_category_means(float(alpha), 4)
+        components = [(pinv, [0.25] * 4, 0 * q), *((varying / 4, [0.25] * 4, q * rate / varying) for rate in rates)]
+        return -counts @ pruning(ends.tolist(), lengths, columns.T.tolist(), components)
+
+    bounds = np.log([(0.1, 200), (1e-6, 0.9)])
+    optima = [-minimize(negative, np.log(x), method="L-BFGS-B", bounds=bounds).fun for x in ((0.4, 1e-5), (8.0, 0.4))]
+    assert optima[1] > optima[0] + 1
+    model = Model(parse_model("JC+I+G4"))
+    model.set_alpha(start[0])
+    model.set_pinv(start[1])
+    likelihood = likelihood_of(make_tree(ends, lengths, 7), columns, counts.astype(float), model)
+    assert polish(likelihood, lengths=False) > optima[1] - 0.01
 
 
 def test_free_rates_beat_what_they_contain(data):

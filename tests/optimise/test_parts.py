@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from helpers import make_tree, mix, random_ends, simulate_codes
-from scipy.optimize import minimize
+from oracles.likelihood import pruning
+from oracles.substitution import q_matrix
+from scipy.optimize import minimize, minimize_scalar
 
 from plltool.analyses.likelihood import Likelihood
-from plltool.constants import MAX_LOG_SCALE, MAX_SCALER, MIN_SCALER
+from plltool.constants import MAX_BRANCH_LENGTH, MAX_LOG_SCALE, MAX_SCALER, MIN_SCALER
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.models import ModelOptimiser, optimise_model
 from plltool.optimise.polish import PolishRound, polish
@@ -159,6 +161,42 @@ def test_linkages_are_ordered(data):
             lnls.append(likelihood.optimise())
     assert lnls[0] <= lnls[1] + 0.01
     assert lnls[1] <= lnls[2] + 0.01
+
+
+def test_a_conserved_part_beside_a_divergent_one():
+    """Their scalers differ by a factor of 1,000; each part reaches the lnL of its best factor of the lengths."""
+    rng = np.random.default_rng(3)
+    ends, lengths = random_ends(rng, N_TAXA, 0.3)
+    jc = mix([(1.0, [0.25] * 4, np.ones((4, 4)), 1.0)])
+    parts = [simulate_codes(rng, ends, factor * lengths, N_TAXA, 2000, jc) for factor in (0.001, 1.0)]
+    best = 0.0
+    for part in parts:
+        columns, counts = np.unique(part, axis=1, return_counts=True)
+        components = [(1.0, [0.25] * 4, q_matrix([1] * 6, [0.25] * 4))]
+
+        def negative(log, columns=columns, counts=counts, components=components):
+            return -counts @ pruning(ends.tolist(), np.exp(log) * lengths, columns.T.tolist(), components)
+
+        best -= minimize_scalar(negative, bounds=np.log([1e-5, 10]), method="bounded").fun
+    scheme = write_scheme(["JC"] * 2, np.array([2000, 2000]))
+    sequences = as_sequences(np.concatenate(parts, axis=1))
+    with Likelihood(sequences, make_tree(ends, lengths, N_TAXA), scheme, brlen="scaled", device="numpy") as likelihood:
+        assert ModelOptimiser(likelihood._likelihood).run(1e-4) == pytest.approx(best, abs=1e-3)
+
+
+def test_a_common_factor_keeps_the_ratio_of_lengths(data):
+    """The longest length would pass its bound if the mean of the scalers became 1."""
+    with open_parts(data, models=("JC+G4",) * 5, brlen="scaled") as likelihood:
+        inner = likelihood._likelihood
+        inner.tree.lengths[:] /= 10
+        inner.tree.lengths[0] = 0.6 * MAX_BRANCH_LENGTH
+        before = inner.tree.lengths.copy()
+        lnl = ModelOptimiser(inner).run(1e-3)
+        changed = inner.tree.lengths / before
+        assert changed[0] == pytest.approx(1 / 0.6, rel=1e-12)
+        np.testing.assert_allclose(changed, changed[0], rtol=1e-12)
+        assert SIZES @ [part.scaler for part in likelihood.parts] > SIZES.sum()
+        assert inner.lnl() == lnl
 
 
 # --- two optima -------------------------------------------------------------------------------------------------
