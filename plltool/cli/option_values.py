@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -115,13 +115,14 @@ class DataType(click.ParamType):
     name = "kind"
     plain = ("auto", "dna", "rna", "protein", "bin", "morph", "multi", "codon")
     words = (*plain, *(f"codon{number}" for number in GENETIC_CODES))
+    others: ClassVar = {"aa": "protein", "prot": "protein", "nt": "dna"}  # of IQ-TREE and RAxML-NG
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value not in self.words:
-            numbers = ", ".join(map(str, GENETIC_CODES))
-            expected = f"{', '.join(self.plain)}, or codon and one of {numbers}"
+        word = self.others.get(str(value).lower(), str(value).lower())
+        if word not in self.words:
+            expected = f"{', '.join(self.plain)}, or codon2 and the like (a genetic code by NCBI's number)"
             self.fail(f"found {show_name(str(value))}, expected one of: {expected}", param, ctx)
-        return str(value)
+        return word
 
 
 class NumberOr(click.ParamType):

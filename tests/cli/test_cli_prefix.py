@@ -146,7 +146,9 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
     assert refused.stderr.splitlines() == [f"plltool: error: {folder}: a checkpoint of another run; --redo starts over"]
     assert has_checkpoint(folder)
     assert plltool(*asked).exit_code == 0
-    assert progress.read_text().count('"event": "begin"') == 2  # of the run that was stopped, and of the one that goes on
+    assert (
+        progress.read_text().count('"event": "begin"') == 2
+    )  # of the run that was stopped, and of the one that goes on
 
 
 @pytest.mark.parametrize("name", ["checkpoint", "bootstrap.checkpoint", "ufboot.checkpoint"])
