@@ -50,6 +50,7 @@ from .analyses.ultrafast import ultrafast_bootstrap as ultrafast_bootstrap
 from .drawing.tree_drawing import TreeDrawing as TreeDrawing
 from .errors import CheckpointError as CheckpointError
 from .errors import DeviceError as DeviceError
+from .errors import EngineError as EngineError
 from .errors import InputError as InputError
 from .errors import PlltoolError as PlltoolError
 from .errors import PlltoolWarning as PlltoolWarning
