@@ -50,6 +50,7 @@ from .analyses.ultrafast import ultrafast_bootstrap as ultrafast_bootstrap
 from .drawing.tree_drawing import TreeDrawing as TreeDrawing
 from .errors import CheckpointError as CheckpointError
 from .errors import DeviceError as DeviceError
+from .errors import EngineError as EngineError
 from .errors import InputError as InputError
 from .errors import PlltoolError as PlltoolError
 from .errors import PlltoolWarning as PlltoolWarning
@@ -69,6 +70,7 @@ from .io.record import read_record as read_record
 from .io.record import write_bytes as write_bytes
 from .io.record import write_record as write_record
 from .io.record import write_text as write_text
+from .io.tree_files import read_tree_set as read_tree_set
 from .io.tree_files import read_trees as read_trees
 from .run.concordance import Concordance as Concordance
 from .run.model_choice import FittedModel as FittedModel

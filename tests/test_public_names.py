@@ -70,6 +70,7 @@ CALLS = {
     "read_record": lambda at: plltool.read_record(at / "x.json"),
     "report": lambda at: plltool.report(at / "x").write(),
     "read_tree": lambda at: plltool.read_tree(at / "x.nwk"),
+    "read_tree_set": lambda at: plltool.read_tree_set([at / "two.nwk"]),
     "read_trees": lambda at: plltool.read_trees(at / "two.nwk", tuple(ROWS)),
     "remove_checkpoint": lambda at: plltool.remove_checkpoint(at / "x.checkpoint") is None,
     "replicate_options": lambda at: plltool.replicate_options(),

@@ -16,6 +16,7 @@ from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED
 from plltool.errors import InputError, check_least, show_name
 from plltool.io.content import source_name
 from plltool.io.date_reader import SampleDate, as_date, parse_date, read_dates
+from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_nodes
 from plltool.io.tree_views import write_nexus
 from plltool.pages.blocks import MarkedTree, Row
@@ -157,7 +158,7 @@ def date(
     alignment, tree, model, settings : see `evaluate`, also for errors. An `outgroup` is one side of the root, in the
         middle of its branch
     dates : file, see `plltool.io.date_reader`, or dates by the names of taxa: years, such as 2011.37; texts, such as
-        "2011-05-17" or "2011-05-XX"; first and last year; or None for an unknown date
+        "2011-05-17" or "2011-05-XX"; first and last year; or None for an unknown date, as of taxa that are left out
     root : where the root is without an outgroup: "best", by regression of root-to-tip distances on dates; "min-dev",
         where these distances vary least; "oldest", beside the oldest taxon
     clock_rate, clock_error : rate of the clock, in substitutions per site and year, and its standard error, if they are
@@ -173,7 +174,7 @@ def date(
     Raises
     ------
     InputError
-        Also if a taxon has no date, or TreeTime is not installed, or finds no clock in the dates.
+        Also if fewer than three taxa have a date, or TreeTime is not installed, or finds no clock in the dates.
     """
     chosen = ClockSettings(root, clock_rate, clock_error, coalescent, relaxed, lengths)
     check_least("seed", seed, 0)
@@ -197,10 +198,7 @@ def date(
 def _match_dates(
     given: DatesLike, name_column: str | None, date_column: str | None, names: Sequence[str]
 ) -> tuple[dict[str, SampleDate | None], list[str]]:
-    """The date of each taxon, in the order of `names`, and a warning of dates of other taxa.
-
-    Raises InputError for a taxon without a date.
-    """
+    """The date of each taxon, in the order of `names`, and warnings of taxa without a date and of dates of others."""
     if isinstance(given, Mapping):
         source, found = "dates", {name: _as_date(name, date) for name, date in given.items()}
         places = dict.fromkeys(found, "")
@@ -209,17 +207,15 @@ def _match_dates(
         source, found = source_name(given), {row.name: row.date for row in rows}
         places = {row.name: f" (line {row.line})" for row in rows}
     missing = [name for name in names if name not in found]
-    if missing:
-        more = f" and of {len(missing) - 1} more" if len(missing) > 1 else ""
-        expected = "expected one for each taxon; ? stands for an unknown date"
-        raise InputError(f"{source}: found no date of taxon {show_name(missing[0])}{more}, {expected}")
     others = [name for name in found if name not in set(names)]
     remarks = []
+    if missing:
+        remarks.append(f"{source}: no date is given for {list_names(missing)}; it is taken as unknown")
     if others:
         number = "1 date" if len(others) == 1 else f"{len(others)} dates"
         first = show_name(others[0]) + places[others[0]]
         remarks.append(f"{source}: {number} of taxa that are not in the alignment, first {first}")
-    return {name: found[name] for name in names}, remarks
+    return {name: found.get(name) for name in names}, remarks
 
 
 def _as_date(name: str, given: DateLike) -> SampleDate | None:

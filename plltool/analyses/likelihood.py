@@ -126,6 +126,7 @@ class Likelihood(Parameters, Density):
         self.engine, self.reason = open_engine(held, models, slots, self.hardware)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
         choose_categories(self._likelihood, only_first=True)
+        self._is_complete = True
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths into the bounds; returns a warning if that changed any."""
@@ -384,6 +385,7 @@ class PartLikelihood(Parameters):
         self._number = number
         part = whole.data.parts[number]
         self.name, self.sites = part.name, np.sort(part.sites)
+        self._is_complete = True
 
     def _the_model(self) -> Model:
         return self._whole._likelihood.models[self._number]

@@ -98,10 +98,11 @@ def _describe_data(part: dict[str, Any]) -> list[str]:
     found = f"composition: {len(failed)} of {len(values)} taxa differ from all (p < {SIGNIFICANCE})"
     lines = [*_describe_frequencies(part), f"{found}: {listed}{more}" if failed else found]
     for name, own in (part["symmetry"] or {}).items():
-        value = "-" if own["p_value"] is None else f"{own['p_value']:.4g}"
         n_pairs = own["significant"] + own["others"]
         found = f"{own['significant']} of {n_pairs} pairs (p < {SIGNIFICANCE})"
-        lines.append(f"{name} rejected by {found}, p-value of the most different pair {value}")
+        most = "" if own["p_value"] is None else f"; {own['p_value']:.4g} for the pair that differs at most sites"
+        if n_pairs:
+            lines.append(f"{name} rejected by {found}{most}")
     if part["symmetry"] is None and len(values) > 1:
         lines.append("symmetry and saturation: not tested, these data are too large")
     if part["saturation"] is not None:

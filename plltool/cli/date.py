@@ -63,10 +63,12 @@ class DateChoice:
         metavar="FILE",
         help="Table of taxa and dates, separated by tabs or commas, with the names of its columns in the first line. A"
         " date is a year such as 2011.37, a day such as 2011-05-17, one in part unknown such as 2011-05-XX, a range"
-        " such as [2011.2:2011.5], or ? if it is unknown.",
+        " such as [2011.2:2011.5], or ? if it is unknown, as for taxa that the table lacks.",
     ),
-    click.option("--name-column", metavar="NAME", help="Column of taxa.  [default: name, strain or accession]"),
-    click.option("--date-column", metavar="NAME", help="Column of dates.  [default: the first with the word date]"),
+    click.option("--name-column", metavar="NAME", help="Column of taxa.  [default: name, strain, accession or taxon]"),
+    click.option(
+        "--date-column", metavar="NAME", help="Column of dates.  [default: the first with the word date, or year]"
+    ),
     click.option(
         "--root",
         type=click.Choice(DATE_ROOTS),

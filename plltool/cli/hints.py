@@ -25,6 +25,10 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "-spp": PARTITION,
     "-T": ("--threads",),
     "-nt": ("--threads",),
+    "-st": ("--data-type",),
+    "-wsl": ("--site-lnl", "evaluate --site-lnl"),
+    "--sitelh": ("--site-lnl", "evaluate --site-lnl"),
+    "--search1": ("--starts 1", "search --starts 1"),
     "-mem": ("--memory",),
     "--mem": ("--memory",),
     "-b": ("--bootstrap", "bootstrap --replicates"),
@@ -49,7 +53,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "-o": ("--outgroup",),
     "-g": ("--constraint",),
     "--tree-constraint": ("--constraint",),
-    "-t": ("--tree", "search --start", "evaluate --tree"),
+    "-t": ("--tree", "--trees", "search --start", "evaluate --tree"),
     "-te": ("--tree", "evaluate --tree"),
     "--tree": ("search --start", "evaluate --tree"),
     "-z": ("--trees", "test --trees"),
@@ -74,6 +78,26 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "-fast": ("--effort fast", "search --effort fast"),
 }
 
+# Programs, subcommands of others and words for what is done, and the command that does it
+OTHER_COMMANDS = {
+    "asr": "ancestral",
+    "beast": "sample",
+    "consensus": "trees consensus",
+    "distances": "trees distances",
+    "draw": "show",
+    "epa": "place",
+    "lsd": "date",
+    "mcmc": "sample",
+    "model": "select-model",
+    "modelfinder": "select-model",
+    "modeltest": "select-model",
+    "mrbayes": "sample",
+    "plot": "show",
+    "rf": "trees distances",
+    "root": "trees root",
+    "treetime": "date",
+}
+
 
 def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], command: str) -> tuple[str, str]:
     """An unknown option as it was given, and what may have been meant, to be written behind it; empty if unclear.
@@ -88,7 +112,7 @@ def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], com
     token, value = _find(unknown, given)
     names = list(known)
     if token not in ELSEWHERE:
-        return token, _ask(_closest(token, names))
+        return token, _ask(_closest_option(token, names))
     if ELSEWHERE[token] == ALIGNMENT:
         return token, _ask([f"plltool {command or 'search'} {value}"])
     texts = ELSEWHERE[token]
@@ -102,7 +126,16 @@ def hint_at_command(unknown: str, known: Iterable[str]) -> str:
     """What may have been meant by an unknown command, likewise."""
     if Path(unknown).is_file():
         return _ask([f"plltool search {unknown}"])
+    if unknown.lower() in OTHER_COMMANDS:
+        return _ask([OTHER_COMMANDS[unknown.lower()]])
     return _ask(_closest(unknown, list(known)))
+
+
+def _closest_option(unknown: str, known: Sequence[str]) -> list[str]:
+    """Likewise; dashes do not count, and a short option is close to none."""
+    if not unknown.startswith("--"):
+        return []
+    return [f"--{name}" for name in _closest(unknown[2:], [name[2:] for name in known if name.startswith("--")])]
 
 
 def _closest(unknown: str, known: Sequence[str]) -> list[str]:

@@ -120,8 +120,7 @@ class DataType(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         word = str(value).lower()
         if word not in (*self.words, *self.other_words):
-            numbers = ", ".join(map(str, GENETIC_CODES))
-            expected = f"{', '.join(self.plain)}, or codon and one of {numbers}"
+            expected = f"{', '.join(self.plain)}, or codon2 and the like (a genetic code by NCBI's number)"
             self.fail(f"found {show_name(str(value))}, expected one of: {expected}", param, ctx)
         return word
 

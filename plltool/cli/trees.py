@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import click
@@ -44,24 +45,36 @@ def trees() -> None:
     " branch lengths (wrf), or root of the sum of their squares (branch-score, Kuhner & Felsenstein 1994).",
 )
 @click.option("--relative", is_flag=True, help="Divide RF distances by the largest possible, 2 (taxa - 3).")
+@click.option("--pairs", is_flag=True, help="Write a row for each pair of trees instead of one for each tree.")
 @output_option
 @redo_option
 @json_option
 def distances(
-    files: tuple[Path, ...], kind: str, relative: bool, output: Path | None, redo: bool, as_json: bool
+    files: tuple[Path, ...], kind: str, relative: bool, pairs: bool, output: Path | None, redo: bool, as_json: bool
 ) -> None:
-    """Print the distances of all pairs of trees in FILES, as a table with a row for each tree, separated by tabs."""
+    """Print the distances of all pairs of trees in FILES, as a table with a row and a column for each tree.
+
+    Tabs separate the columns. A tree is called by its file and its number there, such as run.nwk:2.
+    """
     if relative and kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
     claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=True):
-        matrix = plltool.tree_distances(files, kind, relative)
+        trees = plltool.read_tree_set(files)
+        matrix = plltool.tree_distances(trees, kind, relative).tolist()
+    labels = trees.labels
     if as_json:
-        text = json.dumps({"kind": kind, "relative": relative, "distances": matrix.tolist()})
+        text = json.dumps({"kind": kind, "relative": relative, "trees": labels, "distances": matrix})
+    elif pairs:
+        rows = [f"{labels[a]}\t{labels[b]}\t{matrix[a][b]:.9g}" for a, b in combinations(range(len(labels)), 2)]
+        text = "\n".join(["tree\tother\tdistance", *rows])
     else:
-        text = "\n".join("\t".join(f"{value:.9g}" for value in row) for row in matrix.tolist())
+        rows = [
+            "\t".join([label, *(f"{value:.9g}" for value in row)]) for label, row in zip(labels, matrix, strict=True)
+        ]
+        text = "\n".join(["\t".join(["tree", *labels]), *rows])
     write_or_print(text + "\n", output)
 
 

@@ -16,6 +16,7 @@ from plltool.io.table_reader import read_fields
 
 NAME_COLUMNS = ("name", "strain", "accession")  # in any case
 DATE_WORD = "date"  # in the name of the column of dates, in any case
+OTHER_NAMES, OTHER_DATES = ("taxon", "taxa"), ("year",)  # of these columns, where there are none of the above
 UNKNOWN_DATES = ("", "?", "NA", "unknown")
 EXPECTED = "a year such as 2011.37, a day such as 2011-05-17 or 2011-05-XX, a range such as [2011.2:2011.5], or ?"
 
@@ -44,8 +45,8 @@ def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: st
     Parameters
     ----------
     path : the file. Its first line names the columns.
-    names, dates : the columns of taxa and dates. By default the first one called name, strain or accession, and the
-        first one whose name has the word date in it.
+    names, dates : the columns of taxa and dates. By default the first one called name, strain or accession, else
+        taxon or taxa, and the first one whose name has the word date in it, else one called year.
 
     Raises
     ------
@@ -56,13 +57,13 @@ def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: st
     header, rows = read_fields(read_text(path), source)
     words = [column.lower() for column in header]
     by_name = [number for number, word in enumerate(words) if word in NAME_COLUMNS]
+    by_name += [number for number, word in enumerate(words) if word in OTHER_NAMES]
     by_date = [number for number, word in enumerate(words) if DATE_WORD in word]
-    taxa = _find_column(
-        header, names, by_name, f"one of taxa called {' or '.join(NAME_COLUMNS)}, or its name (--name-column)", source
-    )
-    days = _find_column(
-        header, dates, by_date, "one of dates with the word date in its name, or its name (--date-column)", source
-    )
+    by_date += [number for number, word in enumerate(words) if word in OTHER_DATES]
+    called = f"{', '.join(NAME_COLUMNS)} or {OTHER_NAMES[0]}"
+    taxa = _find_column(header, names, by_name, f"one of taxa called {called}, or its name (--name-column)", source)
+    expected = "one of dates called year, or with the word date in its name, or its name (--date-column)"
+    days = _find_column(header, dates, by_date, expected, source)
     found: dict[str, DateRow] = {}
     for line, fields in rows:
         where = f"{source}: line {line}: taxon {show_name(fields[taxa])}"

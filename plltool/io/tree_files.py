@@ -52,8 +52,10 @@ def read_tree_set(
     owner = FIRST_TREE if names is None else whose
     trees: list[Splits] = []
     roots: list[int | None] = []
+    labels: list[str] = []
     for item in given:
         if isinstance(item, Tree):
+            labels.append(str(len(trees) + 1))
             tree = drop_root(item)
             known = tree.names if known is None else known
             trees.append(splits_of(tree, known))
@@ -68,11 +70,13 @@ def read_tree_set(
                 known = [nodes.labels[node] for node in tips]
             trees.append(find_splits(nodes, tips))
             roots.append(find_root_split(nodes, tips))
+            is_file = isinstance(item, (str, PathLike)) and not is_newick(item)
+            labels.append(f"{source}:{number}" if is_file else str(len(trees)))
             for warning in nodes.describe_negative(where):
                 _log.warning(warning)
         if len(trees) == before:
             raise InputError(f"{source}: found no tree, expected at least one")
-    return make_tree_set(known or (), trees, roots)
+    return make_tree_set(known or (), trees, roots, labels)
 
 
 def read_gene_trees(

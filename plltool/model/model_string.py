@@ -148,7 +148,9 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
         return "rates across sites", replace(spec, sites=_read_free_rates(token, spec.sites))
     if re.fullmatch(r"(?:PSR|CAT)[0-9]{0,9}", word):
         return "rates across sites", replace(spec, sites=_read_site_categories(token, spec.sites))
-    raise token.error(f"unknown part of a model; accepted: {_MODIFIERS_ACCEPTED}")
+    meant = {"GAMMA": "+G4", "INV": "+I"}.get(word.rstrip("0123456789"))
+    hint = f"did you mean {meant}?" if meant else f"accepted: {_MODIFIERS_ACCEPTED}"
+    raise token.error(f"unknown part of a model; {hint}")
 
 
 def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +36,10 @@ _ACCEPTED = (
     f" codon model: {', '.join(codons.NAMES)}, with the number of another genetic code in front, such as CODON2_GY (see"
     " docs/models.md)"
 )
+_RAXML = re.compile(  # such as GTRGAMMAI and PROTGAMMALGF
+    "(?:PROT)?(?P<name>[A-Z0-9]*?)(?P<rates>GAMMA|CAT)(?P<invariable>I?)(?P<matrix>[A-Z0-9]*?)(?P<own>F?)X?"
+)
+CLOSE_NAME = 0.8  # difflib's ratio of a name and what may be a slip in it
 _PUBLISHED = "the exchangeabilities of this model are published, so no values in braces are accepted"
 
 
@@ -72,7 +77,21 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     for pattern, kind in _UNSUPPORTED:
         if re.fullmatch(pattern, word):
             raise token.error(f"{kind} not supported; accepted: {_ACCEPTED}")
-    raise token.error(f"unknown model; accepted: {_ACCEPTED}")
+    meant = _similar_name(word)
+    raise token.error(f"unknown model; {f'did you mean {meant}?' if meant else f'accepted: {_ACCEPTED}'}")
+
+
+def _similar_name(word: str) -> str:
+    """The model that a name of RAxML, such as PROTGAMMALGF, or a misspelt one may mean; empty if none is close."""
+    names = CANONICAL_NAMES | {name: name for name in nonreversible.CLASSES} | proteins.canonical_names()
+    names |= {name.upper(): name for name in codons.NAMES}
+    raxml = _RAXML.fullmatch(word)
+    name = names.get(raxml["name"] or raxml["matrix"]) if raxml else None
+    if raxml and name:
+        rates = "+CAT" if raxml["rates"] == "CAT" else "+I+G4" if raxml["invariable"] else "+G4"
+        return f"{name}{'+F' if raxml['own'] else ''}{rates}"
+    close = difflib.get_close_matches(word, names, 1, CLOSE_NAME)
+    return names[close[0]] if close else ""
 
 
 def _default_spec(name: str) -> ModelSpec:

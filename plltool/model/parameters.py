@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
 
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray
+from plltool.errors import InputError, show_name
 from plltool.model.model import Model
 
 
 class Parameters(ABC):
-    """Read and set the parameters of one model; subclasses say which model, and what a change makes stale."""
+    """Read and set the parameters of one model; subclasses say which model, and what a change makes stale.
+
+    Once a subclass has set `_is_complete`, only attributes that it has can be set.
+    """
+
+    _is_complete = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; InputError if there is none of this name that can be set, or the value is of a wrong type.
+
+        A slip such as ``likelihood.aplha = 0.5`` would change nothing otherwise.
+        """
+        if self._is_complete and name not in vars(self) and not isinstance(getattr(type(self), name, None), property):
+            settable = (own for own in dir(type(self)) if getattr(getattr(type(self), own), "fset", None))
+            similar = difflib.get_close_matches(name, settable, 1)
+            hint = f"; did you mean {similar[0]!r}?" if similar else ""
+            raise InputError(f"{type(self).__name__} has no attribute {name!r} that can be set{hint}")
+        try:
+            super().__setattr__(name, value)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name}: found {show_name(str(value))}, expected numbers") from error
 
     @abstractmethod
     def _the_model(self) -> Model:

@@ -29,6 +29,7 @@ class TreeSet:
     lengths : (starts[-1],) lengths of these branches, NaN if a tree gives none
     pendants : (n_trees, n_taxa) lengths of the branches at the tips
     roots : (n_trees,) the split of the branch on which each tree has its root; None for a tree without one
+    labels : (n_trees,) the file of each tree and its number there, such as a.nwk:2, or its number in the set
     """
 
     names: tuple[str, ...]
@@ -38,6 +39,7 @@ class TreeSet:
     lengths: FloatArray
     pendants: FloatArray
     roots: tuple[int | None, ...]
+    labels: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"<TreeSet: {self.n_trees} trees of {len(self.names)} taxa, {len(self.splits)} distinct inner splits>"
@@ -72,13 +74,20 @@ class TreeSet:
             self.lengths[own],
             self.pendants[first:last],
             self.roots[first:last],
+            self.labels[first:last],
         )
 
 
-def make_tree_set(names: Sequence[str], trees: Iterable[Splits], roots: Sequence[int | None] | None = None) -> TreeSet:
+def make_tree_set(
+    names: Sequence[str],
+    trees: Iterable[Splits],
+    roots: Sequence[int | None] | None = None,
+    labels: Sequence[str] | None = None,
+) -> TreeSet:
     """A set of trees, each given as its splits, including those of tips, with branch lengths.
 
-    `roots` is as in `TreeSet`; by default no tree has one. Raises InputError if there is no tree.
+    `roots` and `labels` are as in `TreeSet`; by default no tree has a root, and all are numbered. Raises InputError if
+    there is no tree.
     """
     numbers: dict[int, int] = {}
     tips = {1 << taxon: taxon for taxon in range(1, len(names))} | {everyone(len(names)) - 1: 0}
@@ -106,6 +115,7 @@ def make_tree_set(names: Sequence[str], trees: Iterable[Splits], roots: Sequence
         np.concatenate(lengths),
         np.array(pendants),
         tuple(roots or [None] * len(pendants)),
+        tuple(labels or [str(number) for number in range(1, len(pendants) + 1)]),
     )
 
 

@@ -211,7 +211,7 @@ def change(**changed):
         ({"clock_rate": -1.0}, "clock_rate: found -1, expected a number above 0"),
         ({"clock_error": 0.1}, "clock_error: found no clock_rate"),
         ({"relaxed": (-1.0, 0.0)}, "relaxed: found a negative number"),
-        ({"dates": {"v01": 2001.0}}, "dates: found no date of taxon 'v02' and of 22 more, expected one for each taxon"),
+        ({"dates": {"v01": 2001.0}}, "taxa with a date: found 1, expected at least 3"),
         ({"dates": change(v03="May")}, "dates: taxon 'v03': found 'May' as a date"),
         ({"dates": change(v03=(2002.0, 2001.0))}, "dates: taxon 'v03': found a range from 2002 to 2001"),
         ({"dates": dict.fromkeys(change(), None)}, "taxa with a date: found 0, expected at least 3"),
@@ -234,6 +234,18 @@ def test_dates_of_other_taxa_are_told(tmp_path):
     _, remarks = date_module._match_dates(tmp_path / "more.tsv", None, None, plltool.read_alignment(FASTA).names)
     (remark,) = remarks
     assert remark.endswith("more.tsv: 1 date of taxa that are not in the alignment, first 'v99' (line 26)")
+
+
+def test_taxa_without_a_date_count_as_unknown():
+    """The tree is that of the same table with a ? for them, and a warning names them."""
+    given = change()
+    left_out, told = (dict(given) for _ in range(2))
+    del left_out["v03"], left_out["v07"]
+    told["v03"] = told["v07"] = None
+    found, expected = (plltool.date(FASTA, TRUE_TREE, dates, MODEL, fixed=True, **QUICK) for dates in (left_out, told))
+    assert found.dated_newick == expected.dated_newick
+    assert "dates: no date is given for 'v03', 'v07'; it is taken as unknown" in found.warnings
+    assert not any("no date is given" in warning for warning in expected.warnings)
 
 
 def test_without_treetime(monkeypatch):

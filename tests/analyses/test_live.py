@@ -44,6 +44,26 @@ def test_what_is_set_is_used(likelihood):
     assert likelihood.lnl() == pytest.approx(fresh(likelihood), rel=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("aplha", 0.1, "Likelihood has no attribute 'aplha' that can be set; did you mean 'alpha'?"),
+        ("gamma", 2, "Likelihood has no attribute 'gamma' that can be set"),
+        ("lnl", -1.0, "Likelihood has no attribute 'lnl' that can be set"),
+        ("alpha", "x", "alpha: found 'x', expected numbers"),
+        ("lengths", "x", "lengths: found 'x', expected numbers"),
+        ("exchangeabilities", ["x"] * 6, r"exchangeabilities: found .*, expected numbers"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(likelihood, name, value, message):
+    before = likelihood.lnl()
+    with pytest.raises(InputError, match=message):
+        setattr(likelihood, name, value)
+    assert likelihood.lnl() == before
+    with pytest.raises(InputError, match="no attribute 'alhpa' that can be set; did you mean 'alpha'"):
+        likelihood.parts[0].alhpa = 1
+
+
 def test_copies_do_not_lead_back(likelihood):
     before = likelihood.lnl()
     likelihood.tree.lengths[:] = 1.0

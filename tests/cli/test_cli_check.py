@@ -107,3 +107,20 @@ def test_options_of_the_device_that_cannot_be_read(plltool, small, option, value
     result = plltool("check", small, option, value)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == f"Error: Invalid value for '{option}': {problem}"
+
+
+def test_symmetry_says_which_p_value_it_prints(plltool, tmp_path):
+    """Of two pairs that differ at 20 sites each way only the last, of a and c, is lopsided: Bowker's chi is 20."""
+    a, c = "A" * 40 + "ACGT" * 5, "G" * 20 + "A" * 20 + "ACGT" * 5
+    (tmp_path / "x.fa").write_text(f">a\n{a}\n>b\n{a}\n>c\n{c}\n")
+    lines = plltool("check", tmp_path / "x.fa", "--device", "numpy").stdout.splitlines()
+    (line,) = [line for line in lines if line.startswith("symmetry rejected")]
+    assert line == "symmetry rejected by 2 of 2 pairs (p < 0.05); 7.744e-06 for the pair that differs at most sites"
+    same = plltool("check", write_same(tmp_path / "same.fa"), "--device", "numpy").stdout
+    assert "rejected by" not in same
+
+
+def write_same(path):
+    """Sequences that do not differ: no pair can be tested."""
+    path.write_text("".join(f">{name}\nACGTACGT\n" for name in "abc"))
+    return path

@@ -46,13 +46,13 @@ def test_files(plltool, given, tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ("missing", "dates.csv: found no date of taxon"),
+        ("columns", "dates.csv: found columns"),
         ("broken", "dates.csv: line 3: taxon 'Lemur_catta': found '2005-99-01' as a date, expected a year such as"),
     ],
 )
 def test_a_table_that_cannot_be_used(plltool, given, tmp_path, change, problem):
     lines = (tmp_path / "dates.csv").read_text().splitlines(keepends=True)
-    lines = lines[:-1] if change == "missing" else [line.replace("06-XX", "99-01") for line in lines]
+    lines = ["who,when\n", *lines[1:]] if change == "columns" else [line.replace("06-XX", "99-01") for line in lines]
     (tmp_path / "dates.csv").write_text("".join(lines))
     done = plltool(*given)
     assert done.exit_code == 1

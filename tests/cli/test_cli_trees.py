@@ -15,15 +15,26 @@ def trees(tmp_path):
 
 
 def test_distances(plltool, trees, tmp_path):
-    assert plltool("trees", "distances", trees).stdout == "0\t2\t0\n2\t0\t2\n0\t2\t0\n"
-    assert plltool("trees", "distances", trees, "--relative").stdout == "0\t1\t0\n1\t0\t1\n0\t1\t0\n"
-    assert plltool("trees", "distances", trees, "--kind", "wrf").stdout == "0\t3\t2\n3\t0\t5\n2\t5\t0\n"
+    one, two, three = (f"{trees}:{number}" for number in (1, 2, 3))
+
+    def table(*rows):
+        lines = [("tree", one, two, three), *((name, *row) for name, row in zip((one, two, three), rows, strict=True))]
+        return "".join("\t".join(line) + "\n" for line in lines)
+
+    assert plltool("trees", "distances", trees).stdout == table("020", "202", "020")
+    assert plltool("trees", "distances", trees, "--relative").stdout == table("010", "101", "010")
+    assert plltool("trees", "distances", trees, "--kind", "wrf").stdout == table("032", "305", "250")
+    pairs = plltool("trees", "distances", trees, "--kind", "wrf", "--pairs").stdout
+    assert pairs == f"tree\tother\tdistance\n{one}\t{two}\t3\n{one}\t{three}\t2\n{two}\t{three}\t5\n"
     record = json.loads(plltool("trees", "distances", trees, "--kind", "branch-score", "--json").stdout)
     assert record["kind"] == "branch-score"
+    assert record["trees"] == [one, two, three]
     assert record["distances"][1][2] == pytest.approx(13**0.5)
     output = tmp_path / "d.tsv"
     assert plltool("trees", "distances", trees, trees, "--output", output).stdout == ""
-    assert len(output.read_text().splitlines()) == 6
+    lines = output.read_text().splitlines()
+    assert len(lines) == 7
+    assert lines[0] == "\t".join(["tree", one, two, three, one, two, three])
     again = plltool("trees", "distances", trees, "--output", output)
     assert again.exit_code == 1
     assert "d.tsv: exists already; --redo" in again.stderr

@@ -3,7 +3,7 @@
 import pytest
 
 from plltool.cli import main
-from plltool.cli.hints import ALIGNMENT, ELSEWHERE
+from plltool.cli.hints import ALIGNMENT, ELSEWHERE, OTHER_COMMANDS
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,17 @@ from plltool.cli.hints import ALIGNMENT, ELSEWHERE
         ("search x.phy -t t", "no such option: -t; did you mean --start?"),
         ("--all --msa x.phy", "no such option: --all; did you mean plltool search --bootstrap auto?"),
         ("search x.phy --colour", "no such option: --colour"),
+        ("test x.phy -t t", "no such option: -t; did you mean --trees?"),
+        ("search x.phy -st AA", "no such option: -st; did you mean --data-type?"),
+        ("search x.phy -v", "no such option: -v"),
+        ("search x.phy -safe", "no such option: -safe"),
+        ("search x.phy --lmap 5", "no such option: --lmap"),
+        ("search x.phy --search1", "no such option: --search1; did you mean --starts 1?"),
+        ("bootstrap x.phy -wsl", "no such option: -wsl; did you mean plltool evaluate --site-lnl?"),
+        ("evaluate x.phy -wsl", "no such option: -wsl; did you mean --site-lnl?"),
+        ("asr x.phy", "no such command: asr; did you mean ancestral?"),
+        ("rf x.nwk", "no such command: rf; did you mean trees distances?"),
+        ("ModelFinder x.phy", "no such command: ModelFinder; did you mean select-model?"),
         ("serch x.phy", "no such command: serch; did you mean search?"),
         ("serach x.phy", "no such command: serach; did you mean search?"),
         ("xyzzy", "no such command: xyzzy"),
@@ -56,3 +67,21 @@ def test_all_hints_are_true():
             options = [option for option in rest if option.startswith("--")]
             own = {name for option in main.commands[first].params for name in option.opts}
             assert set(options) <= own, text
+    for text in OTHER_COMMANDS.values():
+        first, *rest = text.split()
+        assert first in main.commands
+        assert not rest or rest[0] in main.commands[first].commands
+
+
+@pytest.mark.parametrize(("word", "kind"), [("AA", "protein"), ("DNA", "DNA"), ("NT", "DNA"), ("MORPH", "multistate")])
+def test_kinds_of_data_as_other_programs_call_them(plltool, tmp_path, word, kind):
+    path = tmp_path / "x.fa"
+    path.write_text(">a\n0101\n>b\n0111\n>c\n1101\n" if word == "MORPH" else ">a\nACGT\n>b\nACGA\n>c\nACCT\n")
+    assert (
+        kind.lower() in plltool("check", path, "--data-type", word, "--device", "numpy").stdout.splitlines()[0].lower()
+    )
+
+
+def test_an_unknown_kind_of_data_gets_a_short_answer(plltool):
+    line = plltool("check", "x.phy", "--data-type", "RNAX").stderr.splitlines()[-1]
+    assert "found 'RNAX', expected one of: auto, dna, rna, protein, bin, morph, multi, codon, or codon2" in line

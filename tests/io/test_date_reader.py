@@ -81,11 +81,11 @@ def test_a_quoted_name_with_a_comma(tmp_path):
         ("name\tdate\na\n", r"d\.tsv: line 2: taxon 'a': found 1 fields, expected 2"),
         (
             "a\t2001\nb\t2002\n",
-            r"d\.tsv: found columns 'a', '2001', expected one of taxa called name or strain or accession, or its name",
+            r"d\.tsv: found columns 'a', '2001', expected one of taxa called name, strain, accession or taxon, or",
         ),
         (
-            "name\tyear\na\t2002\n",
-            r"d\.tsv: found columns 'name', 'year', expected one of dates with the word date in its name",
+            "name\tday\na\t2002\n",
+            r"d\.tsv: found columns 'name', 'day', expected one of dates called year, or with the word date in its",
         ),
         ("", r"d\.tsv: found no names of columns"),
     ],
@@ -100,3 +100,17 @@ def test_a_column_that_is_not_there(tmp_path):
     (tmp_path / "d.tsv").write_text("name\tdate\na\t2001\n")
     with pytest.raises(InputError, match=r"found columns 'name', 'date', expected one called 'day'"):
         read_dates(tmp_path / "d.tsv", None, "day")
+
+
+@pytest.mark.parametrize(
+    ("header", "first"),
+    [("taxon,year", 2001), ("Taxa,Year", 2001), ("taxon,name,year", 2005), ("name,year,date", 2005)],
+)
+def test_columns_that_other_programs_use(tmp_path, header, first):
+    """Where both kinds of names are there, TreeTime's win."""
+    fields = dict(zip(header.lower().split(","), ["a"] * 3, strict=False)) | {"year": "2001", "date": "2005"}
+    if header == "taxon,name,year":
+        fields |= {"taxon": "b", "year": "2005"}
+    (tmp_path / "d.csv").write_text(f"{header}\n{','.join(fields[word] for word in header.lower().split(','))}\n")
+    (row,) = read_dates(tmp_path / "d.csv")
+    assert (row.name, row.date.first) == ("a", first)
