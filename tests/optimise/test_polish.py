@@ -1,4 +1,4 @@
-"""The end of an optimisation is an optimum: scipy's L-BFGS-B finds nothing from there; and given lengths may be better."""
+"""The end of an optimisation is an optimum: L-BFGS-B gains nothing from there; and given lengths may be better."""
 
 import numpy as np
 import pytest
