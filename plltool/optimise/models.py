@@ -103,8 +103,8 @@ class ModelOptimiser:
 
         With a factor of lengths, alpha and the rates lnL may have several optima, and plateaus where alpha is small.
         Each part is optimised again from `factors` times its present one, if it has one of its own among others, each
-        with the best of `SiteRates.others`. Where the factor is 1, the same alpha and pinv are no other start. Parts
-        that share a factor with others stay as they are.
+        with the best of `SiteRates.others`; where the factor is 1, only if these have changed. Parts that share a
+        factor with others stay as they are.
         """
         if not len(self._bounds):
             return self.likelihood.lnl()
@@ -166,12 +166,7 @@ class ModelOptimiser:
                 model.set_sites(others[min(k, len(others) - 1)])
                 if own:
                     model.set_ratios(SCALER, factor * model.ratios(SCALER))
-        lnls = possible_likelihoods(self.likelihood, tried)
-        for number, others in enumerate(sites):
-            n_near = sum(other.pinv == others[0].pinv for other in others)
-            if factor == 1.0 and n_near < len(others) and np.argmax(lnls[:n_near, number]) == 0:
-                lnls[:n_near, number] = -np.inf
-        chosen = np.argmax(lnls, axis=0)
+        chosen = np.argmax(possible_likelihoods(self.likelihood, tried), axis=0)
         trial, members = start.copy(), []
         for number, own in enumerate(self.members):
             size = self._sizes[number]
