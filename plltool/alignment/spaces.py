@@ -33,6 +33,7 @@ _SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine
 _DIGITS = b"0123456789"
 _LETTERS = string.ascii_letters.encode()
 _NO_BASES = bytes(byte for byte in _LETTERS if DNA.code_of[byte] == ILLEGAL_CODE != PROTEIN.code_of[byte])
+_MANY = 60  # letters of proteins, among which surely is one that DNA has not
 _FEW = 20  # letters of DNA of which at most one is no base: a typing error
 
 
@@ -102,8 +103,8 @@ def detect_states(sequences: Iterable[bytes]) -> StateSpace:
 
     They are multistate data, `COUNTED`, if at least half of their digits and letters are digits. Otherwise they are
     what most sequences are, however long each of them is, and where there are as many of both, what all of them
-    together are; see `has_bases`. A sequence is no DNA either if one in `_FEW` of its letters is none that DNA has.
-    Proteins have such a letter in every third place.
+    together are; see `has_bases`. Many letters that DNA all has, ambiguous ones included, are DNA. A sequence is no DNA
+    either if one in `_FEW` of its letters is none that DNA has. Proteins have such a letter in every third place.
     """
     total, lead = np.zeros(256, dtype=np.intp), 0  # sequences of DNA over those of proteins
     for sequence in sequences:
@@ -116,6 +117,8 @@ def detect_states(sequences: Iterable[bytes]) -> StateSpace:
     digits = _count(total, _DIGITS)
     if digits and digits >= _count(total, _LETTERS):
         return COUNTED
+    if not _count(total, _NO_BASES) and _count(total, _LETTERS) - _count(total, _SILENT) >= _MANY:
+        return DNA
     return DNA if lead > 0 or (lead == 0 and has_bases(total)) else PROTEIN
 
 

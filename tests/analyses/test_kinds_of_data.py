@@ -139,3 +139,10 @@ def test_what_treebase_has(shared, declared):
         given = read_alignment(file)
         letters = set(b"".join(given.rows).decode().upper())
         assert given.states.name == ("DNA" if declared == "protein" and letters <= set("ACGTN-?") else expected)
+
+
+def test_heterozygous_bases_are_dna():
+    """Most cells may be ambiguous; no protein of so many letters has none but those of DNA."""
+    rng = np.random.default_rng(4)
+    rows = {f"t{k}": "".join(rng.choice(list("ACGTRYSWKM"), 50, p=[0.025] * 4 + [0.15] * 6)) for k in range(5)}
+    assert check(rows)["data"] == "DNA"
