@@ -52,21 +52,26 @@ SIGPIPE = 13  # its number on Unix; Windows does not have it
 
 
 class _Terminated(BaseException):
-    """SIGTERM, so that files are closed and the device is freed on the way out."""
+    """SIGTERM or SIGHUP, whose number it has, so that files are closed and the device is freed on the way out."""
 
 
 @contextmanager
 def _termination_raises() -> Iterator[None]:
-    """Within, SIGTERM raises `_Terminated`."""
+    """Within, SIGTERM and SIGHUP raise `_Terminated`, unless they are ignored, as nohup does."""
 
-    def terminate(_number: int, _frame: FrameType | None) -> None:
-        raise _Terminated
+    def terminate(number: int, _frame: FrameType | None) -> None:
+        raise _Terminated(number)
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # not on Windows
+    before = {number: signal.getsignal(number) for number in numbers}
+    caught = [number for number in numbers if before[number] != signal.SIG_IGN]
+    for number in caught:
+        signal.signal(number, terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in caught:
+            signal.signal(number, before[number])
 
 
 @contextmanager
@@ -144,8 +149,8 @@ class MainGroup(Group):
             _stop(ctx, EXIT_ERROR, str(error), ERROR)
         except KeyboardInterrupt:
             _stop(ctx, EXIT_SIGNAL + signal.SIGINT, "interrupted")
-        except _Terminated:
-            _stop(ctx, EXIT_SIGNAL + signal.SIGTERM, "terminated")
+        except _Terminated as error:
+            _stop(ctx, EXIT_SIGNAL + error.args[0], "terminated")
         except BrokenPipeError:
             _stop_silently()
         except MemoryError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +22,9 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, tree_task_options
+
+if TYPE_CHECKING:
+    from plltool import EvaluationResult
 
 EVALUATE_FILES = (
     OutputFile("evaluate.nwk", "tree", "with optimised branch lengths"),
@@ -98,11 +102,15 @@ def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, 
         length_errors=sites.length_errors,
         root_scan=sites.root_scan,
     )
-    result = task.run(analyse, task.one_tree(tree), hardware, outputs, nexus=views.nexus, collapse=views.collapse)
-    if sites.site_lnl:
-        write_named(sites.site_lnl, result.format_site_lnl(sites.site_lnl))
-    if sites.site_rates:
-        write_named(sites.site_rates, result.format_site_rates())
+
+    def write_sites(result: EvaluationResult) -> None:
+        if sites.site_lnl:
+            write_named(sites.site_lnl, result.format_site_lnl(sites.site_lnl))
+        if sites.site_rates:
+            write_named(sites.site_rates, result.format_site_rates())
+
+    shown = {"nexus": views.nexus, "collapse": views.collapse}
+    result = task.run(analyse, task.one_tree(tree), hardware, outputs, write_sites, **shown)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models()]
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
     task.print(result, [*lines, *describe_short_branches(result, views), *outputs.describe(tree=result.newick)])

@@ -23,7 +23,7 @@ from plltool.cli.command import OUTPUT, PREFIX_ENDING, PrefixOption, given_comma
 from plltool.cli.job import is_first, own_prefix
 from plltool.cli.locks import locked_folder
 from plltool.cli.option_values import Prefix, WrittenPath
-from plltool.cli.terminal import print_line
+from plltool.cli.terminal import WARNING, echo_message, print_line
 from plltool.constants import STDIN
 from plltool.errors import CheckpointError, InputError
 
@@ -32,6 +32,7 @@ T = TypeVar("T")
 ANY_NUMBER = "N"  # in an ending: a number from 1 on
 ANY_KIND = "KIND"  # in an ending: each of `OutputFile.kinds`
 LOG, CHECKPOINT = "log", "checkpoint"
+COMMAND_LINE, FINISHED = "command: ", "finished"  # in a log: the beginning of the command line, and the line at the end
 
 _log = logging.getLogger("plltool")
 
@@ -202,15 +203,24 @@ class Outputs:
         """
         import plltool
 
-        mark = {}
+        mark: dict[str, Any] = {}
+        is_lost = False  # whether nobody knows any more which files the run has that this one resumes
         for folder in self.checkpoints[:1]:
-            mark = plltool.read_mark(folder)
+            found = plltool.read_mark(folder)
+            mark = found or {}
             is_same = not self._redo or mark.get("command") == given_command()
             self.resumes = is_same and plltool.has_checkpoint(folder)
+            is_lost = self.resumes and found is None
+            if is_lost:
+                echo_message(f"{folder}: the checkpoint's mark is damaged; resuming", WARNING)
         rows = [row for row in self._table if not (row.is_checkpoint or row.is_derived)]
         claims = [(row.ending, path) for row in rows for path in self._paths(row)]
         claims += [(str(path), path) for path in named_outputs()]
         own = {row.ending for row in rows if row.is_log}
+        if is_lost:
+            own |= {row.ending for row in rows}
+        if self._is_unfinished():
+            own |= {name for name, _ in claims}
         if self.resumes or mark.get("command") == given_command():
             own |= set(mark.get("files", ()))
         may_go = [path for name, path in claims if name in own]
@@ -222,6 +232,16 @@ class Outputs:
             claim_folder(folder)
             if not (self._redo or self.resumes) and plltool.has_checkpoint(folder):
                 raise InputError(f"{folder}: a checkpoint of another run; --redo starts over")
+
+    def _is_unfinished(self) -> bool:
+        """Whether the last run that the log tells of had the same command line and did not end."""
+        try:
+            text = "" if self.log is None else self.log.read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            return False
+        _, began, last = f"\n{text}".rpartition(f"\n{COMMAND_LINE}")
+        lines = last.splitlines()
+        return bool(began) and lines[0] == given_command() and FINISHED not in lines
 
     # --- checkpoints ------------------------------------------------------------------------------------------
 
@@ -240,7 +260,7 @@ class Outputs:
             for own in self.checkpoints:
                 stack.enter_context(locked_folder(own))
             if self.resumes:
-                self._mark(str(plltool.read_mark(folder).get("command", "")))
+                self._mark(str((plltool.read_mark(folder) or {"command": given_command()}).get("command", "")))
             else:
                 self._start_over()
             try:

@@ -30,6 +30,7 @@ from plltool.cli.heartbeat import (
     name_counts,
     open_log,
 )
+from plltool.cli.outputs import COMMAND_LINE, FINISHED
 from plltool.cli.terminal import (
     WARNING,
     can_redraw,
@@ -91,7 +92,7 @@ class Reporter(logging.Handler):
         _log.setLevel(logging.DEBUG)  # see `plltool.tree_search.progress.announce`
         _log.addHandler(self)
         versions = describe_versions()
-        for line in (f"plltool {VERSION}", versions, f"command: {given_command()}"):
+        for line in (f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}"):
             self.write_log(line)
         self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
         self._thread.start()
@@ -104,8 +105,7 @@ class Reporter(logging.Handler):
         self._thread.join()
         self._write_stderr(self._erase())
         problem = None if kind is None else f"{kind.__name__}: {error}"
-        if problem:
-            self.write_log(f"stopped: {problem}")
+        self.write_log(f"stopped: {problem}" if problem else FINISHED)
         self._json.write("end", problem=problem)
         _log.removeHandler(self)
         _log.setLevel(self._old_level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from plltool.cli.options import hardware_options, option_or_argument, seed_optio
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, trees_task_options
 from plltool.constants import TEST_REPLICATES
+
+if TYPE_CHECKING:
+    from plltool import Sequences, TopologyTestResult, Tree
 
 TEST_FILES = (
     OutputFile("test.nwk", "trees", "with optimised branch lengths"),
@@ -63,8 +67,14 @@ def test(
     import plltool
 
     analyse = partial(plltool.topology_tests, replicates=replicates, seed=seed)
-    result = task.run(analyse, lambda data: plltool.read_trees(tree, data.names, task.resolve), hardware, outputs)
-    if site_lnl:
-        write_named(site_lnl, result.format_site_lnl())
+
+    def write_sites(result: TopologyTestResult) -> None:
+        if site_lnl:
+            write_named(site_lnl, result.format_site_lnl())
+
+    def load(data: Sequences) -> list[Tree]:
+        return plltool.read_trees(tree, data.names, task.resolve)
+
+    result = task.run(analyse, load, hardware, outputs, write_sites)
     model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]
     task.print(result, [*result.describe_models(), *model_tree, *result.format_table(), *outputs.describe()])

@@ -72,6 +72,7 @@ class TreeTask:
         load: Callable[[Sequences], object],
         hardware: Hardware,
         outputs: Outputs,
+        also: Callable[[R], None] = lambda _: None,
         **views: Any,
     ) -> R:
         """Analyse the trees, report the progress and write the files.
@@ -81,6 +82,7 @@ class TreeTask:
         analyse : an analysis, with all that is particular to it already among its arguments
         load : reads the tree, or the trees, for the taxa of the alignment
         outputs : files that are claimed already
+        also : writes the files that the user has named
         views : arguments of the result's `texts`
         """
         with Reporter(self.quiet, outputs.log, self.json_progress) as reporter:
@@ -96,6 +98,7 @@ class TreeTask:
                 **asdict(hardware),
             )
             outputs.write(result.texts(given_command(), **views))
+            also(result)
             outputs.remove_stale()
             outputs.write_report()
             reporter.write_log(f"lnL: {result.lnl:.6f}")

@@ -92,7 +92,7 @@ class Checkpoint:
         self._waiting: dict[str, Savable] = {}
         self._next = 0.0  # time before which nothing is written
         record = json.loads(json.dumps({"format": FORMAT, **identity}))
-        self._digest = hashlib.sha256(json.dumps(record).encode()).hexdigest()
+        self._digest = _digest(record)
         self.resumed = has_checkpoint(self.folder)
         if self.resumed:
             self._compare(record)
@@ -119,9 +119,10 @@ class Checkpoint:
     def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays of the last state with a name, or of the one before if it is damaged; None if there is none.
 
-        Raises CheckpointError if there is a state, but none that can be read.
+        A damaged state without one before is as none: what it saved is done again. Raises CheckpointError if there are
+        two, and neither can be read.
         """
-        failure = None
+        failures = []
         for ending in (STATE, OLD_STATE):
             path = self.folder / (name + ending)
             try:
@@ -129,10 +130,12 @@ class Checkpoint:
             except FileNotFoundError:
                 continue
             except (OSError, *DAMAGE) as error:
-                failure = failure or CheckpointError(f"{path}: a damaged checkpoint: {error}; {START_OVER}")
+                failures.append(f"{path}: a damaged checkpoint: {error}")
                 _log.warning("%s: damaged: %s", path, error)
-        if failure is not None:
-            raise failure
+        if len(failures) > 1:
+            raise CheckpointError(f"{failures[0]}; {START_OVER}")
+        if failures:
+            _log.warning("%s: begins anew: there is no state before the damaged one", self.folder / name)
         return None
 
     def saved_names(self) -> list[str]:
@@ -213,15 +216,23 @@ def mark_checkpoint(folder: str | os.PathLike[str], mark: Mapping[str, Any]) -> 
     Raises InputError if it cannot be made or written to.
     """
     _make_folder(Path(folder))
-    write_text(Path(folder) / MARK_FILE, json.dumps(mark, indent=1) + "\n")
+    text = json.dumps({"mark": mark, "sha256": _digest(mark)}, indent=1)
+    write_text(Path(folder) / MARK_FILE, text + "\n")
 
 
-def read_mark(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The mark that `mark_checkpoint` left in a folder; empty if there is none or it cannot be read."""
+def read_mark(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The mark that `mark_checkpoint` left in a folder; empty if there is none, None if it is damaged."""
+    path = Path(folder) / MARK_FILE
     try:
-        return read_object(Path(folder) / MARK_FILE, (), "the mark of a checkpoint")
+        found = read_object(path, ("mark", "sha256"), "the mark of a checkpoint")
     except InputError:
-        return {}
+        return None if path.exists() else {}
+    mark = found["mark"]
+    return mark if isinstance(mark, dict) and _digest(mark) == found["sha256"] else None
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def remove_checkpoint(folder: str | os.PathLike[str]) -> None:

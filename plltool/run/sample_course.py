@@ -84,7 +84,7 @@ class SampleCourse:
         self._is_auto = isinstance(options.generations, str)
         self._last = AUTO_GENERATIONS if isinstance(options.generations, str) else options.generations
         self._next_check = max(FIRST_CHECK, setup.tuning // options.sample_every + FEWEST_SAMPLES + 1)
-        self._next_save = time.perf_counter() + SAVE_SECONDS
+        self._next_save = 0.0  # the first sample is saved at once, so that other data are refused from then on
         self._enough = self._looked = False  # whether there are enough samples, and the last one was looked at
         self._missing: list[str] = []  # what was not enough at the last look
         kept = None if store is None else store.load(STATE_NAME)

@@ -163,10 +163,13 @@ def interrupt(small, tmp_path, number):
     return process.returncode, stdout, out.read_text()
 
 
-def test_termination_ends_a_run_with_one_line(small, tmp_path):
-    code, _, stderr = interrupt(small, tmp_path, signal.SIGTERM)
-    assert code == 128 + signal.SIGTERM
-    assert stderr.splitlines()[-1] == "plltool: terminated"
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_termination_ends_a_run_with_one_line(small, tmp_path, number):
+    code, _, stderr = interrupt(small, tmp_path, number)
+    assert code == 128 + number
+    saved, last = stderr.splitlines()[-2:]
+    assert "the run is saved in" in saved
+    assert last == "plltool: terminated"
     assert "stopped: " in (tmp_path / "run.log").read_text()
     assert not (tmp_path / "run.json").exists()
 

@@ -8,8 +8,10 @@ import time
 
 import pytest
 
+from plltool.analyses.replicates import Replicator
+from plltool.cli.outputs import Outputs
 from plltool.io.part_trees import read_tree
-from plltool.io.record import read_record
+from plltool.io.record import read_record, write_text
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 LONG = ["--device", "numpy", "--model", "JC", "--starts", "12", "--perturbations", "3", "--workers", "1"]
@@ -58,7 +60,9 @@ def expected(data_dir, tmp_path_factory):
     return finish(path, folder)
 
 
-@pytest.mark.parametrize(("number", "n_events"), [(signal.SIGTERM, 5), (signal.SIGINT, 20), (signal.SIGKILL, 30)])
+@pytest.mark.parametrize(
+    ("number", "n_events"), [(signal.SIGTERM, 5), (signal.SIGHUP, 5), (signal.SIGINT, 20), (signal.SIGKILL, 30)]
+)
 def test_the_same_command_goes_on(small, tmp_path, expected, number, n_events):
     code, stderr = stop(*start(small, tmp_path), tmp_path, number, n_events)
     folder = tmp_path / "run.checkpoint"
@@ -187,6 +191,114 @@ def test_a_damaged_state_is_noticed(small, tmp_path, expected):
         if path.name not in without_old:
             path.unlink()
     assert finish(small, tmp_path) == expected
+
+
+def test_a_damaged_first_state_begins_anew(small, tmp_path, expected):
+    """There is no state before it, so that nothing else can be done; the other climbs go on."""
+    process, err = start(small, tmp_path)
+    stop(process, err, tmp_path, signal.SIGTERM, 25)
+    folder = tmp_path / "run.checkpoint"
+    for path in folder.glob("*.old"):
+        path.unlink()
+    first = min(folder.glob("*.state"))
+    first.write_bytes(first.read_bytes()[:-7])
+    process, err = start(small, tmp_path)
+    process.communicate(timeout=100)
+    assert process.returncode == 0, err.read_text()
+    assert (
+        f"{str(first).removesuffix('.state')}: begins anew: there is no state before the damaged one" in err.read_text()
+    )
+    assert outcome(tmp_path) == expected
+
+
+@pytest.mark.parametrize("damage", ["flipped", "emptied"])
+def test_a_damaged_mark_throws_no_replicate_away(plltool, small, tmp_path, monkeypatch, damage):
+    """Nor does it lead to advice that would."""
+    run = ("bootstrap", small, "--model", "JC", "--device", "numpy", "--replicates", 4, "--workers", 1, "--prefix")
+    assert plltool(*run, tmp_path / "whole").exit_code == 0
+    made = []
+
+    def make(self, number, *rest, **named):
+        made.append(number)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return whole(self, number, *rest, **named)
+
+    whole = Replicator.__call__
+    monkeypatch.setattr(Replicator, "__call__", make)
+    assert plltool(*run, tmp_path / "run").exit_code == 130
+    trees = tmp_path / "run.bootstraps.nwk"
+    trees.write_text("(what,a,stopped,run);")  # as one that is killed while it writes leaves it
+    folder = tmp_path / "run.bootstrap.checkpoint"
+    mark = folder / "mark.json"
+    content = mark.read_bytes()
+    at = content.index(b"bootstraps.nwk")
+    mark.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] if damage == "flipped" else b"")
+    again = plltool(*run, tmp_path / "run")
+    assert again.exit_code == 0, again.stderr
+    assert f"plltool: warning: {folder}: the checkpoint's mark is damaged; resuming" in again.stderr
+    assert made[:3] + made[3:] == [0, 1, 2, 2, 3], "those that were kept are not made again"
+    assert trees.read_text() == (tmp_path / "whole.bootstraps.nwk").read_text()
+
+
+def test_a_run_that_is_killed_while_it_writes_may_begin_anew(plltool, small, tmp_path, monkeypatch):
+    """It left some of its results, and has no checkpoint; other command lines may not replace them."""
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    tree = tmp_path / "tree.nwk"
+    tree.write_text("(({},{}),({},{}),({},{}));".format(*names))
+    common = ("--device", "numpy", "--prefix", tmp_path / "run")
+    for run, sites in (
+        (("select-model", small, "--tree", tree, "--no-free-rates", *common), None),
+        (("evaluate", small, tree, "--model", "JC", "--site-lnl", tmp_path / "sites.tsv", *common), "sites.tsv"),
+    ):
+        calls = []
+
+        def write(path, text, *, calls=calls, n=2 if sites is None else 3):
+            calls.append(path)
+            if len(calls) == n:
+                raise KeyboardInterrupt
+            write_text(path, text)
+
+        with monkeypatch.context() as patched:
+            patched.setattr("plltool.write_text", write, raising=False)
+            assert plltool(*run).exit_code == 130
+        assert calls[0].exists()
+        refused = plltool(*run, "--data-type", "dna")
+        assert refused.exit_code == 1
+        assert "exists already" in refused.stderr
+        done = plltool(*run)
+        assert done.exit_code == 0, done.stderr
+        again = plltool(*run)
+        assert again.exit_code == 1
+        assert "exists already" in again.stderr
+
+
+def test_a_search_that_is_killed_when_all_is_written_may_begin_anew(plltool, small, tmp_path, monkeypatch):
+    def forget(self):
+        whole(self)
+        raise KeyboardInterrupt
+
+    whole = Outputs.forget_checkpoints
+    run = ("search", small, "--device", "numpy", "--model", "JC", "--effort", "fast", "--prefix", tmp_path / "run")
+    with monkeypatch.context() as patched:
+        patched.setattr(Outputs, "forget_checkpoints", lambda self: forget(self) if self._written else whole(self))
+        assert plltool(*run).exit_code == 130
+    assert not (tmp_path / "run.checkpoint").exists()
+    tree = (tmp_path / "run.best.nwk").read_text()
+    done = plltool(*run)
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "run.best.nwk").read_text() == tree
+
+
+def test_nohup_is_respected(small, tmp_path):
+    """A SIGHUP that is ignored when the command begins stays ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process, err = start(small, tmp_path)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    stop(process, err, tmp_path, signal.SIGHUP, 3)
+    assert process.returncode == 0
 
 
 def test_a_run_that_ended_well_leaves_no_checkpoint(plltool, small, tmp_path):

@@ -208,6 +208,8 @@ class TestCheckpoints:
     def test_a_state_that_is_none(self, tmp_path, state):
         checkpoint = Checkpoint(tmp_path, {"model": "JC"})
         (tmp_path / "x.state").write_bytes(state)
+        assert checkpoint.load("x") is None
+        (tmp_path / "x.state.old").write_bytes(state)
         with refused("a damaged checkpoint"):
             checkpoint.load("x")
 
@@ -269,7 +271,7 @@ class TestDates:
         table = tmp_path / "dates.csv"
         table.write_text(",".join(f"column {number}" for number in range(MANY)) + "\n")
         with refused(
-            "dates.csv: found columns 'column 0', .* and 19995 more, expected one of taxa called name, strain, accession or taxon"
+            "dates.csv: found columns 'column 0', .* and 19995 more, expected one of taxa called name, strain"
         ):
             read_dates(table)
 
