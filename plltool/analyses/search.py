@@ -199,7 +199,9 @@ def search(
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
     if time is not None:
-        remarks.append(f"the search was given {time:g} s: on another machine, or in another hour, the tree may differ")
+        remarks.append(
+            f"the search was given {time:g} s: the result depends on the speed of the machine, so the tree may differ next time"
+        )
     if unsaved:
         remarks.append(f"the last steps of the search could not be saved: {unsaved}")
     return SearchResult(

@@ -368,7 +368,7 @@ view_options = packed(
 def describe_short_branches(result: SearchResult | EvaluationResult, views: Views) -> list[str]:
     """How many inner branches the collapsed tree lacks, if there is one."""
     _, number = result.collapsed(views.collapse)
-    return [f"inner branches of at most {views.collapse:g}: {number}"] if number else []
+    return [f"internal branches of (near-)zero length, at most {views.collapse:g}: {number}"] if number else []
 
 
 def load_alignment(path: Path, data_type: str) -> Sequences:

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment
-from plltool.alignment.partition import Dataset
-from plltool.alignment.states import CodeArray, StateSpace
+from plltool.alignment.facts import may_be_invariable
+from plltool.alignment.multistate import MULTISTATE
+from plltool.alignment.partition import Dataset, Part
+from plltool.alignment.states import DNA, CodeArray, StateSpace
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_SYMMETRY_TAXA, MAX_SYMMETRY_WORK, SATURATED_SHARE, SIGNIFICANCE, UNLINKED
 from plltool.model.gamma import gamma_quantile
@@ -19,6 +21,7 @@ from plltool.run.results import describe_parameters
 from plltool.statistics.composition import composition, shared_frequencies, without_root
 from plltool.statistics.homogeneity import p_values, symmetry_statistics
 
+FEW_SITES = 20  # all of which may vary by chance
 TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `SymmetryTests`
 
 _TAXON_CHUNK, _SITE_CHUNK = 32, 4096  # whose pairs of states are counted together
@@ -83,7 +86,7 @@ def remarks_on_saturation(name: str, share: float) -> list[str]:
 
 
 def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[str]:
-    """Warnings of more free parameters than sites, and of taxa of another composition; a line each."""
+    """Warnings of more free parameters than sites, of a lack of constant sites, and of composition; a line each."""
     n_sites = sum(len(part.sites) for part in data.parts)
     n_lengths = (2 * data.n_sequences - 3) * (len(models) if brlen == UNLINKED else 1)
     n_parameters = n_lengths + describe_parameters(models)["n_free_parameters"]
@@ -91,9 +94,24 @@ def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[
     if n_parameters > n_sites:
         found = f"found {n_parameters} free parameters, branch lengths included, for {n_sites} sites"
         remarks.append(f"{data.source}: {found}; lengths and models will be uncertain")
+    for part, model in zip(data.parts, models, strict=True):
+        remarks += _remarks_on_constant_sites(part, model)
     for part in data.parts:
         remarks += _remarks_on_composition(without_root(part.alignment), part.name)
     return remarks
+
+
+def _remarks_on_constant_sites(part: Part, model: Model) -> list[str]:
+    """A hint at +ASC for SNPs and morphology of which only variable sites were taken."""
+    kind = part.alignment.states.name
+    if model.spec.ascertainment is not None or kind not in (DNA.name, MULTISTATE) or len(part.sites) < FEW_SITES:
+        return []
+    if may_be_invariable(part.alignment).any():
+        return []
+    what = "SNPs" if kind == DNA.name else "variable characters"
+    hint = f"if they are {what} only, +ASC_LEWIS in the model corrects the lengths for it"
+    of_part = f"part {part.name}: " if part.name else ""
+    return [f"{part.alignment.source}: {of_part}no site is constant; {hint}"]
 
 
 def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
@@ -105,9 +123,14 @@ def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
     if not n_deviating:
         return []
     of_part = f"part {name}: " if name else ""
-    taxa = "1 taxon has" if n_deviating == 1 else f"{n_deviating} taxa have"
-    found = f"{taxa} another composition than all ({alignment.names[int(np.argmax(values))]} differs most)"
-    return [f"{alignment.source}: {of_part}{found}, which no time-homogeneous model describes; see plltool check"]
+    taxa = "1 taxon differs" if n_deviating == 1 else f"{n_deviating} taxa differ"
+    most = (
+        f", most of all {alignment.names[int(np.argmax(values))]}"
+        if n_deviating > 1
+        else f": {alignment.names[int(np.argmax(values))]}"
+    )
+    found = f"{taxa} from the average in composition{most}"
+    return [f"{alignment.source}: {of_part}{found}; standard models assume that none does; see plltool check"]
 
 
 def _count_pairs(alignment: Alignment) -> Iterator[FloatArray]:

@@ -174,5 +174,5 @@ def open_checkpoint(
     show = partial(show_tree, names=data.names, groups=groups, sites=sites, outgroup=outgroup)
     checkpoint = Checkpoint(folder, identity, show)
     if checkpoint.resumed:
-        _log.info("the search goes on from %s", checkpoint.folder)
+        _log.info("resuming the search from %s", checkpoint.folder)
     return checkpoint

@@ -63,10 +63,12 @@ KINDS = {
     TBE: Kind("transfer bootstrap expectation", SHARE, ".6g"),
     ROOTSTRAP: Kind("rootstrap: replicate trees that have their root on the branch", PERCENT, ".6g"),
     UFBOOT: Kind(
-        "ultrafast bootstrap, estimated: resampled alignments whose best tree found has the branch", PERCENT, ".6g"
+        "ultrafast bootstrap: share of resampled alignments that support the branch, estimated from the trees met",
+        PERCENT,
+        ".6g",
     ),
     SH_ALRT: Kind(
-        "SH-like approximate likelihood ratio test: resampled alignments in which chance gains less", PERCENT, ".1f"
+        "SH-aLRT: share of resampled alignments in which the branch gains more than chance would", PERCENT, ".1f"
     ),
     ABAYES: Kind("posterior probability among the branch and its two interchanges", SHARE, ".3f"),
     GCF: Kind("gene concordance factor: decisive gene trees that have the branch", PERCENT, ".4g", GENES),

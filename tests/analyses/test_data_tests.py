@@ -136,12 +136,12 @@ def test_a_taxon_of_another_composition(related):
     rich = related | {"t3": related["t3"][:250].replace("A", "G") + related["t3"][250:]}
     told = [line for line in plltool.search(rich, "JC", effort="fast", **NUMPY).warnings if "composition" in line]
     assert told == [
-        "the mapping given: 1 taxon has another composition than all (t3 differs most), which no time-homogeneous model"
-        " describes; see plltool check"
+        "the mapping given: 1 taxon differs from the average in composition: t3; standard models assume that none does"
+        "; see plltool check"
     ]
     assert told[0] in plltool.check(rich, "JC", **NUMPY)["warnings"]
     parts = plltool.check(rich, "JC, one = 1-200\nJC, two = 201-400", **NUMPY)["warnings"]
-    assert sum("part one: 1 taxon has another composition" in line for line in parts) == 1
+    assert sum("part one: 1 taxon differs from the average in composition" in line for line in parts) == 1
 
 
 @pytest.mark.parametrize(("n_sites", "warns"), [(17, True), (18, False)])
@@ -166,3 +166,18 @@ def test_a_part_of_two_states(related):
     rows = {name: row.replace("G", "A").replace("T", "C") for name, row in related.items()}
     warnings = plltool.check(rows, "DNA, only = 1-400", **NUMPY)["warnings"]
     assert any("part 'only': only the states A and C occur; are they binary data?" in line for line in warnings)
+
+
+@pytest.mark.parametrize(("letters", "what"), [("ACGT", "SNPs"), ("0123", "variable characters")])
+def test_a_hint_at_sites_of_which_only_the_variable_ones_were_taken(letters, what):
+    rng = np.random.default_rng(2)
+    columns = [rng.permutation(list(letters) + list(rng.choice(list(letters), 2))) for _ in range(40)]
+    rows = {f"t{k}": "".join(column[k] for column in columns) for k in range(6)}
+
+    def warnings(rows, model=None):
+        return [line for line in plltool.check(rows, model)["warnings"] if "no site is constant" in line]
+
+    (found,) = warnings(rows)
+    assert f"if they are {what} only, +ASC_LEWIS in the model corrects" in found
+    assert not warnings({name: row + letters[0] for name, row in rows.items()})
+    assert not warnings(rows, "JC+ASC_LEWIS" if what == "SNPs" else "MK+ASC_LEWIS")

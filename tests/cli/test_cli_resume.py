@@ -81,7 +81,7 @@ def test_the_same_command_goes_on(small, tmp_path, expected, number, n_events):
     assert not folder.exists()
     log = (tmp_path / "run.log").read_text()
     assert log.count("plltool ") >= 2, "the log of both runs"
-    assert f"the search goes on from {folder}" in log
+    assert f"resuming the search from {folder}" in log
 
 
 @pytest.mark.slow
@@ -121,14 +121,14 @@ def test_an_interrupted_redo_is_resumed_by_its_own_command(plltool, small, tmp_p
     assert plltool(*quick).exit_code == 0
     code, stderr = stop(*start(small, tmp_path, "--redo"), tmp_path, number, 20)
     assert code == 128 + number
-    assert "goes on from" not in stderr.split("the same command")[0], "it started over"
+    assert "resuming the search from" not in stderr.split("the same command")[0], "it started over"
     folder = tmp_path / "run.checkpoint"
     states = {path.name for path in folder.glob("*.state")}
     assert states
     process, err = start(small, tmp_path, "--redo")
     process.communicate(timeout=100)
     assert process.returncode == 0, err.read_text()
-    assert f"the search goes on from {folder}" in err.read_text()
+    assert f"resuming the search from {folder}" in err.read_text()
     assert outcome(tmp_path) == expected
     assert not folder.exists()
     refused = plltool(*quick)

@@ -100,7 +100,7 @@ def test_a_rank_is_killed_and_the_run_goes_on(few, tmp_path):
     assert not (tmp_path / "run.json").exists()
     done = mpi(4, tmp_path, *asked)
     assert done.returncode == 0, done.stderr
-    assert "the search goes on from run.checkpoint" in done.stderr
+    assert "resuming the search from run.checkpoint" in done.stderr
     whole = mpi(2, tmp_path, *asked[:-1], "whole")
     assert whole.returncode == 0, whole.stderr
     records = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("run", "whole")]
@@ -167,7 +167,7 @@ def test_a_rank_of_a_crew_is_killed_and_the_run_goes_on(few, tmp_path):
     assert not (tmp_path / "run.json").exists()
     done = mpi(4, tmp_path, *asked)
     assert done.returncode == 0, done.stderr
-    assert "the search goes on from run.checkpoint" in done.stderr
+    assert "resuming the search from run.checkpoint" in done.stderr
     expected = search(few, "HKY+G2", effort="fast", seed=5, threads=1, device="numpy", starts=4, workers=1)
     assert json.loads((tmp_path / "run.json").read_text())["lnl"] == expected.lnl
 
