@@ -200,7 +200,7 @@ def search(
         remarks.append("the search was interrupted: the tree is the best so far")
     if time is not None:
         remarks.append(
-            f"the search was given {time:g} s: the result depends on the speed of the machine, so the tree may differ next time"
+            f"the search was given {time:g} s: the speed of the machine decides, so the tree may differ next time"
         )
     if unsaved:
         remarks.append(f"the last steps of the search could not be saved: {unsaved}")
