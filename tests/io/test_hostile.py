@@ -269,7 +269,7 @@ class TestDates:
         table = tmp_path / "dates.csv"
         table.write_text(",".join(f"column {number}" for number in range(MANY)) + "\n")
         with refused(
-            "dates.csv: found columns 'column 0', .* and 19995 more, expected one of taxa called name or strain"
+            "dates.csv: found columns 'column 0', .* and 19995 more, expected one of taxa called name, strain"
         ):
             read_dates(table)
 
