@@ -175,7 +175,8 @@ def to_bytes(sequence: bytes | str) -> bytes:
 def _check_names(given: Sequences) -> None:
     """Raise InputError unless there are enough names, all different and none empty."""
     if len(given.names) < given.least:
-        raise InputError(f"{given.source}: found {len(given.names)} taxa, expected at least {given.least}")
+        found = "1 taxon" if len(given.names) == 1 else f"{len(given.names)} taxa"
+        raise InputError(f"{given.source}: found {found}, expected at least {given.least}")
     seen: dict[str, int] = {}
     for taxon, name in enumerate(given.names):
         if not name:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 
+from plltool.drawing.picture import is_support
 from plltool.drawing.shape import drawn_lengths
 from plltool.drawing.timed import TimeScale
 from plltool.drawing.tree_drawing import TreeDrawing
@@ -31,6 +33,7 @@ def show(
     outgroup: OutgroupLike | None = None,
     ladderize: bool = False,
     latest: float | None = None,
+    node_names: bool = False,
 ) -> TreeDrawing:
     """A tree to look at.
 
@@ -43,6 +46,7 @@ def show(
     outgroup : taxa on one side of the root; a name, or several
     ladderize : put the smaller of two clades first
     latest : year of the latest tip, if branch lengths are years: pictures get an axis of years
+    node_names : keep names of inner nodes, too; otherwise only supports stay there
 
     Raises
     ------
@@ -54,6 +58,10 @@ def show(
     if len(nodes.parents) < 3:
         raise InputError(f"{source}: found a tree of fewer than 2 taxa, expected at least 2")
     nodes = _root(nodes, source, root, outgroup)
+    if not node_names:
+        below = nodes.children()
+        kept = [label if is_support(label) or not below[node] else "" for node, label in enumerate(nodes.labels)]
+        nodes = replace(nodes, labels=kept)
     if latest is not None and not (math.isfinite(latest) and drawn_lengths(nodes)[1]):
         raise InputError(f"{source}: latest: found {latest:g}, expected a year, and a tree with lengths in years")
     time = None if latest is None else TimeScale(latest)

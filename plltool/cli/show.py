@@ -25,7 +25,7 @@ root_option = click.option(
 
 
 @command(
-    short_help="Draw a tree: characters, SVG or PDF.",
+    short_help="Draw a tree: characters, SVG, PDF or PNG.",
     examples=(
         "plltool show run.support.nwk --root midpoint --ladderize",
         "plltool show run.best.nwk --outgroup Lemur_catta --svg tree.svg --pdf tree.pdf",
@@ -36,21 +36,22 @@ root_option = click.option(
 @root_option
 @outgroup_option
 @click.option("--ladderize", is_flag=True, help="Put the smaller of two clades first.")
-@click.option("--supports/--no-supports", default=True, help="Draw the labels of inner branches, or leave them out.")
-@click.option("--unrooted", is_flag=True, help="In SVG and PDF, spread the clades around a point.")
+@click.option("--supports/--no-supports", default=True, help="Draw supports of inner branches, or not.")
+@click.option("--node-names", is_flag=True, help="Draw names of inner nodes, too.")
+@click.option("--unrooted", is_flag=True, help="In pictures, spread the clades around a point.")
 @click.option(
     "--latest",
     type=float,
     metavar="YEAR",
-    help="Year of the latest tip, if branch lengths are years: SVG and PDF get an axis of years.",
+    help="Year of the latest tip, if branch lengths are years: pictures get an axis of years.",
 )
 @click.option("--svg", type=WRITTEN, metavar="FILE", help="Write the picture as SVG.")
 @click.option("--pdf", type=WRITTEN, metavar="FILE", help="Write the picture as PDF, which needs matplotlib.")
+@click.option("--png", type=WRITTEN, metavar="FILE", help="Write the picture as PNG, which needs matplotlib, too.")
 @click.option(
     "--width",
     type=click.IntRange(20, 20000),
-    help="Width: characters, by default that of the terminal; or points of SVG and PDF, by default"
-    f" {DRAWING_WIDTH:.0f}.",
+    help=f"Width: characters, by default that of the terminal; or points of pictures, by default {DRAWING_WIDTH:.0f}.",
 )
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw lines with - | + only.")
 @click.option("--redo", is_flag=True, help="Replace the files if they exist.")
@@ -60,37 +61,41 @@ def show(
     outgroup: tuple[str, ...],
     ladderize: bool,
     supports: bool,
+    node_names: bool,
     unrooted: bool,
     latest: float | None,
     svg: Path | None,
     pdf: Path | None,
+    png: Path | None,
     width: int | None,
     ascii_only: bool,
     redo: bool,
 ) -> None:
-    """Draw the first tree in the file TREE (Newick or NEXUS) with characters, unless --svg or --pdf names a file.
+    """Draw the first tree in TREE (Newick or NEXUS) with characters, unless --svg, --pdf or --png names a file.
 
     Branch lengths are in proportion; a tree without lengths is drawn with equal ones.
     """
     for option, given in (("--unrooted", unrooted), ("--latest", latest is not None)):
-        if given and not (svg or pdf):
-            raise click.UsageError(f"{option} is for --svg and --pdf")
+        if given and not (svg or pdf or png):
+            raise click.UsageError(f"{option} is for --svg, --pdf and --png")
     if unrooted and latest is not None:
         raise click.UsageError("--latest is for a tree with a root at the left, not for --unrooted")
     claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=False):
-        drawing = plltool.show(tree, root, outgroup or None, ladderize, latest)
+        drawing = plltool.show(tree, root, outgroup or None, ladderize, latest, node_names)
         points = width or DRAWING_WIDTH
         if svg:
             plltool.write_text(svg, drawing.svg(points, supports, unrooted))
         if pdf:
             plltool.write_bytes(pdf, drawing.pdf(points, supports, unrooted))
-    for path in (svg, pdf):
+        if png:
+            plltool.write_bytes(png, drawing.png(points, supports, unrooted))
+    for path in (svg, pdf, png):
         if path:
             print_results([f"picture: {path}"])
-    if not (svg or pdf):
+    if not (svg or pdf or png):
         columns = width or shutil.get_terminal_size().columns
         print_line(drawing.text(columns, supports, ascii_only or not prints_lines()).removesuffix("\n"))
 

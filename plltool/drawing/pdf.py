@@ -1,4 +1,4 @@
-"""Write a picture as PDF, by matplotlib, which embeds the letters of any alphabet that its fonts have."""
+"""Write a picture as PDF or PNG, by matplotlib, which embeds the letters of any alphabet that its fonts have."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from plltool.drawing.picture import DOT, Picture, group_lines
 from plltool.errors import InputError
 
 POINTS_PER_INCH = 72.0
+PIXELS_PER_POINT = 3
 ALIGNMENTS = {"start": "left", "middle": "center", "end": "right"}
 
 
-def write_pdf(picture: Picture) -> bytes:
-    """A picture as a PDF of one page.
+def write_pdf(picture: Picture, as_png: bool = False) -> bytes:
+    """A picture as a PDF of one page, or as PNG.
 
     Raises
     ------
@@ -20,11 +21,12 @@ def write_pdf(picture: Picture) -> bytes:
         If matplotlib is not installed.
     """
     try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.backends.backend_pdf import FigureCanvasPdf
         from matplotlib.collections import LineCollection
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("a picture as PDF needs matplotlib: pip install plltool[pdf]") from None
+        raise InputError("a picture as PDF or PNG needs matplotlib: pip install 'plltool[pdf]'") from None
     figure = Figure(figsize=(picture.width / POINTS_PER_INCH, picture.height / POINTS_PER_INCH))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0.0, picture.width), ylim=(picture.height, 0.0))
@@ -42,5 +44,9 @@ def write_pdf(picture: Picture) -> bytes:
             rotation_mode="anchor", parse_math=False,
         )  # fmt: skip
     content = io.BytesIO()
-    FigureCanvasPdf(figure).print_pdf(content, metadata={"CreationDate": None})
+    if as_png:
+        figure.set_dpi(POINTS_PER_INCH * PIXELS_PER_POINT)
+        FigureCanvasAgg(figure).print_png(content)
+    else:
+        FigureCanvasPdf(figure).print_pdf(content, metadata={"CreationDate": None})
     return content.getvalue()

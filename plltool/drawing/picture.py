@@ -26,6 +26,7 @@ LINE_COLOUR, TEXT_COLOUR, LABEL_COLOUR, BAND_COLOUR = "#333333", "#111111", "#66
 GOOD_COLOUR, FAIR_COLOUR, POOR_COLOUR = "#1b7837", "#b8860b", "#b2182b"
 SUPPORT_COLOURS = ((95.0, GOOD_COLOUR), (80.0, FAIR_COLOUR), (0.0, POOR_COLOUR))  # from which per cent on
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?")
+_SUPPORT = r"(?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?%?|nan|-)?"
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,11 @@ def draw_unrooted(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
 def text_width(text: str, size: float = FONT) -> float:
     """About how wide a line of text is."""
     return LETTER_WIDTH * size * len(text)
+
+
+def is_support(label: str) -> bool:
+    """Whether what stands at an inner node is nothing, a number, or several between slashes, rather than a name."""
+    return re.fullmatch(f"{_SUPPORT}(?:/{_SUPPORT})*", label) is not None
 
 
 def support_colour(label: str) -> str | None:

@@ -1,4 +1,4 @@
-"""A tree to look at: as characters, SVG or PDF, and as a picture in notebooks."""
+"""A tree to look at: as characters, SVG, PDF or PNG, and as a picture in notebooks."""
 
 from __future__ import annotations
 
@@ -66,6 +66,10 @@ class TreeDrawing:
     def pdf(self, width: float = DRAWING_WIDTH, labels: bool = True, unrooted: bool = False) -> bytes:
         """The tree as a PDF of one page; parameters as for `svg`. Raises InputError if matplotlib is not installed."""
         return write_pdf(self._picture(width, labels, unrooted))
+
+    def png(self, width: float = DRAWING_WIDTH, labels: bool = True, unrooted: bool = False) -> bytes:
+        """The tree as PNG, 3 pixels to a point; as `pdf`."""
+        return write_pdf(self._picture(width, labels, unrooted), as_png=True)
 
     def _picture(self, width: float, labels: bool, unrooted: bool) -> Picture:
         marks = no_marks(self.nodes)

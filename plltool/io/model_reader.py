@@ -55,7 +55,8 @@ def read_scheme(text: str) -> Scheme:
         if not _is_file(text):
             if _FILE_NAME.fullmatch(text):
                 raise InputError(f"{show_name(text)}: found neither a file nor a model of this name") from None
-            raise InputError(f"{problem}{'' if '{' in text else '; nor is it the name of a file'}") from None
+            is_answered = "{" in text or str(problem).endswith("?")  # with a hint at another model
+            raise InputError(f"{problem}{'' if is_answered else '; nor is it the name of a file'}") from None
     content, source = read_text(text), source_name(text)
     if content.lstrip().startswith(b"{"):
         return _read_text(str(parse_object(content, source, ("model",), "the record of a run")["model"]), source)

@@ -2,7 +2,8 @@
 
 Labels may be quoted ('' stands for a quote) or bare; bare labels are kept byte for byte and end at a blank, a bracket
 or one of ``( ) : ; ,``. Comments stand in brackets and may be nested. Branch lengths are optional. Labels of inner
-nodes are kept for those who draw or root the tree.
+nodes are kept for those who draw or root the tree. An inner node without one has the supports that an annotation tells,
+a comment such as ``[&posterior=0.98]`` behind the node or its length.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import chain
 import numpy as np
 
 from plltool.arrays import IndexArray, IntArray
-from plltool.constants import DEFAULT_BRANCH_LENGTH, NO_NODE
+from plltool.constants import CONCORDANCE_KINDS, DEFAULT_BRANCH_LENGTH, NO_NODE, SUPPORT_KINDS
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names, match_labels, number_labels, refuse_duplicates
 from plltool.tree.random_tree import resolve_nodes
@@ -33,6 +34,8 @@ _TOKEN = re.compile(
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+_ANNOTATION = re.compile(r"""\s*([^=,{}]+?)\s*=\s*("[^"]*"|\{[^{}]*\}|[^,{}"]*)""")
+_SUPPORTS = ("posterior", "prob", "bootstrap", "support", "label")  # BEAST, MrBayes, FigTree
 _END = "the end of the text"
 ROOT_REMOVED = "the tree is rooted, its root is removed"
 
@@ -163,7 +166,7 @@ class _Parser:
 
     def has_more(self) -> bool:
         """Whether more than blanks and comments follows."""
-        first = next(self._stream)
+        first = next(token for token in self._stream if token[0] != "note")
         self._stream = chain([first], self._unread)
         return first[0] != "end"
 
@@ -174,7 +177,10 @@ class _Parser:
         tokens = self._stream
         while True:
             kind, value, position = next(tokens)
-            if kind == "(" and state <= _State.OPENED:
+            if kind == "note":
+                if state >= _State.CLOSED and not nodes.labels[node]:
+                    nodes.labels[node] = _find_supports(value)
+            elif kind == "(" and state <= _State.OPENED:
                 node, state = nodes.add(node), _State.OPENED
             elif kind in ("bare", "quoted") and state == _State.OPENED:
                 nodes.labels[node] = value
@@ -200,7 +206,7 @@ class _Parser:
                 raise self._error(position, _END if kind == "end" else show_name(value), expected)
 
     def _tokens(self) -> Iterator[tuple[str, str, int]]:
-        """Yield (kind, value, position); the kind of a mark is the mark, the last kind is "end"."""
+        """Yield (kind, value, position); the kind of a mark is the mark, of an annotation "note", of the last "end"."""
         text, position = self.text, 0
         while position < len(text):
             match = _TOKEN.match(text, position)
@@ -210,7 +216,9 @@ class _Parser:
                 raise self._error(position, _END, "a quote that closes the one here")
             kind = str(match.lastgroup)
             if kind == "comment":
-                position = self._comment_end(position)
+                start, position = position, self._comment_end(position)
+                if text.startswith("[&", start):
+                    yield "note", text[start + 2 : position - 1], start
                 continue
             if kind == "mark":
                 yield match[0], match[0], position
@@ -234,6 +242,13 @@ class _Parser:
         line = self.text.count("\n", 0, position) + 1
         column = position - self.text.rfind("\n", 0, position)
         return InputError(f"{self.source}:{line}:{column}: found {found}, expected {expected}")
+
+
+def _find_supports(annotation: str) -> str:
+    """The supports that an annotation tells: plltool's kinds with slashes between them, or the first of others."""
+    told = {key.lower(): value.strip('"') for key, value in _ANNOTATION.findall(annotation)}
+    own = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
+    return "/".join(own) or next((told[key] for key in _SUPPORTS if key in told), "")
 
 
 # --- from rooted nodes to a tree ------------------------------------------------------------------------

@@ -13,6 +13,7 @@ _SIGNATURE = b"#nexus"
 
 # A quoted name starts where a word starts, and ends on its line: an apostrophe inside a word quotes nothing.
 _MARK = re.compile(rb"(?<![^\s;,=()\[\]])'[^'\n]*(?:''[^'\n]*)*'|[\[;]")
+_TREE = re.compile(rb"\s*+u?tree\b", re.IGNORECASE)  # a command whose comments may be annotations of nodes
 _BRACKET = re.compile(rb"[\[\]]")
 _OPTION = re.compile(r"""([^\s=]+)(?:\s*=\s*("[^"]*"|'[^']*'|\S+))?""")
 
@@ -39,16 +40,21 @@ def starts_like_nexus(text: bytes) -> bool:
 def split_commands(content: bytes, source: str) -> Iterator[Command]:
     """The commands of a NEXUS file, each ended by ``;``; a comment becomes a blank and its line breaks.
 
+    Comments that begin with ``&`` stay in trees, where they are annotations.
+
     Raises InputError for an unclosed comment.
     """
     text = content.lstrip()[len(_SIGNATURE) :]
     first_line = 1 + content[: len(content) - len(text)].count(b"\n")
     parts: list[bytes] = []
-    line, copied, position = first_line, 0, 0
+    line, copied, position, is_tree = first_line, 0, 0, False
     while (mark := _MARK.search(text, position)) is not None:
         position = mark.end()
         if mark[0] == b"[":
             position = _find_comment_end(text, mark.start(), first_line, source)
+            is_tree = is_tree or _TREE.match(text, copied) is not None
+            if is_tree and text.startswith(b"[&", mark.start()):
+                continue
             line_breaks = b"\n" * text.count(b"\n", mark.start(), position)
             parts += [text[copied : mark.start()], b" ", line_breaks]
             copied = position
@@ -56,7 +62,7 @@ def split_commands(content: bytes, source: str) -> Iterator[Command]:
             command = b"".join([*parts, text[copied : mark.start()]])
             yield _make_command(command, line, is_closed=True)
             line += command.count(b"\n")
-            parts, copied = [], position
+            parts, copied, is_tree = [], position, False
     yield _make_command(b"".join([*parts, text[copied:]]), line, is_closed=False)
 
 

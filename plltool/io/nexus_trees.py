@@ -1,7 +1,8 @@
 """The trees of NEXUS files (Maddison, Swofford & Maddison 1997), read by plltool's own Newick parser.
 
 Names are kept byte for byte, as in Newick: an underscore of a bare name is not turned into a blank. Comments such as
-``[&R]`` are skipped. A label is the name of a taxon, a key of TRANSLATE, or the number of a taxon.
+``[&R]`` are skipped, except supports of nodes, see `plltool.io.newick`.
+A label is the name of a taxon, a key of TRANSLATE, or the number of a taxon.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from plltool.io.nexus_commands import Command, split_commands
 from plltool.tree.rooted_nodes import RootedNodes
 
 _LABEL = r"'(?:[^']|'')*+'|[^\s,='\[\]();]++"
-_TREE = re.compile(rf"\s*+(?:\*\s*+)?(?P<name>{_LABEL})\s*+=(?P<newick>.*)", re.DOTALL)
+_TREE = re.compile(rf"\s*+(?:\*\s*+)?(?P<name>{_LABEL})\s*+(?:\[[^\[\]]*+\]\s*+)*+=(?P<newick>.*)", re.DOTALL)
 _WORD = re.compile(rf"\s*+({_LABEL})")
 _PAIR = re.compile(rf"\s*+({_LABEL})\s+({_LABEL})\s*+(,|\Z)")
 

@@ -48,5 +48,5 @@ class Shown:
         try:
             import pandas
         except ImportError:
-            raise InputError("a DataFrame needs pandas: pip install plltool[notebook]") from None
+            raise InputError("a DataFrame needs pandas: pip install 'plltool[notebook]'") from None
         return pandas.DataFrame(rows)

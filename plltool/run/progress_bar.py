@@ -33,7 +33,7 @@ class ProgressBar:
         try:
             from tqdm.auto import tqdm
         except ImportError:
-            raise InputError("a progress bar needs tqdm: pip install plltool[notebook]") from None
+            raise InputError("a progress bar needs tqdm: pip install 'plltool[notebook]'") from None
         self._format_interval = tqdm.format_interval
         self._bar = tqdm(total=_PER_CENT, bar_format=_UNKNOWN, **settings)
 

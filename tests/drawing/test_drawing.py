@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plltool
-from plltool.drawing.picture import Mark, support_colour
+from plltool.drawing.picture import Mark, is_support, support_colour
 from plltool.drawing.shape import drawn_lengths, equal_angles, nice_length, node_rows
 from plltool.io.newick import parse_nodes
 
@@ -177,6 +177,31 @@ def test_pdf():
     pdf = plltool.show("((Ä:1,'$x^2$':2)97:1,C:1);").pdf()
     assert pdf.startswith(b"%PDF")
     assert pdf == plltool.show("((Ä:1,'$x^2$':2)97:1,C:1);").pdf()
+
+
+def test_png():
+    pytest.importorskip("matplotlib")
+    png = plltool.show("((A:1,B:2)97:1,C:1);").png(width=200)
+    assert png.startswith(b"\x89PNG")
+    assert int.from_bytes(png[16:20], "big") == 600  # the width in its header, at 3 pixels a point
+
+
+def test_names_of_nodes_are_no_supports():
+    tree = "(((A:1,B:1)Node2:1,C:1)98.5/0.97:1,D:1)Node1;"
+    plain, named = (plltool.show(tree, node_names=own) for own in (False, True))
+    assert "98.5/0.97" in plain.text(60)
+    assert "98.5/0.97" in named.text(60)
+    assert "Node2" in named.text(60)
+    assert "Node" not in plain.text(60) + plain.svg()
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [("", True), ("97", True), ("97.5/0.9", True), ("1e-05", True), ("-0.2/nan", True), ("100/-", True), ("98%", True),
+     ("Node7", False), ("n5", False), ("12S", False), ("95/x", False), ("nanus", False)],
+)  # fmt: skip
+def test_supports_are_numbers(label, expected):
+    assert is_support(label) is expected
 
 
 def test_trees_draw_themselves(tmp_path):

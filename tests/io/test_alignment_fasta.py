@@ -36,6 +36,7 @@ def test_a_dot_is_a_gap(read):
         (">A\nAC\n>\nAC\n>C\nAC\n>D\nAC", "line 3 has an empty taxon name"),
         (">A\nAC\n>B\nAC\n\n>A\nAC\n>D\nAC", "two taxa have the name 'A' (lines 1 and 6)"),
         (">A\nAC\n>B\nA C\nE\n>C\nAC\n>D\nAC", "taxon 'B' (line 3), site 3: found 'E', expected DNA"),
+        (">A\nAC\n", "found 1 taxon, expected at least 3"),
         (">A\nAC\n>B\nAC\n", "found 2 taxa, expected at least 3"),
         (">A\n>B\n>C\n>D\n", "found 0 sites"),
     ],

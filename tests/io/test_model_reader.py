@@ -30,6 +30,8 @@ def test_a_string_is_a_model():
 def test_neither_a_model_nor_a_file():
     with pytest.raises(InputError, match=r"unknown model; accepted: .*; nor is it the name of a file$"):
         read_scheme("mine")
+    with pytest.raises(InputError, match=r"unknown model; did you mean GTR\+G4\?$"):
+        read_scheme("GTRGAMMA")
     for name in ("mine.part", "folder/mine", "Q.plunt"):
         with pytest.raises(InputError, match=f"^'{name}': found neither a file nor a model of this name$"):
             read_scheme(name)

@@ -4,6 +4,7 @@ import pytest
 
 from plltool.errors import InputError
 from plltool.io.bridge import nodes_from_object
+from plltool.io.newick import parse_nodes, parse_trees
 from plltool.io.nexus_trees import read_nexus_trees
 from plltool.io.tree_files import read_tree_set
 
@@ -36,6 +37,41 @@ def test_dendropy_reads_the_same():
         nodes, _ = nodes_from_object(theirs)
         assert tips(ours) == tips(nodes)
         assert ours.parents == nodes.parents
+
+
+def inner_labels(nodes):
+    inner = set(nodes.parents)
+    return [label for node, label in enumerate(nodes.labels) if node in inner and node]
+
+
+@pytest.mark.parametrize(
+    ("newick", "label"),
+    [
+        ("(a,(b,c)[&tbe=0.5,fbp=66.7]:1,d)", "0.5/66.7"),  # plltool
+        (
+            "(a[&rate=2]:1,(b,c)[&height_95%_HPD={1.0,2.0},posterior=0.98]:1[&rate=3],d)[&posterior=1.0]",
+            "0.98",
+        ),  # BEAST
+        ('(a,(b,c)[&prob=9.5e-01,prob(percent)="95"]:1[&length_mean=1],d)', "9.5e-01"),  # MrBayes
+        ('(a,(b,c):1[&!color=#ff0000,label="98"],d)', "98"),  # FigTree
+        ("(a,(b,c)77[&posterior=0.5]:1,d)", "77"),  # a label wins
+        ("(a,(b,c)[&posterior=0.5]77:1,d)", "77"),
+        ("(a,(b,c)[&height=3]:1,d)", ""),
+        ("(a,(b,c)[posterior=0.5]:1,d)", ""),  # no annotation
+    ],
+)
+def test_supports_in_annotations(newick, label):
+    text = f"#nexus\nbegin trees; [x] tree s_0 [&lnP=-5.0] = [&R] {newick}; end;".encode()
+    (nodes,) = read_nexus_trees(text, "x")
+    assert inner_labels(nodes) == [label]
+    assert sorted(tips(nodes)) == ["a", "b", "c", "d"]
+    assert nodes.labels == parse_nodes(f"{newick};", "x").labels
+    assert len(list(parse_trees(f"{newick};\n{newick}; [&end]", "x"))) == 2
+
+
+def test_annotations_of_taxa_are_no_names():
+    text = b"#nexus\nbegin taxa; taxlabels a[&!color=#ff] b[&x=1] c; end; begin trees; tree t = (1,2,3); end;"
+    assert [tips(nodes) for nodes in read_nexus_trees(text, "x")] == [["a", "b", "c"]]
 
 
 def test_taxa_by_their_numbers():

@@ -187,7 +187,7 @@ def test_no_table():
 )
 def test_without_the_extra(monkeypatch, package, work):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(plltool.InputError, match=r"needs \w+: pip install plltool\[notebook\]$"):
+    with pytest.raises(plltool.InputError, match=r"needs \w+: pip install 'plltool\[notebook\]'$"):
         work()
 
 
