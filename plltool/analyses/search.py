@@ -114,8 +114,9 @@ def search(
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
         dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
-    time : seconds that the search may take; it goes on with more start trees and perturbations as long as time is left,
-        one after another. The result then depends on the speed of the machine. Supports are made later
+    time : seconds that the search may take, without those in which kernels are compiled; it goes on with more start
+        trees and perturbations as long as time is left, one after another. The result then depends on the speed of the
+        machine. Supports are made later
     outgroup : taxa that the Newick text shows as one clade: a name, a list of names, or names separated by commas
     constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
         must have among these taxa
@@ -136,8 +137,8 @@ def search(
     Raises
     ------
     InputError
-        If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint, or
-        the checkpoint is that of another run.
+        If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint,
+        the checkpoint is that of another run, or `time` is over before the first round of moves.
     DeviceError
         If the device cannot be used, or fails during the search. If its memory is too small for a request, the search
         continues with less for conditional likelihoods, from the checkpoint if there is one.

@@ -73,6 +73,7 @@ class Heartbeat:
     def __init__(self) -> None:
         self._began = self._spoken = self._activity_began = time.monotonic()
         self._activity = "reading"
+        self._before = self._activity, self._began
         self._event: Progress | None = None
         self._event_came = self._began
         self._best: float | None = None
@@ -93,8 +94,10 @@ class Heartbeat:
         self._spoken = time.monotonic()
 
     def begin(self, activity: str) -> None:
-        """Something else is being done from now on."""
-        self._activity, self._activity_began = activity, time.monotonic()
+        """Something else is being done from now on; if that has no name, what was done before."""
+        now = (activity, time.monotonic()) if activity else self._before
+        self._before = self._activity, self._activity_began
+        self._activity, self._activity_began = now
 
     def hear(self, event: Progress) -> None:
         """A round is over. The lnL of a replicate is that of other data."""

@@ -33,6 +33,8 @@ RATE_SOURCES = (  # what a model string has, what it is called, and its sources
     (r"\+ASC_(?:FELS|STAM)", "a correction for the lack of invariable sites", ("Leaché et al. 2015",)),
 )
 
+MOVES = (("nni", "nearest-neighbour interchanges"), ("spr", "subtree pruning and regrafting"))  # the stages that move
+
 
 class Methods(NamedTuple):
     """The paragraph, and the full references in alphabetical order."""
@@ -149,10 +151,12 @@ def _tell_search(run: Record, cited: _Cited) -> list[str]:
     starts = count(len(run["start_lnls"]), "start tree")
     stages = {event["stage"] for event in run.get("trace", ())}
     ratchet = f", and with perturbations by a ratchet{cited.cite('Nixon 1999')}" if "perturb" in stages else ""
+    moves = [words for stage, words in MOVES if stage in stages]
+    by = f", by {' and '.join(moves)}" if moves else ", without moves of subtrees" if "start" in stages else ""
     method = cited.cite("Felsenstein 1981")
     text = (
         f"The tree of maximum likelihood{method} was searched under {_tell_model(run, cited)}, from {starts}"
-        f" (seed {run['seed']}), by nearest-neighbour interchanges and subtree pruning and regrafting{ratchet}."
+        f" (seed {run['seed']}){by}{ratchet}."
         f" Model parameters and branch lengths were optimised; the tree found has a log-likelihood of {run['lnl']:.4f}."
     )
     if "psr" in run:

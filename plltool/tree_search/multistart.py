@@ -12,6 +12,7 @@ import numpy as np
 
 from plltool.constants import CLIMB_TIE, POOL_SIZE
 from plltool.engine.kinds import AnyEngine
+from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance
@@ -122,12 +123,18 @@ class Pool:
         The climbs of the plan are made one after the other, or `elsewhere`. If the best one does not use all
         perturbations, the next best gets the rest. Climbs that were given up play no part. If there is a deadline, more
         start trees and perturbations follow until it is time for the polish.
+
+        Raises InputError if the deadline comes before the first round of moves ends.
         """
         deadline = self._watch.deadline
         if deadline is None or not any(one.cursor.polished for one in self._climbs):
             self._climb_and_improve(elsewhere)
             while deadline is not None and not self._watch.is_over:
                 self._go_on(deadline)
+            has_moved = any(one.cursor.has_moved for one in self._climbs)
+            if deadline is not None and not (has_moved or self._watch.stopped):
+                found = f"time: {deadline.limit:g} s were over before the first round of moves, so there is no result"
+                raise InputError(f"{found}; the same search with more time goes on from its checkpoint, if it has one")
         n_perturbations = sum(one.cursor.spent for one in self._climbs)
         _log.info("start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
         leader = _leader([one.lnl for one in self._climbs], self._in_order())

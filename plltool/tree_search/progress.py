@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plltool.constants import PERTURB, STAGE_COSTS
-
-ACTIVITY = "activity"  # an attribute of log records, see `announce`
+from plltool.engine.compilation import ACTIVITY
 
 _log = logging.getLogger("plltool")
 

@@ -81,6 +81,11 @@ class Cursor:
         """Index of the current stage of the climb."""
         return len(self.marks)
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether a round of moves has ended, or the climb without one."""
+        return self.climbed or self.stage > 1 or (self.stage == 1 and self.round > 0)
+
     def end_stage(self) -> None:
         """Finish the current stage and move on to the next one."""
         self.marks += (self.lnl,)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray
 from plltool.constants import KH_QUANTILE, PERTURB, RF_SHARE
+from plltool.engine.compilation import CLOCK
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
@@ -58,14 +59,14 @@ class Deadline(Forecast):
 
     Parameters
     ----------
-    limit : seconds that the search may take
+    limit : seconds that the search may take; those in which kernels are compiled do not count
     began : when it began, by `time.perf_counter`
     """
 
     def __init__(self, limit: float, began: float):
         super().__init__(())
         self.limit = limit
-        self._began = began
+        self._began = began - CLOCK.seconds
         self._used_before = 0.0
         self._step_ended = 0.0
         self._longest: dict[str, float] = {}  # steps of each kind
@@ -108,7 +109,7 @@ class Deadline(Forecast):
 
     @property
     def _elapsed(self) -> float:
-        return time.perf_counter() - self._began
+        return time.perf_counter() - CLOCK.seconds - self._began
 
 
 def _distance(ends: Memory, tree: Tree) -> int:

@@ -359,3 +359,21 @@ def test_methods_tell_of_supports_only_if_they_are_of_the_tree(prefix):
     assert "Felsenstein's bootstrap" in plltool.report(prefix).text.split("METHODS")[1]
     test_supports_of_another_tree_are_told_apart(prefix)
     assert "Felsenstein's bootstrap" not in plltool.report(prefix).text.split("METHODS")[1]
+
+
+@pytest.mark.parametrize(
+    ("stages", "told"),
+    [
+        (("start", "nni", "polish"), ", by nearest-neighbour interchanges."),
+        (("start", "nni", "spr"), ", by nearest-neighbour interchanges and subtree pruning and regrafting."),
+        (("start",), ", without moves of subtrees."),
+        (("polish",), "(seed 1)."),  # resumed: what went before is not known
+    ],
+)
+def test_methods_tell_the_stages_that_ran(tmp_path, stages, told):
+    record = record_of_search()
+    event = record["trace"][0]
+    record["trace"] = [event | {"stage": stage} for stage in stages]
+    write(tmp_path / "run.json", record | {"seed": 1})
+    text = " ".join(plltool.report(tmp_path / "run").text.split())
+    assert re.search(rf"\(seed 1\){re.escape(told.removeprefix('(seed 1)'))}", text), text

@@ -7,6 +7,7 @@ import pytest
 
 from plltool.analyses import search as searches
 from plltool.analyses.search import search
+from plltool.engine.compilation import CLOCK
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.tree_search import stopping
@@ -119,13 +120,26 @@ def test_a_given_start_tree_is_perturbed_only(few, clock):
     assert ticks.stages.count("perturb") > 30
 
 
-def test_too_little_time_for_more_than_the_least(few, clock):
-    ticks = Ticks(clock)
-    found = search(few, time=0.5, listener=ticks, **SETTINGS)
-    assert ticks.stages[0] == "start"
-    assert set(ticks.stages[1:]) == {"polish"}
-    assert found.lnl < search(few, **SETTINGS).lnl + 0.05  # what the default criteria leave open
-    assert not found.interrupted
+def test_too_little_time_for_a_round_of_moves(few, clock, tmp_path):
+    """There is no result; more time goes on from the checkpoint."""
+    ticks, saved = Ticks(clock), tmp_path / "saved"
+    with pytest.raises(InputError, match=r"^time: 0\.5 s were over before the first round of moves"):
+        search(few, time=0.5, listener=ticks, checkpoint=saved, **SETTINGS)
+    assert ticks.stages == ["start"]
+    later = Ticks(clock)
+    found = search(few, time=30, listener=later, checkpoint=saved, **SETTINGS)
+    assert later.stages[0] == "nni"
+    assert found.lnl == pytest.approx(search(few, **SETTINGS).lnl, abs=0.05)  # what the default criteria leave open
+
+
+def test_compiling_does_not_count(few, clock, monkeypatch):
+    monkeypatch.setattr(CLOCK, "seconds", 7.0)
+    deadline = Deadline(10.0, clock.now)
+    clock.now += 9
+    CLOCK.seconds += 8
+    deadline.end_step("start")
+    assert deadline.seconds == pytest.approx(1.0)
+    assert not deadline.is_due
 
 
 @pytest.mark.parametrize("at", [1, 4, 30])

@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 
 from plltool.arrays import IntArray
+from plltool.engine.compilation import compiling
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import ArrayShape, DeviceArray
@@ -76,7 +77,8 @@ def _build(context: cl.Context, source: str, options: tuple[str, ...]) -> cl.Pro
     with warnings.catch_warnings(record=True) as remarks:  # the compiler's remarks go to the log, not to the user
         warnings.simplefilter("always", cl.CompilerWarning)
         try:
-            program = cl.Program(context, source).build(options=list(options))
+            with compiling():
+                program = cl.Program(context, source).build(options=list(options))
         except cl.Error as error:
             raise DeviceError(f"kernels do not build on {context.devices[0].name}: {error}") from error
     for remark in remarks:
@@ -109,6 +111,7 @@ class Kernel:
         self._sizes = sorted({size for shape in self._shapes.values() for size in shape.sizes})
         self._fitting: tuple[list[Any], list[DeviceArray]] | None = None  # sizes and arrays of the last call
         self._kernel = cl.Kernel(program, name)
+        self._is_new = True
         # None stands for a buffer. Told the types, pyopencl packs plain numbers in 2 microseconds a launch; numpy
         # scalars without types took 70.
         self._kernel.set_arg_types([layout.dtype(a).type if a.shape is None else None for a in arguments])
@@ -143,7 +146,14 @@ class Kernel:
         if self._fitting is None or self._fitting[0] != sizes or not all(map(is_, self._fitting[1], taken)):
             self._check_sizes(taken, numbers)
             self._fitting = sizes, taken
-        return self._kernel(queue, n_items, group_items, *[array.buffer for array in taken], *values)
+        buffers = [array.buffer for array in taken]
+        if self._is_new:  # PoCL compiles when it launches a kernel for the first time
+            self._is_new = False
+            with compiling():
+                event = self._kernel(queue, n_items, group_items, *buffers, *values)
+                event.wait()
+            return event
+        return self._kernel(queue, n_items, group_items, *buffers, *values)
 
     def _check_sizes(self, arrays: Sequence[DeviceArray], numbers: Mapping[str, Any]) -> None:
         """Raise EngineError if an array is smaller than its declaration says."""
