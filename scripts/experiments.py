@@ -114,7 +114,7 @@ def time_chains(alignment: dict[str, str], n_chains: int, machine: Machine) -> d
         return plltool.sample(alignment, "GTR+FO+G4", options=options, device=machine.device, threads=machine.threads)
 
     least: list[dict[str, float]] = [{}, {}]
-    sample(1)  # loads modules and compiles kernels, so that the two below differ in their generations only
+    sample(20)  # loads modules and compiles kernels, so that the two below differ in their generations only
     for _ in range(machine.repetitions):
         for ours, generations in zip(least, GENERATIONS, strict=True):
             began = perf_counter(), process_time()
