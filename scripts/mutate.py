@@ -1220,6 +1220,8 @@ MUTANTS = [
            "time.perf_counter() - self._began", ("tests/tree_search/test_timed.py", "-k", "compiling")),
     Mutant("a start tree is a result", "plltool/tree_search/multistart.py", "if deadline is not None and not (has_moved",
            "if False and not (has_moved", ("tests/tree_search/test_timed.py", "-k", "too_little_time")),
+    Mutant("other data compare", "plltool/analyses/compare.py", "if None not in digests and digests[0] != digests[1]:",
+           "if False:", ("tests/cli/test_cli_compare.py", "-k", "other_data")),
     Mutant("an empty folder stays", "plltool/cli/locks.py", "stack.callback(_remove_if_empty, folder)", "pass",
            ("tests/cli/test_cli_resume.py", "-k", "cannot_begin")),
     Mutant("trees that tie win against each other", "plltool/statistics/topologies.py", "np.mean(best @ ties, axis=0)",

@@ -12,7 +12,7 @@ from typing import Any
 from plltool.alignment.patterns import compress
 from plltool.analyses.search import search
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
-from plltool.errors import InputError, PlltoolError, show_name
+from plltool.errors import InputError, PlltoolError, shorten, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import looks_like_alignment
 from plltool.io.content import source_name
@@ -129,9 +129,15 @@ class Comparison(Shown):
 
     @property
     def other_settings(self) -> list[str]:
-        """The SETTINGS that differ, as ``seed 1 and 2``: such runs may find different trees."""
-        a, b = self.a.record, self.b.record
-        return [f"{name} {a[name]} and {b[name]}" for name in SETTINGS if a[name] != b[name]]
+        """What differs of SETTINGS and of model, start, options and constraint, as ``seed 1 and 2``.
+
+        Such runs may find different trees.
+        """
+        a, b = ({**run.record.get("settings", {}), **_pick(run.record, SETTINGS)} for run in (self.a, self.b))
+        if a.get("model") != b.get("model"):
+            a, b = ({**own, "model values": None} for own in (a, b))  # they differ with it
+        both = [name for name in (*SETTINGS, *a) if name in b]
+        return [f"{name} {_tell(a[name])} and {_tell(b[name])}" for name in dict.fromkeys(both) if a[name] != b[name]]
 
     def rows(self) -> Iterator[tuple[Progress | None, Progress | None]]:
         """The rounds of both searches side by side; None where one has ended."""
@@ -182,8 +188,8 @@ class Comparison(Shown):
     def describe(self) -> list[str]:
         """Lines for people: the two traces side by side, and what the comparison found."""
         a, b = self.a, self.b
-        lines = [f"{name}: {run.label}: {run.record['reason']}" for name, run in (("a", a), ("b", b))]
-        lines += [f"note: not the same search: {', '.join(self.other_settings)}"] * bool(self.other_settings)
+        lines = [f"note: not the same search: {'; '.join(self.other_settings)}"] * bool(self.other_settings)
+        lines += [f"{name}: {run.label}: {run.record['reason']}" for name, run in (("a", a), ("b", b))]
         if a.trace or b.trace:
             lines += ["", f"{'round':<22} {'lnL of a':>18} {'lnL of b':>18} {'difference':>12}"]
             lines += [_describe_row(self, *row) for row in self.rows()]
@@ -200,6 +206,15 @@ class Comparison(Shown):
             f"seconds: {a.seconds:.1f} and {b.seconds:.1f}",
             "the two agree" if self.agree else "the two DIFFER",
         ]
+
+
+def _pick(record: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: record[name] for name in names}
+
+
+def _tell(value: object) -> str:
+    """A setting for people."""
+    return "none" if value is None else shorten(str(value))
 
 
 def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None) -> str:
@@ -262,12 +277,16 @@ def compare_records(
     Raises
     ------
     InputError
-        If one cannot be read, or their trees have different taxa.
+        If one cannot be read, or they are of other data.
     """
     comparison = Comparison(Run.of_record(a), Run.of_record(b), tolerance)
     differing = sorted(set(comparison.a.tree.names) ^ set(comparison.b.tree.names))
     if differing:
         raise InputError(f"{comparison.b.label}: found a tree of other taxa than in {comparison.a.label}")
+    digests = [run.record.get("data", {}).get("digest") for run in (comparison.a, comparison.b)]
+    if None not in digests and digests[0] != digests[1]:
+        found = f"found a run of another alignment than in {comparison.a.label}"
+        raise InputError(f"{comparison.b.label}: {found}, expected runs of the same data")
     return comparison
 
 

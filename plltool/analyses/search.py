@@ -38,7 +38,7 @@ from plltool.processes.ranks import current
 from plltool.run.climbers import climb_at_once, share_hardware
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine, settle_share
-from plltool.run.identity import identify_search, open_checkpoint
+from plltool.run.identity import RECORDED_APART, describe_place, identify_search, open_checkpoint
 from plltool.run.inputs import (
     AlignmentLike,
     ModelLike,
@@ -165,6 +165,8 @@ def search(
     asked = settle_share(problem.parts, models, asked, checkpoint)
     _announce_constraint(parsed)
 
+    settings: dict[str, Any] = {"timed": deadline is not None}
+
     def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
         announce("opening the device")
         slots = search_slots(len(problem.names))
@@ -172,8 +174,8 @@ def search(
         with engine:
             fallback = announce_engine(engine, reason, hardware)
             plan = _plan(problem, options)
-            identity = {"timed": deadline is not None, "share": hardware.share}
-            identity |= identify_search(data, models, engine, plan, problem.start, seed, brlen)
+            settings.update(identify_search(data, models, plan, problem.start, seed, brlen))
+            identity = settings | {"share": hardware.share} | describe_place(engine.device_name, engine.describe())
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
                 found = _find(problem, models, plan, engine, hardware, n_workers, store, Watch(trace.hear, deadline))
@@ -223,6 +225,7 @@ def search(
         options=options,
         choice=choice,
         psr=psr,
+        settings={name: value for name, value in settings.items() if name not in RECORDED_APART},
     )
 
 

@@ -18,7 +18,6 @@ from plltool.alignment.facts import digest_data
 from plltool.alignment.partition import Dataset
 from plltool.arrays import FloatArray
 from plltool.constants import LINKED, VERSION
-from plltool.engine.kinds import AnyEngine
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.processes.ranks import current
@@ -30,6 +29,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
 
 DIGEST_LETTERS = 16
+RECORDED_APART = ("version", "alignment", "brlen", "seed")  # items of an identity that a record has under other names
 
 _log = logging.getLogger("plltool")
 
@@ -61,21 +61,16 @@ def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
 def identify_search(
     data: Dataset,
     models: Sequence[Model],
-    engine: AnyEngine,
     plan: SearchPlan,
     start: str | Tree,
     seed: int,
     brlen: str,
 ) -> dict[str, Any]:
-    """All that the result of a search depends on, as `Checkpoint` takes it.
+    """All that the result of a search depends on besides the place, as `Checkpoint` takes it.
 
     Memory and threads are not among it, because they change no bit.
     """
-    return {
-        **_identify_task(data, models, plan, seed, brlen),
-        "start": describe_start(start),
-        **describe_place(engine.device_name, engine.describe()),
-    }
+    return {**_identify_task(data, models, plan, seed, brlen), "start": describe_start(start)}
 
 
 def identify_replicates(

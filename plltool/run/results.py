@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
@@ -229,6 +229,7 @@ class SearchResult(Result):
     start_distances : Robinson-Foulds distance from `tree` to the tree reached from each start tree; identical sequences
         count once
     climb_distances : the distances between the trees reached from the start trees, a row for each
+    settings : all that the search depends on besides data, seed and device, by name, see `identify_search`
     """
 
     interrupted: bool = field(default=False, kw_only=True)
@@ -238,6 +239,7 @@ class SearchResult(Result):
     choice: ModelChoice | SchemeChoice | None = field(default=None, kw_only=True)
     start_distances: tuple[int, ...] = field(default=(), kw_only=True)
     climb_distances: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
+    settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def _rows(self) -> Sequence[Row]:
         distances = self.start_distances or (None,) * len(self.start_lnls)
@@ -269,6 +271,7 @@ class SearchResult(Result):
         record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
         record["start_distances"] = list(self.start_distances)
         record["climb_distances"] = [list(row) for row in self.climb_distances]
+        record["settings"] = dict(self.settings)
         if self.choice is not None:
             record["model_choice"] = self.choice.summary()
         return record if self.profile is None else record | {"profile": self.profile}

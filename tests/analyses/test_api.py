@@ -37,7 +37,7 @@ def test_search_and_evaluate_make_the_same_record(sequences):
     found = quick(sequences)
     again = evaluate(sequences, found.tree, found.model, fixed=True, device="numpy")
     assert tuple(again.as_record()) == (*RECORD_KEYS, "data")
-    assert tuple(found.as_record()) == (*RECORD_KEYS, "data", "trace", "start_distances", "climb_distances")
+    assert tuple(found.as_record()) == (*RECORD_KEYS, "data", "trace", "start_distances", "climb_distances", "settings")
     assert again.lnl == pytest.approx(found.lnl, rel=1e-11)
     assert again.site_lnl is None
 

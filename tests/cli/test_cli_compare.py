@@ -1,6 +1,7 @@
 """`plltool compare`: exit 0 or 3, the traces side by side, and where and how two searches part."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -194,3 +195,47 @@ def test_a_folder(plltool, small, tmp_path):
 def test_a_folder_takes_no_start_tree(plltool, tmp_path):
     result = plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", "--start", "x.nwk")
     assert result.exit_code == 2
+
+
+@pytest.fixture
+def different(plltool, small, tmp_path):
+    """Searches a, and others by what is different."""
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    groups, other = tmp_path / "groups.nwk", tmp_path / "other.fasta"
+    groups.write_text(f"(({names[0]},{names[1]}),{names[2]},{names[3]});")
+    turned = str.maketrans("ACGT", "CGTA")  # of the same size, and the same lnL under JC
+    lines = small.read_text().splitlines()
+    other.write_text("".join(f"{line if line.startswith('>') else line.translate(turned)}\n" for line in lines))
+    found = {}
+    for name, path, options in (
+        ("a", small, ()),
+        ("same", small, ()),
+        ("data", other, ()),
+        ("model", small, ("--model", "HKY")),
+        ("start", small, ("--start", "random")),
+        ("effort", small, ("--effort", "thorough")),
+        ("constraint", small, ("--constraint", groups)),
+    ):
+        run = ("search", path, "--device", "numpy", "--model", "JC", "--effort", "fast", *options)
+        assert plltool(*run, "--prefix", tmp_path / name).exit_code == 0
+        found[name] = tmp_path / f"{name}.json"
+    return found
+
+
+def test_what_is_not_the_same_search_is_told_first(plltool, different):
+    def note(name):
+        return plltool("compare", different["a"], different[name]).stdout.splitlines()[0]
+
+    assert note("same").startswith("a: ")
+    told = "note: not the same search: "
+    assert note("model").startswith(f"{told}model JC and HKY")
+    assert note("start") == f"{told}start parsimony and random"
+    assert re.match(f"{told}.*perturbations \\d+ and \\d+", note("effort"))
+    assert re.match(f"{told}constraint none and tree [0-9a-f]+", note("constraint"))
+
+
+def test_other_data_are_refused(plltool, different):
+    refused = plltool("compare", different["a"], different["data"])
+    assert refused.exit_code == 1
+    found = f"found a run of another alignment than in {different['a']}, expected runs of the same data"
+    assert refused.stderr == f"plltool: error: {different['data']}: {found}\n"

@@ -23,7 +23,9 @@ def test_json_is_one_object_with_the_keys_of_a_search(plltool, small, tree):
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     record = read_record(f"{small}.plltool.json")
-    assert list(found) == [key for key in record if key not in ("trace", "start_distances", "climb_distances")]
+    assert list(found) == [
+        key for key in record if key not in ("trace", "start_distances", "climb_distances", "settings")
+    ]
     assert found["lnl"] == pytest.approx(record["lnl"], abs=0.05)
 
 

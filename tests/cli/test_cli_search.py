@@ -20,7 +20,7 @@ def test_writes_tree_record_and_log(plltool, small):
     assert result.exit_code == 0, result.stderr
     prefix = small.with_name("small.fasta.plltool")
     record = read_record(f"{prefix}.json")
-    assert tuple(record) == (*RECORD_KEYS, "data", "trace", "start_distances", "climb_distances")
+    assert tuple(record) == (*RECORD_KEYS, "data", "trace", "start_distances", "climb_distances", "settings")
     assert (record["n_taxa"], record["n_sites"], record["seed"]) == (6, 300, 7)
     assert record["command"].startswith("plltool search ")
     assert f"lnL: {record['lnl']:.6f}" in result.stdout

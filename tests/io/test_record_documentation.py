@@ -137,6 +137,6 @@ def stop(event):
 
 def test_every_key_of_a_record_is_documented():
     top = [key for key in documented() if "." not in key]
-    some = ("data", "psr", "model_choice", "start_distances", "climb_distances", "trace", "profile", "branches")
-    some += ("supports", "tests", "ancestors", "placement", "dated_tree", "dating")
+    some = ("data", "psr", "model_choice", "start_distances", "climb_distances", "settings", "trace", "profile")
+    some += ("branches", "supports", "tests", "ancestors", "placement", "dated_tree", "dating")
     assert tuple(key for key in top if key not in some) == RECORD_KEYS
