@@ -19,6 +19,7 @@ AU_BOUNDS = 3.0  # standard errors
 AU_UNDETERMINED = 0.01  # a p-value that may be smaller than this, and that keeps a tree, is not determined
 MAX_SCORING_STEPS, SCORING_PRECISION = 100, 1e-12  # of d and c
 FARTHEST_FIT, WORST_CONDITION = 50.0, 1e12  # a fit farther away, or a worse information matrix, says nothing
+LARGEST_ERROR = 10.0  # of d - c; beyond it they could be anything
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +200,8 @@ def fit_multiscale(shares: FloatArray, scales: FloatArray, n_replicates: int) ->
 
     Shimodaira 2002, eq. 7 and 9: if r times as many columns are drawn, the tree is the best with probability
     1 - Phi(d sqrt(r) + c / sqrt(r)), and its p-value is 1 - Phi(d - c). The likelihood of d and c is binomial, so that
-    scales at which the tree never is the best count, too. A tree that is so at no scale, or always, has p-value 0 or 1.
+    scales at which the tree never is the best count, too. A tree that is so at no scale, or always, has p-value 0 or 1,
+    and one whose counts leave d and c open the median share.
 
     Parameters
     ----------
@@ -216,6 +218,9 @@ def fit_multiscale(shares: FloatArray, scales: FloatArray, n_replicates: int) ->
             columns[0, tree] = share[0]
             continue
         (d, c), error = _fit_probit(share * n_replicates, n_replicates, design)
+        if error > LARGEST_ERROR:
+            columns[:, tree] = np.median(share), d, c, 0.0, 1.0
+            continue
         margin = AU_BOUNDS * error
         columns[:, tree] = ndtr(c - d), d, c, ndtr(c - d - margin), ndtr(c - d + margin)
     return MultiscaleFit(*columns)

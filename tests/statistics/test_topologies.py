@@ -134,6 +134,11 @@ def test_a_fit_that_says_nothing_is_not_determined():
     assert fit.high[0] > 1 - 1e-6
 
 
+def test_a_tree_that_loses_once_is_not_rejected():
+    counts = np.array([[10_000]] * 9 + [[9_999]])
+    assert fit_multiscale(counts / 10_000, np.array(AU_SCALES), 10_000).p[0] > 0.99
+
+
 def test_two_trees():
     """For two trees, KH and AU are the probability of a normal difference of this size (the boundary is flat)."""
     rng = np.random.default_rng(12)
