@@ -127,9 +127,7 @@ def test_rates_have_the_mean_1(sequences, tmp_path):
             assert means == pytest.approx([1.0, 1.0, 1.0])
         if brlen == "scaled":
             scalers = [model.scaler for model in models]
-            at_most = (
-                1.0 if longest < MAX_BRANCH_LENGTH * (1 - 1e-9) else np.inf
-            )  # as far as the bound allows
+            at_most = 1.0 if longest < MAX_BRANCH_LENGTH * (1 - 1e-9) else np.inf  # as far as the bound allows
             assert 1.0 - 1e-6 <= np.mean(scalers) <= at_most + 1e-6  # all parts have 100 sites
             assert max(scalers) > 1.2
 
