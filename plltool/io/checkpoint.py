@@ -135,7 +135,7 @@ class Checkpoint:
         if len(failures) > 1:
             raise CheckpointError(f"{failures[0]}; {START_OVER}")
         if failures:
-            _log.warning("%s: begins anew: there is no state before the damaged one", self.folder / name)
+            _log.warning("%s: starting over, because the only saved state is damaged", self.folder / name)
         return None
 
     def saved_names(self) -> list[str]:

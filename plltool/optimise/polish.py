@@ -158,7 +158,8 @@ def polish(
     report : called after every round
     done : the last round of an earlier run; None if there is none
     given : whether the lengths come from elsewhere, so that they may be those of another optimum than the one that is
-        reached under the present model; then the best of both counts
+        reached under the present model. The best of both counts then, and all that is free is optimised together at the
+        end
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
@@ -168,7 +169,7 @@ def polish(
         precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
         done = PolishRound(0, lnl, False, precision, not chosen, optimiser.curvatures)
     optimiser.curvatures = done.curvatures
-    whole = lengths and groups is None and not likelihood.has_site_rates  # whether all that is free is optimised
+    whole = given and lengths and groups is None and not likelihood.has_site_rates  # a tenth of a search's time
     rival = None
     if given and lengths and chosen and np.ptp(likelihood.tree.lengths) > 0:
         rival = _fit_to_lengths(likelihood, optimiser, done.precision)

@@ -223,10 +223,8 @@ def _models_of(run: Record) -> list[str]:
 
 def _strip_values(spec: str) -> str:
     """A model string without values, and without what tells given values from optimised ones (+FU, +IO)."""
-    while "{" in spec:
-        spec, before = re.sub(r"\{[^{}]*\}", "", spec), spec
-        if spec == before:
-            break
+    while (shorter := re.sub(r"\{[^{}]*\}", "", spec)) != spec:  # the innermost braces first
+        spec = shorter
     return re.sub(r"\+F([CEOQU]|[13]X4)?(?=\+|$)|(?<=\+I)[COU](?=\+|$)", "", spec)
 
 

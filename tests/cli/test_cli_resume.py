@@ -206,7 +206,8 @@ def test_a_damaged_first_state_begins_anew(small, tmp_path, expected):
     process.communicate(timeout=100)
     assert process.returncode == 0, err.read_text()
     assert (
-        f"{str(first).removesuffix('.state')}: begins anew: there is no state before the damaged one" in err.read_text()
+        f"{str(first).removesuffix('.state')}: starting over, because the only saved state is damaged"
+        in err.read_text()
     )
     assert outcome(tmp_path) == expected
 
