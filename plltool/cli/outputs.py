@@ -208,7 +208,7 @@ class Outputs:
         for folder in self.checkpoints[:1]:
             found = plltool.read_mark(folder)
             mark = found or {}
-            is_same = not self._redo or mark.get("command") == given_command()
+            is_same = not self._redo or found is None or mark.get("command") == given_command()
             self.resumes = is_same and plltool.has_checkpoint(folder)
             is_lost = self.resumes and found is None
             if is_lost:
@@ -261,7 +261,7 @@ class Outputs:
                 stack.enter_context(locked_folder(own))
             if self.resumes:
                 self._mark(str((plltool.read_mark(folder) or {"command": given_command()}).get("command", "")))
-            else:
+            elif (plltool.read_mark(folder) or {}).get("command") != given_command():  # else `Checkpoint` compares
                 self._start_over()
             try:
                 yield

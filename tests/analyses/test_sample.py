@@ -338,6 +338,8 @@ def test_chains_do_not_go_on_with_another_layout(small, tmp_path):
     ):
         plltool.sample(small, "JC", vw=2, **run)
     (tmp_path / "kept" / "run.json").write_text("{")
+    for path in (tmp_path / "kept").glob("*.state*"):
+        path.write_text("{")
     with pytest.raises(CheckpointError, match=r"found something other than JSON .*; --redo starts over"):
         plltool.sample(small, "JC", vw=1, **run)
 
