@@ -12,6 +12,7 @@ import numpy as np
 from plltool.alignment.cells import CellTable
 from plltool.alignment.states import ILLEGAL_CODE, CodeArray, StateSpace
 from plltool.arrays import IndexArray
+from plltool.constants import WHOLE
 from plltool.errors import InputError, show_name
 
 MIN_TAXA = 3  # fewer have no unrooted tree
@@ -97,6 +98,7 @@ class Sequences:
     warnings : what a user should know about the file, one line each
     least : number of taxa that there must be at least
     table : what the bytes of `rows` stand for if the file is a table of named states
+    names_are : what of the headers of a FASTA file the names are, one of NAME_KINDS
 
     Raises InputError for fewer taxa than `least`, an empty or repeated name, sequences of different lengths or
     without sites.
@@ -113,6 +115,7 @@ class Sequences:
     warnings: tuple[str, ...] = ()
     least: int = MIN_TAXA
     table: CellTable | None = None
+    names_are: str = WHOLE
 
     def __post_init__(self) -> None:
         _check_names(self)

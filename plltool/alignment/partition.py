@@ -24,7 +24,7 @@ from plltool.alignment.spaces import (
 )
 from plltool.alignment.states import DNA, ILLEGAL_CODE, PROTEIN, StateSpace
 from plltool.arrays import IndexArray
-from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME
+from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME, WHOLE
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
 
@@ -68,6 +68,7 @@ class Dataset:
     n_sites : of the whole alignment, columns without a part included
     parts : in the order in which they were described
     warnings : what a user should know about the data, one line each
+    names_are : see `Sequences`
     """
 
     names: tuple[str, ...]
@@ -75,6 +76,7 @@ class Dataset:
     n_sites: int
     parts: tuple[Part, ...]
     warnings: tuple[str, ...]
+    names_are: str = WHOLE
 
     def __repr__(self) -> str:
         data = ", ".join(dict.fromkeys(block.states.name for block in self.alignments))
@@ -145,7 +147,8 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     if isinstance(given, Sequences):
         warnings += _gap_warnings(scheme, blocks)
         warnings += [line for block in blocks for line in block.warnings] + data_warnings(blocks)
-    return Dataset(blocks[0].names, given.source, given.n_sites, parts, tuple(warnings))
+    names_are = given.names_are if isinstance(given, Sequences) else WHOLE
+    return Dataset(blocks[0].names, given.source, given.n_sites, parts, tuple(warnings), names_are)
 
 
 def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[list[Alignment], list[IndexArray]]:

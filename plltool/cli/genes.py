@@ -14,6 +14,7 @@ from plltool.cli.concordance import CF_FILES, scf_option, scfl_option
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
     Effort,
+    Reading,
     effort_options,
     hardware_options,
     json_option,
@@ -54,7 +55,7 @@ class GenesTask:
     folder: Path
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     seed: int
     outgroup: tuple[str, ...]
     scf: int
@@ -106,7 +107,7 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
             lambda: plltool.genes(
                 task.folder,
                 task.model,
-                data_type=task.data_type,
+                **asdict(task.reading),
                 seed=task.seed,
                 options=effort.options(),
                 brlen=task.brlen,

@@ -35,16 +35,26 @@ from plltool.constants import (
     DEFAULT_SEED,
     EFFORT_NAMES,
     LINKAGES,
+    NAME_KINDS,
     PRECISIONS,
     START_KINDS,
     STOP_RULES,
     UNLINKED,
+    WHOLE,
 )
 
 if TYPE_CHECKING:
     from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How alignments are read; None leaves names whole, with a note if they have blanks."""
+
+    data_type: str
+    names: str | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ class SearchTask:
     alignment: Path
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     seed: int
     outgroup: tuple[str, ...]
     constraint: Path | None
@@ -176,14 +186,24 @@ brlen_option = click.option(
     help="How parts share branch lengths: all of them (linked), up to a scaler for each part (scaled), or none"
     " (unlinked).",
 )
-data_type_option = click.option(
-    "--data-type",
-    type=DataType(),
-    default="auto",
-    show_default=True,
-    **completes(*DataType.words, files=False),
-    help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by NCBI's"
-    " number; bin is binary, and morph, also called multi, has as many states as it shows.",
+reading_options = packed(
+    "reading",
+    Reading,
+    click.option(
+        "--data-type",
+        type=DataType(),
+        default="auto",
+        show_default=True,
+        **completes(*DataType.words, files=False),
+        help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by"
+        " NCBI's number; bin is binary, and morph, also called multi, has as many states as it shows.",
+    ),
+    click.option(
+        "--names",
+        type=click.Choice(NAME_KINDS),
+        help="What of a FASTA header is the name of the taxon: the whole header, or its first word, as in IQ-TREE and"
+        f" RAxML-NG.  [default: {WHOLE}]",
+    ),
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed for all random choices."
@@ -335,7 +355,7 @@ def workers_option(what: str) -> Decorator:
     )
 
 
-model_options = (model_option, brlen_option, data_type_option)  # of data, in the order of the help
+model_options = (model_option, brlen_option, reading_options)  # of data, in the order of the help
 progress_options = (quiet_option, json_progress_option)
 search_task_options = packed(
     "task",
@@ -371,11 +391,11 @@ def describe_short_branches(result: SearchResult | EvaluationResult, views: View
     return [f"internal branches of (near-)zero length, at most {views.collapse:g}: {number}"] if number else []
 
 
-def load_alignment(path: Path, data_type: str) -> Sequences:
-    """The alignment in a file, of the kind that --data-type says or the data show."""
+def load_alignment(path: Path, reading: Reading) -> Sequences:
+    """The alignment in a file."""
     import plltool
 
-    return plltool.read_alignment(path, data_type)
+    return plltool.read_alignment(path, reading.data_type, names=reading.names)
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:

@@ -129,6 +129,7 @@ def _identify_task(data: Dataset, models: Sequence[Model], plan: SearchPlan, see
 def _identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str) -> dict[str, Any]:
     return {
         "version": VERSION,
+        "names": data.names_are,
         "alignment": digest_data(data.alignments),
         "parts": "; ".join(f"{part.name}: {part.ranges}" for part in data.parts),
         "model": "; ".join(str(model.spec) for model in models),

@@ -105,7 +105,7 @@ def _encode_file(given: Sequences, data: Dataset) -> tuple[list[CodeArray], list
     if given.sets:
         raise InputError(f"{given.source}: found sets of states in brackets, expected letters such as R")
     codes: list[CodeArray] = []
-    warnings: list[str] = []
+    warnings = [*given.warnings]
     for part in data.parts:
         own = encode(given, part.alignment.states, part.columns.ravel())
         if own.n_sites != len(part.columns):

@@ -34,6 +34,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
     groups = [[name for name in group if name != ROOT_NAME] for group in groups]
     return {
         "source": data.source,
+        "names": data.names_are,
         "digest": digest_data(blocks),
         "kinds": list(dict.fromkeys(block.states.name for block in data.alignments)),
         "n_constant": sum(int(may_be_invariable(block).sum()) for block in data.alignments),
