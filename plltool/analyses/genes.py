@@ -251,6 +251,8 @@ def _read(
         own = as_data(alignments[name])
         if not isinstance(own, Sequences):
             raise InputError(f"gene {name!r}: found an encoded alignment, expected a file, a mapping, or Sequences")
+        if own.constant_sites:
+            raise InputError(f"gene {name!r}: found constant sites added, expected none where each gene is a part")
         found[name] = own
     if not found:
         raise InputError("genes: found no alignments, expected that of a gene at least")

@@ -155,8 +155,9 @@ def _compare_folder(folder: Path, task: CompareTask, start: StartChoice, setting
     """Compare on each alignment of a folder, print a line as soon as there is one, and exit."""
     import plltool
 
-    if start.start not in START_KINDS or task.reading.data_type != "auto":
-        raise click.UsageError("--start FILE and --data-type are for one alignment, not for a folder")
+    reading = task.reading
+    if start.start not in START_KINDS or reading.data_type != "auto" or reading.constant_sites is not None:
+        raise click.UsageError("--start FILE, --data-type and --constant-sites are for one alignment, not for a folder")
     records: list[dict[str, Any]] = []
     n_agree = n_differ = n_failed = 0
     if not task.as_json:
@@ -164,7 +165,7 @@ def _compare_folder(folder: Path, task: CompareTask, start: StartChoice, setting
         print_results([_row(*heads)])
     with Reporter(task.quiet, json_path=task.json_progress) as reporter:
         pairs = plltool.compare_folder(
-            folder, names=task.reading.names, start=start.start, listener=reporter.progress, **settings
+            folder, names=reading.names, start=start.start, listener=reporter.progress, **settings
         )
         for path, found in pairs:
             name = Path(path).name

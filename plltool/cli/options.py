@@ -19,6 +19,7 @@ from plltool.cli.option_values import (
     Workers,
     WrittenPath,
     completes,
+    parse_constant_sites,
     parse_memory,
     parse_radii,
     parse_share,
@@ -55,6 +56,7 @@ class Reading:
 
     data_type: str
     names: str | None
+    constant_sites: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_packed(**values: Any) -> Any:
-            packed = kind(**{name: values.pop(name) for name in names})
+            packed = kind(**{name: values.pop(name) for name in names if name in values})
             return command(**values, **{keyword: packed})
 
         wrapped: Callable[..., Any] = with_packed
@@ -186,9 +188,7 @@ brlen_option = click.option(
     help="How parts share branch lengths: all of them (linked), up to a scaler for each part (scaled), or none"
     " (unlinked).",
 )
-reading_options = packed(
-    "reading",
-    Reading,
+_FILE_OPTIONS = (
     click.option(
         "--data-type",
         type=DataType(),
@@ -203,6 +203,19 @@ reading_options = packed(
         type=click.Choice(NAME_KINDS),
         help="What of a FASTA header is the name of the taxon: the whole header, or its first word, as in IQ-TREE and"
         f" RAxML-NG.  [default: {WHOLE}]",
+    ),
+)
+gene_reading_options = packed("reading", Reading, *_FILE_OPTIONS)  # each gene is a part, without constant sites
+reading_options = packed(
+    "reading",
+    Reading,
+    *_FILE_OPTIONS,
+    click.option(
+        "--constant-sites",
+        callback=parse_constant_sites,
+        metavar="A,C,G,T",
+        help="Numbers of sites to add at which all taxa have A, C, G and T, such as 310,190,205,295: those that were"
+        " left out of DNA of variable sites only.",
     ),
 )
 seed_option = click.option(
@@ -395,7 +408,7 @@ def load_alignment(path: Path, reading: Reading) -> Sequences:
     """The alignment in a file."""
     import plltool
 
-    return plltool.read_alignment(path, reading.data_type, names=reading.names)
+    return plltool.read_alignment(path, reading.data_type, names=reading.names, constant_sites=reading.constant_sites)
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:

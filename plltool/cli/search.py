@@ -121,7 +121,7 @@ def search(
     After an interruption, the same command continues the search and ends with the same tree. --redo replaces the
     results of an earlier run and starts over, unless it continues an interrupted run of the same command line.
     """
-    choice.check()
+    choice.check(task)
     outputs = choice.choose(outputs)
     outputs.claim()
     import plltool

@@ -30,6 +30,7 @@ def read_alignment(
     states: StateSpace | str | None = None,
     *,
     names: str | None = None,
+    constant_sites: Sequence[int] | None = None,
     least: int = MIN_TAXA,
 ) -> Sequences:
     """Read a FASTA, PHYLIP, NEXUS or VCF alignment, or a table, gzipped or not, as text; ``-`` is standard input.
@@ -42,6 +43,9 @@ def read_alignment(
     `names` says what of a FASTA header is the name of its taxon: "whole", or its "first-word". With None this is the
     whole header, and a warning says so if headers have blanks.
 
+    `constant_sites`, four numbers, adds so many sites at which all taxa have A, C, G and T to DNA, such as those that
+    were left out of SNPs. They count in the likelihood and in all else, but no result has values of each of them.
+
     Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus`, `read_vcf` and `read_table` for what
     they allow. Line ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
 
@@ -49,8 +53,11 @@ def read_alignment(
     ------
     InputError
         If the file cannot be read, is in no known format, or its sequences are not equally long, or `states` is an
-        unknown name, or headers have the same first word.
+        unknown name, headers have the same first word, or
+        `constant_sites` are not four numbers, or for other data than DNA.
     """
+    if constant_sites is not None:
+        return read_alignment(path, states, names=names, least=least).with_constant_sites(constant_sites)
     if names is not None:
         check_one_of("names", names, NAME_KINDS)
     if isinstance(states, str):
