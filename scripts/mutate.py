@@ -1603,7 +1603,7 @@ MUTANTS = [
     Mutant("constant sites: no part of the digest", "plltool/alignment/facts.py",
            "block.weights.tobytes()", 'b""', (CONSTANT_SITES, "-k", "counts_of_sites")),
     Mutant("constant sites: in the values of sites", "plltool/analyses/likelihood.py",
-           "sites[..., :n_columns]", "sites", (CONSTANT_SITES,)),
+           "sites[..., :n_columns]", "sites", (CONSTANT_SITES, "-k", "values_of_sites")),
     Mutant("constant sites: gap-only queries have data", "plltool/run/placement.py",
            "(cells & is_given)", "cells", (CONSTANT_SITES, "-k", "queries")),
     Mutant("urns: listed sites of one pattern only", "plltool/alignment/resample.py",
