@@ -133,16 +133,21 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     ------
     InputError
         If a part has no columns, columns that do not exist, belong to an earlier part or to another file, or data of
-        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all.
+        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all, or
+        constant sites are added to parts or to other data than DNA.
     """
     check_files(scheme, given.source)
     added = given.constant_sites if isinstance(given, Sequences) else ()
-    first = scheme[0].model
-    if added and (scheme != (PartSpec(first),) or (first and first.data != DNA.name)):
-        refuse_constant_sites(given.source, f"{first.data} data" if scheme == (PartSpec(first),) and first else "parts")
+    model = scheme[0].model
+    is_whole = scheme == (PartSpec(model),)
+    if added and not is_whole:
+        refuse_constant_sites(given.source, "parts")
+    if added and model is not None and model.data != DNA.name:
+        refuse_constant_sites(given.source, f"{model.data} data")
+    n_columns = given.n_sites - sum(count > 0 for count in added)
     sites = assign_sites(scheme, given.n_sites, given.source)
-    if scheme == (PartSpec(scheme[0].model),):
-        blocks = [_whole(given, scheme[0].model)]
+    if is_whole:
+        blocks = [_whole(given, model)]
         warnings = _bases_warnings(given, blocks[0])
     else:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
@@ -150,16 +155,14 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         warnings += _empty_warnings(scheme, blocks)
     refuse_no_data(blocks)
     if added:
-        counts = [count for count in added if count]
-        ones = np.ones(blocks[0].n_sites - len(counts))
-        blocks = [replace(blocks[0], weights=np.concatenate([ones, counts]))]
+        of_columns = [1] * n_columns + [count for count in added if count]
+        blocks = [replace(blocks[0], weights=np.array(of_columns, dtype=np.float64))]
     warnings += _two_state_warnings(scheme, blocks)
     widths = [1 if isinstance(given, Alignment) else block.states.width for block in blocks]
     wide = [own.reshape(-1, n)[: block.n_sites] for own, n, block in zip(sites, widths, blocks, strict=True)]
     blocks, wide = _sort(blocks, wide)
     pairs = zip(scheme, sites, strict=True)
     named = [to_ranges(own) if REMAINDER in spec.ranges else spec.ranges for spec, own in pairs]
-    n_columns = given.n_sites - sum(count > 0 for count in added)
     ranges = [", ".join(map(str, some)).replace(".", str(n_columns)) for some in named]
     fields = zip(scheme, ranges, wide, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in fields)

@@ -95,7 +95,10 @@ def test_reference_and_queries_of_place(plltool, described, records, tree, tmp_p
 def test_compare_a_folder(plltool, described, tmp_path):
     folder = tmp_path / "some"
     folder.mkdir()
-    (folder / "one.fasta").write_text(described.read_text())
+    for name in ("one", "two"):
+        (folder / f"{name}.fasta").write_text(described.read_text())
+    plain = plltool("compare", folder, "--a", "numpy", "--b", "numpy:vw=2", *FAST[:4])
+    assert plain.stderr.count(NOTE) == 2  # of the first file, which is searched twice
     cut = plltool("compare", folder, "--a", "numpy", "--b", "numpy:vw=2", *FAST[:4], "--names", "first-word")
     assert cut.exit_code == 0, cut.stdout
     assert NOTE not in cut.stderr
