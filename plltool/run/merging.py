@@ -56,7 +56,7 @@ class PartGroup:
 
     @property
     def n_sites(self) -> int:
-        return sum(part.n_sites for part in self.parts)
+        return sum(len(part.sites) for part in self.parts)
 
     @property
     def rate(self) -> float:
