@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.alignment.alignment import Alignment, Sequences, sort_columns
+from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites, sort_columns
 from plltool.alignment.encoding import encode
 from plltool.alignment.facts import data_warnings, find_states, gap_share, refuse_no_data
 from plltool.alignment.genotypes import GENOTYPES
@@ -24,7 +24,7 @@ from plltool.alignment.spaces import (
 )
 from plltool.alignment.states import DNA, ILLEGAL_CODE, PROTEIN, StateSpace
 from plltool.arrays import IndexArray
-from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME
+from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME, WHOLE
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
 
@@ -53,6 +53,11 @@ class Part:
         """(n,) the first column of each site."""
         return self.columns[:, 0]
 
+    @property
+    def n_sites(self) -> int:
+        """The number of sites, added constant ones included."""
+        return self.alignment.count_sites()
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -65,9 +70,10 @@ class Dataset:
     ----------
     names : taxon names, the same in every part
     source : the file, for messages
-    n_sites : of the whole alignment, columns without a part included
+    n_sites : of the whole alignment, columns without a part and added constant sites included
     parts : in the order in which they were described
     warnings : what a user should know about the data, one line each
+    names_are, constant_sites : see `Sequences`
     """
 
     names: tuple[str, ...]
@@ -75,6 +81,8 @@ class Dataset:
     n_sites: int
     parts: tuple[Part, ...]
     warnings: tuple[str, ...]
+    names_are: str = WHOLE
+    constant_sites: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         data = ", ".join(dict.fromkeys(block.states.name for block in self.alignments))
@@ -84,6 +92,11 @@ class Dataset:
     @property
     def n_taxa(self) -> int:
         return len(self.names)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of the alignment as it was given, without added constant sites."""
+        return self.n_sites - sum(self.constant_sites)
 
     @property
     def n_sequences(self) -> int:
@@ -120,32 +133,45 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     ------
     InputError
         If a part has no columns, columns that do not exist, belong to an earlier part or to another file, or data of
-        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all.
+        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all, or
+        constant sites are added to parts or to other data than DNA.
     """
     check_files(scheme, given.source)
+    added = given.constant_sites if isinstance(given, Sequences) else ()
+    model = scheme[0].model
+    is_whole = scheme == (PartSpec(model),)
+    if added and not is_whole:
+        refuse_constant_sites(given.source, "parts")
+    if added and model is not None and model.data != DNA.name:
+        refuse_constant_sites(given.source, f"{model.data} data")
+    n_columns = given.n_sites - sum(count > 0 for count in added)
     sites = assign_sites(scheme, given.n_sites, given.source)
-    if scheme == (PartSpec(scheme[0].model),):
-        blocks = [_whole(given, scheme[0].model)]
+    if is_whole:
+        blocks = [_whole(given, model)]
         warnings = _bases_warnings(given, blocks[0])
     else:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
         warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
         warnings += _empty_warnings(scheme, blocks)
     refuse_no_data(blocks)
+    if added:
+        of_columns = [1] * n_columns + [count for count in added if count]
+        blocks = [replace(blocks[0], weights=np.array(of_columns, dtype=np.float64))]
     warnings += _two_state_warnings(scheme, blocks)
     widths = [1 if isinstance(given, Alignment) else block.states.width for block in blocks]
     wide = [own.reshape(-1, n)[: block.n_sites] for own, n, block in zip(sites, widths, blocks, strict=True)]
     blocks, wide = _sort(blocks, wide)
     pairs = zip(scheme, sites, strict=True)
     named = [to_ranges(own) if REMAINDER in spec.ranges else spec.ranges for spec, own in pairs]
-    ranges = [", ".join(map(str, some)).replace(".", str(given.n_sites)) for some in named]
+    ranges = [", ".join(map(str, some)).replace(".", str(n_columns)) for some in named]
     fields = zip(scheme, ranges, wide, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in fields)
     warnings += given.warnings
     if isinstance(given, Sequences):
         warnings += _gap_warnings(scheme, blocks)
         warnings += [line for block in blocks for line in block.warnings] + data_warnings(blocks)
-    return Dataset(blocks[0].names, given.source, given.n_sites, parts, tuple(warnings))
+    names_are = given.names_are if isinstance(given, Sequences) else WHOLE
+    return Dataset(blocks[0].names, given.source, n_columns + sum(added), parts, tuple(warnings), names_are, added)
 
 
 def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[list[Alignment], list[IndexArray]]:
@@ -160,7 +186,8 @@ def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[lis
         for place, taxon in enumerate(taxa):
             codes[place] = block.codes[taxon, order]
         codes.setflags(write=False)
-        sorted_blocks.append(replace(block, names=in_order, codes=codes))
+        weights = None if block.weights is None else block.weights[order]
+        sorted_blocks.append(replace(block, names=in_order, codes=codes, weights=weights))
         sorted_sites.append(own[order])
     return sorted_blocks, sorted_sites
 

@@ -91,7 +91,7 @@ def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
         "name": part.name,
         "data": states.name,
         "sites": part.ranges,
-        "n_sites": len(part.sites),
+        "n_sites": part.n_sites,
         "n_patterns": patterns.n_patterns,
         "gap_share": gap_share(part.alignment),
         "frequencies": dict(zip(states.symbols, frequencies, strict=True)),

@@ -279,12 +279,16 @@ class Likelihood(Parameters, Density):
         return self._likelihood.site_lnl()
 
     def spread_over_sites(self, values: FloatArray) -> FloatArray:
-        """Values of patterns (..., n_patterns) as values of sites (..., n_sites); NaN for sites that are in no part."""
-        sites = np.full((*values.shape[:-1], self.data.n_sites), np.nan)
+        """Values of patterns (..., n_patterns) as values of columns (..., n_columns); NaN for columns in no part.
+
+        Constant sites that were added have no column.
+        """
+        n_columns = self.data.n_columns
+        sites = np.full((*values.shape[:-1], n_columns + len(self.data.constant_sites)), np.nan)
         of_parts = self._likelihood.split_patterns(values)
         for part, patterns, own in zip(self.data.parts, self.patterns, of_parts, strict=True):
             sites[..., part.sites] = own[..., patterns.site_pattern]
-        return sites
+        return sites[..., :n_columns]
 
     def part_lnl(self) -> FloatArray:
         """(n_parts,) log-likelihood of each part."""

@@ -89,7 +89,7 @@ def select_model(
     chosen_on, remarks = choose_tree(data, tree, seed)
     if possible.any_rooted:
         remarks = tuple(remark for remark in remarks if ROOT_REMOVED not in remark)
-    n_sites = len(data.parts[0].sites)
+    n_sites = data.parts[0].n_sites
 
     def attempt(hardware: Hardware) -> tuple[Selection, ModelFitter]:
         with ModelFitter(chosen_on, hardware) as fitter:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import (
+    Reading,
     alignment_argument,
-    data_type_option,
     hardware_options,
     json_option,
     load_alignment,
     model_option,
+    reading_options,
 )
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
@@ -38,15 +39,15 @@ LISTED = 5  # taxa of another composition
 )
 @alignment_argument
 @model_option
-@data_type_option
+@reading_options
 @hardware_options
 @json_option
-def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware, as_json: bool) -> None:
+def check(alignment: Path, model: str | None, reading: Reading, hardware: Hardware, as_json: bool) -> None:
     """Check ALIGNMENT: report its format, facts and warnings about its data, and the memory that a search takes."""
     import plltool
 
     with Reporter(quiet=True):
-        facts = plltool.check(load_alignment(alignment, data_type), model, **asdict(hardware))
+        facts = plltool.check(load_alignment(alignment, reading), model, **asdict(hardware))
     if as_json:
         print_line(json.dumps(facts, indent=1))
         return

@@ -14,6 +14,7 @@ from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
+    Reading,
     fixed_option,
     hardware_options,
     json_option,
@@ -64,7 +65,7 @@ class ConcordanceTask:
     scfl: bool
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     fixed: bool
     seed: int
     outgroup: tuple[str, ...]
@@ -153,7 +154,7 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
         found = plltool.concordance(
             tree,
             list(task.gcf) or None,
-            None if task.alignment is None else load_alignment(task.alignment, task.data_type),
+            None if task.alignment is None else load_alignment(task.alignment, task.reading),
             task.model,
             quartets=task.scf,
             likelihood=task.scfl,

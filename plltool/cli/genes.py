@@ -14,10 +14,13 @@ from plltool.cli.concordance import CF_FILES, scf_option, scfl_option
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
     Effort,
+    Reading,
+    brlen_option,
     effort_options,
+    gene_reading_options,
     hardware_options,
     json_option,
-    model_options,
+    model_option,
     outgroup_option,
     packed,
     progress_options,
@@ -54,7 +57,7 @@ class GenesTask:
     folder: Path
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     seed: int
     outgroup: tuple[str, ...]
     scf: int
@@ -69,7 +72,9 @@ task_options = packed(
     "task",
     GenesTask,
     click.argument("folder", type=PATH, metavar="FOLDER"),
-    *model_options,
+    model_option,
+    brlen_option,
+    gene_reading_options,
     seed_option,
     outgroup_option,
     scf_option,
@@ -106,7 +111,8 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
             lambda: plltool.genes(
                 task.folder,
                 task.model,
-                data_type=task.data_type,
+                data_type=task.reading.data_type,
+                names=task.reading.names,
                 seed=task.seed,
                 options=effort.options(),
                 brlen=task.brlen,

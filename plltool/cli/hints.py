@@ -25,6 +25,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "-spp": PARTITION,
     "-T": ("--threads",),
     "-nt": ("--threads",),
+    "-fconst": ("--constant-sites",),
     "-st": ("--data-type",),
     "-wsl": ("--site-lnl", "evaluate --site-lnl"),
     "--sitelh": ("--site-lnl", "evaluate --site-lnl"),

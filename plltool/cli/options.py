@@ -19,6 +19,7 @@ from plltool.cli.option_values import (
     Workers,
     WrittenPath,
     completes,
+    parse_constant_sites,
     parse_memory,
     parse_radii,
     parse_share,
@@ -35,16 +36,27 @@ from plltool.constants import (
     DEFAULT_SEED,
     EFFORT_NAMES,
     LINKAGES,
+    NAME_KINDS,
     PRECISIONS,
     START_KINDS,
     STOP_RULES,
     UNLINKED,
+    WHOLE,
 )
 
 if TYPE_CHECKING:
     from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How alignments are read; None leaves names whole, with a note if they have blanks."""
+
+    data_type: str
+    names: str | None
+    constant_sites: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,7 @@ class SearchTask:
     alignment: Path
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     seed: int
     outgroup: tuple[str, ...]
     constraint: Path | None
@@ -124,7 +136,7 @@ def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_packed(**values: Any) -> Any:
-            packed = kind(**{name: values.pop(name) for name in names})
+            packed = kind(**{name: values.pop(name) for name in names if name in values})
             return command(**values, **{keyword: packed})
 
         wrapped: Callable[..., Any] = with_packed
@@ -176,14 +188,35 @@ brlen_option = click.option(
     help="How parts share branch lengths: all of them (linked), up to a scaler for each part (scaled), or none"
     " (unlinked).",
 )
-data_type_option = click.option(
-    "--data-type",
-    type=DataType(),
-    default="auto",
-    show_default=True,
-    **completes(*DataType.words, files=False),
-    help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by NCBI's"
-    " number; bin is binary, and morph, also called multi, has as many states as it shows.",
+_FILE_OPTIONS = (
+    click.option(
+        "--data-type",
+        type=DataType(),
+        default="auto",
+        show_default=True,
+        **completes(*DataType.words, files=False),
+        help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by"
+        " NCBI's number; bin is binary, and morph, also called multi, has as many states as it shows.",
+    ),
+    click.option(
+        "--names",
+        type=click.Choice(NAME_KINDS),
+        help="What of a FASTA header is the name of the taxon: the whole header, or its first word, as in IQ-TREE and"
+        f" RAxML-NG.  [default: {WHOLE}]",
+    ),
+)
+gene_reading_options = packed("reading", Reading, *_FILE_OPTIONS)  # each gene is a part, without constant sites
+reading_options = packed(
+    "reading",
+    Reading,
+    *_FILE_OPTIONS,
+    click.option(
+        "--constant-sites",
+        callback=parse_constant_sites,
+        metavar="A,C,G,T",
+        help="Numbers of sites to add at which all taxa have A, C, G and T, such as 310,190,205,295: those that were"
+        " left out of DNA of variable sites only.",
+    ),
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed for all random choices."
@@ -335,7 +368,7 @@ def workers_option(what: str) -> Decorator:
     )
 
 
-model_options = (model_option, brlen_option, data_type_option)  # of data, in the order of the help
+model_options = (model_option, brlen_option, reading_options)  # of data, in the order of the help
 progress_options = (quiet_option, json_progress_option)
 search_task_options = packed(
     "task",
@@ -371,11 +404,11 @@ def describe_short_branches(result: SearchResult | EvaluationResult, views: View
     return [f"internal branches of (near-)zero length, at most {views.collapse:g}: {number}"] if number else []
 
 
-def load_alignment(path: Path, data_type: str) -> Sequences:
-    """The alignment in a file, of the kind that --data-type says or the data show."""
+def load_alignment(path: Path, reading: Reading) -> Sequences:
+    """The alignment in a file."""
     import plltool
 
-    return plltool.read_alignment(path, data_type)
+    return plltool.read_alignment(path, reading.data_type, names=reading.names, constant_sites=reading.constant_sites)
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:

@@ -121,14 +121,14 @@ def search(
     After an interruption, the same command continues the search and ends with the same tree. --redo replaces the
     results of an earlier run and starts over, unless it continues an interrupted run of the same command line.
     """
-    choice.check()
+    choice.check(task)
     outputs = choice.choose(outputs)
     outputs.claim()
     import plltool
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
-        sequences = load_alignment(task.alignment, task.data_type)
+        sequences = load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
         reporter.expect("supports" if choice.kinds else "")
         result = outputs.go_on_or_start_over(

@@ -12,14 +12,15 @@ from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
+    Reading,
     alignment_argument,
     brlen_option,
-    data_type_option,
     hardware_options,
     json_option,
     json_progress_option,
     load_alignment,
     quiet_option,
+    reading_options,
     seed_option,
 )
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
@@ -101,7 +102,7 @@ partitions_option = click.option(
     help="Share of the pairs of parts that rcluster and rclusterf try.",
 )
 @brlen_option
-@data_type_option
+@reading_options
 @seed_option
 @json_option
 @quiet_option
@@ -119,7 +120,7 @@ def select_model(
     merge: str | None,
     cluster_percent: float,
     brlen: str,
-    data_type: str,
+    reading: Reading,
     seed: int,
     as_json: bool,
     quiet: bool,
@@ -145,7 +146,7 @@ def select_model(
     import plltool
 
     with Reporter(quiet, outputs.log, json_progress) as reporter:
-        sequences = load_alignment(alignment, data_type)
+        sequences = load_alignment(alignment, reading)
         common: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **asdict(hardware)}
         choice: ModelChoice | SchemeChoice
         if partitions is None:

@@ -8,16 +8,19 @@ from pathlib import Path
 
 from plltool.alignment.alignment import Sequences
 from plltool.errors import InputError, show_name
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_alignments
 
 PACKED = ".gz"
 GAP = b"-"
 
 
-def read_folder(folder: str | os.PathLike[str], states: str | None = None) -> dict[str, Sequences]:
+def read_folder(
+    folder: str | os.PathLike[str], states: str | None = None, names: str | None = None
+) -> dict[str, Sequences]:
     """The alignments of all files of a folder, by the names of the files without their endings, in that order.
 
-    Hidden files, whose names begin with a dot, and folders are left out. `states` is as for `read_alignment`.
+    Hidden files, whose names begin with a dot, and folders are left out. `states` and `names` are as
+    for `read_alignment`.
 
     Raises
     ------
@@ -39,7 +42,7 @@ def read_folder(folder: str | os.PathLike[str], states: str | None = None) -> di
         if "=" in name or len(name.splitlines()) != 1:
             raise InputError(f"{path}: found {show_name(name)} as a name, expected one without '=' and line breaks")
         found[name] = path
-    return {name: read_alignment(path, states) for name, path in found.items()}
+    return dict(zip(found, read_alignments(list(found.values()), states, names=names), strict=True))
 
 
 def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequences, list[tuple[int, int]]]:
@@ -68,5 +71,6 @@ def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequen
         some.states if is_one_kind else None,
         told=is_one_kind and all(own.told for own in genes.values()),
         sets={byte: states for own in genes.values() for byte, states in own.sets.items()},
+        names_are=some.names_are,
     )
     return joined, ranges

@@ -21,6 +21,9 @@ def describe_data(run: Record) -> Section:
         return Section("data", "Data", (Facts(tuple(rows)),))
     used = max(sum(part["n_sites"] for part in run.get("parts", ())) or n_sites, 1)
     rows = [("Alignment", data["source"]), ("Kind of data", ", ".join(data["kinds"])), *rows]
+    if data.get("constant_sites"):
+        added = zip("ACGT", data["constant_sites"], strict=True)
+        rows.append(("Constant sites that were added", ", ".join(f"{base} {number}" for base, number in added)))
     rows += [
         ("Constant sites", f"{data['n_constant']} ({share(data['n_constant'] / used)})"),
         ("Parsimony-informative sites", f"{data['n_informative']} ({share(data['n_informative'] / used)})"),

@@ -112,7 +112,9 @@ def source_of_model(spec: str) -> tuple[str, ...]:
 def _tell_data(run: Record) -> str:
     kinds = " and ".join(run.get("data", {}).get("kinds", ())) or "aligned"
     patterns = f" ({count(run['n_patterns'], 'distinct pattern')})" if "n_patterns" in run else ""
-    return f"We analysed {count(run['n_sites'], 'site')}{patterns} of {kinds} data of {run['n_taxa']} taxa."
+    n_added = sum(run.get("data", {}).get("constant_sites") or ())
+    added = f", {n_added} of which are constant sites added to the alignment," if n_added else ""
+    return f"We analysed {count(run['n_sites'], 'site')}{patterns}{added} of {kinds} data of {run['n_taxa']} taxa."
 
 
 def _tell_choice(records: Records, cited: _Cited) -> list[str]:

@@ -138,7 +138,8 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         check_states(part.alignment, spec)
         if len(scheme) > 1:
             spec = _link(spec, wanted, brlen)
-        invariable = float(may_be_invariable(part.alignment).mean()) if spec.sites.counted else None
+        own = part.alignment
+        invariable = own.count_sites(may_be_invariable(own)) / own.count_sites() if spec.sites.counted else None
         models.append(Model(spec, empirical_frequencies(part.alignment, states), invariable))
     return models
 
@@ -174,6 +175,9 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
 
 def refuse_invariable(spec: ModelSpec, part: Part) -> None:
     """Raise InputError for a column that may be invariable where the model says that all of them vary."""
+    if spec.ascertainment is not None and part.alignment.weights is not None:
+        found = f"found constant sites to add under model {spec}, whose +ASC says that all sites vary"
+        raise InputError(f"{part.alignment.source}: {found}; expected one of the two")
     if spec.ascertainment is None or spec.ascertainment.kind != "lewis":
         return
     columns = part.sites[may_be_invariable(part.alignment)]

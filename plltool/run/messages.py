@@ -26,7 +26,9 @@ def announce_data(data: Dataset, parts: Sequence[Patterns], defaults: Sequence[M
     n_patterns = sum(part.n_patterns for part in parts)
     several = f", {len(parts)} parts" if len(parts) > 1 else ""
     patterns = "1 pattern" if n_patterns == 1 else f"{n_patterns} patterns"
-    size = f"{data.n_sequences} taxa, {data.n_sites} sites, {patterns}{several}"
+    n_added = sum(data.constant_sites)
+    added = f" with {n_added} constant ones added" if n_added else ""
+    size = f"{data.n_sequences} taxa, {data.n_sites} sites{added}, {patterns}{several}"
     _log.info("alignment: %s: %s", data.source, size)
     n_duplicates = data.n_taxa - parts[0].n_taxa
     if n_duplicates:

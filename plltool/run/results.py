@@ -361,13 +361,13 @@ def describe_tree(
 ) -> tuple[dict[str, Any], list[str]]:
     """The fields of a result that describe its tree, models and parts, and warnings."""
     unlinked = tree.lengths.ndim > 1
-    shown = mean_tree(tree, np.array([len(part.sites) for part in data.parts]))
+    shown = mean_tree(tree, np.array([part.n_sites for part in data.parts]))
     newick, remarks = write_rooted(shown, outgroup)
     parts = tuple(
         PartResult(
             name=part.name,
             sites=part.ranges,
-            n_sites=len(part.sites),
+            n_sites=part.n_sites,
             n_patterns=own.n_patterns,
             model=model.to_string(),
             scaler=model.scaler,

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.alignment.resample import Urn
+from plltool.arrays import FloatArray
 from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resample_once
@@ -25,23 +26,22 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.neighbours import interchange, neighbour_sites
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
-WeightArray = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+WeightArray = npt.NDArray[Any]  # uint16, or wider where parts have more sites
 
 KEY_BYTES = 16  # length of a topology's digest
 
 
-def draw_weights(part_patterns: Sequence[IndexArray], n_sets: int, rng: np.random.Generator) -> WeightArray:
+def draw_weights(parts: Sequence[FloatArray], n_sets: int, rng: np.random.Generator) -> WeightArray:
     """How often each pattern is drawn in each of `n_sets` resampled alignments: (n_patterns, n_sets).
 
-    `part_patterns` holds for each part the pattern of each of its sites, (n_sites of the part,). Patterns are numbered
-    from 0 in each part; in the result the patterns of the parts follow each other. Each part is resampled by itself.
+    `parts` holds the pattern weights of each part. In the result the patterns of the parts follow each other. Each part
+    is resampled by itself.
     """
-    ends = np.cumsum([int(patterns.max()) + 1 for patterns in part_patterns])
-    columns = [patterns + first for patterns, first in zip(part_patterns, (0, *ends[:-1]), strict=True)]
-    most = max(len(patterns) for patterns in part_patterns)
-    weights = np.empty((ends[-1], n_sets), dtype=np.uint16 if most < 1 << 16 else np.uint32)
+    urns = [Urn(own) for own in parts]
+    kind = np.promote_types(np.uint16, np.min_scalar_type(max(urn.size for urn in urns)))
+    weights = np.empty((sum(map(len, parts)), n_sets), dtype=kind)
     for column in range(n_sets):
-        weights[:, column] = resample_once(columns, len(weights), rng)
+        weights[:, column] = resample_once(urns, rng)
     return weights
 
 
