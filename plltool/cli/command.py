@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.cli.hints import hint_at_option
-from plltool.cli.terminal import Context
+from plltool.cli.terminal import Context, stdout_errors_are_told
 
 if TYPE_CHECKING:
     from plltool.cli.outputs import Table
@@ -36,7 +36,8 @@ def options_get_hints(command: click.Command, ctx: click.Context, args: Sequence
     """Within, an unknown option is an error that says what may have been meant."""
     given = list(args)  # parsing empties it
     try:
-        yield
+        with stdout_errors_are_told():  # of the help
+            yield
     except click.NoSuchOption as error:
         known = [name for option in command.get_params(ctx) for name in option.opts]
         name = "" if isinstance(command, click.Group) else str(command.name)
@@ -67,6 +68,11 @@ class Group(click.Group):
     """A group of commands."""
 
     context_class = Context
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As of click; an unknown option gets a hint."""
+        with options_get_hints(self, ctx, args):
+            return super().parse_args(ctx, args)
 
 
 class Command(click.Command):

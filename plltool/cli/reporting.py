@@ -41,6 +41,7 @@ from plltool.cli.terminal import (
     print_results,
 )
 from plltool.constants import HEARTBEAT_SECONDS, LINE_SECONDS, REDRAW_SECONDS, SAMPLE_STAGE, VERSION
+from plltool.errors import PlltoolError
 from plltool.processes.ranks import current
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Reporter(logging.Handler):
         self._append = append
         self._file: TextIO | None = None  # open to the end, for it is locked, see `open_log`
         self._log_ended = False
+        self._head: list[str] = []  # what the log begins with; it is written with the first line that follows
         self._json = JsonLines(json_path if job.is_first() else None)
         self._draws = can_redraw(sys.stderr) and not self._quiet
         self._drawn = 0  # characters of the line that stands on the terminal
@@ -86,14 +88,13 @@ class Reporter(logging.Handler):
 
     def __enter__(self) -> Self:
         if self._log_path is not None:
-            self._file = open_log(self._log_path, self._append)
+            self._file = open_log(self._log_path)
         self._json.open(self._append)
         self._old_level = _log.level
         _log.setLevel(logging.DEBUG)  # see `plltool.tree_search.progress.announce`
         _log.addHandler(self)
         versions = describe_versions()
-        for line in (f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}"):
-            self.write_log(line)
+        self._head = [f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}"]
         self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
         self._thread.start()
         return self
@@ -105,7 +106,11 @@ class Reporter(logging.Handler):
         self._thread.join()
         self._write_stderr(self._erase())
         problem = None if kind is None else f"{kind.__name__}: {error}"
-        self.write_log(f"stopped: {problem}" if problem else FINISHED)
+        if self._head and isinstance(error, PlltoolError):  # nothing was read
+            if self._log_path is not None and self._log_path.is_file() and not self._log_path.stat().st_size:
+                self._log_path.unlink(missing_ok=True)
+        else:
+            self.write_log(f"stopped: {problem}" if problem else FINISHED)
         self._json.write("end", problem=problem)
         _log.removeHandler(self)
         _log.setLevel(self._old_level)
@@ -193,10 +198,13 @@ class Reporter(logging.Handler):
 
     def write_log(self, line: str) -> None:
         """A line for the log file only; a disk that is full ends the log, not the run."""
-        if self._file is None or self._log_ended:
+        if self._file is None or self._log_path is None or self._log_ended:
             return
+        lines, self._head = [*self._head, line], []
         try:
-            self._file.write(line + "\n")
+            if len(lines) > 1 and not self._append and self._log_path.is_file():
+                self._file.truncate(0)
+            self._file.write("".join(f"{own}\n" for own in lines))
             self._file.flush()
         except OSError as error:
             self._log_ended = True

@@ -331,14 +331,14 @@ def test_a_log_that_cannot_be_written_any_more_stays_locked(monkeypatch, tmp_pat
         reporter.write_log("one")
         reporter.write_log("two")
         with pytest.raises(InputError, match=r"x\.log: another run is writing results with this prefix"):
-            heartbeat.open_log(log, append=True)
+            heartbeat.open_log(log)
     assert capsys.readouterr().err == f"plltool: warning: {log}: the log ends here: No space left on device\n"
     assert "two" not in log.read_text()
-    heartbeat.open_log(log, append=True).close()
+    heartbeat.open_log(log).close()
 
 
 def test_a_log_may_be_a_device(tmp_path):
     log = tmp_path / "x.log"
     log.symlink_to(os.devnull)
-    with heartbeat.open_log(log, append=False), heartbeat.open_log(log, append=False) as stream:
+    with heartbeat.open_log(log), heartbeat.open_log(log) as stream:
         stream.write("anything")
