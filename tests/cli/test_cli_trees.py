@@ -57,9 +57,9 @@ def test_support(plltool, trees, tmp_path):
     assert written == [f"best.nwk.plltool.{end}" for end in ("html", *supports, "txt")]
     assert "fbp: Felsenstein's bootstrap proportion: " in done.stdout
     assert "tree with supports of one kind: " in done.stdout
-    assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.6667:1.0);\n"
+    assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.7:1.0);\n"
     both = (tmp_path / "best.nwk.plltool.support.nwk").read_text()
-    assert both == "(a:1.0,b:1.0,(c:1.0,d:1.0)0.666667/66.6667:1.0);\n"
+    assert both == "(a:1.0,b:1.0,(c:1.0,d:1.0)0.667/66.7:1.0);\n"
     assert "[&tbe=0.666667,fbp=66.6667]:1.0" in (tmp_path / "best.nwk.plltool.support.nex").read_text()
     record = json.loads((tmp_path / "best.nwk.plltool.support.json").read_text())
     assert record["branches"][0]["fbp"] == pytest.approx(200 / 3)
