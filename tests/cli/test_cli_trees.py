@@ -60,7 +60,7 @@ def test_support(plltool, trees, tmp_path):
     assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.7:1.0);\n"
     both = (tmp_path / "best.nwk.plltool.support.nwk").read_text()
     assert both == "(a:1.0,b:1.0,(c:1.0,d:1.0)0.667/66.7:1.0);\n"
-    assert "[&tbe=0.666667,fbp=66.6667]:1.0" in (tmp_path / "best.nwk.plltool.support.nex").read_text()
+    assert "[&tbe=0.667,fbp=66.7]:1.0" in (tmp_path / "best.nwk.plltool.support.nex").read_text()
     record = json.loads((tmp_path / "best.nwk.plltool.support.json").read_text())
     assert record["branches"][0]["fbp"] == pytest.approx(200 / 3)
     assert record["tree"] + "\n" == both
@@ -78,7 +78,7 @@ def test_support(plltool, trees, tmp_path):
     rooted = ("--outgroup", "d", "--prefix", tmp_path / "rooted")
     assert plltool("support", "--tree", tree, "--replicates", trees, *rooted).exit_code == 0
     record = json.loads((tmp_path / "rooted.support.json").read_text())
-    assert record["tree"] == "((a:1.0,b:1.0)66.6667:1.0,c:1.0,d:1.0);"
+    assert record["tree"] == "((a:1.0,b:1.0)66.7:1.0,c:1.0,d:1.0);"
     assert record["tree"] + "\n" == (tmp_path / "rooted.support.nwk").read_text()
     several = plltool("support", "--tree", trees, "--replicates", trees)
     assert several.stderr == f"plltool: warning: {trees}: found several trees, the first one is taken\n"
@@ -98,6 +98,23 @@ def test_root(plltool, trees, tmp_path):
     unknown = plltool("trees", "root", trees, "--outgroup", "x")
     assert unknown.exit_code == 1
     assert "trees.nwk: tree 1: the outgroup's taxon 'x' is not in the tree" in unknown.stderr
+
+
+def test_a_record_stands_for_its_tree_and_an_alignment_for_none(plltool, data_dir, tmp_path):
+    record = tmp_path / "run.json"
+    record.write_text(json.dumps({"tree": "(a:1,b:1,(c:1,d:1):1);"}))
+    tree = tmp_path / "tree.nwk"
+    tree.write_text("(a:1,b:1,(c:1,d:1):1);")
+    assert plltool("show", record).stdout == plltool("show", tree).stdout
+    found = plltool("trees", "distances", record, tree, "--json")
+    assert json.loads(found.stdout)["distances"] == [[0, 0], [0, 0]]
+    record.write_text("{}")
+    assert "it lacks tree" in plltool("show", record).stderr
+    alignment = data_dir / "primates.phy"
+    for command in (("show",), ("trees", "consensus"), ("evaluate", alignment)):
+        done = plltool(*command, alignment)
+        assert done.exit_code == 1
+        assert f"{alignment}: found an alignment, expected a tree" in done.stderr
 
 
 def test_show(plltool, trees, tmp_path):
