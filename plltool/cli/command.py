@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool.cli.hints import hint_at_option
+from plltool.cli.hints import hint_at_line, hint_at_option
 from plltool.cli.terminal import Context, stdout_errors_are_told
 
 if TYPE_CHECKING:
@@ -39,10 +39,22 @@ def options_get_hints(command: click.Command, ctx: click.Context, args: Sequence
         with stdout_errors_are_told():  # of the help
             yield
     except click.NoSuchOption as error:
-        known = [name for option in command.get_params(ctx) for name in option.opts]
+        known = _options(command)
         name = "" if isinstance(command, click.Group) else str(command.name)
+        group = ctx.find_root().command
+        commands = (
+            {str(own.name): _options(own) for own in group.commands.values()} if isinstance(group, click.Group) else {}
+        )
+        whole = hint_at_line(given, commands, name) if name in ("", *commands) else ""
+        if whole:
+            raise click.UsageError(whole, ctx) from None
         token, hint = hint_at_option(error.option_name, given, known, name)
         raise click.UsageError(f"no such option: {token}{hint}", ctx) from None
+
+
+def _options(command: click.Command) -> list[str]:
+    """The options of a command."""
+    return [name for option in command.params for name in option.opts if isinstance(option, click.Option)]
 
 
 class PrefixOption(click.Option):

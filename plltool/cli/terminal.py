@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +31,8 @@ KINDS: dict[str, dict[str, Any]] = {
     ERROR: {"fg": "red", "bold": True},
     INTERNAL_ERROR: {"fg": "red", "bold": True},
 }
+NUMBERS = {"integer": "a whole number", "float": "a number"}  # what click calls them, and what people do
+_NOT_A_NUMBER = re.compile(r"('[^']*') is not a valid (integer|float)(?: range)?\.")
 HEADING: dict[str, Any] = {"bold": True}
 KEY_NUMBER: dict[str, Any] = {"fg": "green", "bold": True}
 
@@ -181,4 +184,7 @@ def usage_errors_in_colour() -> Iterator[None]:
     except click.UsageError as error:
         if type(error).show is not click.UsageError.show:
             raise
-        raise UsageProblem(error.format_message(), error.ctx) from error
+        message = _NOT_A_NUMBER.sub(
+            lambda found: f"found {found[1]}, expected {NUMBERS[found[2]]}.", error.format_message()
+        )
+        raise UsageProblem(message, error.ctx) from error

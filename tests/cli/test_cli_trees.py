@@ -127,6 +127,11 @@ def test_show(plltool, trees, tmp_path):
     again = plltool("show", trees, "--svg", picture)
     assert again.exit_code == 1
     assert "tree.svg: exists already; --redo" in again.stderr
+    assert plltool("show", trees, "--output", tmp_path / "other.SVG").exit_code == 0
+    assert (tmp_path / "other.SVG").read_bytes() == picture.read_bytes()
+    wrong = plltool("show", trees, "-o", tmp_path / "tree.gif")
+    assert wrong.exit_code == 2
+    assert "expected a name that ends in .svg, .pdf or .png" in wrong.stderr
     assert plltool("show", trees, "--unrooted").exit_code == 2
     rooted = plltool("show", trees, "--root", "mad")
     assert "tree.nwk" not in rooted.stdout

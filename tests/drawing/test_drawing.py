@@ -123,6 +123,20 @@ def test_an_axis_of_years():
         assert "10" not in texts, "a scale bar beside the axis"
 
 
+@pytest.mark.parametrize("key", ["height_range", "height_95%_HPD", "age_95%HPD"])
+@pytest.mark.parametrize("ladderize", [False, True])
+def test_intervals_of_nodes_are_bars(key, ladderize):
+    """Heights of 15 to 25 years before 2010 are 1985 to 1995; the tip further down has none."""
+    text = f"(((D:2,E:2):8,(A:10,B:10):0)[&{key}={{15,25}}]:10,C:40);"
+    root = ET.fromstring(plltool.show(text, latest=2010, ladderize=ladderize).svg())
+    texts = {own.text: float(own.get("x")) for own in root.iter(f"{SVG}text")}
+    bars = [path.get("d") for path in root.iter(f"{SVG}path") if path.get("stroke") == "#9dbfe0"]
+    assert len(bars) == 1
+    left, right = (float(x) for x in re.findall(r"[ML]([0-9.]+)", bars[0]))
+    year = (texts["2010"] - texts["1970"]) / 40
+    assert (left, right) == pytest.approx((texts["1970"] + 15 * year, texts["1970"] + 25 * year), abs=0.06)
+
+
 def test_a_tree_in_time_as_pdf():
     pytest.importorskip("matplotlib")
     assert plltool.show("((A:10,B:20):10,C:40);", latest=2010).pdf().startswith(b"%PDF")
