@@ -11,7 +11,7 @@ from plltool.alignment.states import PROTEIN, StateSpace
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record
 from plltool.io.content import read_text, source_name
-from plltool.io.fasta import read_fasta
+from plltool.io.fasta import read_blocks, read_fasta, starts_like_blocks
 from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
@@ -26,7 +26,7 @@ AUTO = "auto"  # the states that the data show
 def read_alignment(
     path: str | os.PathLike[str], states: StateSpace | str | None = None, least: int = MIN_TAXA
 ) -> Sequences:
-    """Read a FASTA, PHYLIP, NEXUS or VCF alignment, or a table, gzipped or not, as text; ``-`` is standard input.
+    """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF or a table, gzipped or not; ``-`` is standard input.
 
     `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
     NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
@@ -99,7 +99,7 @@ def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
         start = read_text(path).lstrip()
     except InputError:
         return False
-    starts = (starts_like_nexus, starts_like_phylip, starts_like_vcf)
+    starts = (starts_like_nexus, starts_like_phylip, starts_like_vcf, starts_like_blocks)
     return start.startswith(b">") or any(begins(start) for begins in starts)
 
 
@@ -114,12 +114,14 @@ def _load_text(path: str | os.PathLike[str]) -> bytes:
 
 
 def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
-    """The records of a FASTA or PHYLIP file, as which it starts."""
+    """The records of a FASTA, PHYLIP, Clustal, Stockholm or MSF file, as which it starts."""
     start = text.lstrip()
     if start.startswith(b">"):
         return read_fasta(text)
     if starts_like_phylip(text):
         return read_phylip(text, source, states)
+    if starts_like_blocks(text):
+        return read_blocks(text)
     if not start:
         raise InputError(f"{source}: found an empty file, expected {_describe_formats()}")
     shown = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")
@@ -127,5 +129,6 @@ def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
 
 
 def _describe_formats() -> str:
-    formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP)"
+    formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP), a first"
+    formats += " line of Clustal, Stockholm or MSF"
     return f"{formats}, or names of columns between tabs or commas (a table of states)"
