@@ -40,7 +40,7 @@ from plltool.cli.terminal import (
     has_colour,
     print_results,
 )
-from plltool.constants import HEARTBEAT_SECONDS, LINE_SECONDS, REDRAW_SECONDS, SAMPLE_STAGE, VERSION
+from plltool.constants import HEARTBEAT_SECONDS, LINE_SECONDS, REDRAW_SECONDS, REPLICATE_STAGE, SAMPLE_STAGE, VERSION
 from plltool.errors import PlltoolError
 from plltool.processes.ranks import current
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
 UP = "\x1b[{}A"
+TOLD_SECONDS = 2.0  # from which on a log tells the time left
 INTERRUPTED = "interrupted: the results so far are written after the present step; a second Ctrl-C gives up at once"
 
 _log = logging.getLogger("plltool")
@@ -264,8 +265,18 @@ def describe_progress(event: Progress, seconds: float, later: str = "") -> str:
     counts = name_counts(event)
     tree = f"{counts['tree']:<8} " if counts["tree"] else ""
     moves = f"  {counts['moves']}" if counts["moves"] else ""
-    left = ""
-    if event.stage_left is not None and event.left is not None:
-        then = f", then {later}" if later else ""
-        left = f"  left: stage {about(event.stage_left)}, all {about(event.left)}{then}"
-    return f"{seconds:9.1f} s  {tree}{event.name:<15} {counts['round']:<9} lnL {event.lnl:.6f}{moves}{left}"
+    return (
+        f"{seconds:9.1f} s  {tree}{event.name:<15} {counts['round']:<9} lnL {event.lnl:.6f}{moves}{_left(event, later)}"
+    )
+
+
+def _left(event: Progress, later: str) -> str:
+    """How long the stage and the command still take, where that is worth a word."""
+    stage, whole = event.stage_left or 0.0, event.left or 0.0
+    if event.stage == REPLICATE_STAGE and event.left is None and event.n_rounds:  # fewer replicates may be enough
+        most = event.seconds / event.round * (event.n_rounds - event.round)
+        return f"  left: at most {about(most)}"
+    if whole < TOLD_SECONDS:
+        return ""
+    told = f"stage {about(stage)}, all {about(whole)}" if TOLD_SECONDS <= stage < whole else about(whole)
+    return f"  left: {told}, then {later}" if later else f"  left: {told}"
