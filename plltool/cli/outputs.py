@@ -439,11 +439,12 @@ def write_named(path: Path, text: str) -> None:
         plltool.write_text(path, text)
 
 
-def write_or_print(text: str, path: Path | None) -> None:
-    """A text that ends with a newline, to a file or to stdout."""
+def write_or_print(text: str, path: Path | None, what: str) -> None:
+    """A text that ends with a newline to stdout, or to a file, of which a line on stderr then says `what` it holds."""
     import plltool
 
     if path is None:
         print_line(text.removesuffix("\n"))
     else:
         plltool.write_text(path, text)
+        echo_message(f"{what}: {path}")  # not on stdout, which the path may name

@@ -94,11 +94,16 @@ def _find_states(name: str) -> StateSpace | None:
 
 
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
-    """Whether a file starts like an alignment; the rest is not looked at."""
+    """Whether a file can be read and starts like an alignment; the rest is not looked at."""
     try:
-        start = read_text(path).lstrip()
+        return starts_like_alignment(read_text(path))
     except InputError:
         return False
+
+
+def starts_like_alignment(text: bytes) -> bool:
+    """Whether a text starts like an alignment in any format but a table."""
+    start = text.lstrip()
     starts = (starts_like_nexus, starts_like_phylip, starts_like_vcf, starts_like_blocks)
     return start.startswith(b">") or any(begins(start) for begins in starts)
 

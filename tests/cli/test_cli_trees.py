@@ -31,7 +31,8 @@ def test_distances(plltool, trees, tmp_path):
     assert record["trees"] == [one, two, three]
     assert record["distances"][1][2] == pytest.approx(13**0.5)
     output = tmp_path / "d.tsv"
-    assert plltool("trees", "distances", trees, trees, "--output", output).stdout == ""
+    done = plltool("trees", "distances", trees, trees, "--output", output)
+    assert (done.stdout, done.stderr) == ("", f"plltool: distances: {output}\n")
     lines = output.read_text().splitlines()
     assert len(lines) == 7
     assert lines[0] == "\t".join(["tree", one, two, three, one, two, three])
