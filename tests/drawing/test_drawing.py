@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -245,3 +246,15 @@ def test_a_tree_of_one_taxon_is_refused(tmp_path):
     path.write_text("(A);")
     with pytest.raises(plltool.InputError, match=r"one.nwk: found a tree of fewer than 2 taxa"):
         plltool.show(path)
+
+
+def test_names_of_an_unrooted_tree_do_not_begin_in_each_other():
+    """Where tips almost meet, as A and B do; letters are 12 points high."""
+    text = "((A:0.001,B:0.001):1,(C:1,D:1):1,(E:1,F:1):1);"
+    root = ET.fromstring(plltool.show(text).svg(unrooted=True))
+    places = {own.text: (float(own.get("x")), float(own.get("y"))) for own in root.iter(f"{SVG}text")}
+    names = [places[name] for name in "ABCDEF"]
+    apart = [math.dist(one, other) for k, one in enumerate(names) for other in names[:k]]
+    assert min(apart) >= 12
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert all(0 < x < width and 0 < y < height for x, y in names)
