@@ -154,6 +154,16 @@ class NumberOr(click.ParamType):
         )
 
 
+class Threads(click.ParamType):
+    """A number from 1, or "auto", which is no limit."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        """The number; None for "auto"."""
+        return None if value == "auto" else click.IntRange(min=1).convert(value, param, ctx)
+
+
 class Workers(click.ParamType):
     """A number above 0, or "mpi": the ranks of an MPI job, whose number its launcher says."""
 

@@ -16,6 +16,7 @@ from plltool.cli.job import WORKERS
 from plltool.cli.option_values import (
     PATH,
     DataType,
+    Threads,
     Workers,
     WrittenPath,
     completes,
@@ -274,7 +275,12 @@ hardware_options = packed(
     click.option(
         "--vw", type=click.IntRange(min=1), help="Number of patterns per vector.  [default: what suits the device]"
     ),
-    click.option("--threads", type=click.IntRange(min=1), help="Number of CPU cores to use at most.  [default: all]"),
+    click.option(
+        "--threads",
+        type=Threads(),
+        metavar="N",
+        help="Number of CPU cores to use at most, or auto for all of them.  [default: auto]",
+    ),
     click.option(
         "--memory",
         callback=parse_memory,

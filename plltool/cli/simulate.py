@@ -46,4 +46,4 @@ def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None,
 
     with Reporter(quiet=False):
         made = plltool.simulate(str(tree), model, sites, seed)
-    write_or_print(made.format_alignment(output or ""), output)
+    write_or_print(made.format_alignment(output or ""), output, "alignment")

@@ -75,7 +75,7 @@ def distances(
             "\t".join([label, *(f"{value:.9g}" for value in row)]) for label, row in zip(labels, matrix, strict=True)
         ]
         text = "\n".join(["\t".join(["tree", *labels]), *rows])
-    write_or_print(text + "\n", output)
+    write_or_print(text + "\n", output, "distances")
 
 
 @trees.command(
@@ -111,7 +111,7 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
 
     with Reporter(quiet=True):
         found = plltool.consensus(files, rule, threshold)
-    write_or_print(plltool.write_consensus(found) + "\n", output)
+    write_or_print(plltool.write_consensus(found) + "\n", output, "consensus")
 
 
 @trees.command(
@@ -136,4 +136,4 @@ def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...], o
 
     with Reporter(quiet=False):
         rooted = [newick for path in files for newick in plltool.root_trees(path, root, outgroup or None)]
-    write_or_print("".join(f"{newick}\n" for newick in rooted), output)
+    write_or_print("".join(f"{newick}\n" for newick in rooted), output, "trees")

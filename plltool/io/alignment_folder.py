@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from plltool.alignment.alignment import Sequences
 from plltool.errors import InputError, show_name
-from plltool.io.alignment_reader import read_alignments
+from plltool.io.alignment_reader import read_alignments, starts_like_alignment
+from plltool.io.content import read_text
+from plltool.io.labels import list_names
 
 PACKED = ".gz"
+ENDINGS = (".fasta", ".fas", ".fa", ".fna", ".faa", ".phylip", ".phy", ".nexus", ".nex", ".aln", ".sto", ".msf")
 GAP = b"-"
+
+_log = logging.getLogger("plltool")
 
 
 def read_folder(
@@ -19,19 +25,27 @@ def read_folder(
 ) -> dict[str, Sequences]:
     """The alignments of all files of a folder, by the names of the files without their endings, in that order.
 
-    Hidden files, whose names begin with a dot, and folders are left out. `states` and `names` are as
-    for `read_alignment`.
+    Hidden files, whose names begin with a dot, and folders are left out, and with a warning files that neither start
+    like an alignment nor have an ending of one. `states` and `names` are as for `read_alignment`.
 
     Raises
     ------
     InputError
-        If the folder cannot be read or has no files, two files have the same name, or a file is no alignment.
+        If the folder or a file in it cannot be read, it has no alignments, or two files have the same name.
     """
     place = Path(folder)
     try:
         files = sorted(path for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
     except OSError as error:
         raise InputError(f"{place}: cannot read the folder: {error.strerror}") from error
+    others = [
+        path
+        for path in files
+        if Path(path.name.removesuffix(PACKED)).suffix not in ENDINGS and not starts_like_alignment(read_text(path))
+    ]
+    if others:
+        _log.warning("%s: left out, no alignments: %s", place, list_names([path.name for path in others]))
+    files = [path for path in files if path not in others]
     if not files:
         raise InputError(f"{place}: found no files, expected the alignment of a gene in each")
     found: dict[str, Path] = {}

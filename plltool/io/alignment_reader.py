@@ -13,7 +13,7 @@ from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
 from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.alignment_formats import Record
 from plltool.io.content import read_text, source_name
-from plltool.io.fasta import NAMES_HINT, cut_names, note_on_blanks, read_fasta
+from plltool.io.fasta import NAMES_HINT, cut_names, note_on_blanks, read_blocks, read_fasta, starts_like_blocks
 from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
@@ -33,7 +33,7 @@ def read_alignment(
     constant_sites: Sequence[int] | None = None,
     least: int = MIN_TAXA,
 ) -> Sequences:
-    """Read a FASTA, PHYLIP, NEXUS or VCF alignment, or a table, gzipped or not, as text; ``-`` is standard input.
+    """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF or a table, gzipped or not; ``-`` is standard input.
 
     `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
     NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
@@ -132,12 +132,17 @@ def _find_states(name: str) -> StateSpace | None:
 
 
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
-    """Whether a file starts like an alignment; the rest is not looked at."""
+    """Whether a file can be read and starts like an alignment; the rest is not looked at."""
     try:
-        start = read_text(path).lstrip()
+        return starts_like_alignment(read_text(path))
     except InputError:
         return False
-    starts = (_is_fasta, starts_like_nexus, starts_like_phylip, starts_like_vcf)
+
+
+def starts_like_alignment(text: bytes) -> bool:
+    """Whether a text starts like an alignment in any format but a table."""
+    start = text.lstrip()
+    starts = (_is_fasta, starts_like_nexus, starts_like_phylip, starts_like_vcf, starts_like_blocks)
     return any(begins(start) for begins in starts)
 
 
@@ -152,12 +157,14 @@ def _load_text(path: str | os.PathLike[str]) -> bytes:
 
 
 def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
-    """The records of a FASTA or PHYLIP file, as which it starts."""
+    """The records of a FASTA, PHYLIP, Clustal, Stockholm or MSF file, as which it starts."""
     start = text.lstrip()
     if _is_fasta(text):
         return read_fasta(text)
     if starts_like_phylip(text):
         return read_phylip(text, source, states)
+    if starts_like_blocks(text):
+        return read_blocks(text)
     if not start:
         raise InputError(f"{source}: found an empty file, expected {_describe_formats()}")
     shown = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")
@@ -169,5 +176,6 @@ def _is_fasta(text: bytes) -> bool:
 
 
 def _describe_formats() -> str:
-    formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP)"
+    formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP), a first"
+    formats += " line of Clustal, Stockholm or MSF"
     return f"{formats}, or names of columns between tabs or commas (a table of states)"

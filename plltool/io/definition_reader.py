@@ -25,7 +25,7 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, shorten, show_name
 from plltool.io.alignment_formats import decode_name
-from plltool.io.content import read_text, source_name
+from plltool.io.content import find_file, read_text, source_name
 from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
 from plltool.model import mixtures, nucleotides, proteins, user
 from plltool.model.model import Model
@@ -196,7 +196,7 @@ def _expand_piece(piece: _Piece, kind: str, known: Definitions, where: str, name
     if word == mixtures.PROFILES:
         return _mix_frequencies(piece.values, known, where)
     path = piece.values.strip()
-    if not os.path.exists(path):
+    if not os.path.exists(find_file(path)):
         raise InputError(f"{where}: found {show_name(str(piece))}, expected numbers in braces, or the name of a file")
     definitions = read_definitions(path)
     if word not in definitions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plltool.constants import CRITERIA, UNLINKED
 from plltool.io.newick import parse_nodes
+from plltool.model.describe import EQUAL_RATES, is_at_bound
 from plltool.pages.blocks import Block, Facts, Folded, Picture, Prose, Section, Table
 from plltool.pages.figures import score, share
 from plltool.pages.plots import draw_bars, draw_named_bars
@@ -104,6 +105,8 @@ def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Pic
     ]
     if rows:
         blocks.append(Facts(tuple(rows)))
+    if is_at_bound(own.get("alpha")):
+        blocks.append(Prose(f"{EQUAL_RATES[0].upper()}{EQUAL_RATES[1:]}."))
     for key, caption, columns in (
         ("frequencies", f"Frequencies{of}", ("State", "Frequency")),
         ("rates", f"Rates of change{of}", ("Pair or parameter", "Rate")),

@@ -22,6 +22,8 @@ def describe_runs(records: Records) -> list[Section]:
     """The sections that the records have something for."""
     sections = []
     nodes, run = records.tree, records.main
+    if "date" in records.runs:
+        sections.append(describe_dates(records.runs["date"], records.prefix.name))
     if nodes is not None:
         sections.append(describe_tree(records, nodes))
     sections += _describe_analyses(records)
@@ -58,8 +60,6 @@ def _describe_analyses(records: Records) -> list[Section]:
         found.append(describe_placements(records.placements, name))
     if "ancestral" in records.runs:
         found.append(describe_ancestors(records.runs["ancestral"], records.mutations, name))
-    if "date" in records.runs:
-        found.append(describe_dates(records.runs["date"], name))
     return found
 
 

@@ -12,6 +12,7 @@ from plltool.alignment.alignment import Alignment
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.multistate import MULTISTATE
 from plltool.alignment.partition import Dataset, Part
+from plltool.alignment.split import column_states
 from plltool.alignment.states import DNA, CodeArray, StateSpace
 from plltool.arrays import FloatArray
 from plltool.constants import (
@@ -109,6 +110,7 @@ def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[
     for part, model in zip(data.parts, models, strict=True):
         if not data.constant_sites:
             remarks += _remarks_on_constant_sites(part, model)
+        remarks += _remarks_on_states(part)
     for part in data.parts:
         remarks += _remarks_on_composition(without_root(part.alignment), part.name)
     return remarks
@@ -127,6 +129,18 @@ def _remarks_on_constant_sites(part: Part, model: Model) -> list[str]:
         hint = f"if they are SNPs only, {adds}+ASC_LEWIS in the model corrects the lengths for it"
     of_part = f"part {part.name}: " if part.name else ""
     return [f"{part.alignment.source}: {of_part}no site is constant; {hint}"]
+
+
+def _remarks_on_states(part: Part) -> list[str]:
+    """A hint at MULTI*_MK for characters that differ in their numbers of states."""
+    if part.alignment.states.name != MULTISTATE:
+        return []
+    numbers = column_states(part.alignment, np.arange(part.alignment.n_sites))
+    if numbers.min() == numbers.max():
+        return []
+    found = f"characters of {numbers.min()} to {numbers.max()} states share one model"
+    of_part = f"part {part.name}: " if part.name else ""
+    return [f"{part.alignment.source}: {of_part}{found}; MULTI*_MK gives each number of states a model of its own"]
 
 
 def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:

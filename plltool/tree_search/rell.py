@@ -46,7 +46,7 @@ def draw_weights(parts: Sequence[FloatArray], n_sets: int, rng: np.random.Genera
 
 
 def estimate_lnls(site_lnl: FloatArray, weights: WeightArray) -> FloatArray:
-    """The lnL of trees on each resampled alignment, (..., n_sets), from their lnL of each pattern, (..., n_patterns)."""
+    """The lnL of trees on resampled alignments, (..., n_sets), from their lnL of each pattern, (..., n_patterns)."""
     rows = site_lnl.reshape(-1, len(weights))
     lnls = np.zeros((len(rows), weights.shape[1]))
     for first in range(0, len(weights), RELL_CHUNK):

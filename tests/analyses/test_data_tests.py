@@ -185,3 +185,16 @@ def test_a_hint_at_sites_of_which_only_the_variable_ones_were_taken(letters, wha
     assert "+ASC_LEWIS in the model corrects the lengths for it" in found
     assert not warnings({name: row + letters[0] for name, row in rows.items()})
     assert not warnings(rows, "JC+ASC_LEWIS" if letters == "ACGT" else "MK+ASC_LEWIS")
+
+
+def test_a_hint_at_characters_that_differ_in_their_numbers_of_states():
+    """Two columns of 2 states, one of 4."""
+    rows = {"a": "000", "b": "011", "c": "102", "d": "113"}
+
+    def warnings(rows, model=None):
+        return [line for line in plltool.check(rows, model, **NUMPY)["warnings"] if "states share" in line]
+
+    (found,) = warnings(rows)
+    assert "characters of 2 to 4 states share one model; MULTI*_MK gives each number of states a model" in found
+    assert not warnings(rows, "MULTI*_MK")
+    assert not warnings({name: row[:2] for name, row in rows.items()})

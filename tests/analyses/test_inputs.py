@@ -99,6 +99,7 @@ def test_objects_that_are_refused():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: plltool.search(ROWS, bootstrap=10), r"search\(\) got .* 'bootstrap'; plltool.search_supports makes"),
         (lambda: plltool.search(ROWS, efort="fast"), r"search\(\) got .* 'efort'; did you mean 'effort'\?"),
         (lambda: plltool.evaluate(ROWS, TREE, fixd=True), r"evaluate\(\) got .* 'fixd'; did you mean 'fixed'\?"),
         (lambda: plltool.alrt(ROWS, TREE, replicate=1), r"alrt\(\) got .*; did you mean 'replicates'\?"),

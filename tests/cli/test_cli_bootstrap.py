@@ -89,7 +89,7 @@ def test_a_search_with_supports(plltool, small, tmp_path, caplog):
     assert list(record["kinds"]) == ["tbe", "abayes", "fbp"], "in the order asked for"
     assert record["tree"] + "\n" == (tmp_path / "run.support.nwk").read_text()
     for branch in record["branches"]:
-        assert f"){branch['tbe']:.6g}/{branch['abayes']:.3f}/{branch['fbp']:.6g}:" in record["tree"]
+        assert f"){branch['tbe']:.3g}/{round(branch['abayes'], 3):g}/{branch['fbp']:.3g}:" in record["tree"]
     named = (tmp_path / "run.support.nex").read_text()
     assert named.index("[&tbe=") < named.index(",abayes=") < named.index(",fbp=")
     assert record["kinds"]["fbp"]["replicates"] == 2

@@ -92,3 +92,63 @@ def test_a_folder_has_one_note(tmp_path):
         (tmp_path / f"{name}.fa").write_text(BLANKS.replace(" one", "") if name == "g1" else BLANKS)
     assert [len(own.warnings) for own in read_folder(tmp_path).values()] == [1, 0, 0]
     assert {own.names for own in read_folder(tmp_path, names="first-word").values()} == {("A", "B", "C")}
+
+
+CLUSTAL = """CLUSTAL O(1.2.4) multiple sequence alignment
+
+
+a_1      ACGT-A 5
+b2       ACGTTA 6
+c        ACGTTA 6
+         **** *
+
+a_1      GG 7
+b2       .~ 6
+c        GG 8
+         .
+"""
+STOCKHOLM = """# STOCKHOLM 1.0
+#=GF ID   none
+a_1        ACGT-A
+b2         ACGTTA
+c          ACGTTA
+#=GC SS    ......
+
+a_1        GG
+b2         ..
+c          GG
+//
+"""
+MSF = """PileUp
+
+  x.msf  MSF: 8  Type: N  Check: 0  ..
+
+ Name: a_1   Len: 8  Check: 0  Weight: 1.0
+ Name: b2    Len: 8  Check: 0  Weight: 1.0
+ Name: c     Len: 8  Check: 0  Weight: 1.0
+
+//
+
+       1      8
+a_1    ACGT. A
+b2     ACGTT A
+c      ACGTT A
+
+a_1    GG
+b2     ~~
+c      GG
+"""
+
+
+@pytest.mark.parametrize("text", [CLUSTAL, STOCKHOLM, MSF, CLUSTAL.replace("CLUSTAL O(1.2.4)", "MUSCLE (3.8)")])
+def test_blocks_are_what_fasta_is(read, text):
+    fasta = read(">a_1\nACGT-AGG\n>b2\nACGTTA--\n>c\nACGTTAGG\n")
+    for content in (text, "\n" + text, text.replace("\n", "\r\n")):
+        found = read(content)
+        assert found.names == fasta.names
+        assert found.codes.tolist() == fasta.codes.tolist()
+
+
+def test_rows_of_blocks_that_differ_are_an_error(read):
+    with pytest.raises(InputError, match="b2"):
+        read("CLUSTAL\n\na ACGT\nb2 ACG\nc ACGT\n")

@@ -360,3 +360,17 @@ def test_a_part_of_two_states_may_be_binary_data():
 def test_no_data_at_all(rows):
     with pytest.raises(InputError, match=r"^x\.fa: found nothing but gaps and undetermined characters, expected DNA"):
         cut_alignment(sequences(*rows), read_scheme("JC, a = 1" + ("-2" if rows[0] == "--" else "")))
+
+
+def test_files_that_a_file_names_may_be_beside_it(tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "s.str").write_text("((..))")
+    (folder / "models.nex").write_text("#NEXUS\nbegin models;\nmodel mine = HKY{3}+FE;\nend;\n")
+    (folder / "s.part").write_text("S16+FE, stems = pairs{s.str}\nmine{models.nex}, loops = unpaired{s.str}\n")
+    monkeypatch.chdir(tmp_path)
+    stems, loops = read_scheme("folder/s.part")
+    assert list(map(str, stems.ranges)) == ["1:6", "2:5"]
+    assert loops.model.name == "HKY"
+    with pytest.raises(InputError, match=r"^s\.str: cannot read the file"):
+        read_scheme("S16+FE, stems = pairs{s.str}")

@@ -136,7 +136,9 @@ def test_an_evaluation_in_a_record_of_concordance_tells_of_data_and_model(tmp_pa
 def test_a_tree_in_time(tmp_path):
     """Years are in proportion: the axis, the tips, and the bar of the root."""
     write(tmp_path / "run.date.json", record_of_dates())
-    picture = picture_in(plltool.report(tmp_path / "run").html, "dates")
+    html = plltool.report(tmp_path / "run").html
+    assert html.index('<section id="dates"') < html.index('<section id="tree"'), "the tree in time comes first"
+    picture = picture_in(html, "dates")
     texts = [text for text in picture.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
     axis = {text.text: float(text.get("x")) for text in texts}
     assert {"1980", "1990", "2000", "2010"} <= set(axis)
