@@ -63,7 +63,7 @@ def test_placements(tmp_path):
     assert rows == expected
     assert re.search(r"^  q2 +Pan  0\.7500 +0\.01000 +-1001\.5000$", made.text, re.MULTILINE)
     assert "Pan [2]" in made.text
-    assert "We placed 4 sequences on the branches of this tree" in " ".join(made.text.split())
+    assert "We placed 4 query sequences on the branches of the reference tree" in " ".join(made.text.split())
     assert "- Berger S.A." in made.text
     elements = read_page(made.html)
     assert "</script><b>q3" in texts_of(elements, "th")
