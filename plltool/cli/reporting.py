@@ -7,11 +7,13 @@ round, and one every HEARTBEAT_SECONDS where a round takes longer.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
@@ -92,7 +94,8 @@ class Reporter(logging.Handler):
         _log.setLevel(logging.DEBUG)  # see `plltool.tree_search.progress.announce`
         _log.addHandler(self)
         versions = describe_versions()
-        for line in (f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}"):
+        began = f"began: {datetime.now():%Y-%m-%d %H:%M:%S}"
+        for line in (f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}", began):
             self.write_log(line)
         self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
         self._thread.start()
@@ -105,6 +108,11 @@ class Reporter(logging.Handler):
         self._thread.join()
         self._write_stderr(self._erase())
         problem = None if kind is None else f"{kind.__name__}: {error}"
+        used = os.times()
+        self.write_log(
+            f"ended: {datetime.now():%Y-%m-%d %H:%M:%S}, elapsed {self._heartbeat.seconds:.1f} s,"
+            f" CPU time {used.user + used.system + used.children_user + used.children_system:.1f} s"
+        )
         self.write_log(f"stopped: {problem}" if problem else FINISHED)
         self._json.write("end", problem=problem)
         _log.removeHandler(self)

@@ -26,6 +26,6 @@ def read_queries(
         for taxon, name in enumerate(given.names):
             if name in seen:
                 found = f"{given.source}: {given.describe_taxon(taxon)} is in {seen[name]}, too"
-                raise InputError(f"{found}; expected another name than {show_name(name)}")
+                raise InputError(f"{found}; rename one of them")
             seen[name] = given.source
     return files

@@ -27,7 +27,12 @@ LINKING = {  # of branch lengths, in a text
     "scaled": "proportional branch lengths",
     "unlinked": "separate branch lengths",
 }
-PRIORS = {"lengths": "branch lengths", "rates": "substitution rates", "frequencies": "state frequencies"}
+PRIORS = {  # what the records of priors call the parameters, and a text
+    "lengths": "branch lengths",
+    "rates": "substitution rates",
+    "frequencies": "state frequencies",
+    "pinv": "the proportion of invariable sites",
+}
 RATE_SOURCES = (  # what a model string has, what it is called, and its sources
     (r"\+I[OUC]?(?=[+{]|$)", "a proportion of invariable sites", ()),
     (r"\+GA?\d*(?=[+{]|$)", "gamma-distributed rates across sites", ("Yang 1994b",)),

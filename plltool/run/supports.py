@@ -59,24 +59,26 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    FBP: Kind("Felsenstein's bootstrap proportion: replicate trees that have the branch", PERCENT, ".6g"),
+    FBP: Kind("Felsenstein's bootstrap: replicate trees that contain the branch", PERCENT, ".6g"),
     TBE: Kind("transfer bootstrap expectation", SHARE, ".6g"),
-    ROOTSTRAP: Kind("rootstrap: replicate trees that have their root on the branch", PERCENT, ".6g"),
+    ROOTSTRAP: Kind("rootstrap: replicate trees with the root on the branch", PERCENT, ".6g"),
     UFBOOT: Kind(
-        "ultrafast bootstrap: share of resampled alignments that support the branch, estimated from the trees met",
+        "ultrafast bootstrap (UFBoot): replicates whose best tree, among those met in the search, has the branch",
         PERCENT,
         ".6g",
     ),
-    SH_ALRT: Kind(
-        "SH-aLRT: share of resampled alignments in which the branch gains more than chance would", PERCENT, ".1f"
+    SH_ALRT: Kind("SH-like approximate likelihood ratio test (SH-aLRT)", PERCENT, ".1f"),
+    ABAYES: Kind(
+        "approximate Bayes support (aBayes): posterior probability of the branch against its two NNI alternatives",
+        SHARE,
+        ".3f",
     ),
-    ABAYES: Kind("posterior probability among the branch and its two interchanges", SHARE, ".3f"),
-    GCF: Kind("gene concordance factor: decisive gene trees that have the branch", PERCENT, ".4g", GENES),
-    QCF: Kind("quartet support: quartets around the branch that gene trees resolve as it does", PERCENT, ".4g", GENES),
+    GCF: Kind("gene concordance factor: decisive gene trees that contain the branch", PERCENT, ".4g", GENES),
+    QCF: Kind("quartet support: gene-tree quartets around the branch that agree with it", PERCENT, ".4g", GENES),
     SCF: Kind("site concordance factor: decisive sites that agree with the branch", PERCENT, ".4g", "quartets"),
     SCFL: Kind("site concordance factor, by the likelihoods of ancestral states", PERCENT, ".4g"),
-    IC: Kind("internode certainty: the branch and the most frequent one against it", CERTAINTY, ".3f", GENES),
-    ICA: Kind("internode certainty: the branch and all frequent ones against it", CERTAINTY, ".3f", GENES),
+    IC: Kind("internode certainty: the branch against the most frequent conflicting branch", CERTAINTY, ".3f", GENES),
+    ICA: Kind("internode certainty: the branch against all frequent conflicting branches", CERTAINTY, ".3f", GENES),
 }
 
 

@@ -115,7 +115,9 @@ def test_errors(tmp_path):
         with pytest.raises(InputError, match=message):
             simulate(*arguments)
     assert "no values for rates" in simulate(TREE, "HKY+FE", 10).warnings[0]
-    assert simulate(TREE, "JC+B", 10).warnings == ("scalers of the branch lengths of parts have no values; 1 is used",)
+    assert simulate(TREE, "JC+B", 10).warnings == (
+        "scalers of the branch lengths of partitions have no values; 1 is used",
+    )
 
 
 def test_command(data_dir, tmp_path):

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from plltool.cli import main
 
 NUMPY = ("--device", "numpy")
-ROOTED = "its root is removed; to root a result, name an outgroup (--outgroup)"
+ROOTED = "its root is removed; --outgroup roots the result"
 
 
 @pytest.fixture
@@ -119,7 +119,10 @@ def test_charsets_of_a_file(plltool, small, tree, tmp_path):
     part.write_text(part.read_text().replace("small", "large"))
     result = plltool("evaluate", small, "--tree", tree, "--model", part, *NUMPY, "--quiet")
     assert result.exit_code == 1
-    assert f"part 'a': found columns of 'data/large.fasta', expected columns of the alignment, {small}" in result.stderr
+    assert (
+        f"partition 'a': found columns of 'data/large.fasta', expected columns of the alignment, {small}"
+        in result.stderr
+    )
 
 
 def test_standard_input(small, tree, tmp_path, monkeypatch):

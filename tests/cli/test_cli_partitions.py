@@ -23,7 +23,7 @@ def test_what_is_written_is_read_back(plltool, small, scheme, tmp_path, brlen):
     options = ("--brlen", brlen, *NUMPY)
     result = plltool("search", small, "--model", scheme, "--effort", "fast", "--prefix", prefix, *options)
     assert result.exit_code == 0, result.stderr
-    assert "part odd: lnL -" in result.stdout
+    assert "partition odd: lnL -" in result.stdout
     assert f"models of parts: {prefix}.best.model" in result.stdout
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["brlen"] == brlen
@@ -69,7 +69,7 @@ def test_files_of_an_earlier_run_go(plltool, small, scheme, tmp_path):
 
 def test_check_tells_of_parts(plltool, small, scheme):
     text = plltool("check", small, "--model", scheme, *NUMPY).stdout
-    assert "part odd: 150 sites, " in text
+    assert "partition odd: 150 sites, " in text
     facts = json.loads(plltool("check", small, "--model", scheme, *NUMPY, "--json").stdout)
     assert [part["model"] for part in facts["parts"]] == ["HKY+F+G4+B", "JC+B"]
     whole = json.loads(plltool("check", small, "--model", "JC", *NUMPY, "--json").stdout)
@@ -123,7 +123,7 @@ def test_errors_are_one_line(plltool, small, tmp_path):
     result = plltool("check", small, "--model", path, *NUMPY)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"plltool: error: {path}: line 2: part 'b': found column 150, expected none that part 'a' has already\n"
+        f"plltool: error: {path}: line 2: partition 'b': found column 150, expected none that part 'a' has already\n"
     )
 
 
@@ -141,4 +141,4 @@ def test_trees_of_parts_in_nexus(plltool, small, scheme, tmp_path):
     assert found.stdout == expected.stdout
     first = plltool("evaluate", small, "--tree", nexus, "--model", scheme, "--fixed", *NUMPY)
     assert first.stdout != found.stdout
-    assert "t.nex: found 2 trees, the first one is taken; --brlen unlinked takes one for each part" in first.stderr
+    assert "t.nex: found 2 trees, the first one is taken; --brlen unlinked takes one for each partition" in first.stderr

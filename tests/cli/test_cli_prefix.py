@@ -213,7 +213,7 @@ def test_reports_are_of_all_runs_and_only_if_wanted(plltool, small, prefix):
     done = plltool(*alrt, "--replicates", 10, "--prefix", prefix)
     assert done.exit_code == 0
     assert f"report: {html}" in done.stdout
-    assert "run.txt: is no report of plltool, and stays as it is" in done.stderr
+    assert "run.txt: not written, because the existing file is not a plltool report" in done.stderr
     assert text.read_text() == "mine"
     assert "Where the search ended" in html.read_text()
     assert "sh-alrt" in html.read_text()

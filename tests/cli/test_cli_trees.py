@@ -121,6 +121,6 @@ def test_a_kind_of_root_and_an_outgroup(plltool, tmp_path):
     path.write_text("((a:1,b:1):1,c:1,d:1);\n")
     for arguments, problem in (
         (("--root", "outgroup"), "root: found 'outgroup' without an outgroup, expected the taxa of one"),
-        (("--root", "mad", "--outgroup", "a"), "root: found 'mad' and an outgroup, expected one of them"),
+        (("--root", "mad", "--outgroup", "a"), "root: found 'mad' and an outgroup, expected only one"),
     ):
         assert plltool("trees", "root", path, *arguments).stderr.splitlines()[-1].endswith(problem)

@@ -105,8 +105,8 @@ def test_too_many_sets():
 
 
 MISFITS = {
-    "MK": r"found data of several kinds \(Standard, DNA\), expected a model for each part",
-    "MK, a = 1-5": r"found columns of several kinds of data, expected those of one \(part 'a'\)",
+    "MK": r"found data of several kinds \(Standard, DNA\), expected a model for each partition",
+    "MK, a = 1-5": r"the columns have several kinds of data, expected one kind \(part 'a'\)",
     "MK, a = 1-4\nJC2, b = 5": r"found DNA data, expected multistate for model 'JC2' \(part 'b'\)",
     "JC, a = 1-4": r"taxon 'A' \(line 6\), site 1: found '0', expected DNA",
 }

@@ -50,8 +50,8 @@ def test_placements(tmp_path):
     (tmp_path / "run.jplace").write_text(jplace())
     made = plltool.report(tmp_path / "run")
     for line in (
-        "Queries placed:                          4",
-        "Different sequences among them:          3",
+        "Query sequences placed:                          4",
+        "Distinct sequences:          3",
         "Weight of the best place:                median 0.750",
         "Queries with a weight of at least 0.95:  1",
         "Branches with the best place of a query: 3",
@@ -115,7 +115,7 @@ def test_concordance_stands_at_its_branches(tmp_path):
     assert "from 12 gene trees and site concordance factors" in " ".join(made.text.split())
     assert "plltool concordance --tree x.nwk" in made.text
     assert "colour" not in re.search(r"CONCORDANCE\n.*", made.text, re.DOTALL)[0], "a page of text has none"
-    assert "The colour of a dot tells gCF" in made.html
+    assert "The colour of a dot shows gCF" in made.html
     circles = picture_in(made.html, "concordance").iter(f"{SVG}circle")
     dots = {own.find(f"{SVG}title").text: own.get("fill") for own in circles}
     assert dots == {"1: 75.0/45.2": "#1b7837", "2: 25.0/-": "#b2182b"}

@@ -33,7 +33,7 @@ def test_every_section_and_its_numbers(prefix):
     for title in ("TREE", "DATA", "MODEL", "SEARCH", "SUPPORTS", "TESTS OF TREES", "WARNINGS", "METHODS", "REFERENCES"):
         assert f"\n{title}\n" in text
     for line in (
-        "Length of the tree:   1.0000",
+        "Tree length:   1.0000",
         "Constant sites:                50 (50.0 %)",
         "Parsimony-informative sites:   30 (30.0 %)",
         "Gaps and unknown characters:   12.5 %",
@@ -48,7 +48,7 @@ def test_every_section_and_its_numbers(prefix):
         "  2           4  0",
         "- mind <the> gap",
         "- Identical: Homo, Pan",
-        "  Replicates  Mean weighted RF distance  Halvings that agree  Enough",
+        "  Replicates  Mean weighted RF distance  Halves that agree  Enough",
         "  50                             0.0500               50.0 %      no",
         "  100                            0.0100              100.0 %     yes",
         "50 bootstrap trees stand in run.bootstraps.nwk.",
@@ -225,7 +225,7 @@ def test_supports_of_another_tree_are_told_apart(prefix):
     other["tree"] = other["tree"].replace("Homo", "x").replace("Pongo", "Homo").replace("x", "Pongo")
     write(prefix.with_name("run.support.json"), other)
     text = plltool.report(prefix).text
-    assert "run.support.json has the supports of another tree than the one shown" in text
+    assert "run.support.json has support values for a different tree from the one shown" in text
     assert "96/0.5" not in text
 
 
@@ -241,7 +241,7 @@ def test_what_is_no_report_stays(prefix, caplog):
     mine.write_text("my alignment")
     assert plltool.report(prefix).write() == [prefix.with_name("run.html")]
     assert mine.read_text() == "my alignment"
-    assert "run.txt: is no report of plltool, and stays as it is" in caplog.text
+    assert "run.txt: not written, because the existing file is not a plltool report" in caplog.text
     mine.unlink()
     for _ in range(2):  # a report is replaced
         assert len(plltool.report(prefix).write()) == 2
@@ -271,7 +271,7 @@ def test_the_report_of_a_real_search(data_dir, tmp_path):
         main(["search", str(data_dir / "primates.phy"), *options, *given], prog_name="plltool")
     assert end.value.code == 0
     first = [(tmp_path / f"run.{ending}").read_bytes() for ending in ("html", "txt")]
-    assert b"Length of the tree in each part" in first[0]
+    assert b"Tree length in each part" in first[0]
     with pytest.raises(SystemExit) as end:
         main(["report", str(tmp_path / "run")], prog_name="plltool")
     assert end.value.code == 0
@@ -295,13 +295,13 @@ def test_parameters_of_parts_are_folded(tmp_path):
         assert f"Frequencies of part gene{part}" in model
         assert f"Frequencies of part gene{part}:" in text
     assert "Frequencies" not in unfolded
-    assert "Length of the tree in each part" in unfolded
+    assert "Tree length in each part" in unfolded
 
 
 def test_tables_and_plots_of_hundreds_of_parts_are_folded(tmp_path):
     model, text = page_of_parts(tmp_path, 300)
     unfolded = re.sub("<details>.*?</details>", "", model, flags=re.DOTALL)
-    assert "<summary>Length of the tree in each part: 300 rows</summary>" in model
+    assert "<summary>Tree length in each part: 300 rows</summary>" in model
     assert "gene7" not in unfolded
     assert "<svg" not in unfolded
     assert text.count("  ... and 280 more, see the HTML page") == 2, "the parts, and their models with all values"

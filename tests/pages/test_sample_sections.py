@@ -55,7 +55,10 @@ def test_all_that_was_run_and_found(make):
     assert "Pongo Hylobates  " not in text, "runs agree on this split"
     flat = " ".join(text.split())
     assert "The runs have not converged: ASDSF 0.0306, smallest ESS 80 (TL), largest R-hat 1.030 (TL)." in flat
-    assert "goes on from here; about 2.5 times as many suffice for the smallest ESS; if ASDSF stays high" in flat
+    assert (
+        "from here; about 2.5 times as many generations bring the smallest ESS above the limit; if ASDSF stays high"
+        in flat
+    )
     assert "under 2 parts with linked branch lengths under the models HKY+FO+G4 (Hasegawa" in flat
     assert "by 2 runs of 3 chains (Geyer 1991; Altekar et al. 2004) and 100 generations each (seed 5)" in flat
     assert "gammadir(1.0,0.1,1.0,1.0) of lengths (Zhang, Rannala & Yang 2012) and exponential(1.0) of alpha." in flat
@@ -76,11 +79,11 @@ def test_verdicts(make):
     whole = record_of_samples()
     whole["converged"] = True
     assert "The runs have converged: ASDSF 0.0306" in " ".join(make(whole).text.split())
-    assert "goes on from here" not in make(whole).text
+    assert "resumes from here" not in make(whole).text
     alone = make(record_of_samples(n_runs=1))
     flat = " ".join(alone.text.split())
-    assert "There is one run, with which nothing can be compared: smallest ESS 80 (TL), largest R-hat 1.030" in flat
-    assert "suffice for the smallest ESS. Several runs, such as --runs 2, show whether they find the same." in flat
+    assert "so convergence between runs cannot be assessed: smallest ESS 80 (TL), largest R-hat 1.030" in flat
+    assert "suffice for the smallest ESS. Several runs (--runs 2) show whether they agree." in flat
     assert "first 3 were left out" in flat
     assert "ASDSF 0" not in flat
     assert plot_of(alone.html, "Split frequencies of the runs") is None
@@ -92,15 +95,17 @@ def test_verdicts(make):
     assert (
         "The runs have not converged: no ASDSF, because no split is in a tenth of the trees of a run, too few" in flat
     )
-    assert "too few samples for an ESS. The same command with more --generations goes on from here." in flat
+    assert "too few samples for an ESS. The same command with more --generations resumes from here." in flat
     assert "Likelihood: none: the prior was sampled" in flat
     assert "sampled from their prior distribution, without the data, under" in flat
     assert "SAMPLES OF THE PRIOR DISTRIBUTION" in flat
-    assert "Numbers at branches are prior probabilities" in flat
+    assert "Branch labels are prior probabilities" in flat
     assert "posterior prob" not in flat
     endless = record_of_samples()
     endless["options"]["generations"], endless["posterior"]["numbers"]["TL"]["size"] = "auto", 7.0
-    assert "The same command goes on from here; about 29 times as many suffice" in " ".join(make(endless).text.split())
+    assert "The same command resumes from here; about 29 times as many generations bring" in " ".join(
+        make(endless).text.split()
+    )
 
 
 def test_traces(make):
