@@ -134,7 +134,7 @@ def simulate(
     is_table = any(isinstance(space, NamedSpace) for space in spaces)
     if is_table and not all(space.name.startswith(OWN_STATES) for space in spaces):
         raise InputError(
-            "model: found parts with named states and other partitions, expected named states only, or none"
+            "model: found partitions with named states and other partitions, expected named states only, or none"
         )
     cells = np.full((on.n_taxa, n_sites), UNKNOWN_CELL if is_table else "-", dtype=np.result_type(*written))
     for sites, texts in zip(columns, written, strict=True):

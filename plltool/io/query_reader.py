@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.states import StateSpace
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
 
 

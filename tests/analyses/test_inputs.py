@@ -138,7 +138,7 @@ def test_an_outgroup_may_be_one_name():
 
 def test_a_rooted_tree_loses_its_root_with_a_warning():
     rooted = "((Homo_s:0.1,Pan_t:0.1):0.1,(Lemur_c:0.2,(Mus_m:0.1,Rat:0.1):0.2):0.1);"
-    hint = "to root a result, name an outgroup (--outgroup)"
+    hint = "--outgroup roots the result"
     warning = f"the tree given: the tree is rooted, its root is removed; {hint}"
     for result in (
         plltool.evaluate(ROWS, rooted, **QUICK),

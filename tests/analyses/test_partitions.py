@@ -315,7 +315,9 @@ def test_what_does_not_fit_is_refused(sequences):
             likelihood.alpha = 0.5
         likelihood.parts[0].alpha = 0.5
         assert likelihood.models[0].alpha == 0.5
-        with pytest.raises(InputError, match=r"^model: found models of 4 parts for an alignment that is not cut, exp"):
+        with pytest.raises(
+            InputError, match=r"^model: found models of 4 partitions for an alignment without partitions, exp"
+        ):
             Likelihood(sequences, TREE, likelihood.models, device="numpy")
         with pytest.raises(InputError, match="found 1 models, expected one for each of 4 parts"):
             likelihood.likelihoods(["JC"])

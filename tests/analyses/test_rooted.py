@@ -251,7 +251,7 @@ def test_parts(tmp_path):
     [
         (
             lambda: plltool.concordance(IQTREE_TREE, alignment=PRIMATES, model="UNREST", likelihood=True),
-            "'UNREST' is not time-reversible, but this analysis needs one that is; expected another, such as GTR",
+            "'UNREST' is not time-reversible, but this analysis needs a time-reversible model, such as GTR",
         ),
         (lambda: plltool.evaluate(PRIMATES, IQTREE_TREE, "RY8.8+PSR"), r"\(\+PSR\) need a time-reversible model"),
         (lambda: plltool.simulate(unrooted(SMALL), SIMULATED, 5), "found no root, expected one, with two branches"),

@@ -101,7 +101,7 @@ def test_trees_of_parts(tmp_path):
     assert not changed[5, :200].any()
     assert made.newick.startswith("(a:4.5")
     trees.write_text(text.format(9, 0) * 3)
-    with pytest.raises(InputError, match="found lengths of 3 trees, expected those of 1 or one for each of 2 parts"):
+    with pytest.raises(InputError, match="found branch lengths of 3 trees, expected 1 or one for each of 2 partitions"):
         simulate(str(trees), str(model), 400)
 
 

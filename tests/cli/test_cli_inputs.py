@@ -136,9 +136,7 @@ def test_standard_input(small, tree, tmp_path, monkeypatch):
     assert call(tree, "evaluate", small, "--tree", "-", *common).stdout == expected
     twice = call(small, "evaluate", "-", "--tree", "-", *common)
     assert twice.exit_code == 1
-    assert twice.stderr == (
-        "plltool: error: standard input: found '-' for a second file, expected it once; name a file instead\n"
-    )
+    assert twice.stderr == ("plltool: error: standard input: '-' can be read only once; name a file instead\n")
     monkeypatch.chdir(tmp_path)
     assert call(small, "search", "-", "--model", "JC", "--effort", "fast", *NUMPY).exit_code == 0
     assert (tmp_path / "stdin.plltool.best.nwk").exists()

@@ -55,7 +55,7 @@ def test_support(plltool, trees, tmp_path):
     written = sorted(path.name for path in tmp_path.glob("best.nwk.plltool.*"))
     supports = [f"support{end}" for end in (".fbp.nwk", ".json", ".nex", ".nwk", ".tbe.nwk")]
     assert written == [f"best.nwk.plltool.{end}" for end in ("html", *supports, "txt")]
-    assert "fbp: Felsenstein's bootstrap proportion: " in done.stdout
+    assert "fbp: Felsenstein's bootstrap: " in done.stdout
     assert "tree with supports of one kind: " in done.stdout
     assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.6667:1.0);\n"
     both = (tmp_path / "best.nwk.plltool.support.nwk").read_text()

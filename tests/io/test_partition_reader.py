@@ -174,7 +174,7 @@ def test_members_of_members(tmp_path, member):
     assert summarise(read_scheme(path)) == [("c", None, [1, 2, 3, 5, 7])]
     sets = " ".join(f"charset a{k + 1} = {member.format(k, 3 * k + 5, 3 * k + 7)};" for k in range(1500))
     text = f"#NEXUS begin sets; charset a0 = 1; {sets} end;"
-    with pytest.raises(InputError, match="found more than 1000000 ranges, with those of members"):
+    with pytest.raises(InputError, match="found more than 1000000 ranges, member charsets included"):
         read_sets(text.encode(), "x.nex", parse_model)
 
 
@@ -244,7 +244,10 @@ def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
         ("AUTO, a = 1-10\nJC, b = 11-20", "line 1: partition 'a': model 'AUTO'"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC: b; end;", "found charset 'b', expected one of"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC a; end;", "found 'JC a', expected MODEL: CHARSET"),
-        ("#NEXUS begin sets; charset a 1-10; end;", "line 1: found charset without NAME = ... ;, expected both"),
+        (
+            "#NEXUS begin sets; charset a 1-10; end;",
+            "line 1: found charset without a name and a final semicolon, expected charset NAME = ... ;",
+        ),
         ("#NEXUS begin sets; end;", "found no charset, expected a partition"),
         (
             "#NEXUS begin sets; charset a=1; charpartition p = JC: a;\ncharpartition q = JC: a; end;",
@@ -266,12 +269,15 @@ def test_errors_name_line_and_part(tmp_path, text, message):
     [
         (
             "JC, a = 1-10\nJC, b = 10-20",
-            "line 2: partition 'b': found column 10, expected none that part 'a' has already",
+            "line 2: partition 'b': column 10 is already in partition 'a'",
         ),
-        ("JC, a = 1-10, 4", "line 1: partition 'a': found column 4, expected none that part 'a' has already"),
-        ("JC, a = 1-21", "line 1: partition 'a': found columns 1-21, expected some of 1-20, those of x.phy"),
-        ("JC, a = 0-3", "found columns 0-3, expected some of 1-20"),
-        ("JC, a = 9-3", "found columns 9-3, expected some of 1-20"),
+        ("JC, a = 1-10, 4", "line 1: partition 'a': column 4 is already in partition 'a'"),
+        (
+            "JC, a = 1-21",
+            "line 1: partition 'a': found columns 1-21, expected columns within 1-20, the columns of x.phy",
+        ),
+        ("JC, a = 0-3", "found columns 0-3, expected columns within 1-20"),
+        ("JC, a = 9-3", "found columns 9-3, expected columns within 1-20"),
         ("JC, a = 1-20\nJC, b =", "line 2: partition 'b': found no columns, expected at least one"),
     ],
 )
@@ -329,7 +335,7 @@ def test_data_of_another_kind():
 def test_a_part_without_data():
     data = cut_alignment(sequences("AC--", "AG-N", "TC??", "TG-."), read_scheme("JC, a = 1-2\nJC, b = 3-4"))
     assert "the partition given: line 2: partition 'b': found no data (only gaps)" in data.warnings
-    assert sum("part " in line for line in data.warnings) == 1
+    assert sum("partition " in line for line in data.warnings) == 1
 
 
 def test_morphology_beside_dna(shared):

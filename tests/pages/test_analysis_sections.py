@@ -50,11 +50,11 @@ def test_placements(tmp_path):
     (tmp_path / "run.jplace").write_text(jplace())
     made = plltool.report(tmp_path / "run")
     for line in (
-        "Query sequences placed:                          4",
-        "Distinct sequences:          3",
-        "Weight of the best place:                median 0.750",
-        "Queries with a weight of at least 0.95:  1",
-        "Branches with the best place of a query: 3",
+        "Query sequences placed:                 4",
+        "Distinct sequences:                     3",
+        "Weight of the best placement:           median 0.750",
+        "Queries with a weight of at least 0.95: 1",
+        "Branches with a best placement:         3",
     ):
         assert f"\n{line}\n" in made.text
     rows = re.findall(r"^  (.*?)  +(\d)  +(\d)  +(\d\.\d{3})$", made.text, re.MULTILINE)
@@ -130,7 +130,7 @@ def test_an_evaluation_in_a_record_of_concordance_tells_of_data_and_model(tmp_pa
     text = plltool.report(tmp_path / "run").text
     for title in ("TREE", "DATA", "MODEL", "CONCORDANCE"):
         assert f"\n{title}\n" in text
-    assert "Time of concordance: 1.5 min" in text
+    assert "Time of concordance:   1.5 min" in text
 
 
 def test_a_tree_in_time(tmp_path):

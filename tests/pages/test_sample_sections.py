@@ -42,7 +42,7 @@ def test_all_that_was_run_and_found(make):
         "  LnL      1.5                0.25    1.25          1   2  400  1.002",
         "  alpha    1.5                0.25    1.25          1   2    -      -",
         "  Gorilla … Hylobates (3 taxa)  75.0 %  87.5 %",
-        "  2              0.2500            1.0000",
+        "  2              0.2500      1.0000",
         "  NNI                    12.5 %",
         "  multiplier of alpha         -",
         "  1 and 2    50.0 %",
@@ -59,9 +59,14 @@ def test_all_that_was_run_and_found(make):
         "from here; about 2.5 times as many generations bring the smallest ESS above the limit; if ASDSF stays high"
         in flat
     )
-    assert "under 2 parts with linked branch lengths under the models HKY+FO+G4 (Hasegawa" in flat
-    assert "by 2 runs of 3 chains (Geyer 1991; Altekar et al. 2004) and 100 generations each (seed 5)" in flat
-    assert "gammadir(1.0,0.1,1.0,1.0) of lengths (Zhang, Rannala & Yang 2012) and exponential(1.0) of alpha." in flat
+    assert "under the models HKY+FO+G4 (Hasegawa" in flat
+    assert ", for 2 partitions with the same branch lengths. We ran" in flat
+    chains = "2 runs of 3 Metropolis-coupled chains (Geyer 1991; Altekar et al. 2004) for 100 generations each"
+    assert f"We ran {chains} (random seed 5) and took a sample every" in flat
+    assert (
+        "gammadir(1.0,0.1,1.0,1.0) for branch lengths (Zhang, Rannala & Yang 2012) and exponential(1.0) for alpha."
+        in flat
+    )
     assert "split frequencies (Lakner et al. 2008) was 0.0306 and the smallest effective sample size" in flat
     assert "- Vehtari A." in text
     assert "0.9┤" in text or "0.9┬" in text
@@ -83,8 +88,8 @@ def test_verdicts(make):
     alone = make(record_of_samples(n_runs=1))
     flat = " ".join(alone.text.split())
     assert "so convergence between runs cannot be assessed: smallest ESS 80 (TL), largest R-hat 1.030" in flat
-    assert "suffice for the smallest ESS. Several runs (--runs 2) show whether they agree." in flat
-    assert "first 3 were left out" in flat
+    assert "bring the smallest ESS above the limit. Several runs (--runs 2) show whether they agree." in flat
+    assert "The first 3 samples were discarded as burn-in." in flat
     assert "ASDSF 0" not in flat
     assert plot_of(alone.html, "Split frequencies of the runs") is None
     early = record_of_samples()
@@ -146,7 +151,7 @@ def test_the_samples_stand_beside_a_search(make, tmp_path):
     titles = texts_of(read_page(made.html), "h2")
     assert titles[:3] == ["Tree", "Samples of the posterior distribution", "Majority-rule tree"]
     assert titles.count("Data") == 1
-    assert "Time of search:     1.5 min\nTime of sample:     5.0 s\n" in made.text
+    assert "Time of search:        1.5 min\nTime of sample:        5.0 s\n" in made.text
     assert {"- mind <the> gap", "- more <generations>"} <= set(made.text.splitlines())
 
 
