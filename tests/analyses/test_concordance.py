@@ -328,7 +328,7 @@ def test_errors(arguments, message):
 
 
 def test_a_tree_without_inner_branches():
-    with pytest.raises(InputError, match="found a tree without internal branches"):
+    with pytest.raises(InputError, match="the tree has no internal branches"):
         concordance("(a,b,c,d);", "(a,b,(c,d));")
 
 

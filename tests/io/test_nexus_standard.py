@@ -83,7 +83,7 @@ def test_restriction_sites_are_binary():
         (nexus(form="datatype=mixed(Standard:1-2,DNA:3-5)"), "found 'DNA:3-5' in a mixed datatype, expected one of d"),
         (nexus(form="datatype=mixed(Standard:2-1)"), "found 'Standard:2-1' in a mixed datatype"),
         (nexus(form="datatype=mixed(Standard)"), "found 'Standard' in a mixed datatype"),
-        (nexus(form="datatype=mixed(Standard:1-4"), "line 4: found datatype=mixed( without ')'"),
+        (nexus(form="datatype=mixed(Standard:1-4"), "line 4: datatype=mixed( has no ')'"),
     ],
 )
 def test_errors_say_what_was_found(text, message):
