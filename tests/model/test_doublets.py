@@ -148,7 +148,7 @@ def test_ancestors_have_both_bases():
             "partition 'stems': found pairs of columns, expected ranges, or a model of pairs such as S16",
         ),
         ("S16, stems = 1:8 2:8", "column 8 is already in partition 'stems'"),
-        ("S16, stems = 1:9", "found columns 1:9, expected some of 1-8"),
+        ("S16, stems = 1:9", "found columns 1:9, expected columns within 1-8"),
         ("S16, stems = 3:3", "partition 'stems': found '3:3', expected two different columns"),
         ("S16{1/2}, s = 1:8", "expected 120 exchangeabilities (AA-AC AA-AG .. TG-TT), found 2"),
         ("S16A{1/2}, s = 1:8", "expected 5 values (alpha_s, alpha_d, beta, gamma, epsilon), found 2"),
