@@ -130,10 +130,10 @@ def _list(words: Sequence[str]) -> str:
 
 
 def _tell_data(run: Record) -> str:
-    kinds = _list(run.get("data", {}).get("kinds", ()) or ("aligned",))
+    kinds = _list([re.sub(r"^(codon)(\d+)$", r"\1 (code \2)", kind) for kind in run.get("data", {}).get("kinds", ())])
     patterns = f" ({count(run['n_patterns'], 'distinct site pattern')})" if "n_patterns" in run else ""
     sites = count(run["n_sites"], "site")
-    return f"The alignment comprised {run['n_taxa']} taxa and {sites} of {kinds} data{patterns}."
+    return f"The alignment comprised {run['n_taxa']} taxa and {sites} of {kinds or 'aligned'} data{patterns}."
 
 
 def _tell_choice(records: Records, cited: _Cited) -> list[str]:
@@ -164,7 +164,7 @@ def _tell_models(specs: Sequence[str], brlen: str, cited: _Cited) -> str:
         name = re.split(r"\{", spec, maxsplit=1)[0] if len(spec) > 60 else spec
         given = f"{name}{cited.cite(*source_of_model(spec))}"
         told.append(f"{given} with {_list(rates)}" if rates else given)
-    models = f"the model{'s' if len(told) > 1 else ''} {'; '.join(told)}"
+    models = f"the model {told[0]}" if len(told) == 1 else f"the models {'; '.join(told[:-1])}; and {told[-1]}"
     return models if len(specs) == 1 else f"{models}, for {len(specs)} partitions with {LINKING[brlen]}"
 
 
@@ -206,7 +206,7 @@ def _tell_samples(run: Record, cited: _Cited) -> list[str]:
     if options["chains"] > 1:
         chains = f"{options['chains']} Metropolis-coupled chains{cited.cite('Geyer 1991', 'Altekar et al. 2004')}"
     text = (
-        f"Trees and parameters were sampled from their {kind} under {model}. We ran {count(options['runs'], 'run')} of"
+        f"Trees and parameters were sampled from their {kind} under {model}. We performed {count(options['runs'], 'run')} of"
         f" {chains} for {run['generations']} generations{each} (random seed {run['seed']}) and took a sample every"
         f" {options['sample_every']} generations. The first {count(run['burnin_samples'], 'sample')}{of_each}"
         f" {'was' if run['burnin_samples'] == 1 else 'were'} discarded as burn-in."

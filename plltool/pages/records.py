@@ -220,10 +220,10 @@ def _models_of(run: Record) -> list[str]:
 
 
 def _strip_values(spec: str) -> str:
-    """A model string without values, and without what tells given values from optimised ones (+FU, +IO)."""
+    """A model string without values, scalers, and what tells given values from optimised ones (+FU, +IO)."""
     while (shorter := re.sub(r"\{[^{}]*\}", "", spec)) != spec:  # the innermost braces first
         spec = shorter
-    return re.sub(r"\+F([CEOQU]|[13]X4)?(?=\+|$)|(?<=\+I)[COU](?=\+|$)", "", spec)
+    return re.sub(r"\+(F([CEOQU]|[13]X4)?|BU?)(?=\+|$)|(?<=\+I)[COU](?=\+|$)", "", spec)
 
 
 def _topology(newick: str) -> frozenset[int]:
