@@ -205,9 +205,10 @@ def _tell_samples(run: Record, cited: _Cited) -> list[str]:
     chains = count(options["chains"], "chain")
     if options["chains"] > 1:
         chains = f"{options['chains']} Metropolis-coupled chains{cited.cite('Geyer 1991', 'Altekar et al. 2004')}"
+    runs = f"{count(options['runs'], 'run')} of {chains}"
     text = (
-        f"Trees and parameters were sampled from their {kind} under {model}. We performed {count(options['runs'], 'run')} of"
-        f" {chains} for {run['generations']} generations{each} (random seed {run['seed']}) and took a sample every"
+        f"Trees and parameters were sampled from their {kind} under {model}. We performed {runs} for"
+        f" {run['generations']} generations{each} (random seed {run['seed']}) and took a sample every"
         f" {options['sample_every']} generations. The first {count(run['burnin_samples'], 'sample')}{of_each}"
         f" {'was' if run['burnin_samples'] == 1 else 'were'} discarded as burn-in."
     )
