@@ -329,7 +329,7 @@ def test_start_trees_of_another_linkage_are_refused(sequences):
     """Else the search would go on with lengths of parts, whatever the linkage says."""
     tree = parse_newick(TREE, "test", NAMES)
     for brlen, n_lengths in (("linked", 4), ("scaled", 4), ("unlinked", 3)):
-        with pytest.raises(InputError, match=f"found lengths of {n_lengths} trees, expected those of 1"):
+        with pytest.raises(InputError, match=f"found branch lengths of {n_lengths} trees, expected 1"):
             search(sequences, scheme(), start=tree.unlink(n_lengths), brlen=brlen, effort="fast", device="numpy")
 
 
