@@ -196,7 +196,7 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     """The whole alignment; InputError for a model of other data."""
     if isinstance(given, Sequences) and given.kinds:
         words = ", ".join(kind.word for kind in given.kinds)
-        raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each part")
+        raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each partition")
     states = given.states or detect_states(given.rows) if isinstance(given, Sequences) else given.states
     wanted = _space_of(model)
     if isinstance(given, Sequences) and model is not None and model.tells_data:
@@ -293,7 +293,7 @@ def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
     rows = given.columns(sites)
     declared = given.declared_at(sites)
     if declared is None and given.kinds:
-        raise InputError(f"{given.source}: found columns of several kinds of data, expected those of one")
+        raise InputError(f"{given.source}: the columns have several kinds of data, expected one kind")
     shown = declared or detect_states(rows)
     is_multistate = spec.model is not None and spec.model.data == MULTISTATE
     if is_multistate and not any(row.strip(UNDETERMINED.encode()) for row in rows):
@@ -315,7 +315,7 @@ def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignme
     if not len(left):
         return []
     columns = "1 column is" if len(left) == 1 else f"{len(left)} columns are"
-    return [f"{given.source}: {columns} in no part and left out, first column {left[0] + 1}"]
+    return [f"{given.source}: {columns} in no partition and left out, first column {left[0] + 1}"]
 
 
 def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence[IndexArray]) -> list[str]:
@@ -323,7 +323,8 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
     if isinstance(given, Alignment):
         return []
     return [
-        f"{spec.where}: part {show_name(spec.name)}: found letters that look like DNA under model {spec.model.shown}"
+        f"{spec.where}: partition {show_name(spec.name)}: found letters that look like DNA"
+        f" under model {spec.model.shown}"
         for spec, own in zip(scheme, sites, strict=True)
         if spec.model is not None and spec.model.data == "protein" and detect_states(given.columns(own)).name == "DNA"
     ]
@@ -342,7 +343,7 @@ def _bases_warnings(given: Sequences | Alignment, whole: Alignment) -> list[str]
 def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
     """A line for each part without data, whose model and lengths mean nothing."""
     return [
-        f"{spec.where}: part {show_name(spec.name)}: found no data (only gaps)"
+        f"{spec.where}: partition {show_name(spec.name)}: found no data (only gaps)"
         for spec, block in zip(scheme, blocks, strict=True)
         if gap_share(block) == 1.0
     ]
@@ -354,7 +355,7 @@ def _gap_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
     for spec, block in zip(scheme, blocks, strict=True):
         found, n_states = find_states(block), block.states.n_states
         if block.states.name == MULTISTATE and not (spec.model and spec.model.n_states) and 2 * len(found) < n_states:
-            where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
+            where = f"{spec.where}: partition {show_name(spec.name)}" if spec.name else block.source
             last = block.states.symbols[-1]
             warnings.append(f"{where}: the symbol {last} makes {n_states} states, of which only {len(found)} occur")
     return warnings
@@ -366,7 +367,7 @@ def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str
     for spec, block in zip(scheme, blocks, strict=True):
         found = find_states(block)
         if len(found) == 2 and block.states.name in ("DNA", "protein"):
-            where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
+            where = f"{spec.where}: partition {show_name(spec.name)}" if spec.name else block.source
             doubt = f"are they binary data? Those are written with 0 and 1; these are analysed as {block.states.name}"
             warnings.append(f"{where}: only the states {found[0]} and {found[1]} occur; {doubt}")
     return warnings

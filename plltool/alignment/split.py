@@ -34,7 +34,7 @@ def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
     names = [spec.name for spec in split]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"{given.source}: found two parts named {show_name(twice)}, expected names that differ")
+        raise InputError(f"{given.source}: found two partitions named {show_name(twice)}, expected different names")
     return tuple(split)
 
 

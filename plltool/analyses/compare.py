@@ -64,7 +64,7 @@ class Run:
         record = read_record(path)
         tree, lnl = record["tree"], record["lnl"]
         if not isinstance(tree, str) or not isinstance(lnl, (int, float)):
-            raise InputError(f"{source}: found a record whose tree is no text or whose lnl is no number, expected both")
+            raise InputError(f"{source}: the record is not valid: `tree` must be text and `lnl` a number")
         return cls(source, parse_newick(tree, f"{source}: tree"), _read_trace(record.get("trace", []), source), record)
 
     def __repr__(self) -> str:
@@ -256,9 +256,7 @@ def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
     try:
         return tuple(_read_event(event) for event in given)
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
-        raise InputError(
-            f"{source}: found a trace that cannot be read ({problem}), expected that of a search"
-        ) from None
+        raise InputError(f"{source}: cannot read the trace of the search ({problem})") from None
 
 
 def _read_event(given: dict[str, Any]) -> Progress:

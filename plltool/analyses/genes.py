@@ -255,7 +255,7 @@ def _read(
             raise InputError(f"gene {name!r}: found constant sites added, expected none where each gene is a part")
         found[name] = own
     if not found:
-        raise InputError("genes: found no alignments, expected that of a gene at least")
+        raise InputError("genes: found no alignments, expected at least one")
     return found
 
 
@@ -278,7 +278,7 @@ class GeneSearcher:
         spec = str(found.models[0].spec)
         if found.tree.is_rooted and self._likelihood:
             wrong = f"{data.source}: model {found.models[0].spec.shown} is not time-reversible"
-            raise InputError(f"{wrong}, but site concordance by likelihood needs one that is; expected another")
+            raise InputError(f"{wrong}, but site concordance by likelihood needs a time-reversible model")
         return Gene(name, data.source, found.tree, found.lnl, found.model, spec, data.n_sites, found.n_patterns)
 
 

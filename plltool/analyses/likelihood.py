@@ -255,7 +255,9 @@ class Likelihood(Parameters, Density):
     def scan_root(self) -> tuple[RootPlace, ...]:
         """The lnL of the root on each branch, best first, with its two lengths optimised; made with `roots` only."""
         if not self.is_rooted:
-            raise InputError(f"model {self.model_string!r} is time-reversible: expected another for a root to matter")
+            raise InputError(
+                f"model {self.model_string!r} is time-reversible, so the root does not matter; choose another model"
+            )
         return describe_places(self._likelihood, scan_root(self._likelihood))
 
     def place_root(self, listener: Listener = ignore) -> float:

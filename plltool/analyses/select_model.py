@@ -79,7 +79,7 @@ def select_model(
     if len(data.parts) > 1:
         names = ", ".join(part.name for part in data.parts)
         found = f"found several kinds of data ({names})"
-        raise InputError(f"{data.source}: {found}, expected a file with the parts (--partitions)")
+        raise InputError(f"{data.source}: {found}, expected a file with the partitions (--partitions)")
     patterns = compress(data.parts[0].alignment)
     announce_data(data, [patterns])
     correction = Ascertainment("lewis") if ascertainment else None

@@ -78,7 +78,7 @@ def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | 
     by, outgroup : see `root` and `outgroup` of `show`, also for errors; one of them must be given
     """
     if by is None and outgroup is None:
-        raise InputError("root: found neither a way to find the root nor an outgroup, expected one of them")
+        raise InputError("root: found neither a way to find the root nor an outgroup, expected one")
     if isinstance(trees, Tree):
         found = [_as_nodes(trees)]
     else:

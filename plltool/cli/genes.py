@@ -41,7 +41,7 @@ GENES_FILES = (
     OutputFile("best.model", "models of the genes in it", "a file for --model"),
     OutputFile("json", "record of its search", "JSON"),
     OutputFile("parts.nwk", "trees of genes in it", "with --brlen unlinked"),
-    OutputFile("collapsed.nwk", "collapsed tree", "if inner branches are as short as the bound"),
+    OutputFile("collapsed.nwk", "collapsed tree", "if internal branches are as short as the bound"),
     *CF_FILES,
     OutputFile("log", "log"),
     *REPORT_FILES,
@@ -97,7 +97,7 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
     """Find the tree of each gene in FOLDER, that of all genes together, and how far they agree.
 
     FOLDER has the alignment of each gene in a file of its own: FASTA, PHYLIP or NEXUS, gzipped or not. Genes may lack
-    taxa. In the alignment of all genes each gene is a part with a model of its own.
+    taxa. In the alignment of all genes each gene is a partition with a model of its own.
 
     After an interruption, the same command continues.
     """

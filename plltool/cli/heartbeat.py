@@ -59,7 +59,7 @@ class Facts:
         """A line for a log."""
         best = "" if self.best_lnl is None else f"  best lnL {self.best_lnl:.6f}"
         left = "" if self.left is None else f"  left: {about(self.left)}{self.and_later}"
-        return f"{self.seconds:9.1f} s  at work on {self.activity} for {self.activity_seconds:.0f} s{best}{left}"
+        return f"{self.seconds:9.1f} s  working on {self.activity} for {self.activity_seconds:.0f} s{best}{left}"
 
     @property
     def and_later(self) -> str:

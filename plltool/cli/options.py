@@ -160,7 +160,7 @@ def option_or_argument(option: str, name: str = "", **settings: Any) -> Decorato
             by_option, by_argument = values.pop(name), values.pop(f"{name}_argument")
             if by_option and by_argument:
                 first = by_argument if isinstance(by_argument, Path) else by_argument[0]
-                raise click.UsageError(f"found {first} as an argument beside {option}, expected one of them", ctx)
+                raise click.UsageError(f"found {first} as an argument and also {option}, expected only one", ctx)
             if not (by_option or by_argument):
                 raise click.UsageError(f"missing {option.lstrip('-').upper()}, as an argument or by {option}", ctx)
             ctx.params[name] = by_option or by_argument
@@ -177,7 +177,7 @@ model_option = click.option(
     metavar="MODEL|FILE",
     **completes(),
     help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, a partition file of RAxML or"
-    " RAxML-NG, or NEXUS with charsets, which gives each part of the alignment its own model."
+    " RAxML-NG, or NEXUS with charsets, which gives each partition of the alignment its own model."
     f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins, {DEFAULT_CODON_MODEL} for codons,"
     f" {DEFAULT_MULTISTATE_MODEL} for morphology, {DEFAULT_GENOTYPE_MODEL} for VCF files]",
 )
@@ -186,8 +186,8 @@ brlen_option = click.option(
     type=click.Choice(LINKAGES),
     default=DEFAULT_LINKAGE,
     show_default=True,
-    help="How parts share branch lengths: all of them (linked), up to a scaler for each part (scaled), or none"
-    " (unlinked).",
+    help="Branch lengths of partitions: the same (linked), proportional, with a scaler for each partition (scaled), or"
+    " separate (unlinked).",
 )
 _FILE_OPTIONS = (
     click.option(
@@ -305,7 +305,7 @@ start_options = packed(
         metavar="parsimony|random|FILE",
         **completes(*START_KINDS),
         help="Start tree, or how to make it. A file, Newick or NEXUS, need not have branch lengths; with --brlen"
-        " unlinked it may have a tree for each part.",
+        " unlinked it may have a tree for each partition.",
     ),
     resolve_option,
     title=SEARCH,
@@ -354,7 +354,8 @@ effort_options = packed(
     title=SEARCH,
 )
 _TREE_HELP = (
-    "Topology, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each part."
+    "Tree file, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each"
+    " partition."
 )
 reference_tree_option = click.option("--tree", required=True, type=PATH, help=_TREE_HELP)
 tree_option = option_or_argument("--tree", help=f"{_TREE_HELP} It may also be an argument.")
@@ -398,7 +399,7 @@ view_options = packed(
         default=COLLAPSE_LENGTH,
         show_default=True,
         metavar="LENGTH",
-        help="Length up to which inner branches are left out of the collapsed tree.",
+        help="Length up to which internal branches are left out of the collapsed tree.",
     ),
     title=OUTPUT,
 )

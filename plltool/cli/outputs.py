@@ -331,7 +331,7 @@ class Outputs:
         try:
             self._written |= set(plltool.report(self._prefix).write())
         except InputError as error:
-            _log.warning("there is no report: %s", error)
+            _log.warning("cannot write the report: %s", error)
 
     def withdraw(self, table: Table) -> None:
         """Let `remove_stale` remove files that this run has written, unless it writes them again."""
@@ -397,7 +397,7 @@ def claim_files(
     read = {(found.st_dev, found.st_ino): path for path in _read_files() if (found := _status(path)) is not None}
     for path in paths:
         if path in claimed:
-            raise InputError(f"{path}: cannot write two things to one file")
+            raise InputError(f"{path}: two outputs have the same file name")
         claimed.add(path)
         if path.is_dir():
             raise InputError(f"{path}: cannot write the file: it is a folder")

@@ -7,11 +7,13 @@ round, and one every HEARTBEAT_SECONDS where a round takes longer.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
@@ -95,7 +97,8 @@ class Reporter(logging.Handler):
         _log.setLevel(logging.DEBUG)  # see `plltool.tree_search.progress.announce`
         _log.addHandler(self)
         versions = describe_versions()
-        self._head = [f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}"]
+        began = f"began: {datetime.now():%Y-%m-%d %H:%M:%S}"
+        self._head = [f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}", began]
         self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
         self._thread.start()
         return self
@@ -111,6 +114,11 @@ class Reporter(logging.Handler):
             if self._log_path is not None and self._log_path.is_file() and not self._log_path.stat().st_size:
                 self._log_path.unlink(missing_ok=True)
         else:
+            used = os.times()
+            self.write_log(
+                f"ended: {datetime.now():%Y-%m-%d %H:%M:%S}, elapsed {self._heartbeat.seconds:.1f} s,"
+                f" CPU time {used.user + used.system + used.children_user + used.children_system:.1f} s"
+            )
             self.write_log(f"stopped: {problem}" if problem else FINISHED)
         self._json.write("end", problem=problem)
         _log.removeHandler(self)

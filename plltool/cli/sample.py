@@ -49,7 +49,7 @@ from plltool.constants import (
 FOLDER = "sample.checkpoint"
 SAMPLE_FILES = (
     OutputFile("runN.t", "trees of a run", "NEXUS, as MrBayes writes them"),
-    OutputFile("runN.p", "numbers of a run", "a table for Tracer and other programs"),
+    OutputFile("runN.p", "parameters of a run", "a table for Tracer and other programs"),
     OutputFile("consensus.nwk", "majority-rule tree", "with posterior probabilities"),
     OutputFile("mcc.nwk", "maximum clade credibility tree", "with posterior probabilities"),
     OutputFile("credible.tsv", "credible set of topologies", "95 % of the posterior probability"),
@@ -68,7 +68,7 @@ def prior_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "rates": "Prior of exchangeabilities, scaled to sum 1: dirichlet(A), or a value for each.",
         "frequencies": "Prior of the frequencies of states: dirichlet(A), or a value for each.",
         "alpha": "Prior of the shape of the gamma distribution of rates: exponential(RATE) or uniform(LOW,HIGH).",
-        "pinv": "Prior of the share of invariable sites: uniform(LOW,HIGH).",
+        "pinv": "Prior of the proportion of invariable sites: uniform(LOW,HIGH).",
     }
     defaults = asdict(Priors())
     options = [

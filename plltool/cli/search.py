@@ -50,10 +50,10 @@ _log = logging.getLogger("plltool")
 TREE_FILES = (
     OutputFile("best.nwk", "tree", "the best one found, with branch lengths"),
     OutputFile("json", "record", "JSON: lnL, model, settings and what else is known of the run"),
-    OutputFile("best.model", "models of parts", "if there are several; a file for --model"),
-    OutputFile("parts.nwk", "trees of parts", "with --brlen unlinked"),
+    OutputFile("best.model", "models of partitions", "if there are several; a file for --model"),
+    OutputFile("parts.nwk", "trees of partitions", "with --brlen unlinked"),
     OutputFile("best.nex", "tree as NEXUS", "with --nexus"),
-    OutputFile("collapsed.nwk", "collapsed tree", "if inner branches are as short as --collapse says"),
+    OutputFile("collapsed.nwk", "collapsed tree", "if internal branches are as short as --collapse says"),
 )
 SEARCH_FILES = (
     *TREE_FILES,
@@ -112,8 +112,8 @@ def search(
 
     It may be FASTA, PHYLIP or NEXUS, gzipped or not.
 
-    --model auto chooses the model first, as `plltool select-model` does; with --partitions one for each part, and with
-    --model auto+MERGE parts that may share one are merged.
+    --model auto chooses the model first, as `plltool select-model` does. With --partitions it chooses one for each
+    partition, and --model auto+MERGE also merges partitions that may share a model.
 
     Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the current round and writes the best
     tree so far.

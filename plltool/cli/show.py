@@ -36,8 +36,8 @@ root_option = click.option(
 @root_option
 @outgroup_option
 @click.option("--ladderize", is_flag=True, help="Put the smaller of two clades first.")
-@click.option("--supports/--no-supports", default=True, help="Draw supports of inner branches, or not.")
-@click.option("--node-names", is_flag=True, help="Draw names of inner nodes, too.")
+@click.option("--supports/--no-supports", default=True, help="Draw supports of internal branches, or not.")
+@click.option("--node-names", is_flag=True, help="Draw names of internal nodes, too.")
 @click.option("--unrooted", is_flag=True, help="In pictures, spread the clades around a point.")
 @click.option(
     "--latest",

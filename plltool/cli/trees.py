@@ -104,7 +104,7 @@ def distances(
 def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path | None, redo: bool) -> None:
     """Print the consensus of the trees in FILES as Newick.
 
-    Inner branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
+    Internal branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
     """
     claim_files(named_outputs(), redo)
     import plltool
@@ -127,7 +127,7 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
 def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...], output: Path | None, redo: bool) -> None:
     """Print the trees in FILES with a root of two branches, as Newick, one on a line.
 
-    Labels of inner nodes, such as supports, stay with their branches.
+    Labels of internal nodes, such as supports, stay with their branches.
     """
     if not (root or outgroup):
         raise click.UsageError("expected --root or --outgroup")

@@ -52,7 +52,7 @@ def read_folder(
     for path in files:
         name = Path(path.name.removesuffix(PACKED)).stem
         if name in found:
-            raise InputError(f"{path}: found gene {show_name(name)} again, expected names that differ ({found[name]})")
+            raise InputError(f"{path}: found gene {show_name(name)} again, expected different names ({found[name]})")
         if "=" in name or len(name.splitlines()) != 1:
             raise InputError(f"{path}: found {show_name(name)} as a name, expected one without '=' and line breaks")
         found[name] = path

@@ -85,7 +85,7 @@ def _take_stdin() -> IO[bytes]:
     if sys.stdin is None:
         raise InputError("standard input: found it closed, expected data")
     if sys.stdin in _spent:
-        raise InputError(f"standard input: found {STDIN!r} for a second file, expected it once; name a file instead")
+        raise InputError(f"standard input: {STDIN!r} can be read only once; name a file instead")
     _spent.add(sys.stdin)
     return sys.stdin.buffer
 

@@ -289,7 +289,7 @@ def unrooted_tree(
 def _describe_root(n_children: IndexArray, source: str) -> list[str]:
     """A warning of a root that is removed, which is one with two branches."""
     n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
-    hint = "to root a result, name an outgroup (--outgroup)"
+    hint = "--outgroup roots the result"
     return [f"{source}: {ROOT_REMOVED}; {hint}"] if n_branches == 2 else []
 
 

@@ -50,7 +50,7 @@ def read_tree(
     if n_trees > 1 and unlinked:
         return _join_lengths([(where, unrooted_tree(nodes, where, names, resolve_seed)) for where, nodes in found])
     if n_trees > 1:
-        hint = "--brlen unlinked takes one for each part of the alignment"
+        hint = "--brlen unlinked takes one for each partition of the alignment"
         _log.warning("%s: found %d trees, the first one is taken; %s", source, n_trees, hint)
     return unrooted_tree(found[0][1], source, names, resolve_seed)
 
@@ -72,7 +72,7 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
         branches = {split: branch for branch, split in enumerate(branch_splits(tree, first.names))}
         order = [branches.get(split, NO_BRANCH) for split in branch_splits(first)]
         if NO_BRANCH in order:
-            raise InputError(f"{where}: found another topology than in {origin}, expected the same")
+            raise InputError(f"{where}: the topology differs from that in {origin}, expected the same topology")
         lengths.append(tree.lengths[order])
     joined = first.with_lengths(np.stack(lengths, axis=1))
     joined.warnings = tuple(warning for _, tree in trees for warning in tree.warnings)

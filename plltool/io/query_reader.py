@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.states import StateSpace
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignments
 
 
@@ -28,6 +28,6 @@ def read_queries(
         for taxon, name in enumerate(given.names):
             if name in seen:
                 found = f"{given.source}: {given.describe_taxon(taxon)} is in {seen[name]}, too"
-                raise InputError(f"{found}; expected another name than {show_name(name)}")
+                raise InputError(f"{found}; rename one of them")
             seen[name] = given.source
     return files

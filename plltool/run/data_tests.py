@@ -127,7 +127,7 @@ def _remarks_on_constant_sites(part: Part, model: Model) -> list[str]:
     if kind == DNA.name:
         adds = "" if part.name else "--constant-sites A,C,G,T adds the other sites, or "
         hint = f"if they are SNPs only, {adds}+ASC_LEWIS in the model corrects the lengths for it"
-    of_part = f"part {part.name}: " if part.name else ""
+    of_part = f"partition {part.name}: " if part.name else ""
     return [f"{part.alignment.source}: {of_part}no site is constant; {hint}"]
 
 
@@ -151,15 +151,16 @@ def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
     n_deviating = int(np.sum(values > critical))
     if not n_deviating:
         return []
-    of_part = f"part {name}: " if name else ""
+    of_part = f"partition {name}: " if name else ""
     taxa = "1 taxon differs" if n_deviating == 1 else f"{n_deviating} taxa differ"
     most = (
         f", most of all {alignment.names[int(np.argmax(values))]}"
         if n_deviating > 1
         else f": {alignment.names[int(np.argmax(values))]}"
     )
-    found = f"{taxa} from the average in composition{most}"
-    return [f"{alignment.source}: {of_part}{found}; standard models assume that none does; see plltool check"]
+    what = "base composition" if alignment.states.name == DNA.name else "composition"
+    found = f"{taxa} from the average in {what}{most}"
+    return [f"{alignment.source}: {of_part}{found}; standard models assume that none does (details: plltool check)"]
 
 
 def _count_pairs(alignment: Alignment) -> Iterator[FloatArray]:

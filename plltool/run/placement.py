@@ -100,7 +100,7 @@ def _check_against(given: Sequences, data: Dataset) -> None:
     for taxon, name in enumerate(given.names):
         if name in taxa:
             found = f"{given.source}: {given.describe_taxon(taxon)} has the name of a taxon of the reference"
-            raise InputError(f"{found} {data.source}, expected another name")
+            raise InputError(f"{found} {data.source}; rename it")
 
 
 def _encode_file(given: Sequences, data: Dataset) -> tuple[list[CodeArray], list[str]]:

@@ -179,10 +179,12 @@ class Result(Shown):
         lines = [] if self.psr is None else [self.psr.describe()]
         for part, model in zip(self.parts, self.models, strict=True):
             shown, rates = shorten_model(part.model), name_rates(model)
-            about = f"part {part.name}: lnL {part.lnl:.6f}, {part.n_sites} sites, model " if part.name else "model: "
+            about = (
+                f"partition {part.name}: lnL {part.lnl:.6f}, {part.n_sites} sites, model " if part.name else "model: "
+            )
             lines.append(about + shown)
             if rates:
-                lines.append(f"part {part.name}: {rates}" if part.name else f"rates: {rates}")
+                lines.append(f"partition {part.name}: {rates}" if part.name else f"rates: {rates}")
         return lines
 
     def format_site_lnl(self, name: str | PathLike[str] = "") -> str:

@@ -60,21 +60,24 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    FBP: Kind("Felsenstein's bootstrap proportion: replicate trees that have the branch", PERCENT),
+    FBP: Kind("Felsenstein's bootstrap: replicate trees that contain the branch", PERCENT),
     TBE: Kind("transfer bootstrap expectation", SHARE),
-    ROOTSTRAP: Kind("rootstrap: replicate trees that have their root on the branch", PERCENT),
+    ROOTSTRAP: Kind("rootstrap: replicate trees with the root on the branch", PERCENT),
     UFBOOT: Kind(
-        "ultrafast bootstrap: share of resampled alignments that support the branch, estimated from the trees met",
+        "ultrafast bootstrap (UFBoot): replicates whose best tree, among those met in the search, has the branch",
         PERCENT,
     ),
-    SH_ALRT: Kind("SH-aLRT: share of resampled alignments in which the branch gains more than chance would", PERCENT),
-    ABAYES: Kind("posterior probability among the branch and its two interchanges", SHARE),
-    GCF: Kind("gene concordance factor: decisive gene trees that have the branch", PERCENT, GENES),
-    QCF: Kind("quartet support: quartets around the branch that gene trees resolve as it does", PERCENT, GENES),
+    SH_ALRT: Kind("SH-like approximate likelihood ratio test (SH-aLRT)", PERCENT),
+    ABAYES: Kind(
+        "approximate Bayes support (aBayes): posterior probability of the branch against its two NNI alternatives",
+        SHARE,
+    ),
+    GCF: Kind("gene concordance factor: decisive gene trees that contain the branch", PERCENT, GENES),
+    QCF: Kind("quartet support: gene-tree quartets around the branch that agree with it", PERCENT, GENES),
     SCF: Kind("site concordance factor: decisive sites that agree with the branch", PERCENT, "quartets"),
     SCFL: Kind("site concordance factor, by the likelihoods of ancestral states", PERCENT),
-    IC: Kind("internode certainty: the branch and the most frequent one against it", CERTAINTY, GENES),
-    ICA: Kind("internode certainty: the branch and all frequent ones against it", CERTAINTY, GENES),
+    IC: Kind("internode certainty: the branch against the most frequent conflicting branch", CERTAINTY, GENES),
+    ICA: Kind("internode certainty: the branch against all frequent conflicting branches", CERTAINTY, GENES),
 }
 
 

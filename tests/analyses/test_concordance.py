@@ -312,7 +312,7 @@ def test_likelihood_at_nodes_of_many_branches():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "concordance: found neither gene trees nor an alignment, expected one of them"),
+        ({}, "concordance: found neither gene trees nor an alignment, expected at least one"),
         ({"gene_trees": ["(a,b,(c,x));"]}, "the tree given: tree 1: taxa of the gene tree that are not in the tree: "),
         ({"gene_trees": ["(a,b,(c,a));"]}, "the tree given: tree 1: the gene tree has the same taxon more than once: "),
         ({"gene_trees": "(a,b,c);", "likelihood": True}, "concordance: found no alignment, expected one for site"),
@@ -328,7 +328,7 @@ def test_errors(arguments, message):
 
 
 def test_a_tree_without_inner_branches():
-    with pytest.raises(InputError, match="found a tree without inner branches"):
+    with pytest.raises(InputError, match="the tree has no internal branches"):
         concordance("(a,b,c,d);", "(a,b,(c,d));")
 
 

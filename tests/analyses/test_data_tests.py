@@ -136,12 +136,12 @@ def test_a_taxon_of_another_composition(related):
     rich = related | {"t3": related["t3"][:250].replace("A", "G") + related["t3"][250:]}
     told = [line for line in plltool.search(rich, "JC", effort="fast", **NUMPY).warnings if "composition" in line]
     assert told == [
-        "the mapping given: 1 taxon differs from the average in composition: t3; standard models assume that none does"
-        "; see plltool check"
+        "the mapping given: 1 taxon differs from the average in base composition: t3;"
+        " standard models assume that none does (details: plltool check)"
     ]
     assert told[0] in plltool.check(rich, "JC", **NUMPY)["warnings"]
     parts = plltool.check(rich, "JC, one = 1-200\nJC, two = 201-400", **NUMPY)["warnings"]
-    assert sum("part one: 1 taxon differs from the average in composition" in line for line in parts) == 1
+    assert sum("partition one: 1 taxon differs from the average in base composition" in line for line in parts) == 1
 
 
 @pytest.mark.parametrize(("n_sites", "warns"), [(17, True), (18, False)])
@@ -165,7 +165,7 @@ def test_more_parameters_than_sites(n_sites, warns, related):
 def test_a_part_of_two_states(related):
     rows = {name: row.replace("G", "A").replace("T", "C") for name, row in related.items()}
     warnings = plltool.check(rows, "DNA, only = 1-400", **NUMPY)["warnings"]
-    assert any("part 'only': only the states A and C occur; are they binary data?" in line for line in warnings)
+    assert any("partition 'only': only the states A and C occur; are they binary data?" in line for line in warnings)
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_a_better_tree_takes_the_place_of_the_tree(plltool, data_dir, tmp_path):
     assert lines[0] == f"lnL before the ultrafast bootstrap met a better tree: {before['lnl']:.6f}"
     assert lines[1] == f"lnL: {after['lnl']:.6f}"
     assert "the ultrafast bootstrap met a better tree: lnL -8" in done.stderr
-    assert after["warnings"][-1].startswith("the ultrafast bootstrap met a better tree; the search went on from it")
+    assert after["warnings"][-1].startswith("the ultrafast bootstrap met a better tree; the search continued from it")
     assert (tmp_path / "run.best.nwk").read_text().strip() == after["tree"]
     labelled = (tmp_path / "run.support.ufboot.nwk").read_text().strip()
     assert re.sub(r"\)[0-9.]+:", "):", labelled) == after["tree"]

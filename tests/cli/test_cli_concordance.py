@@ -26,7 +26,7 @@ def test_gene_trees_and_sites(plltool, files):
     given = ("--tree", files / "tree.nwk", "--gcf", files / "genes.nwk", "--prefix", files / "x")
     result = plltool("concordance", files / "sites.fasta", *given)
     assert result.exit_code == 0, result.stderr
-    assert "decisive gene trees that have the branch (per cent, 3 gene trees)" in result.stdout
+    assert "decisive gene trees that contain the branch (per cent, 3 gene trees)" in result.stdout
     rows = {row["Label"]: row for row in table_of(files / "x.cf.stat")}
     assert [rows["55"][name] for name in ("gCF", "gCF_N", "gDFP_N", "gN")] == ["66.6667", "2", "1", "3"]
     assert [rows["90"][name] for name in ("gCF_N", "gN")] == ["1", "3"]

@@ -65,7 +65,7 @@ def test_two_things_do_not_go_to_one_file(plltool, small, tree, tmp_path):
     path = tmp_path / "sites.tsv"
     result = plltool("evaluate", small, "--tree", tree, *QUICK, "--site-lnl", path, "--site-rates", path)
     assert result.exit_code == 1
-    assert result.stderr.endswith("sites.tsv: cannot write two things to one file\n")
+    assert result.stderr.endswith("sites.tsv: two outputs have the same file name\n")
     assert not path.exists()
 
 

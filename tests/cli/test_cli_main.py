@@ -146,7 +146,7 @@ def test_an_interrupt_while_workers_start_is_no_concern_of_theirs(small, tmp_pat
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT, stderr
     assert "Traceback" not in stderr
-    assert stdout.startswith("interrupted: the samples so far\n")
+    assert stdout.startswith("interrupted: results are from the samples taken so far\n")
 
 
 def interrupt(small, tmp_path, number):

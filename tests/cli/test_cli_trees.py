@@ -56,7 +56,7 @@ def test_support(plltool, trees, tmp_path):
     written = sorted(path.name for path in tmp_path.glob("best.nwk.plltool.*"))
     supports = [f"support{end}" for end in (".fbp.nwk", ".json", ".nex", ".nwk", ".tbe.nwk")]
     assert written == [f"best.nwk.plltool.{end}" for end in ("html", *supports, "txt")]
-    assert "fbp: Felsenstein's bootstrap proportion: " in done.stdout
+    assert "fbp: Felsenstein's bootstrap: " in done.stdout
     assert "tree with supports of one kind: " in done.stdout
     assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.7:1.0);\n"
     both = (tmp_path / "best.nwk.plltool.support.nwk").read_text()
@@ -144,6 +144,6 @@ def test_a_kind_of_root_and_an_outgroup(plltool, tmp_path):
     path.write_text("((a:1,b:1):1,c:1,d:1);\n")
     for arguments, problem in (
         (("--root", "outgroup"), "root: found 'outgroup' without an outgroup, expected the taxa of one"),
-        (("--root", "mad", "--outgroup", "a"), "root: found 'mad' and an outgroup, expected one of them"),
+        (("--root", "mad", "--outgroup", "a"), "root: found 'mad' and an outgroup, expected only one"),
     ):
         assert plltool("trees", "root", path, *arguments).stderr.splitlines()[-1].endswith(problem)

@@ -216,16 +216,16 @@ def test_a_heartbeat_where_a_round_takes_long(monkeypatch, capsys, tmp_path, imp
     log = tmp_path / "x.log"
     work_for_long(Reporter(False, log))
     for text in (capsys.readouterr().err, log.read_text()):
-        beats = [line for line in text.splitlines() if "at work on" in line]
+        beats = [line for line in text.splitlines() if "working on" in line]
         assert len(beats) > 2
-        assert "at work on spr radius 10 for 0 s  best lnL -12.500000  left: ~80 s" in beats[-1]
+        assert "working on spr radius 10 for 0 s  best lnL -12.500000  left: ~80 s" in beats[-1]
 
 
 def test_no_heartbeat_on_stderr_if_quiet(capsys, tmp_path, impatient):
     log = tmp_path / "x.log"
     work_for_long(Reporter(True, log))
     assert capsys.readouterr().err == ""
-    assert "at work on" in log.read_text()
+    assert "working on" in log.read_text()
 
 
 def test_the_bar_is_drawn_anew_on_a_terminal(monkeypatch, impatient):
@@ -314,7 +314,7 @@ def test_heartbeats_change_no_digit(plltool, small, tmp_path, monkeypatch):
         record = json.loads((tmp_path / f"{name}.json").read_text())
         trees.append((record["lnl"], record["tree"], record["model"]))
     assert trees[0] == trees[1]
-    assert "at work on" in (tmp_path / "b.log").read_text()
+    assert "working on" in (tmp_path / "b.log").read_text()
 
 
 def test_a_json_file_that_cannot_be_written(plltool, small, tmp_path):
