@@ -1,6 +1,6 @@
 """Compare the supports that plltool and IQ-TREE 2 (Debian's) give to the branches of the same trees.
 
-    python scripts/compare_replicates.py ALIGNMENT ... [--replicates N] [--seeds N] [--output FILE.json]
+    python scripts/compare_replicates.py ALIGNMENT ... [--replicates N] [--seeds N] [--columns N] [--output FILE.json]
 
 For each alignment plltool searches the best tree and resamples the alignment. IQ-TREE searches the tree of each of the
 same resampled alignments, as `iqtree2 -b` does of its own ones, so that only the searches differ. The supports of the
@@ -8,7 +8,9 @@ inner branches are compared as they are, and once more with the short branches o
 less than REPLICATE_UNDECIDED expected substitutions, which plltool resolves at random and IQ-TREE as its search leaves
 them. The ultrafast supports are compared with those of `iqtree2 -bb 1000`, with the same number of seeds each. Models
 are GTR+F+G4 for DNA and LG+F+G4 for proteins. Branches of the best tree with less than half a substitution are left
-out, because no program can say anything about them.
+out, because no program can say anything about them. --columns takes that many columns at random, the same ones in each
+run, so that IQ-TREE's searches take seconds. Without replicates only ultrafast supports are compared. A file that is
+there keeps what it has of other sets and kinds of supports.
 """
 
 import argparse
@@ -74,48 +76,81 @@ def describe(ours: list[float], theirs: list[float]) -> dict[str, float]:
     }
 
 
-def compare_alignment(path: Path, n_replicates: int, n_seeds: int) -> dict[str, Any]:
-    """All comparisons for one alignment."""
+def read_rows(path: Path, n_columns: int | None) -> dict[str, str]:
+    """The sequences under plain names, with all columns or a random sample of them."""
     sequences = plltool.read_alignment(path)
-    data = {f"t{k}": row.decode() for k, row in enumerate(sequences.rows)}
+    sites = np.arange(sequences.n_sites)
+    if n_columns is not None and n_columns < len(sites):
+        sites = np.sort(np.random.default_rng(1).choice(sites, n_columns, replace=False))
+    return {f"t{k}": row.decode() for k, row in enumerate(sequences.columns(sites))}
+
+
+def write_phylip(path: Path, rows: Mapping[str, str]) -> Path:
+    """The file, for IQ-TREE."""
+    n_sites = len(next(iter(rows.values())))
+    path.write_text(f"{len(rows)} {n_sites}\n" + "".join(f"{taxon} {row}\n" for taxon, row in rows.items()))
+    return path
+
+
+def compare_standard(
+    data: dict[str, str], best: plltool.SearchResult, wanted: list[int], n_replicates: int
+) -> dict[str, list[float]]:
+    """The supports of the branches `wanted` by replicates, with and without short branches."""
+    n_sites = len(data["t0"])
+    theirs = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, one in enumerate(plltool.resampled_alignments(data, best.models, replicates=n_replicates)):
+            rows = dict(zip(one.names, (row.decode() for row in one.rows), strict=True))
+            file = write_phylip(Path(folder) / f"r{number}.phy", rows)
+            found = search_with_iqtree(file, str(best.models[0].spec), number)
+            theirs.append(splits_with_substitutions(plltool.read_tree(found, best.tree.names), n_sites))
+    replicates = plltool.bootstrap(data, best.models, replicates=n_replicates, threads=1)
+    ours = [splits_with_substitutions(tree, n_sites) for tree in replicates.trees]
+    return {
+        f"{program} {kind}": share_of_trees(trees, wanted, least)
+        for program, trees in (("plltool", ours), ("iqtree", theirs))
+        for kind, least in (("fbp", 0.0), ("fbp decided", REPLICATE_UNDECIDED))
+    }
+
+
+def compare_ultrafast(
+    data: dict[str, str], best: plltool.SearchResult, wanted: list[int], n_seeds: int
+) -> dict[str, list[float]]:
+    """The ultrafast supports of the branches `wanted`, means over seeds."""
+    ours, theirs = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        file = write_phylip(Path(folder) / "all.phy", data)
+        for seed in range(1, n_seeds + 1):
+            made = run_iqtree(file, str(best.models[0].spec), seed)
+            theirs.append(as_tree_set(made, best.tree.names).shares)
+            found = plltool.ultrafast_bootstrap(data, best.tree, best.models, threads=1, seed=seed)
+            ours.append(dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True)))
+    return {
+        "plltool ufboot": [statistics.mean(own[split] for own in ours) for split in wanted],
+        "iqtree ufboot": [100 * statistics.mean(own.get(split, 0.0) for own in theirs) for split in wanted],
+    }
+
+
+def compare_alignment(
+    path: Path, n_replicates: int, n_seeds: int, n_columns: int | None, known: dict[str, Any]
+) -> dict[str, Any]:
+    """All comparisons for one alignment; those that are not asked for are as `known`."""
+    data = read_rows(path, n_columns)
     is_dna = set("".join(data.values()).upper()) <= set("ACGTUNRYKMSWBDHVX?-.")
     model = MODELS["DNA" if is_dna else "protein"]
     best = plltool.search(data, model, threads=1)
-    n_sites = sequences.n_sites
+    n_sites = len(data["t0"])
     wanted = [split for split, n in splits_with_substitutions(best.tree, n_sites).items() if n >= SOLID]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        jobs = []
-        drawn = plltool.resampled_alignments(data, best.models, replicates=n_replicates)
-        for number, one in enumerate(drawn):
-            file = folder / f"r{number}.phy"
-            rows = (f"{taxon} {row.decode()}\n" for taxon, row in zip(one.names, one.rows, strict=True))
-            file.write_text(f"{len(one.names)} {one.n_sites}\n" + "".join(rows))
-            jobs.append((file, model, number))
-        ours = plltool.bootstrap(data, best.models, replicates=n_replicates, threads=1)
-        theirs = [plltool.read_tree(search_with_iqtree(*job), best.tree.names) for job in jobs]
-        original = folder / "all.fasta"
-        original.write_text("".join(f">{taxon}\n{row}\n" for taxon, row in data.items()))
-        made = [run_iqtree(original, model, seed) for seed in range(1, n_seeds + 1)]
-        shares = [as_tree_set(path, best.tree.names).shares for path in made]
-    own = [splits_with_substitutions(tree, n_sites) for tree in ours.trees]
-    other = [splits_with_substitutions(tree, n_sites) for tree in theirs]
-    ultrafast = {}
-    for seed in range(1, n_seeds + 1):
-        found = plltool.ultrafast_bootstrap(data, best.tree, best.models, threads=1, seed=seed)
-        ultrafast[seed] = dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True))
-    values: Mapping[str, list[float]] = {
-        "plltool fbp": share_of_trees(own, wanted, 0.0),
-        "iqtree fbp": share_of_trees(other, wanted, 0.0),
-        "plltool fbp decided": share_of_trees(own, wanted, REPLICATE_UNDECIDED),
-        "iqtree fbp decided": share_of_trees(other, wanted, REPLICATE_UNDECIDED),
-        "plltool ufboot": [statistics.mean(ultrafast[seed][split] for seed in ultrafast) for split in wanted],
-        "iqtree ufboot": [100 * statistics.mean(found.get(split, 0.0) for found in shares) for split in wanted],
-    }
+    values = compare_ultrafast(data, best, wanted, n_seeds)
+    if n_replicates:
+        values |= compare_standard(data, best, wanted, n_replicates)
+        known = {"replicates": n_replicates}
+    kinds = [kind for kind in KINDS if f"plltool {kind}" in values]
     return {
+        **known,
         "taxa": len(data), "sites": n_sites, "model": model, "branches": len(wanted), "lnl": round(best.lnl, 3),
-        **{kind: describe(values[f"plltool {kind}"], values[f"iqtree {kind}"]) for kind in KINDS},
-        "supports": {name: [round(value, 1) for value in row] for name, row in values.items()},
+        **{kind: describe(values[f"plltool {kind}"], values[f"iqtree {kind}"]) for kind in kinds},
+        "supports": known.get("supports", {}) | {name: [round(own, 1) for own in row] for name, row in values.items()},
     }  # fmt: skip
 
 
@@ -124,16 +159,20 @@ def main() -> None:
     parser.add_argument("alignments", nargs="+", type=Path)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--columns", type=int)
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    sets: dict[str, Any] = {}
+    record: dict[str, Any] = {"sets": {}}
+    if asked.output and asked.output.exists():
+        record = json.loads(asked.output.read_text())
+    record |= {"date": datetime.now(UTC).date().isoformat(), "seeds": asked.seeds}
     for path in asked.alignments:
         name = re.sub(r"\.(fasta|phy)(\.gz)?$", "", path.name)
-        sets[name] = compare_alignment(path, asked.replicates, asked.seeds)
-        print(name, {key: value for key, value in sets[name].items() if key != "supports"}, flush=True)
-        record = {"date": datetime.now(UTC).date().isoformat(), "replicates": asked.replicates, "seeds": asked.seeds}
+        row = compare_alignment(path, asked.replicates, asked.seeds, asked.columns, record["sets"].get(name, {}))
+        record["sets"][name] = row
+        print(name, {key: value for key, value in row.items() if key != "supports"}, flush=True)
         if asked.output:
-            asked.output.write_text(json.dumps(record | {"sets": sets}, indent=1) + "\n")
+            asked.output.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1185,6 +1185,12 @@ MUTANTS = [
            "generator(self.seed, ULTRAFAST, 1)", (ULTRAFAST, "-k", "beginning")),
     Mutant("excursions share resampled alignments", "plltool/tree_search/ufboot_search.py",
            "number // 2 * (1 + UFBOOT_JUMPS) + number % 2", "number // 2 * UFBOOT_JUMPS", (ULTRAFAST, "-k", "alignments")),
+    Mutant("neighbours that tie are not met", "plltool/tree_search/rell.py", "lnls > best - RELL_TIE", "lnls >= best",
+           ("tests/tree_search/test_branch_supports.py", "-k", "prefers_are_met")),
+    Mutant("neighbours break the constraint", "plltool/tree_search/rell.py", "if constraint is None or", "if True or",
+           ("tests/tree_search/test_branch_supports.py", "-k", "prefers_are_met")),
+    Mutant("both interchanges are one", "plltool/tree_search/neighbours.py", "+ 1 + which", "+ 1",
+           ("tests/tree_search/test_branch_supports.py", "-k", "tree_that_is_made")),
     Mutant("a topology is met twice", "plltool/tree_search/rell.py", "self._known.add(key)", "pass", (RELL, "-k", "met_once")),
     # --- what is asked of a finished tree
     Mutant("site values in one row", TRAVERSE, "task->site + (size_t)result * task->n_lanes + lanes", "task->site + lanes",
