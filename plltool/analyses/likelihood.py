@@ -368,7 +368,7 @@ class Likelihood(Parameters, Density):
             listener(Progress("polish", done.number, done.lnl, 0, 0, time.perf_counter() - started))
 
         groups = [name for name in chosen if name != LENGTHS]
-        return polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
+        return polish(self._likelihood, LENGTHS in chosen, groups, report)
 
 
 class PartLikelihood(Parameters):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from plltool.constants import (
     MODEL_EPSILON,
     OTHER_FACTORS,
     START_ALPHAS,
+    START_PINVS,
 )
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER, Model
@@ -103,12 +105,16 @@ class ModelOptimiser:
 
         With a factor of lengths, alpha and the rates lnL may have several optima, and plateaus where alpha is small.
         Each part is optimised again from `factors` times its present one, if it has one of its own among others, each
-        with the best of a few values of alpha; where the factor is 1, only if alpha has changed. Parts that share a
-        factor with others stay as they are.
+        with the best of a few values of alpha and pinv; where the factor is 1, only if they have changed. Parts that
+        share a factor with others stay as they are.
         """
         if not len(self._bounds):
             return self.likelihood.lnl()
         return self._improve(lambda start: self._best_of_others(start, factors))
+
+    def settle(self) -> float:
+        """Bring factors from the scalers to the lengths where all scalers are free, see above; return lnL."""
+        return self._improve(lambda start: start)
 
     def _improve(self, find: Callable[[FloatArray], FloatArray]) -> float:
         """Go from the present vector to the one that `find` makes of it, unless lnL is lower there; return lnL."""
@@ -159,11 +165,15 @@ class ModelOptimiser:
             return start, [own[:0] for own in self.members]
         self._set_models(start)
         tried: list[list[Model]] = []
-        for alpha in (None, *START_ALPHAS):
+        pinvs = START_PINVS if any("pinv" in groups for groups in self._groups) else ()
+        shapes = [(None, None), *itertools.product(START_ALPHAS, (None, *pinvs)), *((None, pinv) for pinv in pinvs)]
+        for alpha, pinv in shapes:
             tried.append([model.copy() for model in self.likelihood.models])
             for model, groups, own in zip(tried[-1], self._groups, owns, strict=True):
                 if alpha is not None and "alpha" in groups:
                     model.set_alpha(alpha)
+                if pinv is not None and "pinv" in groups:
+                    model.set_pinv(pinv)
                 if own:
                     model.set_ratios(SCALER, factor * model.ratios(SCALER))
         chosen = np.argmax(possible_likelihoods(self.likelihood, tried), axis=0)
