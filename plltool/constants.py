@@ -98,7 +98,6 @@ RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
 BOUND_TOLERANCE = 1e-9  # of a vector's elements, logarithms, which rounding may put beyond their bounds
 RIDGE_GAIN = 0.002  # lnL that a step of all parameters must gain or promise so that another one follows
 RIDGE_START = 1.0  # all lengths and parameters are optimised together after a round that gains less lnL
-RIDGE_ENOUGH = 0.1  # and once more if that gains as much lnL
 MAX_RIDGE_STEPS = 10  # of them, at most; typical 1 to 3
 MAX_RIDGE_STEP = 1.0  # in parameters' logarithms, as a whole
 MAX_RIDGE_PARAMETERS = 32  # that change together with the branch lengths; each takes three launches

@@ -47,6 +47,7 @@ from plltool.run.inputs import (
 )
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import evaluation_slots, search_slots
+from plltool.run.messages import remarks_on_optima
 from plltool.run.results import format_scheme
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
@@ -366,6 +367,9 @@ class Likelihood(Parameters, Density):
 
         def report(done: PolishRound) -> None:
             listener(Progress("polish", done.number, done.lnl, 0, 0, time.perf_counter() - started))
+            if done.is_last:
+                remarks = remarks_on_optima(done.lnl, float(self._tree.lengths.sum()), done.other)
+                self.warnings = (*self.warnings, *remarks)
 
         groups = [name for name in chosen if name != LENGTHS]
         return polish(self._likelihood, LENGTHS in chosen, groups, report)

@@ -83,7 +83,11 @@ def check_alpha(value: float) -> float:
 
 
 def check_pinv(value: float) -> float:
-    """A proportion of invariable sites; raises InputError unless it lies in MIN_PINV .. MAX_PINV."""
+    """A proportion of invariable sites, MIN_PINV for 0; raises InputError if another is not in MIN_PINV .. MAX_PINV.
+
+    RAxML-NG writes 0 where none are left; at MIN_PINV no site loses more than 1e-10 lnL.
+    """
+    value = value or MIN_PINV
     if not MIN_PINV <= value <= MAX_PINV:
         raise InputError(
             f"the proportion of invariable sites must lie between {MIN_PINV:g} and {MAX_PINV:g}, found {value:g}"

@@ -21,7 +21,6 @@ from plltool.constants import (
     POLISH_PARAMETERS,
     POLISH_PRECISION,
     POLISH_SHARE,
-    RIDGE_ENOUGH,
     RIDGE_START,
     SAME_LENGTH,
 )
@@ -59,6 +58,10 @@ class PolishRound:
     other_lnl: float
     other_length: float
     curvatures: Curvatures
+
+    @property
+    def other(self) -> Other:
+        return Other(self.other_lnl, self.other_length)
 
     def pack(self) -> FloatArray:
         """All values as doubles, for `unpack`."""
@@ -138,8 +141,7 @@ def polish(
     share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
     least_gain = share * POLISH_GAIN
     while not done.is_last:
-        lnl, has_explored, is_settled = done.lnl, done.has_explored, done.is_settled
-        other = Other(done.other_lnl, done.other_length)
+        lnl, has_explored, is_settled, other = done.lnl, done.has_explored, done.is_settled, done.other
         if lengths and chosen and not done.number and np.ptp(tree.lengths) > 0:
             lnl, other = _begin(optimiser, lnl, done.precision)
         else:
@@ -157,7 +159,7 @@ def polish(
         gain = lnl - done.lnl
         if lengths and has_explored and gain < RIDGE_START and (gain >= least_gain or not is_settled):
             before, lnl = lnl, climb_ridge(likelihood, chosen, lnl)
-            is_settled = lnl - before < RIDGE_ENOUGH
+            is_settled = lnl - before < least_gain
             lnl = optimiser.settle() if SCALER in chosen else lnl
         if lengths and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < least_gain:
             lnl = revive_rates(likelihood, chosen, lnl)
