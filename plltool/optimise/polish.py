@@ -13,6 +13,7 @@ from plltool.constants import (
     EXPLORING_SHARE,
     FIRST_POLISH_SHARE,
     FORESIGHT,
+    LAST_GAIN,
     LENGTHS_PRECISION,
     MAX_POLISH_ROUNDS,
     OTHER_LENGTH,
@@ -164,7 +165,7 @@ def polish(
         if lengths and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < least_gain:
             lnl = revive_rates(likelihood, chosen, lnl)
         gain, number = lnl - done.lnl, done.number + 1
-        is_enough = gain < least_gain and done.precision == LENGTHS_PRECISION and has_explored
+        is_enough = gain < share * LAST_GAIN and done.precision == LENGTHS_PRECISION and has_explored
         is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS
         precision = min(done.precision, POLISH_SHARE * gain)
         precision = precision if precision > POLISH_PRECISION else LENGTHS_PRECISION

@@ -216,6 +216,7 @@ def test_frequencies_are_normalised():
         ("GTR+G4+IU", "'+IU' at character 7: expected +I or +IO without a value, or +IU{share}"),
         ("GTR+IO{0.2}", "expected +I or +IO without a value"),
         ("GTR+I+IU{0.2}", "invariable sites given twice"),
+        ("GTR+IU{-0.1}", "the proportion of invariable sites must lie between 1e-10 and 0.99, found -0.1"),
         ("GTR+IU{1}", "the proportion of invariable sites must lie between 1e-10 and 0.99, found 1"),
         ("GTR+IU{0.1/0.2}", "expected one value, the share; found 2"),
         ("GTR+G+R", "rates across sites given twice"),
@@ -453,3 +454,8 @@ def test_mkv():
     ):
         with pytest.raises(InputError, match=message):
             parse_model(text)
+
+
+def test_no_invariable_sites():
+    """RAxML-NG writes a share of 0; the smallest one costs a site at most 1e-10 lnL."""
+    assert parse_model("JC+IU{0.0}").sites.pinv == 1e-10
