@@ -59,7 +59,7 @@ def test_two_optima_are_reported_only_if_their_lengths_differ():
 @pytest.mark.parametrize(("brlen", "expected"), [("scaled", -3766.6), ("unlinked", -3759.4)])
 def test_parts_of_very_different_rates(shared, brlen, expected):
     """One part of dna8 has 99 % of all changes; expected are the values that RAxML-NG 1.2.2 reaches."""
-    data, tree, model = (shared / "constraints" / f"dna8.{kind}" for kind in ("fa", "tree", "part"))
+    data, tree, model = (shared / "data" / "constraints" / f"dna8.{kind}" for kind in ("fa", "tree", "part"))
     if not data.exists():
         pytest.skip(f"no {data}")
     assert plltool.evaluate(data, tree, model, brlen=brlen, device="numpy").lnl > expected
