@@ -377,7 +377,7 @@ class Likelihood(Parameters, Density):
             self.other = done.other
 
         groups = [name for name in chosen if name != LENGTHS]
-        lnl = polish(self._likelihood, LENGTHS in chosen, groups, report)
+        lnl = polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
         self._warn_of(*remarks_on_optima(lnl, self._tree, self.other))
         return lnl
 

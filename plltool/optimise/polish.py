@@ -26,7 +26,7 @@ from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.revival import revive_rates
-from plltool.optimise.ridge import climb_ridge
+from plltool.optimise.ridge import climb_ridge, has_ridges
 
 LAST_GAIN = 0.002  # lnL of the last round: with long branches each gains 0.8 times as much as the one before
 RIDGE_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
@@ -116,6 +116,7 @@ def polish(
     groups: Sequence[str] | None = None,
     report: Callable[[PolishRound], None] = lambda done: None,
     done: PolishRound | None = None,
+    given: bool = False,
 ) -> float:
     """Optimise in place until a round gains less than POLISH_GAIN, or a share of it; return lnL, which never falls.
 
@@ -130,6 +131,9 @@ def polish(
     groups : groups of free model parameters to optimise, see `Model.free_parameters`; None for all
     report : called after every round
     done : the last round of an earlier run; None if there is none
+    given : whether the lengths come from elsewhere. Then they are a start of their own, and all is optimised together
+        whatever the model; after a search that took a tenth of its time, and gained next to nothing unless a model has
+        several parameters that differ between sites
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
@@ -140,10 +144,11 @@ def polish(
         done = PolishRound(0, lnl, False, precision, False, False, np.nan, np.nan, optimiser.curvatures)
     optimiser.curvatures = done.curvatures
     share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
-    least_gain = share * POLISH_GAIN
+    least_gain, last_gain = share * POLISH_GAIN, share * (LAST_GAIN if given else POLISH_GAIN)
+    is_joint = lengths and (given or has_ridges(likelihood.models, chosen))
     while not done.is_last:
         lnl, has_explored, is_settled, other = done.lnl, done.has_explored, done.is_settled, done.other
-        if lengths and chosen and not done.number and np.ptp(tree.lengths) > 0:
+        if given and lengths and chosen and not done.number and np.ptp(tree.lengths) > 0:
             lnl, other = _begin(optimiser, lnl, done.precision)
         else:
             if lengths:
@@ -158,14 +163,14 @@ def polish(
                 lnl = try_scales(likelihood, lnl, POLISH_GAIN)
                 other = here if here.is_other_than(tree.lengths) else other
         gain = lnl - done.lnl
-        if lengths and has_explored and gain < RIDGE_START and (gain >= least_gain or not is_settled):
+        if is_joint and has_explored and gain < RIDGE_START and (gain >= least_gain or not is_settled):
             before, lnl = lnl, climb_ridge(likelihood, chosen, lnl)
             is_settled = lnl - before < least_gain
             lnl = optimiser.settle() if SCALER in chosen else lnl
         if lengths and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < least_gain:
             lnl = revive_rates(likelihood, chosen, lnl)
         gain, number = lnl - done.lnl, done.number + 1
-        is_enough = gain < share * LAST_GAIN and done.precision == LENGTHS_PRECISION and has_explored
+        is_enough = gain < last_gain and done.precision == LENGTHS_PRECISION and has_explored
         is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS
         precision = min(done.precision, POLISH_SHARE * gain)
         precision = precision if precision > POLISH_PRECISION else LENGTHS_PRECISION

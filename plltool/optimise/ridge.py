@@ -32,19 +32,23 @@ MAX_RIDGE_STEP = 1.0  # in parameters' logarithms, as a whole
 MAX_RIDGE_PARAMETERS = 32  # that change together with the branch lengths; each takes three launches
 
 
-def _joint_groups(models: Sequence[Model], groups: Collection[str]) -> list[list[str]]:
-    """The free groups of each model among `groups`; without those that are alike at all sites if they are too many.
+def site_groups(model: Model, groups: Collection[str]) -> list[str]:
+    """The free groups among `groups` of what differs between sites; in mixtures of omega exchangeabilities do, too."""
+    wanted = {"class_weights", "switching", *SITE_GROUPS, *(["rates"] if model.spec.is_mixture else [])}
+    return [name for name in model.free_parameters if name in wanted and name in groups and name != CATEGORIES]
 
-    In mixtures of omega exchangeabilities differ between sites, too.
-    """
-    of_sites = {"class_weights", "switching", *SITE_GROUPS}
+
+def has_ridges(models: Sequence[Model], groups: Collection[str]) -> bool:
+    """Whether there are at least two parameters that differ between sites, which may replace each other."""
+    return sum(len(get_vector(model, site_groups(model, groups))) for model in models) > 1
+
+
+def _joint_groups(models: Sequence[Model], groups: Collection[str]) -> list[list[str]]:
+    """The free groups of each model among `groups`, or its `site_groups` if there are too many parameters."""
     names = [[name for name in model.free_parameters if name in groups and name != CATEGORIES] for model in models]
     if sum(len(get_vector(*part)) for part in zip(models, names, strict=True)) <= MAX_RIDGE_PARAMETERS:
         return names
-    return [
-        [name for name in own if name in of_sites or (name == "rates" and model.spec.is_mixture)]
-        for model, own in zip(models, names, strict=True)
-    ]
+    return [site_groups(model, groups) for model in models]
 
 
 class Ridge:

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 import plltool
 from plltool.optimise.polish import Other
+from plltool.run.messages import remarks_on_optima
 from plltool.tree.random_tree import random_tree
 
 
@@ -64,3 +65,9 @@ def test_two_optima_are_reported_only_if_their_lengths_differ():
     lengths = np.array([1.0, 2.0])
     found = [Other(-1.0, length).is_other_than(lengths) for length in (6.1, 5.9, 1.6, 1.4, np.nan)]
     assert found == [True, False, False, True, False]
+    tree = random_tree(["a", "b", "c"], np.random.default_rng(1))
+    tree.lengths[:] = 1.0
+    assert remarks_on_optima(-10.0, tree, Other()) == []
+    (remark,) = remarks_on_optima(-10.0, tree, Other(-12.5, 6.1))
+    assert "-10.00 with a sum of 3," in remark
+    assert "-12.50 with a sum of 6.1" in remark
