@@ -153,10 +153,9 @@ def polish(
         else:
             if lengths:
                 lnl = smooth(likelihood, done.precision).lnl
-                lnl = lnl if done.number else try_scales(likelihood, lnl, done.precision)
             if chosen:
                 lnl = optimiser.run(max(share * POLISH_PRECISION, done.precision))
-        if chosen and not has_explored and lnl - done.lnl < EXPLORING_SHARE * abs(lnl):
+        if not has_explored and (not chosen or lnl - done.lnl < EXPLORING_SHARE * abs(lnl)):
             lnl, has_explored = optimiser.explore(), True
             if lengths:
                 here = Other(lnl, float(tree.lengths.sum()))
