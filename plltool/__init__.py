@@ -14,4 +14,17 @@ import lazy_loader
 from plltool.constants import VERSION
 
 __version__ = VERSION
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """A public name, or an error that says which one may have been meant."""
+    try:
+        return _find(name)
+    except AttributeError as error:
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, __all__, 1)
+        if error.name is not None or not close:
+            raise
+        raise AttributeError(f"module 'plltool' has no attribute {name!r}; did you mean {close[0]!r}?") from None

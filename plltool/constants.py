@@ -149,6 +149,10 @@ FUSING_LOSS = 3.0  # lnL that an exchange may lose before lengths are optimised;
 CLIMB_TIE = 0.01  # lnL by which a climb must be better to take the lead: the rest is left over from convergence
 POOL_SIZE = 3  # of the best trees, with which a search with a limited time fuses each further climb
 ENDLESS = 10**9  # perturbations of such a search
+BASES = b"ACGT"
+CONSTANT_SITES = "numbers of constant sites with A, C, G and T: four whole numbers from 0 on, such as 310,190,205,295"
+MAX_CONSTANT_SITES = 10**15  # their sum; doubles count exactly far beyond
+NAME_KINDS = WHOLE, FIRST_WORD = "whole", "first-word"  # what of a FASTA header is the name of its taxon
 START_KINDS = ("parsimony", "random")  # kinds of start trees that a search makes
 EFFORT_NAMES = ("fast", "default", "thorough")  # presets, see tree_search/effort.py
 DEFAULT_EFFORT = "default"

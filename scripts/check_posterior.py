@@ -159,6 +159,8 @@ def main() -> int:
     shares, accepted = sample([own for own in asked.moves.split(",") if own], asked.runs, asked.generations, asked.seed)
     seconds = time.process_time() - began
     common = sorted((key for key, (p, _) in exact.items() if p > LEAST_SHARE), key=lambda key: -exact[key][0])
+    if not common:
+        sys.exit(f"found no topology with more than {LEAST_SHARE:g} of the probability; more --draws find them")
     rows = np.array([[own.get(key, 0.0) for key in common] for own in shares])
     found, error = rows.mean(axis=0), rows.std(axis=0, ddof=1) / len(rows) ** 0.5
     p, p_error = np.array([exact[key] for key in common]).T

@@ -92,6 +92,11 @@ d ACGT
 ; end;
 begin sets; charset one = 1-4; charset two = 5-.\\2 6; charpartition mine = GTR+G4: one, HKY: two; end;
 """
+BLOCKS = [
+    b"CLUSTAL W\n\na ACGT 4\nb A-GT 3\nc ACGA 4\n  *  *\n\na AC\nb AC\nc AC\n",
+    b"# STOCKHOLM 1.0\n#=GF ID x\na ACGT\nb A.GT\nc ACGA\n#=GC SS ....\n//\n",
+    b" x.msf MSF: 4 Type: N ..\n Name: a Len: 4\n//\n\na ACGT\nb A~GT\nc ACGA\n",
+]
 PHYLIP = b"4 8 I\na  ACGT\nb  AC-T\nc  ACNT\nd  ACGA\n\n1\nACGT\nACGT\nA.GT\nACGT\n"
 VCF = b"""##fileformat=VCFv4.2
 #CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\ta\tb\tc\td
@@ -489,6 +494,7 @@ PARSERS = {
     "fasta": Parser(run_alignment, [FASTA, *data_files("hard.fasta")], [b">", b">a"]),
     "phylip": Parser(run_alignment, [PHYLIP, ALIGNMENTS[4], *data_files("primates.phy")], [b"4 8", b"I", b"S", b"."]),
     "nexus": Parser(run_alignment, [NEXUS, STATE_SETS, MIXED, STANDARD], WORDS),
+    "blocks": Parser(run_alignment, BLOCKS, [b"CLUSTAL\n", b"# STOCKHOLM 1.0\n", b"MSF: 4", b"\n//", b"#=GR", b" 4\n"]),
     "alignment": Parser(run_alignment, ALIGNMENTS, [*WORDS, b">", b"4 8\n", b"\x1f\x8b"]),
     "vcf": Parser(
         run_alignment, [VCF, gzip.compress(VCF, mtime=0)], [b"0/1", b"1|0", b"./.", b"\tGT", b"\tA\tC,T", b"##"]

@@ -55,6 +55,7 @@ SHARED_STATES = "tests/engine/test_shared_states.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/analyses/test_bench.py"
 SCAN = "tests/tree_search/test_scan.py"
+CONSTANT_SITES = "tests/analyses/test_constant_sites.py"
 DATA_TESTS = "tests/analyses/test_data_tests.py"
 SCHEME = "tests/analyses/test_select_scheme.py"
 SCREENING = "tests/optimise/test_screening.py"
@@ -1060,7 +1061,7 @@ MUTANTS = [
            (DATA_TESTS, "-k", "iqtree")),
     Mutant("composition: gaps are not shared out", "plltool/statistics/composition.py", "where=totals > 0) @ shares", "where=totals > 2) @ shares",
            (DATA_TESTS, "-k", "iqtree")),
-    Mutant("symmetry: the first sites only", "plltool/run/data_tests.py", "counts += tables[: n_rows", "counts = tables[: n_rows",
+    Mutant("symmetry: the first sites only", "plltool/run/data_tests.py", "counts += own @ tables.T", "counts = own @ tables.T",
            (DATA_TESTS,)),
     Mutant("composition: each taxon at 5 %", "plltool/run/data_tests.py", "1 - SIGNIFICANCE / alignment.n_taxa", "1 - SIGNIFICANCE",
            (DATA_TESTS, "-k", "corrected")),
@@ -1584,8 +1585,23 @@ MUTANTS = [
     Mutant("covarion: simulated states are hidden ones", "plltool/analyses/simulate.py",
            "spell(states % space.n_states,", "spell(np.minimum(states, space.n_states - 1),",
            (COVARION, "-k", "simulation")),
+    Mutant("constant sites: each weighs 1", "plltool/alignment/patterns.py",
+           "np.bincount(site_pattern, alignment.weights)", "np.bincount(site_pattern)", (CONSTANT_SITES,)),
+    Mutant("constant sites: weights keep the order of the file", "plltool/alignment/partition.py",
+           "block.weights[order]", "block.weights", (CONSTANT_SITES,)),
+    Mutant("constant sites: no part of the digest", "plltool/alignment/facts.py",
+           "block.weights.tobytes()", 'b""', (CONSTANT_SITES, "-k", "counts_of_sites")),
+    Mutant("constant sites: in the values of sites", "plltool/analyses/likelihood.py",
+           "sites[..., :n_columns]", "sites", (CONSTANT_SITES, "-k", "values_of_sites")),
+    Mutant("constant sites: gap-only queries have data", "plltool/run/placement.py",
+           "(cells & is_given)", "cells", (CONSTANT_SITES, "-k", "queries")),
+    Mutant("urns: listed sites of one pattern only", "plltool/alignment/resample.py",
+           "np.repeat(np.arange(len(weights)), weights.astype(np.intp))", "np.arange(self.size) % len(weights)",
+           ("tests/alignment/test_resample.py",)),
+    Mutant("FASTA: cut names may be the same", "plltool/io/fasta.py",
+           "if before.name != record.name:", "if False:", ("tests/io/test_alignment_fasta.py",)),
     Mutant("+IC: counted sites are none", "plltool/run/inputs.py",
-           "float(may_be_invariable(part.alignment).mean())", "0.0", ("tests/analyses/test_inputs.py", "-k", "counted")),
+           "own.count_sites(may_be_invariable(own)) / own.count_sites()", "0.0", ("tests/analyses/test_inputs.py", "-k", "counted")),
     Mutant("codons: parts forget the second and third base", "plltool/analyses/bootstrap.py",
            "columns[part.columns] = part.columns[sites]", "columns[part.sites] = part.sites[sites]",
            ("tests/analyses/test_codon_runs.py", "-k", "resampled")),

@@ -47,7 +47,7 @@ def make(seed, n_taxa=N_TAXA, n_sites=N_SITES, mean_length=MEAN_LENGTH, n_gaps=N
     letters = np.array([list(sequence) for sequence in made.sequences])
     blur(rng, letters, n_gaps)
     sequences = {name: "".join(row) for name, row in zip(made.names, letters, strict=True)}
-    sequences[f"t{n_taxa}"] = sequences[DUPLICATED]
+    sequences[f"t{n_taxa:02}"] = sequences[min(DUPLICATED, f"t{n_taxa - 1:02}")]
     return sequences, write_newick(tree)
 
 

@@ -126,3 +126,9 @@ def test_calling(name, files):
 def test_importing_the_package_imports_nothing_heavy():
     code = "import sys, plltool; assert not {'numpy', 'scipy', 'pyopencl', 'click', 'dendropy'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+def test_a_misspelt_name_gets_a_hint():
+    with pytest.raises(AttributeError, match=r"module 'plltool' has no attribute 'serch'; did you mean 'search'\?"):
+        plltool.serch  # noqa: B018
+    assert not hasattr(plltool, "xyzzy")

@@ -1,9 +1,11 @@
-"""Every script starts, and the mutants of `scripts/mutate.py` are those of the code as it is."""
+"""Every script runs, and the mutants of `scripts/mutate.py` are those of the code as it is."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import experiments
 import mutate
 import pytest
 
@@ -32,6 +34,94 @@ def test_every_script_starts(script, tmp_path):
         pytest.importorskip("atheris")
     done = subprocess.run([sys.executable, FOLDER / script, "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+ROOT = FOLDER.parent
+DATA = "data/primates.phy"
+# The smallest case of each script, from the root of the repository. OUT is a folder, SHARED that of larger data.
+SMALL = {
+    "calibrate_supports.py": f"{DATA} --sets 1 --taxa 6 --sites 60 --replicates 20 --output OUT/o.json",
+    "check_optima.py": f"{DATA} --cases 2 --seed 1 --least 1 --output OUT/o.json",
+    "check_posterior.py": "--generations 400 --runs 2 --draws 20000",
+    "compare_constraints.py": f"{DATA} --seeds 1 --output OUT/o.json",
+    "compare_partitions.py": "SHARED/data SHARED/reference --set dna59 --program plltool --limit 9 --output OUT/o.json",
+    "compare_stops.py": "SHARED/data SHARED/reference --set primates --program epsilon --starts 1 --output OUT/o.json",
+    "compare_supports.py": f"{DATA} --replicates 2 --program plltool-fast --output OUT/o.json",
+    "constraint_test.py": f"{DATA} --constraints 1",
+    "draw_chains.py": "scripts/results/2026-11-24-chains-intel.json OUT/chart.svg",
+    "fuzz.py": "newick --count 5",
+    "kill_test.py": f"{DATA} --kills 1",
+    "layout.py": "",
+    "make_man_pages.py": "",
+    "measure_repeats.py": "data/dated.fasta:data/dated.nwk",
+    "measure_startup.py": "--repetitions 1",
+    "mutate.py": "--check",
+    "profile_alpha.py": DATA,
+    "simulate_alignment.py": "--taxa 6 --sites 20 --gaps 1 --out OUT/s",
+    "simulate_dated.py": "--out OUT/s",
+    "time_codons.py": "--taxa 6 --codons 20",
+    "time_gradients.py": "--taxa 8 --states 4",
+    "try_alignments.py": f"{DATA} --output OUT/o.json",
+    "verify_reference.py": "SHARED/data SHARED/reference --set primates --device numpy",
+}
+# Why the others have none.
+OTHERWISE = {
+    "beagle_calls.py": "a part of beagle_front.py",
+    "beagle_front.py": "needs MrBayes with BEAGLE",
+    "check_pages.py": "needs a browser",
+    "compare_beagle.py": "needs BEAGLE's library",
+    "compare_concordance.py": "needs IQ-TREE 2 and 3",
+    "compare_drivers.py": "needs several drivers",
+    "compare_followups.py": "needs IQ-TREE 2",
+    "compare_large.py": "needs FastTree and VeryFastTree",
+    "compare_model_choice.py": "needs IQ-TREE 2",
+    "compare_mrbayes.py": "needs MrBayes",
+    "compare_placement.py": "needs RAxML 8",
+    "compare_replicates.py": "needs IQ-TREE 2",
+    "compare_rivals.py": "needs IQ-TREE 2 and RAxML",
+    "compare_site_rates.py": "its smallest set takes minutes",
+    "experiments.py": "see test_the_experiment_with_chains",
+    "fill_tables.py": "writes pages of the documentation, which tests/docs compares",
+    "find_races.py": "needs Oclgrind",
+    "fuzz_coverage.py": "needs atheris",
+    "fuzz_parsers.py": "a part of fuzz.py",
+    "gpu_counts.py": "needs Oclgrind; see test_gpu_counts.py",
+    "gpu_day.py": "needs a GPU",
+    "gpu_registers.py": "needs NVIDIA's compiler; see test_gpu_registers.py",
+    "iqtree3.py": "needs piqtree",
+    "make_reference_rows.py": "needs RAxML and IQ-TREE",
+    "measure_precision.py": "needs the larger data and an hour",
+    "measure_size.py": "simulates data of gigabytes",
+    "try_drivers.py": "downloads drivers",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_smallest_case_of_every_script(script, tmp_path, request):
+    if script in OTHERWISE:
+        pytest.skip(OTHERWISE[script])
+    places = {"OUT": str(tmp_path)}
+    if "SHARED" in SMALL[script]:
+        places["SHARED"] = str(request.getfixturevalue("shared"))
+    words = [re.sub("^(OUT|SHARED)", lambda place: places[place[0]], word) for word in SMALL[script].split()]
+    done = subprocess.run([sys.executable, FOLDER / script, *words], cwd=ROOT, capture_output=True, text=True)
+    too_few = script == "check_posterior.py" and "mean square of errors apart: " in done.stdout  # generations to agree
+    assert done.returncode == 0 or too_few, done.stderr
+
+
+@pytest.mark.slow
+def test_the_experiment_with_chains(monkeypatch):
+    """With the fewest chains and generations, as `gpu_day.py` runs it."""
+    monkeypatch.setattr(experiments, "CHAIN_SHAPES", ((6, 30),))
+    monkeypatch.setattr(experiments, "CHAINS", (1, 2))
+    monkeypatch.setattr(experiments, "GENERATIONS", (20, 60))
+    rows = list(experiments.run_experiment("chains", experiments.Machine("numpy", 1, 1)))
+    assert [(row["chains"], row["launches"] > 0) for row in rows] == [(1, True), (2, True)]
+
+
+def test_every_script_has_a_smallest_case_or_a_reason():
+    assert sorted([*SMALL, *OTHERWISE]) == SCRIPTS
 
 
 def test_every_script_is_listed():

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from plltool.alignment.cells import CellTable
-from plltool.alignment.states import ILLEGAL_CODE, CodeArray, StateSpace
-from plltool.arrays import IndexArray
+from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import BASES, CONSTANT_SITES, MAX_CONSTANT_SITES, WHOLE
 from plltool.errors import InputError, show_name
 
 MIN_TAXA = 3  # fewer have no unrooted tree
@@ -41,6 +42,8 @@ class Alignment:
         The file, for messages.
     warnings : tuple of str
         What a user should know about the data, one line each.
+    weights : float64 array (n_sites,), or None
+        The number of sites that each column stands for; with None it is 1 for all of them.
     """
 
     names: tuple[str, ...]
@@ -48,6 +51,7 @@ class Alignment:
     states: StateSpace
     source: str
     warnings: tuple[str, ...] = ()
+    weights: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"<Alignment: {self.n_taxa} taxa, {self.n_sites} sites, {self.states.name}, {self.source}>"
@@ -60,10 +64,17 @@ class Alignment:
     def n_sites(self) -> int:
         return self.codes.shape[1]
 
+    def count_sites(self, columns: BoolArray | None = None) -> int:
+        """The number of sites that all columns, or some of them (n_sites,), stand for."""
+        if self.weights is None:
+            return self.n_sites if columns is None else int(columns.sum())
+        return int(self.weights.sum() if columns is None else self.weights[columns].sum())
+
     @cached_property
     def code_counts(self) -> IndexArray:
         """(n_taxa, n_codes) how often each taxon has each code."""
-        return np.stack([np.bincount(row, minlength=self.states.n_codes) for row in self.codes])
+        counts = [np.bincount(row, self.weights, self.states.n_codes) for row in self.codes]
+        return np.stack(counts).astype(np.intp)
 
     @property
     def undetermined_counts(self) -> IndexArray:
@@ -97,6 +108,9 @@ class Sequences:
     warnings : what a user should know about the file, one line each
     least : number of taxa that there must be at least
     table : what the bytes of `rows` stand for if the file is a table of named states
+    names_are : what of the headers of a FASTA file the names are, one of NAME_KINDS
+    constant_sites : numbers of added sites at which all taxa have A, C, G and T; `rows` end with a column for each
+        number above 0, see `with_constant_sites`
 
     Raises InputError for fewer taxa than `least`, an empty or repeated name, sequences of different lengths or
     without sites.
@@ -113,6 +127,8 @@ class Sequences:
     warnings: tuple[str, ...] = ()
     least: int = MIN_TAXA
     table: CellTable | None = None
+    names_are: str = WHOLE
+    constant_sites: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check_names(self)
@@ -143,6 +159,21 @@ class Sequences:
             return self.rows
         return tuple(np.frombuffer(row, dtype=np.uint8)[sites].tobytes() for row in self.rows)
 
+    def with_constant_sites(self, counts: Sequence[int]) -> Sequences:
+        """The same sequences with sites at which all taxa have A, C, G and T: so many of each.
+
+        Raises InputError for other data than DNA, and other than four whole numbers from 0 on.
+        """
+        if self.states is not DNA:
+            refuse_constant_sites(self.source, f"{self.states.name if self.states else 'mixed'} data")
+        are_counts = all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts)
+        if len(counts) != len(BASES) or not are_counts or sum(counts) > MAX_CONSTANT_SITES:
+            found = ",".join(map(str, counts))
+            raise InputError(f"constant sites: found {show_name(found)}, expected {CONSTANT_SITES}")
+        added = bytes(base for base, count in zip(BASES, counts, strict=True) if count)
+        rows = tuple(row + added for row in self.rows)
+        return replace(self, rows=rows, constant_sites=tuple(map(int, counts)))
+
     def refuse_table(self, what: str) -> None:
         """Raise InputError for a table of named states where only sequences of characters can be `what`."""
         if self.table is not None:
@@ -151,6 +182,11 @@ class Sequences:
     def describe_taxon(self, taxon: int) -> str:
         line = "" if self.positions is None else f" (line {self.positions[taxon]})"
         return f"taxon {show_name(self.names[taxon])}{line}"
+
+
+def refuse_constant_sites(source: str, what: str) -> NoReturn:
+    """Raise InputError for constant sites added to other data than DNA, or to several parts."""
+    raise InputError(f"{source}: found constant sites to add to {what}, expected an alignment of DNA without parts")
 
 
 def sort_columns(codes: CodeArray, taxa: Sequence[int] | None = None) -> IndexArray:

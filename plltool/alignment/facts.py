@@ -19,7 +19,7 @@ _DIGEST_LETTERS = 16
 
 def gap_share(alignment: Alignment) -> float:
     """The share of undetermined cells, from 0 to 1."""
-    return float(alignment.undetermined_counts.sum() / alignment.codes.size)
+    return float(alignment.undetermined_counts.sum() / (alignment.n_taxa * alignment.count_sites()))
 
 
 def may_be_invariable(alignment: Alignment) -> BoolArray:
@@ -54,6 +54,7 @@ def digest_data(blocks: Sequence[Alignment]) -> str:
     for block in blocks:
         digest.update(block.states.name.encode())
         digest.update(np.ascontiguousarray(block.codes).data)
+        digest.update(b"" if block.weights is None else block.weights.tobytes())
     return digest.hexdigest()[:_DIGEST_LETTERS]
 
 
@@ -75,7 +76,7 @@ def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
     n_empty_columns = sum(map(_count_empty_columns, blocks))
     if n_empty_columns:
         warnings.append(f"{source}: {count_noun(n_empty_columns, 'column')} without data (only gaps)")
-    is_empty = np.all([block.undetermined_counts == block.n_sites for block in blocks], axis=0)
+    is_empty = np.all([block.undetermined_counts == block.count_sites() for block in blocks], axis=0)
     empty_taxa = np.flatnonzero(is_empty).tolist()
     if empty_taxa:
         found = "1 taxon" if len(empty_taxa) == 1 else f"{len(empty_taxa)} taxa"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.alignment.alignment import Alignment, Sequences, sort_columns
+from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites, sort_columns
 from plltool.alignment.encoding import encode
 from plltool.alignment.facts import data_warnings, find_states, gap_share, refuse_no_data
 from plltool.alignment.genotypes import GENOTYPES
@@ -24,7 +24,7 @@ from plltool.alignment.spaces import (
 )
 from plltool.alignment.states import DNA, ILLEGAL_CODE, PROTEIN, StateSpace
 from plltool.arrays import IndexArray
-from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME
+from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME, WHOLE
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
 
@@ -53,6 +53,11 @@ class Part:
         """(n,) the first column of each site."""
         return self.columns[:, 0]
 
+    @property
+    def n_sites(self) -> int:
+        """The number of sites, added constant ones included."""
+        return self.alignment.count_sites()
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -65,9 +70,10 @@ class Dataset:
     ----------
     names : taxon names, the same in every part
     source : the file, for messages
-    n_sites : of the whole alignment, columns without a part included
+    n_sites : of the whole alignment, columns without a part and added constant sites included
     parts : in the order in which they were described
     warnings : what a user should know about the data, one line each
+    names_are, constant_sites : see `Sequences`
     """
 
     names: tuple[str, ...]
@@ -75,6 +81,8 @@ class Dataset:
     n_sites: int
     parts: tuple[Part, ...]
     warnings: tuple[str, ...]
+    names_are: str = WHOLE
+    constant_sites: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         data = ", ".join(dict.fromkeys(block.states.name for block in self.alignments))
@@ -84,6 +92,11 @@ class Dataset:
     @property
     def n_taxa(self) -> int:
         return len(self.names)
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of the alignment as it was given, without added constant sites."""
+        return self.n_sites - sum(self.constant_sites)
 
     @property
     def n_sequences(self) -> int:
@@ -120,32 +133,45 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     ------
     InputError
         If a part has no columns, columns that do not exist, belong to an earlier part or to another file, or data of
-        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all.
+        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all, or
+        constant sites are added to parts or to other data than DNA.
     """
     check_files(scheme, given.source)
+    added = given.constant_sites if isinstance(given, Sequences) else ()
+    model = scheme[0].model
+    is_whole = scheme == (PartSpec(model),)
+    if added and not is_whole:
+        refuse_constant_sites(given.source, "parts")
+    if added and model is not None and model.data != DNA.name:
+        refuse_constant_sites(given.source, f"{model.data} data")
+    n_columns = given.n_sites - sum(count > 0 for count in added)
     sites = assign_sites(scheme, given.n_sites, given.source)
-    if scheme == (PartSpec(scheme[0].model),):
-        blocks = [_whole(given, scheme[0].model)]
+    if is_whole:
+        blocks = [_whole(given, model)]
         warnings = _bases_warnings(given, blocks[0])
     else:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
         warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
         warnings += _empty_warnings(scheme, blocks)
     refuse_no_data(blocks)
+    if added:
+        of_columns = [1] * n_columns + [count for count in added if count]
+        blocks = [replace(blocks[0], weights=np.array(of_columns, dtype=np.float64))]
     warnings += _two_state_warnings(scheme, blocks)
     widths = [1 if isinstance(given, Alignment) else block.states.width for block in blocks]
     wide = [own.reshape(-1, n)[: block.n_sites] for own, n, block in zip(sites, widths, blocks, strict=True)]
     blocks, wide = _sort(blocks, wide)
     pairs = zip(scheme, sites, strict=True)
     named = [to_ranges(own) if REMAINDER in spec.ranges else spec.ranges for spec, own in pairs]
-    ranges = [", ".join(map(str, some)).replace(".", str(given.n_sites)) for some in named]
+    ranges = [", ".join(map(str, some)).replace(".", str(n_columns)) for some in named]
     fields = zip(scheme, ranges, wide, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in fields)
     warnings += given.warnings
     if isinstance(given, Sequences):
         warnings += _gap_warnings(scheme, blocks)
         warnings += [line for block in blocks for line in block.warnings] + data_warnings(blocks)
-    return Dataset(blocks[0].names, given.source, given.n_sites, parts, tuple(warnings))
+    names_are = given.names_are if isinstance(given, Sequences) else WHOLE
+    return Dataset(blocks[0].names, given.source, n_columns + sum(added), parts, tuple(warnings), names_are, added)
 
 
 def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[list[Alignment], list[IndexArray]]:
@@ -160,7 +186,8 @@ def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[lis
         for place, taxon in enumerate(taxa):
             codes[place] = block.codes[taxon, order]
         codes.setflags(write=False)
-        sorted_blocks.append(replace(block, names=in_order, codes=codes))
+        weights = None if block.weights is None else block.weights[order]
+        sorted_blocks.append(replace(block, names=in_order, codes=codes, weights=weights))
         sorted_sites.append(own[order])
     return sorted_blocks, sorted_sites
 
@@ -169,7 +196,7 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     """The whole alignment; InputError for a model of other data."""
     if isinstance(given, Sequences) and given.kinds:
         words = ", ".join(kind.word for kind in given.kinds)
-        raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each part")
+        raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each partition")
     states = given.states or detect_states(given.rows) if isinstance(given, Sequences) else given.states
     wanted = _space_of(model)
     if isinstance(given, Sequences) and model is not None and model.tells_data:
@@ -266,7 +293,7 @@ def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
     rows = given.columns(sites)
     declared = given.declared_at(sites)
     if declared is None and given.kinds:
-        raise InputError(f"{given.source}: found columns of several kinds of data, expected those of one")
+        raise InputError(f"{given.source}: the columns have several kinds of data, expected one kind")
     shown = declared or detect_states(rows)
     is_multistate = spec.model is not None and spec.model.data == MULTISTATE
     if is_multistate and not any(row.strip(UNDETERMINED.encode()) for row in rows):
@@ -288,7 +315,7 @@ def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignme
     if not len(left):
         return []
     columns = "1 column is" if len(left) == 1 else f"{len(left)} columns are"
-    return [f"{given.source}: {columns} in no part and left out, first column {left[0] + 1}"]
+    return [f"{given.source}: {columns} in no partition and left out, first column {left[0] + 1}"]
 
 
 def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence[IndexArray]) -> list[str]:
@@ -296,7 +323,8 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
     if isinstance(given, Alignment):
         return []
     return [
-        f"{spec.where}: part {show_name(spec.name)}: found letters that look like DNA under model {spec.model.shown}"
+        f"{spec.where}: partition {show_name(spec.name)}: found letters that look like DNA"
+        f" under model {spec.model.shown}"
         for spec, own in zip(scheme, sites, strict=True)
         if spec.model is not None and spec.model.data == "protein" and detect_states(given.columns(own)).name == "DNA"
     ]
@@ -315,7 +343,7 @@ def _bases_warnings(given: Sequences | Alignment, whole: Alignment) -> list[str]
 def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
     """A line for each part without data, whose model and lengths mean nothing."""
     return [
-        f"{spec.where}: part {show_name(spec.name)}: found no data (only gaps)"
+        f"{spec.where}: partition {show_name(spec.name)}: found no data (only gaps)"
         for spec, block in zip(scheme, blocks, strict=True)
         if gap_share(block) == 1.0
     ]
@@ -327,7 +355,7 @@ def _gap_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
     for spec, block in zip(scheme, blocks, strict=True):
         found, n_states = find_states(block), block.states.n_states
         if block.states.name == MULTISTATE and not (spec.model and spec.model.n_states) and 2 * len(found) < n_states:
-            where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
+            where = f"{spec.where}: partition {show_name(spec.name)}" if spec.name else block.source
             last = block.states.symbols[-1]
             warnings.append(f"{where}: the symbol {last} makes {n_states} states, of which only {len(found)} occur")
     return warnings
@@ -339,7 +367,7 @@ def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str
     for spec, block in zip(scheme, blocks, strict=True):
         found = find_states(block)
         if len(found) == 2 and block.states.name in ("DNA", "protein"):
-            where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
+            where = f"{spec.where}: partition {show_name(spec.name)}" if spec.name else block.source
             doubt = f"are they binary data? Those are written with 0 and 1; these are analysed as {block.states.name}"
             warnings.append(f"{where}: only the states {found[0]} and {found[1]} occur; {doubt}")
     return warnings

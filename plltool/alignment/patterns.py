@@ -27,7 +27,7 @@ class Patterns:
     weights : float64 array (n_patterns,)
         The number of sites with each pattern.
     site_pattern : intp array (n_sites,)
-        The pattern of each site; ``codes[:, site_pattern]`` is the alignment.
+        The pattern of each column; ``codes[:, site_pattern]`` is the alignment.
     states : StateSpace
         What the codes mean.
     """
@@ -61,7 +61,7 @@ def compress(alignment: Alignment) -> Patterns:
         is_new[1:] |= cells[1:] != cells[:-1]
     site_pattern = np.empty(alignment.n_sites, dtype=np.intp)
     site_pattern[order] = np.cumsum(is_new) - 1
-    weights = np.bincount(site_pattern).astype(np.float64)
+    weights = np.bincount(site_pattern, alignment.weights).astype(np.float64)
     return Patterns(np.take(alignment.codes, order[is_new], axis=1), weights, site_pattern, alignment.states)
 
 

@@ -76,7 +76,7 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
     owner = np.full(n_sites, -1)
     in_pairs: dict[int, IndexArray] = {}
     for number, spec in enumerate(scheme):
-        what = f"{spec.where}: part {show_name(spec.name)}"
+        what = f"{spec.where}: partition {show_name(spec.name)}"
         if not spec.ranges:
             raise InputError(f"{what}: found no columns, expected at least one")
         if spec.n_sites not in (None, n_sites):
@@ -87,12 +87,14 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
                 continue
             last = n_sites if some.stop is None else some.stop
             if not 1 <= some.start <= last <= n_sites:
-                raise InputError(f"{what}: found columns {some}, expected some of 1-{n_sites}, those of {source}")
+                raise InputError(
+                    f"{what}: found columns {some}, expected columns within 1-{n_sites}, the columns of {source}"
+                )
             columns = some.columns(n_sites)
             taken = columns[owner[columns] >= 0]
             if len(taken):
                 other = show_name(scheme[owner[taken[0]]].name)
-                raise InputError(f"{what}: found column {taken[0] + 1}, expected none that part {other} has already")
+                raise InputError(f"{what}: column {taken[0] + 1} is already in partition {other}")
             owner[columns] = number
         if paired:
             in_pairs[number] = np.concatenate([some.columns(n_sites) for some in spec.ranges])
@@ -100,7 +102,7 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
         owner[owner < 0] = number
     for number, spec in enumerate(scheme):
         if not np.any(owner == number):
-            what = f"{spec.where}: part {show_name(spec.name)}"
+            what = f"{spec.where}: partition {show_name(spec.name)}"
             raise InputError(f"{what}: found no columns, expected at least one")
     return [in_pairs.get(number, np.flatnonzero(owner == number)) for number in range(len(scheme))]
 
@@ -117,7 +119,7 @@ def _is_paired(spec: PartSpec, source: str) -> bool:
     of_pairs = spec.model is not None and spec.model.data == DOUBLET
     if is_pair == {of_pairs}:
         return of_pairs
-    where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else source
+    where = f"{spec.where}: partition {show_name(spec.name)}" if spec.name else source
     if of_pairs:
         hint = "pairs of columns in a partition file, such as 5:70 or pairs{FILE}"
         raise InputError(f"{where}: found single columns, expected {hint}, for model {show_name(str(spec.model))}")
@@ -129,6 +131,6 @@ def check_files(scheme: Scheme, source: str) -> None:
     for spec in scheme:
         for file in spec.files:
             if PurePath(file).name.removesuffix(".gz") != PurePath(source).name.removesuffix(".gz"):
-                found = f"{spec.where}: part {show_name(spec.name)}: found columns of {show_name(file)}"
+                found = f"{spec.where}: partition {show_name(spec.name)}: found columns of {show_name(file)}"
                 hint = "remove the file name if they are the same"
                 raise InputError(f"{found}, expected columns of the alignment, {source}; {hint}")

@@ -34,7 +34,7 @@ def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
     names = [spec.name for spec in split]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"{given.source}: found two parts named {show_name(twice)}, expected names that differ")
+        raise InputError(f"{given.source}: found two partitions named {show_name(twice)}, expected different names")
     return tuple(split)
 
 
@@ -50,7 +50,7 @@ def _declared_parts(given: Sequences) -> Iterator[PartSpec]:
 def _parts_of(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Iterator[PartSpec]:
     """The parts that the columns of one part make, fewest states first."""
     assert spec.model is not None
-    numbers = _column_states(given, sites)
+    numbers = column_states(given, sites)
     for n_states in np.unique(numbers).tolist():
         model = spec.model.with_states(n_states)
         name = f"{spec.name}_{n_states}" if spec.name else f"states_{n_states}"
@@ -58,7 +58,7 @@ def _parts_of(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -
         yield replace(spec, model=model, name=name, ranges=ranges, where=spec.where or given.source)
 
 
-def _column_states(given: Sequences | Alignment, sites: IndexArray) -> IndexArray:
+def column_states(given: Sequences | Alignment, sites: IndexArray) -> IndexArray:
     """The number of states of each of some columns: (n,)."""
     if isinstance(given, Sequences):
         rows = np.stack([np.frombuffer(row, dtype=np.uint8) for row in given.columns(sites)])

@@ -101,7 +101,7 @@ class AncestralResult(Result):
         for part in self.ancestors:
             states = part.joint if kind == JOINT else part.probabilities.argmax(axis=2)
             written.append(spell(states, part.symbols, part.columns.shape[1]))
-        cells = np.full((len(self.nodes), self.n_sites), "-", dtype=np.result_type(*written))
+        cells = np.full((len(self.nodes), self.data.n_columns), "-", dtype=np.result_type(*written))
         for part, texts in zip(self.ancestors, written, strict=True):
             cells[:, part.columns.ravel()] = texts
         return dict(zip(self.nodes, join_cells(cells), strict=True))
@@ -200,7 +200,7 @@ def ancestral_states(
     """
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
-        shown = mean_tree(likelihood.tree, np.array([len(part.sites) for part in likelihood.data.parts]))
+        shown = mean_tree(likelihood.tree, np.array([part.n_sites for part in likelihood.data.parts]))
         nodes, labelled = name_nodes(shown, settings.get("outgroup"))
         root = nodes.index(f"{NODE}1") + shown.n_taxa
         ancestors = []
@@ -210,6 +210,7 @@ def ancestral_states(
             lengths = likelihood.lengths if likelihood.lengths.ndim == 1 else likelihood.lengths[:, number]
             values, joint = joint_states(shown, lengths, likelihood.models[number].components(), patterns)
             order = np.argsort(part.sites)
+            order = order[part.sites[order] < likelihood.data.n_columns]  # not constant sites that were added
             site_pattern = patterns.site_pattern[order]
             sites = part.sites[order].tolist()
             for kind, own in ((MARGINAL, states.argmax(axis=2)), (JOINT, joint)):

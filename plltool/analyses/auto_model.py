@@ -48,13 +48,17 @@ def choose_if_asked(
             return fspath(partitions), None
         if partitions is not None:
             shown = show_name(model) if isinstance(model, str) else "another one"
-            hint = "to choose one for each part, or none to use the models in the file"
+            hint = "to choose one for each partition, or none to use the models in the file"
             raise InputError(f"model: found {shown} beside partitions, expected 'auto' {hint}")
         return model, None
     if partitions is None and suffix == MERGE:
-        raise InputError(f"model: found {show_name(str(model))} without partitions, expected a file with the parts")
+        raise InputError(
+            f"model: found {show_name(str(model))} without partitions, expected a file with the partitions"
+        )
     if partitions is not None and suffix == VARIABLE_ONLY:
-        raise InputError(f"model: found {show_name(str(model))} beside partitions, expected +ASC in the lines of parts")
+        raise InputError(
+            f"model: found {show_name(str(model))} beside partitions, expected +ASC in the lines of partitions"
+        )
     criterion, free_rates = AUTOMATIC[word]
     tree = None if isinstance(start, str) and start in START_KINDS else start
     if partitions is None:

@@ -61,7 +61,7 @@ def check(
     sites = sum(part["n_sites"] for part in parts)
     warnings = [*data.warnings, *remarks_on_data(data, models, DEFAULT_LINKAGE)]
     for part in parts:
-        where = f"{data.source}: part {part['name']}: " if part["name"] else f"{data.source}: "
+        where = f"{data.source}: partition {part['name']}: " if part["name"] else f"{data.source}: "
         warnings += remarks_on_saturation(where, part["saturation"] or 0.0)
     return {
         "alignment": data.source,
@@ -91,7 +91,7 @@ def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
         "name": part.name,
         "data": states.name,
         "sites": part.ranges,
-        "n_sites": len(part.sites),
+        "n_sites": part.n_sites,
         "n_patterns": patterns.n_patterns,
         "gap_share": gap_share(part.alignment),
         "frequencies": dict(zip(states.symbols, frequencies, strict=True)),

@@ -11,11 +11,12 @@ from typing import Any
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.search import search
-from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
+from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED, WHOLE
 from plltool.errors import InputError, PlltoolError, shorten, show_name
 from plltool.hardware import Hardware
-from plltool.io.alignment_reader import looks_like_alignment
+from plltool.io.alignment_reader import looks_like_alignment, read_alignment
 from plltool.io.content import source_name
+from plltool.io.fasta import NAMES_HINT
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
 from plltool.pages.blocks import Row
@@ -63,7 +64,7 @@ class Run:
         record = read_record(path)
         tree, lnl = record["tree"], record["lnl"]
         if not isinstance(tree, str) or not isinstance(lnl, (int, float)):
-            raise InputError(f"{source}: found a record whose tree is no text or whose lnl is no number, expected both")
+            raise InputError(f"{source}: the record is not valid: `tree` must be text and `lnl` a number")
         return cls(source, parse_newick(tree, f"{source}: tree"), _read_trace(record.get("trace", []), source), record)
 
     def __repr__(self) -> str:
@@ -255,9 +256,7 @@ def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
     try:
         return tuple(_read_event(event) for event in given)
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
-        raise InputError(
-            f"{source}: found a trace that cannot be read ({problem}), expected that of a search"
-        ) from None
+        raise InputError(f"{source}: cannot read the trace of the search ({problem})") from None
 
 
 def _read_event(given: dict[str, Any]) -> Progress:
@@ -324,7 +323,7 @@ def compare(
 
 
 def compare_folder(
-    folder: str | os.PathLike[str], a: Hardware, b: Hardware, **how: Any
+    folder: str | os.PathLike[str], a: Hardware, b: Hardware, *, names: str | None = None, **how: Any
 ) -> Iterator[tuple[str, Comparison | PlltoolError]]:
     """`compare` on all alignments of a folder, one after another; an error takes the place of its comparison.
 
@@ -332,6 +331,7 @@ def compare_folder(
     ----------
     folder : files in it that do not look like alignments are left out
     a, b, how : as for `compare`; the start trees are made, not given
+    names : of the files, see `plltool.read_alignment`
 
     Yields
     ------
@@ -348,6 +348,9 @@ def compare_folder(
         raise InputError(f"{os.fspath(folder)}: cannot read the folder: {error.strerror}") from error
     for path in filter(looks_like_alignment, paths):
         try:
-            yield os.fspath(path), compare(path, a, b, **how)
+            data = read_alignment(path, names=names)
+            if any(NAMES_HINT in warning for warning in data.warnings):
+                names = WHOLE  # one note is enough
+            yield os.fspath(path), compare(data, a, b, **how)
         except PlltoolError as problem:
             yield os.fspath(path), problem

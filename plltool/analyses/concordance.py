@@ -90,7 +90,7 @@ def concordance(
     check_least("quartets", quartets, 0)
     check_least("seed", seed, 0)
     if gene_trees is None and alignment is None:
-        raise InputError("concordance: found neither gene trees nor an alignment, expected one of them")
+        raise InputError("concordance: found neither gene trees nor an alignment, expected at least one")
     if alignment is None and likelihood:
         raise InputError("concordance: found no alignment, expected one for site concordance by likelihood")
     data = None
@@ -100,7 +100,7 @@ def concordance(
     target = load_target(tree, None if data is None else data.names, ordered=True)
     around = find_surroundings(target.tree, target.added)
     if not around:
-        raise InputError("concordance: found a tree without inner branches, expected some")
+        raise InputError("concordance: the tree has no internal branches")
     columns: dict[str, FloatArray] = {}
     numbers: dict[str, int] = {}
     if gene_trees is not None:

@@ -183,7 +183,7 @@ def date(
     known, unused = _match_dates(dates, name_column, date_column, data.names)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
-        shown = mean_tree(likelihood.tree, np.array([len(part.sites) for part in likelihood.data.parts]))
+        shown = mean_tree(likelihood.tree, np.array([part.n_sites for part in likelihood.data.parts]))
         nodes, outgroup = RootedNodes.of_tree(shown), settings.get("outgroup")
         if outgroup is not None:
             nodes, _ = root_nodes(nodes, None, outgroup)

@@ -178,6 +178,7 @@ def genes(
     model: str | None = None,
     *,
     data_type: str | None = None,
+    names: str | None = None,
     seed: int = DEFAULT_SEED,
     options: SearchOptions | None = None,
     brlen: str = DEFAULT_LINKAGE,
@@ -199,7 +200,7 @@ def genes(
     ----------
     alignments : a folder with an alignment of each gene in a file of its own, or alignments by the names of the genes
     model : of each gene, see `plltool.search`; "auto" chooses one for each. The parts have the models of the genes
-    data_type : of the files, see `plltool.read_alignment`
+    data_type, names : of the files, see `plltool.read_alignment`
     seed, options : of every search
     brlen, outgroup : of the search of the whole alignment, see `plltool.search`
     quartets, likelihood : how to compute site concordance factors, see `plltool.concordance`; `likelihood` needs a
@@ -220,7 +221,7 @@ def genes(
     began = time.perf_counter()
     check_least("seed", seed, 0)
     asked = Hardware.of(**hardware)
-    data = _read(alignments, data_type)
+    data = _read(alignments, data_type, names)
     whole, ranges = join_alignments(data, _name_whole(alignments))
     _log.info("genes: %d, with %d taxa and %d sites in all", len(data), whole.n_taxa, whole.n_sites)
     found = _find_genes(data, model, seed, options or SearchOptions(), likelihood, workers, asked, checkpoint, listener)
@@ -239,18 +240,22 @@ def genes(
     return GenesResult(tuple(found), whole, "".join(lines), result, agreement, time.perf_counter() - began)
 
 
-def _read(alignments: str | PathLike[str] | Mapping[str, AlignmentLike], data_type: str | None) -> dict[str, Sequences]:
+def _read(
+    alignments: str | PathLike[str] | Mapping[str, AlignmentLike], data_type: str | None, names: str | None
+) -> dict[str, Sequences]:
     """The sequences of each gene, in the order of the genes' names."""
     if isinstance(alignments, (str, PathLike)):
-        return read_folder(alignments, data_type)
+        return read_folder(alignments, data_type, names)
     found = {}
     for name in sorted(alignments):
         own = as_data(alignments[name])
         if not isinstance(own, Sequences):
             raise InputError(f"gene {name!r}: found an encoded alignment, expected a file, a mapping, or Sequences")
+        if own.constant_sites:
+            raise InputError(f"gene {name!r}: found constant sites added, expected none where each gene is a part")
         found[name] = own
     if not found:
-        raise InputError("genes: found no alignments, expected that of a gene at least")
+        raise InputError("genes: found no alignments, expected at least one")
     return found
 
 
@@ -273,7 +278,7 @@ class GeneSearcher:
         spec = str(found.models[0].spec)
         if found.tree.is_rooted and self._likelihood:
             wrong = f"{data.source}: model {found.models[0].spec.shown} is not time-reversible"
-            raise InputError(f"{wrong}, but site concordance by likelihood needs one that is; expected another")
+            raise InputError(f"{wrong}, but site concordance by likelihood needs a time-reversible model")
         return Gene(name, data.source, found.tree, found.lnl, found.model, spec, data.n_sites, found.n_patterns)
 
 
@@ -296,8 +301,9 @@ def _find_genes(
     store = None
     if checkpoint is not None:
         place = plan_memory(parts, models, hardware)
+        names = ", ".join(dict.fromkeys(own.names_are for own in data.values()))
         identity = {"model": model, "seed": seed, "device": place.device_name, "options": asdict(options)}
-        store = Checkpoint(checkpoint, {"version": VERSION, "genes": _digest(data), **identity})
+        store = Checkpoint(checkpoint, {"version": VERSION, "names": names, "genes": _digest(data), **identity})
     announce(GENE_STAGE)
     began = time.perf_counter()
     found: list[Gene] = []

@@ -262,7 +262,9 @@ class Likelihood(Parameters, Density):
     def scan_root(self) -> tuple[RootPlace, ...]:
         """The lnL of the root on each branch, best first, with its two lengths optimised; made with `roots` only."""
         if not self.is_rooted:
-            raise InputError(f"model {self.model_string!r} is time-reversible: expected another for a root to matter")
+            raise InputError(
+                f"model {self.model_string!r} is time-reversible, so the root does not matter; choose another model"
+            )
         return describe_places(self._likelihood, scan_root(self._likelihood))
 
     def place_root(self, listener: Listener = ignore) -> float:
@@ -286,12 +288,16 @@ class Likelihood(Parameters, Density):
         return self._likelihood.site_lnl()
 
     def spread_over_sites(self, values: FloatArray) -> FloatArray:
-        """Values of patterns (..., n_patterns) as values of sites (..., n_sites); NaN for sites that are in no part."""
-        sites = np.full((*values.shape[:-1], self.data.n_sites), np.nan)
+        """Values of patterns (..., n_patterns) as values of columns (..., n_columns); NaN for columns in no part.
+
+        Constant sites that were added have no column.
+        """
+        n_columns = self.data.n_columns
+        sites = np.full((*values.shape[:-1], n_columns + len(self.data.constant_sites)), np.nan)
         of_parts = self._likelihood.split_patterns(values)
         for part, patterns, own in zip(self.data.parts, self.patterns, of_parts, strict=True):
             sites[..., part.sites] = own[..., patterns.site_pattern]
-        return sites
+        return sites[..., :n_columns]
 
     def part_lnl(self) -> FloatArray:
         """(n_parts,) log-likelihood of each part."""

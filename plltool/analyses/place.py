@@ -190,6 +190,7 @@ def place(
     filter_acc_lwr: float = FILTER_WEIGHT,
     filter_min_lwr: float = 0.0,
     filter_max: int = FILTER_MOST,
+    names: str | None = None,
     **settings: Unpack[EvaluationSettings],
 ) -> PlacementResult:
     """Place sequences on the branches of a reference tree, each for itself.
@@ -210,6 +211,7 @@ def place(
         `Placement.distal` is scaled to the branch as it is
     filter_acc_lwr : the places of a query are reported, best first, until their weights sum to this; 1 is no limit
     filter_min_lwr, filter_max : least weight of a place, and most places of a query, that are reported
+    names : of queries in files, see `plltool.read_alignment`
 
     Raises
     ------
@@ -224,7 +226,7 @@ def place(
     brlen = settings.get("brlen", DEFAULT_LINKAGE)
     data, models = resolve_inputs(alignment, model, brlen)
     _refuse_unfit(models, brlen)
-    files = (queries,) if isinstance(queries, Sequences) else read_queries(_as_paths(queries))
+    files = (queries,) if isinstance(queries, Sequences) else read_queries(_as_paths(queries), names=names)
     given = encode_queries(files, data)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
-from plltool.alignment.resample import draw_sites, take_sites
-from plltool.arrays import IndexArray
+from plltool.alignment.resample import Urn, take_patterns
+from plltool.arrays import FloatArray
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
 from plltool.errors import CheckpointError
 from plltool.hardware import Hardware
@@ -81,10 +81,11 @@ class Resampling:
     unlinked: bool
     hardware: Hardware
 
-    def draw(self, number: int) -> tuple[list[IndexArray], np.random.Generator]:
-        """The sites of replicate `number`, counted from 0, and the generator of its further random choices."""
+    def draw(self, number: int) -> tuple[list[FloatArray], np.random.Generator]:
+        """The pattern weights of replicate `number`, from 0, and the generator of its further random choices."""
         rng = generator(self.seed, BOOTSTRAP, number)
-        return draw_sites([len(part.site_pattern) for part in self.parts], rng), rng
+        urns = [Urn(part.weights) for part in self.parts]
+        return [urn.draw(urn.size, rng) for urn in urns], rng
 
     def parsimony_tree(self, parts: Sequence[Patterns], rng: np.random.Generator) -> Tree:
         """A parsimony tree for the patterns of each part."""
@@ -150,11 +151,10 @@ class Replicator:
         tree has a root, which the polish may move.
         """
         asked = self._resampling
-        sites, rng = asked.draw(number)
-        parts = [take_sites(part, own) for part, own in zip(asked.parts, sites, strict=True)]
+        weights, rng = asked.draw(number)
+        parts = [take_patterns(part, own) for part, own in zip(asked.parts, weights, strict=True)]
         start = asked.parsimony_tree(parts, rng) if before is None else restrict_tree(before, asked.names)
-        drawn = zip(asked.models, asked.parts, sites, strict=True)
-        models = [model.of_patterns(np.unique(part.site_pattern[own])) for model, part, own in drawn]
+        models = [model.of_patterns(np.flatnonzero(own)) for model, own in zip(asked.models, weights, strict=True)]
         found = self._search(parts, models, start, rng)
         whole = found.tree
         if len(asked.all_names) > len(asked.names):
@@ -188,7 +188,7 @@ class Replicator:
         If the new tree breaks the constraint, the old one is returned.
         """
         asked = self._resampling
-        n_sites = np.array([len(part.site_pattern) for part in asked.parts])
+        n_sites = np.array([part.weights.sum() for part in asked.parts])
         least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
         drawn = randomise_short_branches(tree, least, rng)
         return drawn if asked.constraint is None or asked.constraint.is_obeyed_by(drawn) else tree

@@ -57,7 +57,9 @@ class Report:
         for ending, text, begin in (("html", self.html, HTML_BEGIN), ("txt", self.text, TEXT_BEGIN)):
             path = name_file(self.prefix, ending)
             if path.exists() and not read_content(path).startswith(begin.encode()):
-                _log.warning("%s: is no report of plltool, and stays as it is; --prefix names other files", path)
+                _log.warning(
+                    "%s: not written, because the existing file is not a plltool report; choose another --prefix", path
+                )
                 continue
             write_text(path, text)
             written.append(path)

@@ -198,7 +198,7 @@ def search(
     remarks += [*problem.remarks, *remarks_on_data(data, models, brlen)]
     if constraint is not None and parsed is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
-        remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
+        remarks.append(f"the constraint has no internal branch, so that every tree obeys it; {hint}")
     remarks += remarks_on_optima(found.lnl, found.tree, found.other)
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")

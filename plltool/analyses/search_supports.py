@@ -189,7 +189,7 @@ class _Adoption:
             found = self._search(start)
         if found.interrupted:
             return None
-        went_on = f"the search went on from it, and its lnL rose from {before.lnl:.6f} to {found.lnl:.6f}"
+        went_on = f"the search continued from it, and its lnL rose from {before.lnl:.6f} to {found.lnl:.6f}"
         remark = f"the ultrafast bootstrap met a better tree; {went_on}"
         _log.info("%s", remark)
         self.result = replace(

@@ -79,7 +79,7 @@ def select_model(
     if len(data.parts) > 1:
         names = ", ".join(part.name for part in data.parts)
         found = f"found several kinds of data ({names})"
-        raise InputError(f"{data.source}: {found}, expected a file with the parts (--partitions)")
+        raise InputError(f"{data.source}: {found}, expected a file with the partitions (--partitions)")
     patterns = compress(data.parts[0].alignment)
     announce_data(data, [patterns])
     correction = Ascertainment("lewis") if ascertainment else None
@@ -89,7 +89,7 @@ def select_model(
     chosen_on, remarks = choose_tree(data, tree, seed)
     if possible.any_rooted:
         remarks = tuple(remark for remark in remarks if ROOT_REMOVED not in remark)
-    n_sites = len(data.parts[0].sites)
+    n_sites = data.parts[0].n_sites
 
     def attempt(hardware: Hardware) -> tuple[Selection, ModelFitter]:
         with ModelFitter(chosen_on, hardware) as fitter:

@@ -103,7 +103,7 @@ def select_scheme(
     _check_merge(merge, percent, brlen)
     data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
-        raise InputError(f"partitions: found a model, {given[0].spec.shown}, expected a file with the parts")
+        raise InputError(f"partitions: found a model, {given[0].spec.shown}, expected a file with the partitions")
     chosen_on, remarks = choose_tree(data, tree, seed)
 
     task = _Task(data, [model.spec.ascertainment for model in given], criterion, free_rates, merge, percent, brlen)
@@ -126,7 +126,7 @@ def _check_merge(merge: str | None, percent: float, brlen: str) -> None:
     if not 0 < percent <= 100:
         raise InputError(f"percent: found {percent:g}, expected more than 0 and at most 100")
     if merge != MERGE_ALGORITHMS[0] and brlen == LINKED:
-        found = f"merge: found {merge!r} with linked lengths, under which parts have no rates to compare"
+        found = f"merge: found {merge!r} with linked lengths, under which partitions have no rates to compare"
         raise InputError(f"{found}; expected 'greedy', or scaled or unlinked lengths")
 
 
@@ -150,12 +150,14 @@ class _Task:
     def run(self, fitter: ModelFitter) -> dict[str, Any]:
         """The fields of the result that tell of the choice."""
         possible = self._candidates()
-        announce("branch lengths of all parts under default models")
+        announce("branch lengths of all partitions under default models")
         start = fitter.joint(self.blocks, self._default_models(), self._tree(fitter.tree, len(self.blocks)))
         _fit_roughly(start)
         scheme = Scheme(self._groups(start, fitter), self.criterion, self._n_shared(start.tree))
         if not math.isfinite(scheme.score()):
-            found = f"{scheme.n_sites} sites are too few for AICc with {scheme.n_parameters} parameters of all parts"
+            found = (
+                f"{scheme.n_sites} sites are too few for AICc with {scheme.n_parameters} parameters of all partitions"
+            )
             raise InputError(f"{found}, expected {scheme.n_parameters + 2} or more")
         if self.merge is not None:
             scheme.merge(fitter, self.merge, self.percent)
@@ -164,7 +166,7 @@ class _Task:
             for group in scheme.groups
         ]
         run_together(selections, fitter)
-        announce("all parts under the chosen models")
+        announce("all partitions under the chosen models")
         likelihood = self._together([selection.best for selection in selections], start.tree, fitter)
         polish(likelihood)
         return self._describe(scheme, selections, likelihood)
@@ -176,7 +178,7 @@ class _Task:
             try:
                 possible[part.name] = Candidates.of(part.alignment.states, self.free_rates, correction)
             except InputError as problem:
-                raise InputError(f"part {show_name(part.name)}: {problem}") from None
+                raise InputError(f"partition {show_name(part.name)}: {problem}") from None
         return possible
 
     def _default_models(self) -> list[Model]:

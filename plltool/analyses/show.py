@@ -45,7 +45,8 @@ def show(
         tree's own
     outgroup : taxa on one side of the root; a name, or several
     ladderize : put the smaller of two clades first
-    latest : year of the latest tip, if branch lengths are years: pictures get an axis of years
+    latest : year of the latest tip, if branch lengths are years: pictures get an axis of years, and bars where the file
+        has the intervals of nodes, as NEXUS of plltool, BEAST and MrBayes does
     node_names : keep names of inner nodes, too; otherwise only supports stay there
 
     Raises
@@ -64,8 +65,8 @@ def show(
         nodes = replace(nodes, labels=kept)
     if latest is not None and not (math.isfinite(latest) and drawn_lengths(nodes)[1]):
         raise InputError(f"{source}: latest: found {latest:g}, expected a year, and a tree with lengths in years")
-    time = None if latest is None else TimeScale(latest)
-    return TreeDrawing(nodes.ladderized() if ladderize else nodes, time=time)
+    nodes = nodes.ladderized() if ladderize else nodes
+    return TreeDrawing(nodes, time=None if latest is None else _in_time(nodes, latest))
 
 
 def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | None = None) -> list[str]:
@@ -77,7 +78,7 @@ def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | 
     by, outgroup : see `root` and `outgroup` of `show`, also for errors; one of them must be given
     """
     if by is None and outgroup is None:
-        raise InputError("root: found neither a way to find the root nor an outgroup, expected one of them")
+        raise InputError("root: found neither a way to find the root nor an outgroup, expected one")
     if isinstance(trees, Tree):
         found = [_as_nodes(trees)]
     else:
@@ -91,6 +92,14 @@ def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | 
 def _as_nodes(tree: TreeLike) -> tuple[RootedNodes, str]:
     """A tree as it stands, and what errors call it."""
     return (RootedNodes.of_tree(tree), "the tree") if isinstance(tree, Tree) else load_nodes(tree)
+
+
+def _in_time(nodes: RootedNodes, latest: float) -> TimeScale:
+    """The years of the tree, and those between which its inner nodes lie, where the file tells that."""
+    ranges: list[tuple[float, float] | None] = [None] * len(nodes.parents)
+    for node, (least, most) in nodes.heights.items():
+        ranges[node] = latest - most, latest - least
+    return TimeScale(latest, tuple(ranges))
 
 
 def _root(nodes: RootedNodes, source: str, by: str | None, outgroup: OutgroupLike | None) -> RootedNodes:

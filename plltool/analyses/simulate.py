@@ -133,7 +133,9 @@ def simulate(
         written.append(spell(states % space.n_states, space.symbols, space.width))
     is_table = any(isinstance(space, NamedSpace) for space in spaces)
     if is_table and not all(space.name.startswith(OWN_STATES) for space in spaces):
-        raise InputError("model: found parts with named states and other parts, expected named states only, or none")
+        raise InputError(
+            "model: found partitions with named states and other partitions, expected named states only, or none"
+        )
     cells = np.full((on.n_taxa, n_sites), UNKNOWN_CELL if is_table else "-", dtype=np.result_type(*written))
     for sites, texts in zip(columns, written, strict=True):
         cells[:, sites] = texts
@@ -164,7 +166,7 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
     models = []
     for part in scheme:
         if part.model is None:
-            raise InputError(f"{part.where}: part {show_name(part.name)} has no model, expected one with values")
+            raise InputError(f"{part.where}: partition {show_name(part.name)} has no model, expected one with values")
         if part.model.frequency_mode in COUNTED_MODES:
             found = f"model {part.model.shown} counts frequencies in an alignment"
             raise InputError(f"{found}, expected values: +FU{{...}}")

@@ -96,7 +96,7 @@ class TopologyTestResult(Result):
                 cells.append(f"{p:8.4f} {mark}")
             cells.append(f"{tests.elw[row]:8.4f} {'+' if tests.in_elw_set[row] else '-'}")
             lines.append(f"{row + 1:>5} {lnl:16.6f} {delta:10.4f}" + "".join(cells))
-        kept = f"+ kept, - rejected: p < {TEST_LEVEL:g}, or outside the {100 * (1 - TEST_LEVEL):g} % set of ELW"
+        kept = f"+ not rejected, - rejected: p < {TEST_LEVEL:g}, or outside the {100 * (1 - TEST_LEVEL):g} % set of ELW"
         unclear = [
             f"? not determined: tree {row + 1} is hardly ever the best; its AU lies between {low:.2g} and {high:.2g}"
             for row, (low, high) in enumerate(zip(tests.au_low.tolist(), tests.au_high.tolist(), strict=True))
@@ -180,7 +180,7 @@ def _remarks_on_topologies(trees: Sequence[Tree]) -> list[str]:
     for number, tree in enumerate(trees, start=1):
         groups.setdefault(frozenset(inner_splits(tree, trees[0].names)), []).append(str(number))
     return [
-        f"trees {shorten(', '.join(numbers))}: found one topology, expected a different one for each tree"
+        f"trees {shorten(', '.join(numbers))}: all have the same topology, expected different topologies"
         for numbers in groups.values()
         if len(numbers) > 1
     ]

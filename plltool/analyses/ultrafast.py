@@ -139,7 +139,7 @@ def ultrafast_bootstrap(
 
     def attempt(hardware: Hardware) -> Supports:
         rng = generator(seed, ULTRAFAST)
-        weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
+        weights = draw_weights([part.weights for part in task.parts], replicates, rng)
         shares = share_hardware(workers, UFBOOT_STEP, task.parts, models, hardware)
         place = plan_memory(task.parts, models, hardware)
         identity = {"adopts better trees": climb is not None, "share": hardware.share, "batch": UFBOOT_STEP}

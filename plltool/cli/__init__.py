@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import signal
 import sys
@@ -22,7 +21,7 @@ from plltool.cli.ancestral import ancestral
 from plltool.cli.bench import bench
 from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
-from plltool.cli.command import COMMAND_KEY, Group, options_get_hints
+from plltool.cli.command import COMMAND_KEY, Group
 from plltool.cli.compare import compare
 from plltool.cli.concordance import concordance
 from plltool.cli.date import date
@@ -38,7 +37,14 @@ from plltool.cli.select_model import select_model
 from plltool.cli.show import show
 from plltool.cli.simulate import simulate
 from plltool.cli.support import support
-from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, echo_message, usage_errors_in_colour
+from plltool.cli.terminal import (
+    ERROR,
+    INTERNAL_ERROR,
+    WARNING,
+    drop_stdout,
+    echo_message,
+    usage_errors_in_colour,
+)
 from plltool.cli.test import test
 from plltool.cli.trees import trees
 from plltool.constants import VERSION
@@ -106,17 +112,12 @@ def _stop(ctx: click.Context, code: int, message: str, kind: str = "") -> NoRetu
 
 def _stop_silently() -> NoReturn:
     """Whoever read stdout has gone, as `head` does: exit as if by SIGPIPE, without a message at shutdown."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    drop_stdout()
     sys.exit(EXIT_SIGNAL + SIGPIPE)
 
 
 class MainGroup(Group):
     """The group of all commands; turns exceptions into messages and exit codes."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As of click; an unknown option gets a hint."""
-        with options_get_hints(self, ctx, args):
-            return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they were added, which is that of use."""
@@ -134,8 +135,11 @@ class MainGroup(Group):
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
         command = shlex.join([info_name or "plltool", *args])
         job.join(args)
-        with usage_errors_in_colour():
-            ctx = super().make_context(info_name, args, *rest, **extra)
+        try:
+            with usage_errors_in_colour():
+                ctx = super().make_context(info_name, args, *rest, **extra)
+        except PlltoolError as error:
+            raise click.ClickException(str(error)) from error
         ctx.meta[COMMAND_KEY] = command
         return ctx
 

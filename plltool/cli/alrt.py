@@ -55,8 +55,8 @@ def alrt(
 ) -> None:
     """Compute the SH-aLRT and aBayes supports of TREE, a tree of the taxa in ALIGNMENT.
 
-    Branch lengths and free parameters are optimised first. Each inner branch is compared with its two nearest-neighbour
-    interchanges. `plltool support` computes supports by replicate trees, fbp and tbe.
+    Branch lengths and free parameters are optimised first. Each internal branch is compared with its two
+    nearest-neighbour interchanges. `plltool support` computes supports by replicate trees, fbp and tbe.
     """
     outputs.claim()
     import plltool

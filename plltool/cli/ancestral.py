@@ -32,7 +32,7 @@ ANCESTRAL_FILES = (
 @hardware_options
 @file_options(ANCESTRAL_FILES, source="alignment")
 def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
-    """Reconstruct ancestral states: the marginal probability of each state at each inner node of TREE.
+    """Reconstruct ancestral states: the marginal probability of each state at each internal node of TREE.
 
     Also the states of all nodes that are the most probable together (Pupko et al. 2000), and the mutations on branches,
     away from the node that is written as the root: see --outgroup.

@@ -64,6 +64,12 @@ rapid_option = click.option(
 write_replicates_option = click.option("--write-replicates", is_flag=True, help="Also write the resampled alignments.")
 
 
+def refuse_writing(write_replicates: bool, task: SearchTask) -> None:
+    """Raise UsageError for resampled alignments with added sites, which may be billions."""
+    if write_replicates and task.reading.constant_sites is not None:
+        raise click.UsageError("--write-replicates goes without --constant-sites")
+
+
 @dataclass(frozen=True)
 class SupportChoice:
     """The supports that a search makes of its tree: the number of replicates, or a test of it, and the kinds."""
@@ -79,14 +85,15 @@ class SupportChoice:
         """The kinds that were asked for, otherwise "fbp" if there are replicates."""
         return self.supports or (FBP,) * (self.bootstrap is not None)
 
-    def check(self) -> None:
-        """Raise UsageError unless the choices fit together."""
+    def check(self, task: SearchTask) -> None:
+        """Raise UsageError unless the choices fit together, and the task."""
         by_replicates = [kind for kind in self.kinds if kind in REPLICATE_KINDS]
         if by_replicates and self.bootstrap is None:
             raise click.UsageError(f"--supports {by_replicates[0]} needs replicates: --bootstrap N or --bootstrap auto")
         for name in ("rapid", "replicate_effort", "write_replicates"):
             if getattr(self, name) and self.bootstrap is None:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for --bootstrap")
+        refuse_writing(self.write_replicates, task)
 
     def choose(self, outputs: Outputs) -> Outputs:
         """The files of a search without those of supports that it does not make."""
@@ -249,6 +256,7 @@ def bootstrap(
 
     The same command with a larger number adds replicates to those that there are.
     """
+    refuse_writing(write_replicates, task)
     if tree is None:
         outputs = outputs.without(SUPPORT_FILES)
     outputs.claim()
@@ -256,7 +264,7 @@ def bootstrap(
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
-        sequences = load_alignment(task.alignment, task.data_type)
+        sequences = load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
 
         def make() -> tuple[BootstrapResult, ReplicateFiles]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import (
+    Reading,
     alignment_argument,
-    data_type_option,
     hardware_options,
     json_option,
     load_alignment,
     model_option,
+    reading_options,
 )
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
@@ -38,15 +39,15 @@ LISTED = 5  # taxa of another composition
 )
 @alignment_argument
 @model_option
-@data_type_option
+@reading_options
 @hardware_options
 @json_option
-def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware, as_json: bool) -> None:
+def check(alignment: Path, model: str | None, reading: Reading, hardware: Hardware, as_json: bool) -> None:
     """Check ALIGNMENT: report its format, facts and warnings about its data, and the memory that a search takes."""
     import plltool
 
     with Reporter(quiet=True):
-        facts = plltool.check(load_alignment(alignment, data_type), model, **asdict(hardware))
+        facts = plltool.check(load_alignment(alignment, reading), model, **asdict(hardware))
     if as_json:
         print_line(json.dumps(facts, indent=1))
         return
@@ -73,7 +74,7 @@ def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
     lines = []
     for part in parts:
         size = f"{part['n_sites']} sites, {part['n_patterns']} patterns, {100 * part['gap_share']:.2f} % gaps"
-        lines.append(f"part {part['name']}: {size}, {part['model']}")
+        lines.append(f"partition {part['name']}: {size}, {part['model']}")
         lines += [f"  {line}" for line in _describe_data(part)]
     return lines
 
@@ -95,18 +96,19 @@ def _describe_data(part: dict[str, Any]) -> list[str]:
     failed = sorted((value, name) for name, value in values.items() if value < SIGNIFICANCE)
     listed = "  ".join(f"{name} {value:.4f}" for value, name in failed[:LISTED])
     more = f"  and {len(failed) - LISTED} more" if len(failed) > LISTED else ""
-    found = f"composition: {len(failed)} of {len(values)} taxa differ from all (p < {SIGNIFICANCE})"
+    found = f"composition: {len(failed)} of {len(values)} taxa differ from the average (p < {SIGNIFICANCE})"
     lines = [*_describe_frequencies(part), f"{found}: {listed}{more}" if failed else found]
     for name, own in (part["symmetry"] or {}).items():
         n_pairs = own["significant"] + own["others"]
         found = f"{own['significant']} of {n_pairs} pairs (p < {SIGNIFICANCE})"
-        most = "" if own["p_value"] is None else f"; {own['p_value']:.4g} for the pair that differs at most sites"
+        most = "" if own["p_value"] is None else f"; {own['p_value']:.4g} for the most divergent pair"
         if n_pairs:
             lines.append(f"{name} rejected by {found}{most}")
     if part["symmetry"] is None and len(values) > 1:
         lines.append("symmetry and saturation: not tested, these data are too large")
     if part["saturation"] is not None:
-        lines.append(f"median difference of sequences: {100 * part['saturation']:.0f} % of that of unrelated ones")
+        found = f"median distance between sequences is {100 * part['saturation']:.0f} % of that between unrelated ones"
+        lines.append(f"saturation: {found}")
     return lines
 
 

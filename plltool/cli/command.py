@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool.cli.hints import hint_at_option
-from plltool.cli.terminal import Context
+from plltool.cli.hints import hint_at_line, hint_at_option
+from plltool.cli.terminal import Context, stdout_errors_are_told
 
 if TYPE_CHECKING:
     from plltool.cli.outputs import Table
@@ -36,12 +36,25 @@ def options_get_hints(command: click.Command, ctx: click.Context, args: Sequence
     """Within, an unknown option is an error that says what may have been meant."""
     given = list(args)  # parsing empties it
     try:
-        yield
+        with stdout_errors_are_told():  # of the help
+            yield
     except click.NoSuchOption as error:
-        known = [name for option in command.get_params(ctx) for name in option.opts]
+        known = _options(command)
         name = "" if isinstance(command, click.Group) else str(command.name)
+        group = ctx.find_root().command
+        commands = (
+            {str(own.name): _options(own) for own in group.commands.values()} if isinstance(group, click.Group) else {}
+        )
+        whole = hint_at_line(given, commands, name) if name in ("", *commands) else ""
+        if whole:
+            raise click.UsageError(whole, ctx) from None
         token, hint = hint_at_option(error.option_name, given, known, name)
         raise click.UsageError(f"no such option: {token}{hint}", ctx) from None
+
+
+def _options(command: click.Command) -> list[str]:
+    """The options of a command."""
+    return [name for option in command.params for name in option.opts if isinstance(option, click.Option)]
 
 
 class PrefixOption(click.Option):
@@ -67,6 +80,11 @@ class Group(click.Group):
     """A group of commands."""
 
     context_class = Context
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As of click; an unknown option gets a hint."""
+        with options_get_hints(self, ctx, args):
+            return super().parse_args(ctx, args)
 
 
 class Command(click.Command):

@@ -13,8 +13,8 @@ from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
     Effort,
+    Reading,
     StartChoice,
-    data_type_option,
     effort_options,
     json_option,
     json_progress_option,
@@ -22,6 +22,7 @@ from plltool.cli.options import (
     model_option,
     packed,
     quiet_option,
+    reading_options,
     seed_option,
     start_options,
 )
@@ -42,7 +43,7 @@ class CompareTask:
     """What is searched on either hardware, and how that is reported."""
 
     model: str | None
-    data_type: str
+    reading: Reading
     seed: int
     tolerance: float
     as_json: bool
@@ -54,7 +55,7 @@ compare_task_options = packed(
     "task",
     CompareTask,
     model_option,
-    data_type_option,
+    reading_options,
     seed_option,
     click.option(
         "--tolerance",
@@ -130,7 +131,7 @@ def compare(
         _compare_folder(what[0], task, start, settings)
         return
     with Reporter(task.quiet, json_path=task.json_progress) as reporter:
-        data = load_alignment(what[0], task.data_type)
+        data = load_alignment(what[0], task.reading)
         found = plltool.compare(data, start=start.load(data), listener=reporter.progress, **settings)
     _finish(task, found)
 
@@ -154,15 +155,19 @@ def _compare_folder(folder: Path, task: CompareTask, start: StartChoice, setting
     """Compare on each alignment of a folder, print a line as soon as there is one, and exit."""
     import plltool
 
-    if start.start not in START_KINDS or task.data_type != "auto":
-        raise click.UsageError("--start FILE and --data-type are for one alignment, not for a folder")
+    reading = task.reading
+    if start.start not in START_KINDS or reading.data_type != "auto" or reading.constant_sites is not None:
+        raise click.UsageError("--start FILE, --data-type and --constant-sites are for one alignment, not for a folder")
     records: list[dict[str, Any]] = []
     n_agree = n_differ = n_failed = 0
     if not task.as_json:
         heads = "alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""
         print_results([_row(*heads)])
     with Reporter(task.quiet, json_path=task.json_progress) as reporter:
-        for path, found in plltool.compare_folder(folder, start=start.start, listener=reporter.progress, **settings):
+        pairs = plltool.compare_folder(
+            folder, names=reading.names, start=start.start, listener=reporter.progress, **settings
+        )
+        for path, found in pairs:
             name = Path(path).name
             if isinstance(found, Exception):
                 n_failed += 1

@@ -14,6 +14,7 @@ from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
+    Reading,
     fixed_option,
     hardware_options,
     json_option,
@@ -64,7 +65,7 @@ class ConcordanceTask:
     scfl: bool
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     fixed: bool
     seed: int
     outgroup: tuple[str, ...]
@@ -113,7 +114,7 @@ def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
             what = "alignment"
         if rest and (values[what] or (len(rest) > 1 and what == "alignment")):
             beside = f"--{what}" if values[what] else "--tree and an alignment"
-            raise click.UsageError(f"found {rest[-1]} as an argument beside {beside}, expected one of them", ctx)
+            raise click.UsageError(f"found {rest[-1]} as an argument and also {beside}, expected only one", ctx)
         if rest:
             values[what] = rest[0] if what == "alignment" else rest
         ctx.params["tree"] = tree
@@ -135,7 +136,7 @@ def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
 @hardware_options
 @file_options(CONCORDANCE_FILES, source="tree")
 def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: Outputs) -> None:
-    """Compute how many gene trees and how many sites of an alignment agree with each inner branch of a tree.
+    """Compute how many gene trees and how many sites of an alignment agree with each internal branch of a tree.
 
     The arguments are TREE and files of GENE_TREES. Beside --tree the only argument is the ALIGNMENT.
 
@@ -143,7 +144,7 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
     trees also give quartet supports and internode certainty. The tree may have multifurcations.
     """
     if task.alignment is None and not task.gcf:
-        raise click.UsageError("found neither gene trees nor an alignment, expected one of them")
+        raise click.UsageError("found neither gene trees nor an alignment, expected at least one")
     if task.alignment is None and task.scfl:
         raise click.UsageError("--scfl needs an alignment")
     outputs.claim()
@@ -153,7 +154,7 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
         found = plltool.concordance(
             tree,
             list(task.gcf) or None,
-            None if task.alignment is None else load_alignment(task.alignment, task.data_type),
+            None if task.alignment is None else load_alignment(task.alignment, task.reading),
             task.model,
             quartets=task.scf,
             likelihood=task.scfl,

@@ -111,7 +111,7 @@ def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Ha
     """Date the nodes of TREE by the dates on which taxa of ALIGNMENT were sampled, with TreeTime.
 
     Branch lengths and free parameters are optimised first, unless --fixed is given. TreeTime then finds the root, the
-    rate of the clock and the dates. It is an extra: pip install 'plltool[dating]'.
+    rate of the clock and the dates. It needs TreeTime: pip install 'plltool[dating]'.
     """
     outputs.claim()
     import plltool

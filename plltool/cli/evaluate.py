@@ -30,10 +30,10 @@ EVALUATE_FILES = (
     OutputFile("evaluate.nwk", "tree", "with optimised branch lengths"),
     OutputFile("evaluate.json", "record", "JSON"),
     OutputFile("evaluate.log", "log"),
-    OutputFile("evaluate.model", "models of parts", "if there are several"),
-    OutputFile("evaluate.parts.nwk", "trees of parts", "with --brlen unlinked"),
+    OutputFile("evaluate.model", "models of partitions", "if there are several"),
+    OutputFile("evaluate.parts.nwk", "trees of partitions", "with --brlen unlinked"),
     OutputFile("evaluate.nex", "tree as NEXUS", "with --nexus"),
-    OutputFile("evaluate.collapsed.nwk", "collapsed tree", "if inner branches are as short as --collapse says"),
+    OutputFile("evaluate.collapsed.nwk", "collapsed tree", "if internal branches are as short as --collapse says"),
     *REPORT_FILES,
 )
 

@@ -14,10 +14,13 @@ from plltool.cli.concordance import CF_FILES, scf_option, scfl_option
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
     Effort,
+    Reading,
+    brlen_option,
     effort_options,
+    gene_reading_options,
     hardware_options,
     json_option,
-    model_options,
+    model_option,
     outgroup_option,
     packed,
     progress_options,
@@ -38,7 +41,7 @@ GENES_FILES = (
     OutputFile("best.model", "models of the genes in it", "a file for --model"),
     OutputFile("json", "record of its search", "JSON"),
     OutputFile("parts.nwk", "trees of genes in it", "with --brlen unlinked"),
-    OutputFile("collapsed.nwk", "collapsed tree", "if inner branches are as short as the bound"),
+    OutputFile("collapsed.nwk", "collapsed tree", "if internal branches are as short as the bound"),
     *CF_FILES,
     OutputFile("log", "log"),
     *REPORT_FILES,
@@ -54,7 +57,7 @@ class GenesTask:
     folder: Path
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     seed: int
     outgroup: tuple[str, ...]
     scf: int
@@ -69,7 +72,9 @@ task_options = packed(
     "task",
     GenesTask,
     click.argument("folder", type=PATH, metavar="FOLDER"),
-    *model_options,
+    model_option,
+    brlen_option,
+    gene_reading_options,
     seed_option,
     outgroup_option,
     scf_option,
@@ -92,7 +97,7 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
     """Find the tree of each gene in FOLDER, that of all genes together, and how far they agree.
 
     FOLDER has the alignment of each gene in a file of its own: FASTA, PHYLIP or NEXUS, gzipped or not. Genes may lack
-    taxa. In the alignment of all genes each gene is a part with a model of its own.
+    taxa. In the alignment of all genes each gene is a partition with a model of its own.
 
     After an interruption, the same command continues.
     """
@@ -106,7 +111,8 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
             lambda: plltool.genes(
                 task.folder,
                 task.model,
-                data_type=task.data_type,
+                data_type=task.reading.data_type,
+                names=task.reading.names,
                 seed=task.seed,
                 options=effort.options(),
                 brlen=task.brlen,

@@ -59,7 +59,7 @@ class Facts:
         """A line for a log."""
         best = "" if self.best_lnl is None else f"  best lnL {self.best_lnl:.6f}"
         left = "" if self.left is None else f"  left: {about(self.left)}{self.and_later}"
-        return f"{self.seconds:9.1f} s  at work on {self.activity} for {self.activity_seconds:.0f} s{best}{left}"
+        return f"{self.seconds:9.1f} s  working on {self.activity} for {self.activity_seconds:.0f} s{best}{left}"
 
     @property
     def and_later(self) -> str:
@@ -186,8 +186,8 @@ def open_to_append(path: Path) -> TextIO:
         raise InputError(f"{path}: cannot write the file: {error.strerror}") from error
 
 
-def open_log(path: Path, append: bool) -> TextIO:
-    """The log of a run, whose present content stays on request.
+def open_log(path: Path) -> TextIO:
+    """The log of a run, whose present content stays for now.
 
     Until it is closed it is locked against other runs, which would write the same results. The lock is the open file's,
     so that nothing is left of it, whatever ends the process.
@@ -203,8 +203,6 @@ def open_log(path: Path, append: bool) -> TextIO:
     if is_taken(stream):
         stream.close()
         raise InputError(f"{path}: another run is writing results with this prefix; --prefix names other files")
-    if not append:
-        stream.truncate(0)
     return stream
 
 

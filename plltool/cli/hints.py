@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 ALIGNMENT = ("FILE",)  # the alignment has no option
-PARTITION = ("--model",)
+PARTITION = ("--partitions", "--model")
 AS_CLOSE = 0.1  # difference of difflib's ratios, which are at most 1, below which one name is as likely as another
 
 # Options of RAxML, RAxML-NG and IQ-TREE, and what they are here: an option of the command at hand, or of another one
@@ -21,10 +22,12 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "--mdef": ("--model NAME{FILE}",),
     "-madd": ("select-model --also",),
     "--madd": ("select-model --also",),
+    "-p": PARTITION,
     "-q": PARTITION,
     "-spp": PARTITION,
     "-T": ("--threads",),
     "-nt": ("--threads",),
+    "-fconst": ("--constant-sites",),
     "-st": ("--data-type",),
     "-wsl": ("--site-lnl", "evaluate --site-lnl"),
     "--sitelh": ("--site-lnl", "evaluate --site-lnl"),
@@ -120,6 +123,67 @@ def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], com
     here += [text.removeprefix(f"{command} ") for text in texts if command and text.startswith(f"{command} ")]
     elsewhere = [f"plltool {text}" for text in texts if not text.startswith("--")]
     return token, _ask(here[:1] or elsewhere or texts)
+
+
+def hint_at_line(given: Sequence[str], commands: Mapping[str, Collection[str]], command: str) -> str:
+    """What is wrong with a line of several unknown options, and how plltool writes it; empty if that is not known.
+
+    Parameters
+    ----------
+    given : all arguments behind the command
+    commands : the options of each command
+    command : the one at hand, empty if there is none: then the first that has most of the options
+    """
+    possible = [_translate(_pair(given), own, commands[own]) for own in ([command] if command else commands)]
+    words, unknown, left_out = min(possible, key=lambda found: len(found[2]))
+    if len(unknown) < 2 or len(unknown) == len(left_out):
+        return ""
+    without = f", without {' '.join(left_out)}" if left_out else ""
+    return f"no such options: {' '.join(unknown)}{_ask([f'plltool {shlex.join(words)}{without}'])}"
+
+
+def _pair(given: Sequence[str]) -> list[tuple[str, str]]:
+    """The options with what stands behind them, or nothing; an argument that stands behind none has no option."""
+    pairs: list[tuple[str, str]] = []
+    for argument in given:
+        option, _, value = argument.partition("=")
+        if argument.startswith("-") and len(argument) > 1:
+            pairs.append((option, value))
+        elif pairs and pairs[-1][0] and not pairs[-1][1]:
+            pairs[-1] = pairs[-1][0], argument
+        else:
+            pairs.append(("", argument))
+    return pairs
+
+
+def _translate(
+    pairs: Sequence[tuple[str, str]], command: str, known: Collection[str]
+) -> tuple[list[str], list[str], list[str]]:
+    """A line of `command`, the options that it does not know, and those among them that have no like."""
+    words, unknown, left_out, kinds = [command], [], [], []
+    for option, value in pairs:
+        meant = [] if not option else [option] if option in known else _meant(option, command, known)
+        if option and option not in known:
+            unknown.append(option)
+            if not meant:
+                left_out.append(option)
+                continue
+        if meant[:1] == ["--supports"] and meant[1:]:
+            kinds += meant[1:]
+        elif meant != list(ALIGNMENT) and (value or not set(meant) & set(words)):
+            words += meant
+        if value and not (len(meant) > 1 and value.isdigit()):  # such as the replicates of -B
+            words.append(value.lower() if value == "AUTO" else value)
+    return [*words, *(["--supports", ",".join(kinds)] if kinds else [])], unknown, left_out
+
+
+def _meant(option: str, command: str, known: Collection[str]) -> list[str]:
+    """The words that another program's option is for a command; none if it has none."""
+    for text in ELSEWHERE.get(option, ()):
+        words = text.removeprefix(f"{command} ").split()
+        if text in ALIGNMENT or words[0] in known:
+            return words
+    return []
 
 
 def hint_at_command(unknown: str, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from plltool.cli.job import BY_RANKS
-from plltool.constants import GENETIC_CODES
+from plltool.constants import BASES, CONSTANT_SITES, GENETIC_CODES
 from plltool.errors import InputError, show_name
 from plltool.processes.crew import crew
 
@@ -39,6 +39,16 @@ def parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None)
     if not re.fullmatch(RADII, value):
         raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1, separated by commas")
     return tuple(map(int, value.split(",")))
+
+
+def parse_constant_sites(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """Numbers of constant sites with A, C, G and T."""
+    if value is None:
+        return None
+    numbers = value.split(",")
+    if len(numbers) != len(BASES) or not all(re.fullmatch(r"[0-9]{1,15}", number) for number in numbers):
+        raise click.BadParameter(f"found {show_name(value)}, expected {CONSTANT_SITES}")
+    return tuple(map(int, numbers))
 
 
 def parse_memory(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -142,6 +152,16 @@ class NumberOr(click.ParamType):
         self.fail(
             f"found {show_name(value)}, expected a whole number from 1 on, or {' or '.join(self.words)}", param, ctx
         )
+
+
+class Threads(click.ParamType):
+    """A number from 1, or "auto", which is no limit."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        """The number; None for "auto"."""
+        return None if value == "auto" else click.IntRange(min=1).convert(value, param, ctx)
 
 
 class Workers(click.ParamType):

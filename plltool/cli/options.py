@@ -16,9 +16,11 @@ from plltool.cli.job import WORKERS
 from plltool.cli.option_values import (
     PATH,
     DataType,
+    Threads,
     Workers,
     WrittenPath,
     completes,
+    parse_constant_sites,
     parse_memory,
     parse_radii,
     parse_share,
@@ -35,16 +37,27 @@ from plltool.constants import (
     DEFAULT_SEED,
     EFFORT_NAMES,
     LINKAGES,
+    NAME_KINDS,
     PRECISIONS,
     START_KINDS,
     STOP_RULES,
     UNLINKED,
+    WHOLE,
 )
 
 if TYPE_CHECKING:
     from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How alignments are read; None leaves names whole, with a note if they have blanks."""
+
+    data_type: str
+    names: str | None
+    constant_sites: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,7 @@ class SearchTask:
     alignment: Path
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     seed: int
     outgroup: tuple[str, ...]
     constraint: Path | None
@@ -124,7 +137,7 @@ def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_packed(**values: Any) -> Any:
-            packed = kind(**{name: values.pop(name) for name in names})
+            packed = kind(**{name: values.pop(name) for name in names if name in values})
             return command(**values, **{keyword: packed})
 
         wrapped: Callable[..., Any] = with_packed
@@ -147,7 +160,7 @@ def option_or_argument(option: str, name: str = "", **settings: Any) -> Decorato
             by_option, by_argument = values.pop(name), values.pop(f"{name}_argument")
             if by_option and by_argument:
                 first = by_argument if isinstance(by_argument, Path) else by_argument[0]
-                raise click.UsageError(f"found {first} as an argument beside {option}, expected one of them", ctx)
+                raise click.UsageError(f"found {first} as an argument and also {option}, expected only one", ctx)
             if not (by_option or by_argument):
                 raise click.UsageError(f"missing {option.lstrip('-').upper()}, as an argument or by {option}", ctx)
             ctx.params[name] = by_option or by_argument
@@ -164,7 +177,7 @@ model_option = click.option(
     metavar="MODEL|FILE",
     **completes(),
     help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, a partition file of RAxML or"
-    " RAxML-NG, or NEXUS with charsets, which gives each part of the alignment its own model."
+    " RAxML-NG, or NEXUS with charsets, which gives each partition of the alignment its own model."
     f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins, {DEFAULT_CODON_MODEL} for codons,"
     f" {DEFAULT_MULTISTATE_MODEL} for morphology, {DEFAULT_GENOTYPE_MODEL} for VCF files]",
 )
@@ -173,17 +186,38 @@ brlen_option = click.option(
     type=click.Choice(LINKAGES),
     default=DEFAULT_LINKAGE,
     show_default=True,
-    help="How parts share branch lengths: all of them (linked), up to a scaler for each part (scaled), or none"
-    " (unlinked).",
+    help="Branch lengths of partitions: the same (linked), proportional, with a scaler for each partition (scaled), or"
+    " separate (unlinked).",
 )
-data_type_option = click.option(
-    "--data-type",
-    type=DataType(),
-    default="auto",
-    show_default=True,
-    **completes(*DataType.words, files=False),
-    help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by NCBI's"
-    " number; bin is binary, and morph, also called multi, has as many states as it shows.",
+_FILE_OPTIONS = (
+    click.option(
+        "--data-type",
+        type=DataType(),
+        default="auto",
+        show_default=True,
+        **completes(*DataType.words, files=False),
+        help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by"
+        " NCBI's number; bin is binary, and morph, also called multi, has as many states as it shows.",
+    ),
+    click.option(
+        "--names",
+        type=click.Choice(NAME_KINDS),
+        help="What of a FASTA header is the name of the taxon: the whole header, or its first word, as in IQ-TREE and"
+        f" RAxML-NG.  [default: {WHOLE}]",
+    ),
+)
+gene_reading_options = packed("reading", Reading, *_FILE_OPTIONS)  # each gene is a part, without constant sites
+reading_options = packed(
+    "reading",
+    Reading,
+    *_FILE_OPTIONS,
+    click.option(
+        "--constant-sites",
+        callback=parse_constant_sites,
+        metavar="A,C,G,T",
+        help="Numbers of sites to add at which all taxa have A, C, G and T, such as 310,190,205,295: those that were"
+        " left out of DNA of variable sites only.",
+    ),
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed for all random choices."
@@ -241,7 +275,12 @@ hardware_options = packed(
     click.option(
         "--vw", type=click.IntRange(min=1), help="Number of patterns per vector.  [default: what suits the device]"
     ),
-    click.option("--threads", type=click.IntRange(min=1), help="Number of CPU cores to use at most.  [default: all]"),
+    click.option(
+        "--threads",
+        type=Threads(),
+        metavar="N",
+        help="Number of CPU cores to use at most, or auto for all of them.  [default: auto]",
+    ),
     click.option(
         "--memory",
         callback=parse_memory,
@@ -266,7 +305,7 @@ start_options = packed(
         metavar="parsimony|random|FILE",
         **completes(*START_KINDS),
         help="Start tree, or how to make it. A file, Newick or NEXUS, need not have branch lengths; with --brlen"
-        " unlinked it may have a tree for each part.",
+        " unlinked it may have a tree for each partition.",
     ),
     resolve_option,
     title=SEARCH,
@@ -315,7 +354,8 @@ effort_options = packed(
     title=SEARCH,
 )
 _TREE_HELP = (
-    "Topology, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each part."
+    "Tree file, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each"
+    " partition."
 )
 reference_tree_option = click.option("--tree", required=True, type=PATH, help=_TREE_HELP)
 tree_option = option_or_argument("--tree", help=f"{_TREE_HELP} It may also be an argument.")
@@ -335,7 +375,7 @@ def workers_option(what: str) -> Decorator:
     )
 
 
-model_options = (model_option, brlen_option, data_type_option)  # of data, in the order of the help
+model_options = (model_option, brlen_option, reading_options)  # of data, in the order of the help
 progress_options = (quiet_option, json_progress_option)
 search_task_options = packed(
     "task",
@@ -359,7 +399,7 @@ view_options = packed(
         default=COLLAPSE_LENGTH,
         show_default=True,
         metavar="LENGTH",
-        help="Length up to which inner branches are left out of the collapsed tree.",
+        help="Length up to which internal branches are left out of the collapsed tree.",
     ),
     title=OUTPUT,
 )
@@ -371,11 +411,11 @@ def describe_short_branches(result: SearchResult | EvaluationResult, views: View
     return [f"internal branches of (near-)zero length, at most {views.collapse:g}: {number}"] if number else []
 
 
-def load_alignment(path: Path, data_type: str) -> Sequences:
-    """The alignment in a file, of the kind that --data-type says or the data show."""
+def load_alignment(path: Path, reading: Reading) -> Sequences:
+    """The alignment in a file."""
     import plltool
 
-    return plltool.read_alignment(path, data_type)
+    return plltool.read_alignment(path, reading.data_type, names=reading.names, constant_sites=reading.constant_sites)
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:

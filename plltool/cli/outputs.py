@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 ANY_NUMBER = "N"  # in an ending: a number from 1 on
 ANY_KIND = "KIND"  # in an ending: each of `OutputFile.kinds`
+FOLDER = "folder"  # the parameter of a command that reads all files of one
 LOG, CHECKPOINT = "log", "checkpoint"
 COMMAND_LINE, FINISHED = "command: ", "finished"  # in a log: the beginning of the command line, and the line at the end
 
@@ -112,7 +113,10 @@ def file_options(table: Table, source: str | None = None) -> Callable[[Callable[
         def with_outputs(prefix: Path | None, redo: bool, report: bool = False, **values: Any) -> Any:
             if prefix is None and source is not None:
                 read = click.get_current_context().params[source]
-                prefix = read.with_name(("stdin" if read == Path(STDIN) else read.name) + PREFIX_ENDING)
+                if read.is_dir() and source != FOLDER:
+                    raise InputError(f"{read}: cannot read the file: it is a folder")
+                read = read if read.name else read.absolute()
+                prefix = read.parent / (("stdin" if read == Path(STDIN) else read.name) + PREFIX_ENDING)
             return command(**values, outputs=Outputs(table, prefix, redo, report))
 
         prefix_option = click.option(
@@ -208,7 +212,7 @@ class Outputs:
         for folder in self.checkpoints[:1]:
             found = plltool.read_mark(folder)
             mark = found or {}
-            is_same = not self._redo or mark.get("command") == given_command()
+            is_same = not self._redo or found is None or mark.get("command") == given_command()
             self.resumes = is_same and plltool.has_checkpoint(folder)
             is_lost = self.resumes and found is None
             if is_lost:
@@ -261,7 +265,7 @@ class Outputs:
                 stack.enter_context(locked_folder(own))
             if self.resumes:
                 self._mark(str((plltool.read_mark(folder) or {"command": given_command()}).get("command", "")))
-            else:
+            elif (plltool.read_mark(folder) or {}).get("command") != given_command():  # else `Checkpoint` compares
                 self._start_over()
             try:
                 yield
@@ -327,7 +331,7 @@ class Outputs:
         try:
             self._written |= set(plltool.report(self._prefix).write())
         except InputError as error:
-            _log.warning("there is no report: %s", error)
+            _log.warning("cannot write the report: %s", error)
 
     def withdraw(self, table: Table) -> None:
         """Let `remove_stale` remove files that this run has written, unless it writes them again."""
@@ -393,7 +397,7 @@ def claim_files(
     read = {(found.st_dev, found.st_ino): path for path in _read_files() if (found := _status(path)) is not None}
     for path in paths:
         if path in claimed:
-            raise InputError(f"{path}: cannot write two things to one file")
+            raise InputError(f"{path}: two outputs have the same file name")
         claimed.add(path)
         if path.is_dir():
             raise InputError(f"{path}: cannot write the file: it is a folder")
@@ -404,6 +408,8 @@ def claim_files(
             other = ", --prefix names other files" if path in by_prefix else ""
             hint = ", expected the name of a new file" if redo is None else f"; --redo replaces it{other}"
             raise InputError(f"{path}: exists already{hint}")
+        if not path.parent.exists():
+            raise InputError(f"{path}: cannot write the file: there is no folder {path.parent}")
         try:
             with tempfile.TemporaryFile(dir=path.parent):
                 pass
@@ -433,11 +439,12 @@ def write_named(path: Path, text: str) -> None:
         plltool.write_text(path, text)
 
 
-def write_or_print(text: str, path: Path | None) -> None:
-    """A text that ends with a newline, to a file or to stdout."""
+def write_or_print(text: str, path: Path | None, what: str) -> None:
+    """A text that ends with a newline to stdout, or to a file, of which a line on stderr then says `what` it holds."""
     import plltool
 
     if path is None:
         print_line(text.removesuffix("\n"))
     else:
         plltool.write_text(path, text)
+        echo_message(f"{what}: {path}")  # not on stdout, which the path may name

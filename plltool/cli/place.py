@@ -121,7 +121,9 @@ def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardwar
     import plltool
 
     def analyse(data: Sequences, reference: Tree, model: str | None, **settings: Any) -> PlacementResult:
-        return plltool.place(data, reference, choice.queries, model, **choice.settings(), **settings)
+        return plltool.place(
+            data, reference, choice.queries, model, names=task.reading.names, **choice.settings(), **settings
+        )
 
     result = task.run(analyse, task.one_tree(tree), hardware, outputs)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), *result.describe_placements(), *outputs.describe()]

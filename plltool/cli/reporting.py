@@ -7,11 +7,13 @@ round, and one every HEARTBEAT_SECONDS where a round takes longer.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
@@ -40,7 +42,8 @@ from plltool.cli.terminal import (
     has_colour,
     print_results,
 )
-from plltool.constants import HEARTBEAT_SECONDS, LINE_SECONDS, REDRAW_SECONDS, SAMPLE_STAGE, VERSION
+from plltool.constants import HEARTBEAT_SECONDS, LINE_SECONDS, REDRAW_SECONDS, REPLICATE_STAGE, SAMPLE_STAGE, VERSION
+from plltool.errors import PlltoolError
 from plltool.processes.ranks import current
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
 CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
 UP = "\x1b[{}A"
+TOLD_SECONDS = 2.0  # from which on a log tells the time left
 INTERRUPTED = "interrupted: the results so far are written after the present step; a second Ctrl-C gives up at once"
 
 _log = logging.getLogger("plltool")
@@ -75,6 +79,7 @@ class Reporter(logging.Handler):
         self._append = append
         self._file: TextIO | None = None  # open to the end, for it is locked, see `open_log`
         self._log_ended = False
+        self._head: list[str] = []  # what the log begins with; it is written with the first line that follows
         self._json = JsonLines(json_path if job.is_first() else None)
         self._draws = can_redraw(sys.stderr) and not self._quiet
         self._drawn = 0  # characters of the line that stands on the terminal
@@ -86,14 +91,14 @@ class Reporter(logging.Handler):
 
     def __enter__(self) -> Self:
         if self._log_path is not None:
-            self._file = open_log(self._log_path, self._append)
+            self._file = open_log(self._log_path)
         self._json.open(self._append)
         self._old_level = _log.level
         _log.setLevel(logging.DEBUG)  # see `plltool.tree_search.progress.announce`
         _log.addHandler(self)
         versions = describe_versions()
-        for line in (f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}"):
-            self.write_log(line)
+        began = f"began: {datetime.now():%Y-%m-%d %H:%M:%S}"
+        self._head = [f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}", began]
         self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
         self._thread.start()
         return self
@@ -105,7 +110,16 @@ class Reporter(logging.Handler):
         self._thread.join()
         self._write_stderr(self._erase())
         problem = None if kind is None else f"{kind.__name__}: {error}"
-        self.write_log(f"stopped: {problem}" if problem else FINISHED)
+        if self._head and isinstance(error, PlltoolError):  # nothing was read
+            if self._log_path is not None and self._log_path.is_file() and not self._log_path.stat().st_size:
+                self._log_path.unlink(missing_ok=True)
+        else:
+            used = os.times()
+            self.write_log(
+                f"ended: {datetime.now():%Y-%m-%d %H:%M:%S}, elapsed {self._heartbeat.seconds:.1f} s,"
+                f" CPU time {used.user + used.system + used.children_user + used.children_system:.1f} s"
+            )
+            self.write_log(f"stopped: {problem}" if problem else FINISHED)
         self._json.write("end", problem=problem)
         _log.removeHandler(self)
         _log.setLevel(self._old_level)
@@ -193,10 +207,13 @@ class Reporter(logging.Handler):
 
     def write_log(self, line: str) -> None:
         """A line for the log file only; a disk that is full ends the log, not the run."""
-        if self._file is None or self._log_ended:
+        if self._file is None or self._log_path is None or self._log_ended:
             return
+        lines, self._head = [*self._head, line], []
         try:
-            self._file.write(line + "\n")
+            if len(lines) > 1 and not self._append and self._log_path.is_file():
+                self._file.truncate(0)
+            self._file.write("".join(f"{own}\n" for own in lines))
             self._file.flush()
         except OSError as error:
             self._log_ended = True
@@ -256,8 +273,18 @@ def describe_progress(event: Progress, seconds: float, later: str = "") -> str:
     counts = name_counts(event)
     tree = f"{counts['tree']:<8} " if counts["tree"] else ""
     moves = f"  {counts['moves']}" if counts["moves"] else ""
-    left = ""
-    if event.stage_left is not None and event.left is not None:
-        then = f", then {later}" if later else ""
-        left = f"  left: stage {about(event.stage_left)}, all {about(event.left)}{then}"
-    return f"{seconds:9.1f} s  {tree}{event.name:<15} {counts['round']:<9} lnL {event.lnl:.6f}{moves}{left}"
+    return (
+        f"{seconds:9.1f} s  {tree}{event.name:<15} {counts['round']:<9} lnL {event.lnl:.6f}{moves}{_left(event, later)}"
+    )
+
+
+def _left(event: Progress, later: str) -> str:
+    """How long the stage and the command still take, where that is worth a word."""
+    stage, whole = event.stage_left or 0.0, event.left or 0.0
+    if event.stage == REPLICATE_STAGE and event.left is None and event.n_rounds:  # fewer replicates may be enough
+        most = event.seconds / event.round * (event.n_rounds - event.round)
+        return f"  left: at most {about(most)}"
+    if whole < TOLD_SECONDS:
+        return ""
+    told = f"stage {about(stage)}, all {about(whole)}" if TOLD_SECONDS <= stage < whole else about(whole)
+    return f"  left: {told}, then {later}" if later else f"  left: {told}"

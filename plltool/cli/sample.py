@@ -15,9 +15,9 @@ from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import NumberOr, completes
 from plltool.cli.options import (
+    Reading,
     StartChoice,
     alignment_argument,
-    data_type_option,
     hardware_options,
     json_option,
     json_progress_option,
@@ -26,6 +26,7 @@ from plltool.cli.options import (
     outgroup_option,
     packed,
     quiet_option,
+    reading_options,
     resolve_option,
     seed_option,
     workers_option,
@@ -48,7 +49,7 @@ from plltool.constants import (
 FOLDER = "sample.checkpoint"
 SAMPLE_FILES = (
     OutputFile("runN.t", "trees of a run", "NEXUS, as MrBayes writes them"),
-    OutputFile("runN.p", "numbers of a run", "a table for Tracer and other programs"),
+    OutputFile("runN.p", "parameters of a run", "a table for Tracer and other programs"),
     OutputFile("consensus.nwk", "majority-rule tree", "with posterior probabilities"),
     OutputFile("mcc.nwk", "maximum clade credibility tree", "with posterior probabilities"),
     OutputFile("credible.tsv", "credible set of topologies", "95 % of the posterior probability"),
@@ -67,7 +68,7 @@ def prior_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "rates": "Prior of exchangeabilities, scaled to sum 1: dirichlet(A), or a value for each.",
         "frequencies": "Prior of the frequencies of states: dirichlet(A), or a value for each.",
         "alpha": "Prior of the shape of the gamma distribution of rates: exponential(RATE) or uniform(LOW,HIGH).",
-        "pinv": "Prior of the share of invariable sites: uniform(LOW,HIGH).",
+        "pinv": "Prior of the proportion of invariable sites: uniform(LOW,HIGH).",
     }
     defaults = asdict(Priors())
     options = [
@@ -150,7 +151,7 @@ start_options = packed(
 )
 @alignment_argument
 @model_option
-@data_type_option
+@reading_options
 @run_options
 @prior_options
 @start_options
@@ -165,7 +166,7 @@ start_options = packed(
 def sample(
     alignment: Path,
     model: str | None,
-    data_type: str,
+    reading: Reading,
     options: SampleOptions,
     priors: Priors,
     start: StartChoice,
@@ -190,7 +191,7 @@ def sample(
 
     reporter = Reporter(quiet, outputs.log, json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
-        sequences = load_alignment(alignment, data_type)
+        sequences = load_alignment(alignment, reading)
         stack.enter_context(outputs.checkpointed())
         found = outputs.go_on_or_start_over(
             lambda: plltool.sample(

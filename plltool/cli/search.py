@@ -50,10 +50,10 @@ _log = logging.getLogger("plltool")
 TREE_FILES = (
     OutputFile("best.nwk", "tree", "the best one found, with branch lengths"),
     OutputFile("json", "record", "JSON: lnL, model, settings and what else is known of the run"),
-    OutputFile("best.model", "models of parts", "if there are several; a file for --model"),
-    OutputFile("parts.nwk", "trees of parts", "with --brlen unlinked"),
+    OutputFile("best.model", "models of partitions", "if there are several; a file for --model"),
+    OutputFile("parts.nwk", "trees of partitions", "with --brlen unlinked"),
     OutputFile("best.nex", "tree as NEXUS", "with --nexus"),
-    OutputFile("collapsed.nwk", "collapsed tree", "if inner branches are as short as --collapse says"),
+    OutputFile("collapsed.nwk", "collapsed tree", "if internal branches are as short as --collapse says"),
 )
 SEARCH_FILES = (
     *TREE_FILES,
@@ -112,8 +112,8 @@ def search(
 
     It may be FASTA, PHYLIP or NEXUS, gzipped or not.
 
-    --model auto chooses the model first, as `plltool select-model` does; with --partitions one for each part, and with
-    --model auto+MERGE parts that may share one are merged.
+    --model auto chooses the model first, as `plltool select-model` does. With --partitions it chooses one for each
+    partition, and --model auto+MERGE also merges partitions that may share a model.
 
     Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the current round and writes the best
     tree so far.
@@ -121,14 +121,14 @@ def search(
     After an interruption, the same command continues the search and ends with the same tree. --redo replaces the
     results of an earlier run and starts over, unless it continues an interrupted run of the same command line.
     """
-    choice.check()
+    choice.check(task)
     outputs = choice.choose(outputs)
     outputs.claim()
     import plltool
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
-        sequences = load_alignment(task.alignment, task.data_type)
+        sequences = load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
         reporter.expect("supports" if choice.kinds else "")
         result = outputs.go_on_or_start_over(

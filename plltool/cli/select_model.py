@@ -12,14 +12,15 @@ from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
+    Reading,
     alignment_argument,
     brlen_option,
-    data_type_option,
     hardware_options,
     json_option,
     json_progress_option,
     load_alignment,
     quiet_option,
+    reading_options,
     seed_option,
 )
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from plltool import ModelChoice, SchemeChoice
 
 SELECT_MODEL_FILES = (
-    OutputFile("select-model.model", "the chosen model", "or that of each part, without values; a file for --model"),
+    OutputFile("select-model.model", "chosen model", "or that of each partition, without values; a file for --model"),
     OutputFile("select-model.json", "record", "JSON, with all models that were fitted"),
     OutputFile("select-model.log", "log"),
     *REPORT_FILES,
@@ -41,8 +42,8 @@ partitions_option = click.option(
     "--partitions",
     type=PATH,
     metavar="FILE",
-    help="Parts of the alignment: a partition file, or NEXUS with charsets. `search` without --model uses the models in"
-    " the file; where models are chosen, one for each part, only the kind of data and +ASC in it count.",
+    help="Partitions of the alignment: a partition file, or NEXUS with charsets. `search` without --model uses the"
+    " models in the file; where models are chosen, one for each partition, only the kind of data and +ASC in it count.",
 )
 
 
@@ -98,10 +99,10 @@ partitions_option = click.option(
     type=click.FloatRange(0, 100, min_open=True),
     default=DEFAULT_CLUSTER_PERCENT,
     show_default=True,
-    help="Share of the pairs of parts that rcluster and rclusterf try.",
+    help="Share of the pairs of partitions that rcluster and rclusterf try.",
 )
 @brlen_option
-@data_type_option
+@reading_options
 @seed_option
 @json_option
 @quiet_option
@@ -119,7 +120,7 @@ def select_model(
     merge: str | None,
     cluster_percent: float,
     brlen: str,
-    data_type: str,
+    reading: Reading,
     seed: int,
     as_json: bool,
     quiet: bool,
@@ -133,7 +134,7 @@ def select_model(
     another one gains. Branch lengths and parameters are optimised for each on the same tree. `plltool search --model
     auto` chooses in the same way, and searches under the chosen model.
 
-    With --partitions each part gets a model of its own; with --merge parts that may share one are merged.
+    With --partitions each partition gets a model of its own; with --merge parts that may share one are merged.
     """
     if partitions is None and merge is not None:
         raise click.UsageError("--merge needs --partitions, whose parts to merge")
@@ -145,7 +146,7 @@ def select_model(
     import plltool
 
     with Reporter(quiet, outputs.log, json_progress) as reporter:
-        sequences = load_alignment(alignment, data_type)
+        sequences = load_alignment(alignment, reading)
         common: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **asdict(hardware)}
         choice: ModelChoice | SchemeChoice
         if partitions is None:

@@ -29,21 +29,29 @@ root_option = click.option(
     examples=(
         "plltool show run.support.nwk --root midpoint --ladderize",
         "plltool show run.best.nwk --outgroup Lemur_catta --svg tree.svg --pdf tree.pdf",
-        "plltool show run.date.nwk --latest 2014.8 --svg dated.svg",
+        "plltool show run.date.nex --latest 2014.8 --svg dated.svg",
     ),
 )
 @click.argument("tree", type=PATH)
 @root_option
 @outgroup_option
 @click.option("--ladderize", is_flag=True, help="Put the smaller of two clades first.")
-@click.option("--supports/--no-supports", default=True, help="Draw supports of inner branches, or not.")
-@click.option("--node-names", is_flag=True, help="Draw names of inner nodes, too.")
+@click.option("--supports/--no-supports", default=True, help="Draw supports of internal branches, or not.")
+@click.option("--node-names", is_flag=True, help="Draw names of internal nodes, too.")
 @click.option("--unrooted", is_flag=True, help="In pictures, spread the clades around a point.")
 @click.option(
     "--latest",
     type=float,
     metavar="YEAR",
-    help="Year of the latest tip, if branch lengths are years: pictures get an axis of years.",
+    help="Year of the latest tip, if branch lengths are years: pictures get an axis of years, and bars where TREE has"
+    " intervals of its nodes, as PREFIX.date.nex of plltool date, and NEXUS of BEAST and MrBayes.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=WRITTEN,
+    metavar="FILE",
+    help="Write the picture, as the end of the name says: .svg, .pdf, .png.",
 )
 @click.option("--svg", type=WRITTEN, metavar="FILE", help="Write the picture as SVG.")
 @click.option("--pdf", type=WRITTEN, metavar="FILE", help="Write the picture as PDF, which needs matplotlib.")
@@ -64,6 +72,7 @@ def show(
     node_names: bool,
     unrooted: bool,
     latest: float | None,
+    output: Path | None,
     svg: Path | None,
     pdf: Path | None,
     png: Path | None,
@@ -71,31 +80,30 @@ def show(
     ascii_only: bool,
     redo: bool,
 ) -> None:
-    """Draw the first tree in TREE (Newick or NEXUS) with characters, unless --svg, --pdf or --png names a file.
+    """Draw the first tree in TREE (Newick or NEXUS) with characters, unless an option names a file for a picture.
 
     Branch lengths are in proportion; a tree without lengths is drawn with equal ones.
     """
+    kind = output.suffix.lower().removeprefix(".") if output else ""
+    named = {path: word for path, word in ((output, kind), (svg, "svg"), (pdf, "pdf"), (png, "png")) if path}
     for option, given in (("--unrooted", unrooted), ("--latest", latest is not None)):
-        if given and not (svg or pdf or png):
-            raise click.UsageError(f"{option} is for --svg, --pdf and --png")
+        if given and not named:
+            raise click.UsageError(f"{option} is for --output, --svg, --pdf and --png")
     if unrooted and latest is not None:
         raise click.UsageError("--latest is for a tree with a root at the left, not for --unrooted")
     claim_files(named_outputs(), redo)
+    if output and kind not in ("svg", "pdf", "png"):
+        raise click.UsageError(f"--output: found {output}, expected a name that ends in .svg, .pdf or .png")
     import plltool
 
     with Reporter(quiet=False):
         drawing = plltool.show(tree, root, outgroup or None, ladderize, latest, node_names)
-        points = width or DRAWING_WIDTH
-        if svg:
-            plltool.write_text(svg, drawing.svg(points, supports, unrooted))
-        if pdf:
-            plltool.write_bytes(pdf, drawing.pdf(points, supports, unrooted))
-        if png:
-            plltool.write_bytes(png, drawing.png(points, supports, unrooted))
-    for path in (svg, pdf, png):
-        if path:
-            print_results([f"picture: {path}"])
-    if not (svg or pdf or png):
+        for path, word in named.items():
+            write = plltool.write_text if word == "svg" else plltool.write_bytes
+            write(path, getattr(drawing, word)(width or DRAWING_WIDTH, supports, unrooted))
+    for path in named:
+        print_results([f"picture: {path}"])
+    if not named:
         columns = width or shutil.get_terminal_size().columns
         print_line(drawing.text(columns, supports, ascii_only or not prints_lines()).removesuffix("\n"))
 

@@ -38,12 +38,12 @@ def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None,
     """Simulate an alignment that evolves along a tree under a model.
 
     Each column draws a rate category, a class if the model is a mixture, a state at the root, and changes along the
-    branches. There are no gaps. With a partition file, each part gets its columns, and branch lengths times its scaler;
-    the tree file may instead have a tree for each part, as PREFIX.parts.nwk of a search does.
+    branches. There are no gaps. With a partition file, each partition gets its columns, and branch lengths times its
+    scaler; the tree file may instead have a tree for each partition, as PREFIX.parts.nwk of a search does.
     """
     claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=False):
         made = plltool.simulate(str(tree), model, sites, seed)
-    write_or_print(made.format_alignment(output or ""), output)
+    write_or_print(made.format_alignment(output or ""), output, "alignment")

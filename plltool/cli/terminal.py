@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 import click
+
+from plltool.errors import PlltoolError
 
 NO_COLUMNS = 80  # of a terminal that does not say how wide it is
 INDENT = "  "  # of the rows after the first one of a line that is folded
@@ -28,6 +31,8 @@ KINDS: dict[str, dict[str, Any]] = {
     ERROR: {"fg": "red", "bold": True},
     INTERNAL_ERROR: {"fg": "red", "bold": True},
 }
+NUMBERS = {"integer": "a whole number", "float": "a number"}  # what click calls them, and what people do
+_NOT_A_NUMBER = re.compile(r"('[^']*') is not a valid (integer|float)(?: range)?\.")
 HEADING: dict[str, Any] = {"bold": True}
 KEY_NUMBER: dict[str, Any] = {"fg": "green", "bold": True}
 
@@ -97,7 +102,26 @@ def echo_stderr(text: str) -> None:
 
 def print_line(text: str) -> None:
     """A line on stdout as it is, its names byte for byte whatever the locale."""
-    click.echo(text.encode("utf-8", "surrogateescape"))
+    with stdout_errors_are_told():
+        click.echo(text.encode("utf-8", "surrogateescape"))
+
+
+@contextmanager
+def stdout_errors_are_told() -> Iterator[None]:
+    """Within, an OSError, such as that of a full disk, is one of stdout; that of a pipe without a reader stays."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_stdout()
+        raise PlltoolError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def drop_stdout() -> None:
+    """Let nothing more reach stdout, so that what it has not taken is no error at the end of the process."""
+    with suppress(OSError, ValueError):  # not a file of the system
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_results(lines: Sequence[str], record: str | None = None) -> None:
@@ -154,8 +178,13 @@ class UsageProblem(click.UsageError):
 
 @contextmanager
 def usage_errors_in_colour() -> Iterator[None]:
-    """Within, a usage error becomes a `UsageProblem`."""
+    """Within, a usage error becomes a `UsageProblem`; the help that click shows in place of an error stays."""
     try:
         yield
     except click.UsageError as error:
-        raise UsageProblem(error.format_message(), error.ctx) from error
+        if type(error).show is not click.UsageError.show:
+            raise
+        message = _NOT_A_NUMBER.sub(
+            lambda found: f"found {found[1]}, expected {NUMBERS[found[2]]}.", error.format_message()
+        )
+        raise UsageProblem(message, error.ctx) from error

@@ -13,6 +13,7 @@ from plltool import Hardware
 from plltool.cli.command import given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import (
+    Reading,
     alignment_argument,
     fixed_option,
     json_option,
@@ -54,7 +55,7 @@ class TreeTask:
     alignment: Path
     model: str | None
     brlen: str
-    data_type: str
+    reading: Reading
     fixed: bool
     resolve: int | None
     outgroup: tuple[str, ...]
@@ -86,7 +87,7 @@ class TreeTask:
         views : arguments of the result's `texts`
         """
         with Reporter(self.quiet, outputs.log, self.json_progress) as reporter:
-            data = load_alignment(self.alignment, self.data_type)
+            data = load_alignment(self.alignment, self.reading)
             result = analyse(
                 data,
                 load(data),

@@ -75,7 +75,7 @@ def distances(
             "\t".join([label, *(f"{value:.9g}" for value in row)]) for label, row in zip(labels, matrix, strict=True)
         ]
         text = "\n".join(["\t".join(["tree", *labels]), *rows])
-    write_or_print(text + "\n", output)
+    write_or_print(text + "\n", output, "distances")
 
 
 @trees.command(
@@ -104,14 +104,14 @@ def distances(
 def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path | None, redo: bool) -> None:
     """Print the consensus of the trees in FILES as Newick.
 
-    Inner branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
+    Internal branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
     """
     claim_files(named_outputs(), redo)
     import plltool
 
     with Reporter(quiet=True):
         found = plltool.consensus(files, rule, threshold)
-    write_or_print(plltool.write_consensus(found) + "\n", output)
+    write_or_print(plltool.write_consensus(found) + "\n", output, "consensus")
 
 
 @trees.command(
@@ -127,7 +127,7 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
 def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...], output: Path | None, redo: bool) -> None:
     """Print the trees in FILES with a root of two branches, as Newick, one on a line.
 
-    Labels of inner nodes, such as supports, stay with their branches.
+    Labels of internal nodes, such as supports, stay with their branches.
     """
     if not (root or outgroup):
         raise click.UsageError("expected --root or --outgroup")
@@ -136,4 +136,4 @@ def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...], o
 
     with Reporter(quiet=False):
         rooted = [newick for path in files for newick in plltool.root_trees(path, root, outgroup or None)]
-    write_or_print("".join(f"{newick}\n" for newick in rooted), output)
+    write_or_print("".join(f"{newick}\n" for newick in rooted), output, "trees")

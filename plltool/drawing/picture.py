@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from plltool.arrays import FloatArray
 from plltool.drawing.shape import drawn_lengths, equal_angles, nice_length, node_depths, node_rows
 from plltool.tree.rooted_nodes import RootedNodes
@@ -20,9 +22,11 @@ ROW = 18.0  # from one tip to the next
 MARGIN = 12.0
 GAP = 4.0  # between a branch and what is written beside it
 DOT = 3.5  # the radius of a dot at a node
+MOST_BEYOND = 36.0  # from a tip to its name, where names of neighbours would overlap
 BAR_SHARE = 0.25  # of the width of the tree, at most, is the scale bar
 LINE_WIDTH = 1.2
 LINE_COLOUR, TEXT_COLOUR, LABEL_COLOUR, BAND_COLOUR = "#333333", "#111111", "#666666", "#9dbfe0"
+GUIDE_COLOUR = "#d0d0d0"  # of a line from a tip to its name
 GOOD_COLOUR, FAIR_COLOUR, POOR_COLOUR = "#1b7837", "#b8860b", "#b2182b"
 SUPPORT_COLOURS = ((95.0, GOOD_COLOUR), (80.0, FAIR_COLOUR), (0.0, POOR_COLOUR))  # from which per cent on
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?")
@@ -171,7 +175,8 @@ def draw_unrooted(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
     spread = points.max(axis=0) - points.min(axis=0)
     room = max(width - 2 * (MARGIN + names), width / 3.0)
     scale = room / float(max(spread.max(), 1e-300))
-    edge = MARGIN + names
+    beyond = _names_apart(points[tips] * scale, directions[tips])
+    edge = MARGIN + names + float(beyond.max())
     places = (points - points.min(axis=0)) * scale + edge
     x, y = places[:, 0].tolist(), places[:, 1].tolist()
     picture = Picture(spread[0] * scale + 2 * edge, spread[1] * scale + 2 * edge)
@@ -181,8 +186,12 @@ def draw_unrooted(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
         picture.lines.append(Line(x[parent], y[parent], x[node], y[node]))
         beside = Text(x[node] + GAP, y[node] - GAP, marks[node].text, SMALL_FONT, colour=LABEL_COLOUR)
         _add_mark(picture, marks[node], x[node], y[node], beside)
-    for tip in tips:
-        picture.texts.append(_name_along(nodes.labels[tip], x[tip], y[tip], float(directions[tip])))
+    for tip, far in zip(tips, beyond.tolist(), strict=True):
+        direction = float(directions[tip])
+        end = x[tip] + far * math.cos(direction), y[tip] + far * math.sin(direction)
+        if far:
+            picture.lines.append(Line(x[tip], y[tip], *end, colour=GUIDE_COLOUR))
+        picture.texts.append(_name_along(nodes.labels[tip], *end, direction))
     if are_own:
         _add_scale_bar(picture, scale, room)
     return picture
@@ -224,6 +233,18 @@ def _add_mark(picture: Picture, mark: Mark, x: float, y: float, text: Text) -> N
         picture.dots.append(Dot(x, y, mark.dot, mark.text))
     if mark.text:
         picture.texts.append(text)
+
+
+def _names_apart(ends: FloatArray, directions: FloatArray) -> FloatArray:
+    """(n,) how far beyond its tip each name begins, so that it does not begin in that of the next tip around."""
+    beyond = np.zeros(len(ends))
+    for tip in range(len(ends)):
+        both = [tip - 1, tip]
+        near = float(np.hypot(*(ends[tip] - ends[tip - 1])))
+        sine = abs(math.sin((directions[tip] - directions[tip - 1]) / 2.0))
+        if near < FONT:
+            beyond[both] = np.maximum(beyond[both], min((FONT - near) / max(2.0 * sine, 1e-9), MOST_BEYOND))
+    return beyond
 
 
 def _name_along(name: str, x: float, y: float, direction: float) -> Text:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 
 from plltool.alignment.alignment import MIN_TAXA, Sequences
 from plltool.alignment.genotypes import GENOTYPES
 from plltool.alignment.spaces import SPACES, detect_states, space_called
 from plltool.alignment.states import PROTEIN, StateSpace
-from plltool.errors import InputError, show_name
+from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
+from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.alignment_formats import Record
 from plltool.io.content import read_text, source_name
-from plltool.io.fasta import read_fasta
+from plltool.io.fasta import NAMES_HINT, cut_names, note_on_blanks, read_blocks, read_fasta, starts_like_blocks
 from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
@@ -24,14 +26,25 @@ AUTO = "auto"  # the states that the data show
 
 
 def read_alignment(
-    path: str | os.PathLike[str], states: StateSpace | str | None = None, least: int = MIN_TAXA
+    path: str | os.PathLike[str],
+    states: StateSpace | str | None = None,
+    *,
+    names: str | None = None,
+    constant_sites: Sequence[int] | None = None,
+    least: int = MIN_TAXA,
 ) -> Sequences:
-    """Read a FASTA, PHYLIP, NEXUS or VCF alignment, or a table, gzipped or not, as text; ``-`` is standard input.
+    """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF or a table, gzipped or not; ``-`` is standard input.
 
     `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
     NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
     or "auto", the datatype of a NEXUS file or the characters (`detect_states`) decide. There must be at
     least `least` taxa.
+
+    `names` says what of a FASTA header is the name of its taxon: "whole", or its "first-word". With None this is the
+    whole header, and a warning says so if headers have blanks.
+
+    `constant_sites`, four numbers, adds so many sites at which all taxa have A, C, G and T to DNA, such as those that
+    were left out of SNPs. They count in the likelihood and in all else, but no result has values of each of them.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus`, `read_vcf` and `read_table` for what
     they allow. Line ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -40,8 +53,13 @@ def read_alignment(
     ------
     InputError
         If the file cannot be read, is in no known format, or its sequences are not equally long, or `states` is an
-        unknown name.
+        unknown name, headers have the same first word, or
+        `constant_sites` are not four numbers, or for other data than DNA.
     """
+    if constant_sites is not None:
+        return read_alignment(path, states, names=names, least=least).with_constant_sites(constant_sites)
+    if names is not None:
+        check_one_of("names", names, NAME_KINDS)
     if isinstance(states, str):
         states = _find_states(states)
     source = source_name(path)
@@ -56,7 +74,11 @@ def read_alignment(
         matrix = read_nexus(text, source, letters)
     else:
         found = letters or detect_states(record.sequence for record in _parse(text, source, PROTEIN))
-        matrix = NexusMatrix(_parse(text, source, found), found, states is not None, {}, (), ())
+        records = _parse(text, source, found)
+        warnings = note_on_blanks(records, source) if _is_fasta(text) and names is None else ()
+        if _is_fasta(text) and names == FIRST_WORD:
+            records = cut_names(records, source)
+        matrix = NexusMatrix(records, found, states is not None, {}, (), warnings)
     return Sequences(
         tuple(record.name for record in matrix.records),
         tuple(record.sequence for record in matrix.records),
@@ -68,7 +90,23 @@ def read_alignment(
         matrix.kinds,
         matrix.warnings,
         least,
+        names_are=names or WHOLE,
     )
+
+
+def read_alignments(
+    paths: Sequence[str | os.PathLike[str]],
+    states: StateSpace | str | None = None,
+    *,
+    names: str | None = None,
+    least: int = MIN_TAXA,
+) -> Iterator[Sequences]:
+    """`read_alignment` of several files; at most one has the warning of blanks in headers."""
+    for path in paths:
+        own = read_alignment(path, states, names=names, least=least)
+        if any(NAMES_HINT in warning for warning in own.warnings):
+            names = WHOLE
+        yield own
 
 
 def _read_genotypes(text: bytes, source: str, states: StateSpace | None) -> Sequences:
@@ -94,13 +132,18 @@ def _find_states(name: str) -> StateSpace | None:
 
 
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
-    """Whether a file starts like an alignment; the rest is not looked at."""
+    """Whether a file can be read and starts like an alignment; the rest is not looked at."""
     try:
-        start = read_text(path).lstrip()
+        return starts_like_alignment(read_text(path))
     except InputError:
         return False
-    starts = (starts_like_nexus, starts_like_phylip, starts_like_vcf)
-    return start.startswith(b">") or any(begins(start) for begins in starts)
+
+
+def starts_like_alignment(text: bytes) -> bool:
+    """Whether a text starts like an alignment in any format but a table."""
+    start = text.lstrip()
+    starts = (_is_fasta, starts_like_nexus, starts_like_phylip, starts_like_vcf, starts_like_blocks)
+    return any(begins(start) for begins in starts)
 
 
 def _load_text(path: str | os.PathLike[str]) -> bytes:
@@ -114,18 +157,25 @@ def _load_text(path: str | os.PathLike[str]) -> bytes:
 
 
 def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
-    """The records of a FASTA or PHYLIP file, as which it starts."""
+    """The records of a FASTA, PHYLIP, Clustal, Stockholm or MSF file, as which it starts."""
     start = text.lstrip()
-    if start.startswith(b">"):
+    if _is_fasta(text):
         return read_fasta(text)
     if starts_like_phylip(text):
         return read_phylip(text, source, states)
+    if starts_like_blocks(text):
+        return read_blocks(text)
     if not start:
         raise InputError(f"{source}: found an empty file, expected {_describe_formats()}")
     shown = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")
     raise InputError(f"{source}: found {shown!r} at the start of the file, expected {_describe_formats()}")
 
 
+def _is_fasta(text: bytes) -> bool:
+    return text.lstrip().startswith(b">")
+
+
 def _describe_formats() -> str:
-    formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP)"
+    formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP), a first"
+    formats += " line of Clustal, Stockholm or MSF"
     return f"{formats}, or names of columns between tabs or commas (a table of states)"

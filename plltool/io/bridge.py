@@ -166,7 +166,7 @@ def _split_alignment(given: AlignmentObject) -> tuple[list[Any], list[Any]]:
     if isinstance(given, tuple) and len(given) == 2 and getattr(given[1], "ndim", 0) == 2:
         names, array = list(given[0]), list(given[1])
         if len(names) != len(array):
-            raise InputError(f"alignment: found {len(names)} names for {len(array)} rows, expected as many")
+            raise InputError(f"alignment: found {len(names)} names for {len(array)} rows, expected a name for each row")
         return names, array
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes, np.ndarray)):
         items = list(given)

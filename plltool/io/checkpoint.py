@@ -94,7 +94,7 @@ class Checkpoint:
         record = json.loads(json.dumps({"format": FORMAT, **identity}))
         self._digest = _digest(record)
         self.resumed = has_checkpoint(self.folder)
-        if self.resumed:
+        if self.resumed or (self.folder / RUN_FILE).exists():
             self._compare(record)
         else:
             self._claim(record)
@@ -104,8 +104,25 @@ class Checkpoint:
         write_text(self.folder / RUN_FILE, json.dumps(record, indent=1) + "\n")
 
     def _compare(self, record: Mapping[str, Any]) -> None:
-        """Raise CheckpointError unless the folder belongs to this run."""
-        found = _read_identity(self.folder)
+        """Raise CheckpointError unless the folder belongs to this run, as `run.json` or a state says."""
+        try:
+            self._compare_with(_read_identity(self.folder), record)
+        except CheckpointError as error:
+            if not any(self._is_own(path) for path in _states(self.folder)):
+                raise
+            _log.warning("%s is damaged, but the states are of this run (%s)", self.folder / RUN_FILE, error)
+            self._claim(record)
+
+    def _is_own(self, path: Path) -> bool:
+        """Whether a file has a whole state of this run."""
+        try:
+            self._decode(path.read_bytes())
+        except (OSError, *DAMAGE):
+            return False
+        return True
+
+    def _compare_with(self, found: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        """Raise CheckpointError unless the identity that was found is that of this run."""
         for item in [*record, *(item for item in found if item not in record)]:
             here, there = record.get(item, "nothing"), found.get(item, "nothing")
             if here != there:
@@ -207,7 +224,12 @@ def _shown(value: object) -> str:
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds states from which a run can continue."""
-    return any(any(Path(folder).glob("*" + ending)) for ending in (STATE, OLD_STATE))
+    return bool(_states(Path(folder)))
+
+
+def _states(folder: Path) -> list[Path]:
+    """The files of all states in a folder, damaged or not."""
+    return [path for ending in (STATE, OLD_STATE) for path in sorted(folder.glob("*" + ending))]
 
 
 def mark_checkpoint(folder: str | os.PathLike[str], mark: Mapping[str, Any]) -> None:
@@ -241,10 +263,9 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
     Raises InputError if it cannot be removed.
     """
     root = Path(folder)
-    states = [*root.glob("*" + STATE), *root.glob("*" + OLD_STATE)]
     temporary = root.glob(".*.*.*")  # of a process that was killed, see `write_bytes`
     try:
-        for path in [*states, *temporary, root / BEST_FILE, root / RUN_FILE, root / MARK_FILE]:
+        for path in [*_states(root), *temporary, root / BEST_FILE, root / RUN_FILE, root / MARK_FILE]:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{root}: cannot remove the checkpoint: {error.strerror}") from error
@@ -253,10 +274,13 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
 
 
 def recorded_item(folder: str | os.PathLike[str] | None, item: str) -> Any:
-    """An item of the identity of the run whose checkpoint a folder holds; None if there is none."""
+    """An item of the identity of the run whose checkpoint a folder holds; None if there is none that can be read."""
     if folder is None or not has_checkpoint(folder):
         return None
-    return _read_identity(Path(folder)).get(item)
+    try:
+        return _read_identity(Path(folder)).get(item)
+    except CheckpointError:  # `Checkpoint` deals with it
+        return None
 
 
 def _read_identity(folder: Path) -> dict[str, Any]:

@@ -7,7 +7,10 @@ import io
 import os
 import sys
 import zlib
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from pathlib import Path
 from typing import IO
 from weakref import WeakSet
 
@@ -19,6 +22,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 24  # bytes
 
+_folder: ContextVar[Path | None] = ContextVar("folder", default=None)  # see `names_files`
 _spent: WeakSet[object] = WeakSet()  # the standard inputs that have been read
 
 
@@ -43,7 +47,7 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
     """
     source = source_name(path)
     try:
-        with nullcontext(_take_stdin()) if os.fspath(path) == STDIN else open(path, "rb") as file:
+        with nullcontext(_take_stdin()) if os.fspath(path) == STDIN else open(find_file(path), "rb") as file:
             packed = _read_chunks(file, source)
         if not packed.startswith(_GZIP_MAGIC):
             return packed
@@ -53,6 +57,22 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{source}: cannot read the file: {reason}") from error
+
+
+@contextmanager
+def names_files(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within, files that are not there are looked for beside `path`, the file that names them."""
+    token = _folder.set(Path(path).parent)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def find_file(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The path itself, or that beside the file that names it, see `names_files`."""
+    folder = _folder.get()
+    return path if folder is None or os.path.exists(path) else folder / path
 
 
 def read_text(path: str | os.PathLike[str]) -> bytes:
@@ -65,7 +85,7 @@ def _take_stdin() -> IO[bytes]:
     if sys.stdin is None:
         raise InputError("standard input: found it closed, expected data")
     if sys.stdin in _spent:
-        raise InputError(f"standard input: found {STDIN!r} for a second file, expected it once; name a file instead")
+        raise InputError(f"standard input: {STDIN!r} can be read only once; name a file instead")
     _spent.add(sys.stdin)
     return sys.stdin.buffer
 

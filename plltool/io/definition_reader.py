@@ -25,7 +25,7 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, shorten, show_name
 from plltool.io.alignment_formats import decode_name
-from plltool.io.content import read_text, source_name
+from plltool.io.content import find_file, read_text, source_name
 from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
 from plltool.model import mixtures, nucleotides, proteins, user
 from plltool.model.model import Model
@@ -109,12 +109,12 @@ def read_definitions(path: str) -> Definitions:
             name, definition = _read_definition(command, source)
             if name.upper() in found:
                 earlier = found[name.upper()].where.removeprefix(f"{source}: ")
-                raise InputError(f"{definition.where}: found the name again, expected names that differ ({earlier})")
+                raise InputError(f"{definition.where}: the name is used twice, first at {earlier}")
             found[name.upper()] = definition
     if not is_there:
         raise InputError(f"{source}: found no 'begin {_BLOCK};', expected a block with definitions of models")
     if is_open:
-        raise InputError(f"{source}: found the block '{_BLOCK}' without 'end;', expected it")
+        raise InputError(f"{source}: the block '{_BLOCK}' has no 'end;'")
     return found
 
 
@@ -126,7 +126,7 @@ def _read_definition(command: Command, source: str) -> tuple[str, Definition]:
         raise InputError(f"{source}: line {command.line}: found {found}, expected {expected}")
     where = f"{source}: line {command.line}: {command.word} {show_name(match[1])}"
     if match[1].upper() in _RESERVED:
-        raise InputError(f"{where}: found a name with another meaning, expected none of: {', '.join(_RESERVED)}")
+        raise InputError(f"{where}: the name is reserved, expected none of: {', '.join(_RESERVED)}")
     return match[1], Definition(command.word, match[2].strip(), where)
 
 
@@ -196,7 +196,7 @@ def _expand_piece(piece: _Piece, kind: str, known: Definitions, where: str, name
     if word == mixtures.PROFILES:
         return _mix_frequencies(piece.values, known, where)
     path = piece.values.strip()
-    if not os.path.exists(path):
+    if not os.path.exists(find_file(path)):
         raise InputError(f"{where}: found {show_name(str(piece))}, expected numbers in braces, or the name of a file")
     definitions = read_definitions(path)
     if word not in definitions:
@@ -213,7 +213,7 @@ def _expand_name(name: str, kind: str, known: Definitions, names: tuple[str, ...
         place = "in front" if kind == MODEL else "behind a plus sign"
         raise InputError(f"{where}: found a {definition.kind} {place}, expected a {kind}")
     if name in names:
-        raise InputError(f"{where}: found the name in its own definition, expected others")
+        raise InputError(f"{where}: the definition refers to itself")
     numbers = _read_numbers(definition.text, where)
     if numbers is not None:
         return _write_matrix(numbers, where) if kind == MODEL else f"FU{format_values(numbers)}"
@@ -326,7 +326,7 @@ def _mix_frequencies(text: str, known: Definitions, where: str) -> str:
     members, rates, weights = _split_classes(text, where)
     own = [place for place, member in enumerate(members) if member.upper() in _MODES]
     if len(own) > 1:
-        raise InputError(f"{where}: found {len(own)} classes that are no profiles, expected at most one")
+        raise InputError(f"{where}: found {len(own)} classes that are not profiles, expected at most one")
     order = [*own, *(place for place in range(len(members)) if place not in own)]  # in the model string it comes first
     profiles = [_read_profile(members[place], known, where) for place in order[len(own) :]]
     if not profiles:

@@ -160,7 +160,7 @@ def _parse_query(
     if not places:
         raise InputError(f"{source}: found no place, expected at least one")
     if not all(math.isfinite(value) for place in places for value in place):
-        raise InputError(f"{source}: found a number that is not finite, expected finite ones")
+        raise InputError(f"{source}: found a number that is not finite")
     for place in places:
         if place.edge_num not in node_of:
             raise InputError(f"{source}: found branch {place.edge_num}, expected a number in the tree")

@@ -10,7 +10,7 @@ import numpy as np
 from plltool.alignment.scheme import PartSpec, Scheme
 from plltool.constants import STDIN
 from plltool.errors import InputError, show_name
-from plltool.io.content import read_content, read_text, source_name
+from plltool.io.content import names_files, read_content, read_text, source_name
 from plltool.io.definition_reader import expand_definitions
 from plltool.io.matrix_reader import expand_matrix
 from plltool.io.nexus_commands import starts_like_nexus
@@ -38,8 +38,8 @@ def read_scheme(text: str) -> Scheme:
     """The model of each part, given as a string or as the name of a file.
 
     A file is the JSON record of a run, whose values are used, a model string, a partition file, or a NEXUS file with
-    charsets; see `partition_reader` and `nexus_sets`. A string may also hold the lines of a partition file. A text that
-    can be read as a model is never taken for a file name.
+    charsets; see `partition_reader` and `nexus_sets`. Files that it names may be beside it. A string may also hold the
+    lines of a partition file. A text that can be read as a model is never taken for a file name.
 
     Raises
     ------
@@ -60,9 +60,10 @@ def read_scheme(text: str) -> Scheme:
     content, source = read_text(text), source_name(text)
     if content.lstrip().startswith(b"{"):
         return _read_text(str(parse_object(content, source, ("model",), "the record of a run")["model"]), source)
-    if starts_like_nexus(content):
-        return read_sets(content, source, read_model)
-    return _read_text(content.decode("utf-8", "surrogateescape"), source)
+    with names_files(text):
+        if starts_like_nexus(content):
+            return read_sets(content, source, read_model)
+        return _read_text(content.decode("utf-8", "surrogateescape"), source)
 
 
 def _is_file(text: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import chain
 
@@ -35,6 +35,8 @@ _TOKEN = re.compile(
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _ANNOTATION = re.compile(r"""\s*([^=,{}]+?)\s*=\s*("[^"]*"|\{[^{}]*\}|[^,{}"]*)""")
+_HEIGHTS = ("height_95%_hpd", "height_95%hpd", "age_95%hpd", "height_range")  # BEAST, MrBayes, plltool
+_RANGE = re.compile(r"\{\s*([^,{}]+?)\s*,\s*([^,{}]+?)\s*\}")
 _SUPPORTS = ("posterior", "prob", "bootstrap", "support", "label")  # BEAST, MrBayes, FigTree
 _END = "the end of the text"
 ROOT_REMOVED = "the tree is rooted, its root is removed"
@@ -178,8 +180,12 @@ class _Parser:
         while True:
             kind, value, position = next(tokens)
             if kind == "note":
+                told = {key.lower(): text.strip('"') for key, text in _ANNOTATION.findall(value)}
                 if state >= _State.CLOSED and not nodes.labels[node]:
-                    nodes.labels[node] = _find_supports(value)
+                    nodes.labels[node] = _find_supports(told)
+                height = next((_RANGE.fullmatch(told[key]) for key in _HEIGHTS if key in told), None)
+                if height is not None and is_length(height[1]) and is_length(height[2]):
+                    nodes.heights[node] = float(height[1]), float(height[2])
             elif kind == "(" and state <= _State.OPENED:
                 node, state = nodes.add(node), _State.OPENED
             elif kind in ("bare", "quoted") and state == _State.OPENED:
@@ -244,9 +250,8 @@ class _Parser:
         return InputError(f"{self.source}:{line}:{column}: found {found}, expected {expected}")
 
 
-def _find_supports(annotation: str) -> str:
-    """The supports that an annotation tells: plltool's kinds with slashes between them, or the first of others."""
-    told = {key.lower(): value.strip('"') for key, value in _ANNOTATION.findall(annotation)}
+def _find_supports(told: Mapping[str, str]) -> str:
+    """The supports in an annotation: plltool's kinds with slashes between them, or the first of others."""
     own = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
     return "/".join(own) or next((told[key] for key in _SUPPORTS if key in told), "")
 
@@ -284,7 +289,7 @@ def unrooted_tree(
 def _describe_root(n_children: IndexArray, source: str) -> list[str]:
     """A warning of a root that is removed, which is one with two branches."""
     n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
-    hint = "to root a result, name an outgroup (--outgroup)"
+    hint = "--outgroup roots the result"
     return [f"{source}: {ROOT_REMOVED}; {hint}"] if n_branches == 2 else []
 
 

@@ -166,7 +166,7 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
     states = _parse_datatype(options, where, states)
     for option in _UNREAD_FORMATS:
         if option in options:
-            raise InputError(f"{where}: found the format option {option!r}, which is not read, expected none")
+            raise InputError(f"{where}: the format option {option!r} is not supported; remove it")
     if options.get("labels", "left").lower() not in ("", "left", "yes"):
         raise InputError(f"{where}: found labels={options['labels']}, expected the names on the left")
     return _Format(
@@ -211,7 +211,7 @@ def _parse_kinds(block: _Block, announced: AnnouncedSize, source: str) -> tuple[
     if mixed is None:
         return ()
     if mixed[2] is None:
-        raise InputError(f"{source}: line {command.line}: found datatype=mixed( without ')', expected it")
+        raise InputError(f"{source}: line {command.line}: datatype=mixed( has no ')'")
     kinds = []
     for item in mixed[1].split(","):
         match = _KIND.fullmatch(item)

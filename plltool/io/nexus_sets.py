@@ -85,7 +85,9 @@ def _split_set(command: Command, source: str) -> tuple[str, str, str]:
     where = f"{source}: line {command.line}"
     match = _SET.fullmatch(decode_name(command.text))
     if match is None or not command.is_closed:
-        raise InputError(f"{where}: found {command.word} without NAME = ... ;, expected both")
+        raise InputError(
+            f"{where}: found {command.word} without a name and a final semicolon, expected {command.word} NAME = ... ;"
+        )
     return match["name"].strip("'"), match["text"].strip(), where
 
 
@@ -98,7 +100,7 @@ def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
         check_name(name, where)
         if name in charsets:
             other = charsets[name].where
-            raise InputError(f"{where}: found charset {show_name(name)} again, expected names that differ ({other})")
+            raise InputError(f"{where}: found charset {show_name(name)} again, expected different names ({other})")
         known = charsets.get(text)  # a charset may be the name of an earlier one
         charsets[name] = replace(known, where=where) if known else read_columns(text, where, name, charsets)
         total += len(charsets[name].ranges)
@@ -137,7 +139,7 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
             raise InputError(f"{where}: found {show_name(item.strip())}, expected MODEL: CHARSET, each charset once")
         name = "_".join(names)
         check_new(name, seen, where)
-        found = read_part_model(model.strip(), f"{where}: part {show_name(name)}", read_model)
+        found = read_part_model(model.strip(), f"{where}: partition {show_name(name)}", read_model)
         members = [_find_charset(one, where, charsets) for one in names]
         for sites in members:
             found = check_data(found, sites, name)

@@ -64,7 +64,7 @@ def _read_tree(command: Command, where: str, names: Names) -> RootedNodes:
     """One tree, labels of its tips translated."""
     match = _TREE.fullmatch(decode_name(command.text))
     if match is None or not command.is_closed:
-        raise InputError(f"{where}: found a tree without NAME = ... ;, expected both")
+        raise InputError(f"{where}: found a tree without a name and a final semicolon, expected TREE NAME = ... ;")
     nodes = next(parse_trees(match["newick"] + ";", f"{where}: tree {show_name(_unquote(match['name']))}"))
     inner = set(nodes.parents)
     taxa = set(names.values())

@@ -90,13 +90,13 @@ def read_columns(text: str, where: str, name: str, charsets: Charsets | None = N
     if found and not (charsets and find_members(found[1], charsets)):
         word, position = found[1].upper(), found.end()
         if word not in USUAL_MODELS:
-            what = f"{where}: part {show_name(name)}: found data of type {show_name(found[1])}"
+            what = f"{where}: partition {show_name(name)}: found data of type {show_name(found[1])}"
             raise InputError(f"{what}, expected DNA, AA (proteins), CODON or CODON2 and the like, BIN or MORPH")
     rest = text[position:]
     if rest.strip() == "*":
         return PartColumns(ALL_SITES, where, file, word)
     if found := _STRUCTURE.fullmatch(rest.strip()):
-        what = f"{where}: part {show_name(name)}"
+        what = f"{where}: partition {show_name(name)}"
         ranges, n_sites = _read_structure_columns(found[1].lower(), found[2].strip(), what)
         return PartColumns(ranges, where, file, word, n_sites)
     return PartColumns(_read_ranges(rest, where, name, charsets), where, file, word)
@@ -120,7 +120,7 @@ def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) ->
     position = _skip_separators(text, 0)
     while position < len(text):
         if pair := _PAIR.match(text, position):
-            ranges.append(_read_pair(pair, f"{where}: part {show_name(name)}"))
+            ranges.append(_read_pair(pair, f"{where}: partition {show_name(name)}"))
             position = _skip_separators(text, pair.end())
             continue
         match = _RANGE.match(text, position)
@@ -132,7 +132,7 @@ def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) ->
             continue
         if match is None or int(match[4] or 1) == 0:
             found = show_name(text[position:].strip())
-            raise InputError(rf"{where}: part {show_name(name)}: found {found}, expected columns such as 1-100\3")
+            raise InputError(rf"{where}: partition {show_name(name)}: found {found}, expected columns such as 1-100\3")
         start, stop, to_end, stride = match.groups()
         last = None if to_end else int(stop or start)
         ranges.append(SiteRange(int(start), last, int(stride or 1)))
@@ -157,7 +157,7 @@ def check_size(n_ranges: int, where: str, name: str) -> None:
     """Raise InputError if charsets have too many ranges."""
     if n_ranges > _MAX_RANGES:
         found = f"{where}: charset {show_name(name)}: found more than {_MAX_RANGES} ranges"
-        raise InputError(f"{found}, with those of members, expected fewer")
+        raise InputError(f"{found}, member charsets included, expected at most {_MAX_RANGES}")
 
 
 def find_members(name: str, charsets: Charsets) -> PartColumns | None:

@@ -9,10 +9,10 @@ from os import PathLike
 import numpy as np
 
 from plltool.errors import InputError
-from plltool.io.content import read_text, source_name
 from plltool.io.newick import parse_nodes, unrooted_tree
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
+from plltool.io.tree_files import read_tree_text
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
@@ -28,7 +28,7 @@ def read_tree(
     resolve_seed: int | None = None,
     unlinked: bool = False,
 ) -> Tree:
-    """The tree of a file, Newick or NEXUS, gzipped or not.
+    """The tree of a file, Newick, NEXUS or the record of a run, gzipped or not.
 
     If there are several trees, in Newick one per line, the first one is used and a warning says so; with `unlinked` the
     tree has the lengths of all of them: (n_edges, n_trees). For the other parameters and `Tree.warnings` see
@@ -39,7 +39,7 @@ def read_tree(
     InputError
         If the file cannot be read or has no tree, the taxa are not `names`, or topologies differ.
     """
-    content, source = read_text(path), source_name(path)
+    content, source = read_tree_text(path)
     if starts_like_nexus(content):
         found = [(f"{source}: tree {k}", nodes) for k, nodes in enumerate(read_nexus_trees(content, source), start=1)]
         n_trees = len(found)
@@ -50,7 +50,7 @@ def read_tree(
     if n_trees > 1 and unlinked:
         return _join_lengths([(where, unrooted_tree(nodes, where, names, resolve_seed)) for where, nodes in found])
     if n_trees > 1:
-        hint = "--brlen unlinked takes one for each part of the alignment"
+        hint = "--brlen unlinked takes one for each partition of the alignment"
         _log.warning("%s: found %d trees, the first one is taken; %s", source, n_trees, hint)
     return unrooted_tree(found[0][1], source, names, resolve_seed)
 
@@ -72,7 +72,7 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
         branches = {split: branch for branch, split in enumerate(branch_splits(tree, first.names))}
         order = [branches.get(split, NO_BRANCH) for split in branch_splits(first)]
         if NO_BRANCH in order:
-            raise InputError(f"{where}: found another topology than in {origin}, expected the same")
+            raise InputError(f"{where}: the topology differs from that in {origin}, expected the same topology")
         lengths.append(tree.lengths[order])
     joined = first.with_lengths(np.stack(lengths, axis=1))
     joined.warnings = tuple(warning for _, tree in trees for warning in tree.warnings)

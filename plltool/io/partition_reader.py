@@ -84,12 +84,12 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
         text, name, sites = fields
         check_name(name, where)
         check_new(name, seen, where)
-        model = read_part_model(text, f"{where}: part {show_name(name)}", read_model)
+        model = read_part_model(text, f"{where}: partition {show_name(name)}", read_model)
         columns = read_columns(sites, where, name)
         model = check_data(model, columns, name)
         scheme.append(PartSpec(model, name, columns.ranges, where, columns.files, columns.n_sites))
     if not scheme:
-        raise InputError(f"{source}: found no line with a model, expected one for each part")
+        raise InputError(f"{source}: found no line with a model, expected one for each partition")
     return tuple(scheme)
 
 
@@ -109,13 +109,15 @@ def read_part_model(text: str, where: str, read_model: ModelReader) -> ModelSpec
 def check_name(name: str, where: str) -> None:
     """Raise InputError unless a part's name can be written to a partition file."""
     if "=" in name or len(name.splitlines()) != 1:
-        raise InputError(f"{where}: found {show_name(name)} as a part's name, expected one without '=' and line breaks")
+        raise InputError(
+            f"{where}: found {show_name(name)} as a partition's name, expected one without '=' and line breaks"
+        )
 
 
 def check_new(name: str, seen: dict[str, str], where: str) -> None:
     """Remember where a part is named; InputError if the name is not new."""
     if name in seen:
-        raise InputError(f"{where}: found part {show_name(name)} again, expected names that differ ({seen[name]})")
+        raise InputError(f"{where}: found part {show_name(name)} again, expected different names ({seen[name]})")
     seen[name] = where
 
 
@@ -125,5 +127,5 @@ def check_data(model: ModelSpec, sites: PartColumns, name: str) -> ModelSpec:
     model = model.for_data(expected)
     if model.data != expected:
         found = f"found a {model.data} model, {model.shown}, for {expected} data"
-        raise InputError(f"{sites.where}: part {show_name(name)}: {found}")
+        raise InputError(f"{sites.where}: partition {show_name(name)}: {found}")
     return model

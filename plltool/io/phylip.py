@@ -70,7 +70,9 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
 def _parse_header(text: bytes, line: int, source: str) -> _Header:
     n_taxa, n_sites, *options = text.split()
     if int(n_taxa) == 0 or int(n_sites) == 0:
-        raise InputError(f"{source}: line {line}: found {int(n_taxa)} taxa of {int(n_sites)} sites, expected some")
+        raise InputError(
+            f"{source}: line {line}: found {int(n_taxa)} taxa and {int(n_sites)} sites, expected at least 1 of each"
+        )
     found = decode_name(b" ".join(options)).upper()
     if found not in ("", _INTERLEAVED, _SEQUENTIAL):
         raise InputError(

@@ -51,6 +51,6 @@ def read_structure(path: str) -> Structure:
     left = sorted((position, bracket) for bracket, positions in opened.items() for position in positions)
     if left:
         position, bracket = left[0]
-        raise InputError(f"{source}: found {bracket!r} at position {position}, expected its partner after it")
+        raise InputError(f"{source}: found {bracket!r} at position {position}, expected a closing bracket after it")
     unpaired = tuple((run.start() + 1, run.end()) for run in re.finditer(r"\.+", text))
     return Structure(tuple(sorted(pairs)), unpaired, len(text))

@@ -16,6 +16,8 @@ from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_no
 from plltool.io.newick_writer import write_newick, written_label
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
+from plltool.io.phylip import starts_like_phylip
+from plltool.io.record import parse_object
 from plltool.tree.concordance import GeneTree
 from plltool.tree.rooted import drop_root, root_split
 from plltool.tree.rooted_nodes import RootedNodes
@@ -200,10 +202,25 @@ def _find_branches(nodes: RootedNodes, tips: dict[int, int]) -> Iterator[tuple[i
 
 def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
     """The trees of a file."""
-    content, source = read_text(path), source_name(path)
+    content, source = read_tree_text(path)
     if starts_like_nexus(content):
         return read_nexus_trees(content, source)
     return parse_trees(content.decode("utf-8", "surrogateescape"), source)
+
+
+def read_tree_text(path: str | PathLike[str]) -> tuple[bytes, str]:
+    """The content of a file of trees, or the tree in the record of a run, and what errors call it.
+
+    Raises InputError if the file cannot be read, is a record without a tree, or starts like an alignment.
+    """
+    content, source = read_text(path), source_name(path)
+    start = content.lstrip()
+    if start.startswith(b">") or starts_like_phylip(start):
+        raise InputError(f"{source}: found an alignment, expected a tree (Newick or NEXUS), or the record of a run")
+    if not start.startswith(b"{"):
+        return content, source
+    record = parse_object(content, source, ("tree",), "the record of a run")
+    return str(record["tree"]).encode("utf-8", "surrogateescape"), f"{source}: tree"
 
 
 def write_splits(

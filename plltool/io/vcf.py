@@ -111,5 +111,5 @@ def _character_of(genotype: str, alleles: Sequence[str], where: str) -> str:
 def _describe_skipped(lines: Sequence[int], source: str) -> tuple[str, ...]:
     if not lines:
         return ()
-    number = "1 record that is no SNP" if len(lines) == 1 else f"{len(lines)} records that are no SNPs"
+    number = "1 record that is not a SNP" if len(lines) == 1 else f"{len(lines)} records that are not SNPs"
     return (f"{source}: {number} left out, first line {lines[0]}",)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from plltool.constants import MAX_SHOWN_VALUES
+from plltool.constants import MAX_ALPHA, MAX_SHOWN_VALUES
 from plltool.model import covarion
 from plltool.model.model import Model
 
+EQUAL_RATES = "alpha is at its upper bound: rates are equal across sites"
 _LIST = re.compile(r"\{([^{}]*[/|][^{}]*)\}")
 _NUMBER = re.compile(r"(?<=[{/])\d+\.\d+(e[-+]?\d+)?(?=[}/])")
 
@@ -54,8 +55,15 @@ def shorten_model(text: str) -> str:
 
 
 def name_rates(model: Model) -> str:
-    """The parameters that have names, such as omega and kappa, and the weights of classes; empty without names."""
+    """Parameters with names, such as kappa, the weights of classes, and that alpha is at its bound; or nothing."""
     rates = [f"{name} {value:.6g}" for name, value in model.rate_parameters.items()]
     if rates and model.spec.has_classes:
         rates.append("weights " + "/".join(f"{weight:.6g}" for weight in model.classes.weights))
+    if is_at_bound(model.alpha):
+        rates.append(EQUAL_RATES)
     return ", ".join(rates)
+
+
+def is_at_bound(alpha: float | None) -> bool:
+    """Whether nothing but its upper bound keeps the shape of a gamma distribution from growing."""
+    return alpha is not None and alpha > MAX_ALPHA / 2

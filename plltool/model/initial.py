@@ -46,7 +46,7 @@ def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates
     if not spec.sites.counted:
         return spec.sites.filled()
     if invariable is None:
-        raise ValueError(f"model {spec.shown} needs the share of invariable sites of the alignment")
+        raise ValueError(f"model {spec.shown} needs the proportion of invariable sites of the alignment")
     return spec.sites.with_share(invariable).filled()
 
 

@@ -174,7 +174,7 @@ def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
         raise token.error("given frequencies need a model with a number of states, such as MULTI3_MK")
     values = token.checked(check_frequencies, token.numbers(), spec.symbols)
     if spec.named.of_bases and not codons.are_products(np.array(values), spec.symbols, PRODUCT_TOLERANCE):
-        raise token.error(f"{spec.name} needs codon frequencies that are products of those of bases at its positions")
+        raise token.error(f"{spec.name} needs codon frequencies that are products of base frequencies at its positions")
     return replace(spec, frequency_mode="given", frequencies=values)
 
 

@@ -65,7 +65,7 @@ def check_symbols(symbols: Sequence[str]) -> None:
         raise InputError(f"found {show_name(wrong)} as the name of a state, expected {expected}")
     twice = next((symbol for symbol in symbols if list(symbols).count(symbol) > 1), None)
     if twice is not None:
-        raise InputError(f"found two states {show_name(twice)}, expected names that differ")
+        raise InputError(f"the state {show_name(twice)} is listed twice")
     if not MIN_OWN_STATES <= len(symbols) <= MAX_OWN_STATES:
         raise InputError(f"found {len(symbols)} states, expected {MIN_OWN_STATES} to {MAX_OWN_STATES}")
 

@@ -35,7 +35,7 @@ class Coordinates:
 
     def __init__(self, likelihood: TreeLikelihood, lengths: bool, model: bool):
         if not (lengths or model):
-            raise InputError("found neither lengths nor model, expected one of them or both")
+            raise InputError("found neither lengths nor model, expected at least one")
         self._likelihood = likelihood
         tree, models = likelihood.tree, likelihood.models
         own = int(tree.edges[ROOT, 0]) if likelihood.is_rooted else -1

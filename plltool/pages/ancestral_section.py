@@ -20,7 +20,7 @@ def describe_ancestors(run: Record, mutations: tuple[Row, ...], name: str) -> Se
         if row["Joint"] == "1":
             joint.setdefault(row["Node"], []).append(_label(row))
     facts = Facts((
-        ("Inner nodes", str(len(ancestors["sequences"]))),
+        ("Internal nodes", str(len(ancestors["sequences"]))),
         ("Log-probability of the joint states", f"{ancestors['joint_lnl']:.4f}"),
         ("Mutations by joint states", str(sum(map(len, joint.values())))),
         ("Mutations by marginal states", str(sum(row["Marginal"] == "1" for row in mutations))),
@@ -32,14 +32,14 @@ def describe_ancestors(run: Record, mutations: tuple[Row, ...], name: str) -> Se
         for label, number, tip in zip(nodes.labels, numbers, tips, strict=True)
     ]
     caption = (
-        "Names of the inner nodes, as in the files, and the number of mutations on the branch above each node, by joint"
-        " states. Mutations lead away from Node1, where the tree is drawn from."
+        "Names of internal nodes, as in the files, and the number of mutations on the branch above each node (joint"
+        " reconstruction). Mutations point away from Node1, the root of the drawing."
     )
     parent_of = dict(zip(nodes.labels[1:], (nodes.labels[parent] for parent in nodes.parents[1:]), strict=True))
     order = sorted(joint, key=lambda node: -len(joint[node]))
     rows = tuple((node, _list(joint[node]), str(len(joint[node])), parent_of.get(node, "")) for node in order)
     columns = ("Branch to", "Mutations", "Number", "From")
-    table = Table("Mutations by joint states, branches with most first", columns, rows, is_text=True)
+    table = Table("Mutations by joint reconstruction, sorted by number", columns, rows, is_text=True)
     remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
     picture = mark_tree(nodes, marks, caption, keeps_root=True)
     return Section("ancestors", "Ancestral states", (facts, picture, table, Prose(remark)))

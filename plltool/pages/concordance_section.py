@@ -30,7 +30,7 @@ def describe_concordance(found: Record, name: str) -> Section:
     columns = list(shown.values())
     caption = f"The number of the branch in the table: {' / '.join(columns)}."
     legend = (
-        f"The colour of a dot tells {columns[0]}: green from 50 % on, yellow from a third, red below."
+        f"The colour of a dot shows {columns[0]}: green from 50 % on, yellow from a third, red below."
         if columns
         else ""
     )
@@ -46,10 +46,10 @@ def describe_concordance(found: Record, name: str) -> Section:
     ]
     if points:
         plot = draw_points(points, [(0.0, 0.0), (100.0, 100.0)], ("gCF", "sCF"), "Genes and sites")
-        blocks.append(Picture(plot, "Gene and site concordance factor of each branch; equal ones lie on the line."))
+        blocks.append(Picture(plot, "Gene and site concordance factors of each branch; on the line they are equal."))
     remark = (
-        "If the data prefer none of the three ways to resolve a branch, each of them has a third. The branch itself is"
-        f" AB|CD; DF1 stands for AC|BD, DF2 for AD|BC. {name}.cf.stat has all columns, {name}.cf.nex shows them in"
+        "If the data support the three resolutions of a branch equally, each has about 33 %. The branch itself is"
+        f" AB|CD; DF1 stands for AC|BD, DF2 for AD|BC. {name}.cf.stat contains all columns; open {name}.cf.nex in"
         " FigTree."
     )
     return Section("concordance", "Concordance", (*blocks, Prose(remark)))

@@ -21,6 +21,9 @@ def describe_data(run: Record) -> Section:
         return Section("data", "Data", (Facts(tuple(rows)),))
     used = max(sum(part["n_sites"] for part in run.get("parts", ())) or n_sites, 1)
     rows = [("Alignment", data["source"]), ("Kind of data", ", ".join(data["kinds"])), *rows]
+    if data.get("constant_sites"):
+        added = zip("ACGT", data["constant_sites"], strict=True)
+        rows.append(("Constant sites that were added", ", ".join(f"{base} {number}" for base, number in added)))
     rows += [
         ("Constant sites", f"{data['n_constant']} ({share(data['n_constant'] / used)})"),
         ("Parsimony-informative sites", f"{data['n_informative']} ({share(data['n_informative'] / used)})"),
@@ -36,14 +39,16 @@ def describe_data(run: Record) -> Section:
     taxa = sorted(data["taxa"], key=lambda taxon: -taxon["gaps"])
     rows_of_taxa = tuple((taxon["name"], share(taxon["gaps"]), _judge(taxon.get("composition", []))) for taxon in taxa)
     n_parts = len(taxa[0].get("composition", []))
-    of = "p-value of its composition" if n_parts == 1 else "least p-value of its composition in a part"
-    blocks.append(Table("Taxa, those with most gaps first", ("Taxon", "Gaps and unknown characters", of), rows_of_taxa))
+    of = "Composition p-value" if n_parts == 1 else "Composition p-value (lowest of all partitions)"
+    blocks.append(
+        Table("Taxa, sorted by proportion of gaps", ("Taxon", "Gaps and unknown characters", of), rows_of_taxa)
+    )
     n_deviating = sum(cell.mark == "bad" for _, _, cell in rows_of_taxa)
     found = "1 taxon" if n_deviating == 1 else f"{n_deviating} taxa"
     text = (
-        "A chi-square test asks of each taxon whether it has each state as often as all taxa together:"
-        f" {found} with p < {SIGNIFICANCE:g}. The models assume that no taxon differs; with many taxa or parts, some do"
-        " by chance."
+        f"A chi-square test compares the composition of each taxon with the average: {found} with p < {SIGNIFICANCE:g}."
+        " Standard models assume that composition does not differ. With many taxa or partitions, some differences are"
+        " due to chance."
     )
     return Section("data", "Data", (*blocks, Prose(text)))
 

@@ -30,7 +30,7 @@ def describe_dates(run: Record, name: str) -> Section:
     axes = ("date of the tip", "distance from the root")
     plot = draw_points(points, [ends[0], ends[-1]], axes, "Root-to-tip regression")
     caption = "Distances of the tips from the root, in substitutions per site, over their dates; the line is the clock."
-    remark = f"The dates of all nodes stand in {name}.date.tsv, and {name}.date.nex shows them in FigTree."
+    remark = f"{name}.date.tsv lists the dates of all nodes; open {name}.date.nex in FigTree to see them on the tree."
     return Section("dates", "Dates", (Facts(tuple(rows)), picture, Picture(plot, caption), Prose(remark)))
 
 
@@ -41,7 +41,7 @@ def mark_dated(dating: Record, newick: str) -> MarkedTree:
     dates = {node["name"]: node for node in dating["nodes"]}
     ranges = tuple(dates[label]["interval"] for label in nodes.labels)
     time = TimeScale(max(node["year"] for node in dates.values()), ranges)
-    bars = f" Bars are the years between which a node lies with a probability of {level}." if any(ranges) else ""
+    bars = f" Bars are {level} intervals of node dates." if any(ranges) else ""
     legend = f"The axis has calendar years.{bars}"
     marks = [Mark()] * len(nodes.parents)
     caption = "The tree in time: branch lengths are years."

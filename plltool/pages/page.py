@@ -133,7 +133,7 @@ def draw_tree(block: TreePicture | MarkedTree) -> tuple[TreeDrawing, str]:
         drawing, caption = draw_marked(block)
         return drawing, f"{caption} {block.legend}".rstrip()
     shown, _ = collapse_large(block.nodes)
-    colours = "The colour of a dot tells the support: green from 95 % on, yellow from 80 %, red below."
+    colours = "The colour of a dot shows the support: green from 95 % on, yellow from 80 %, red below."
     caption = colours if block.kinds else "Numbers at the scale bar are expected substitutions per site."
     return TreeDrawing(shown), tell_collapsed(block.nodes, shown) + caption
 

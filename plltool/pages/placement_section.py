@@ -31,11 +31,11 @@ def describe_placements(found: Jplace, name: str) -> Section:
     shares = [place.like_weight_ratio for _, place in best]
     sure = sum(share >= SURE_WEIGHT for share in shares)
     facts = Facts((
-        ("Queries placed", str(len(best))),
-        ("Different sequences among them", str(len(found.queries))),
-        ("Weight of the best place", f"median {median(shares):.3f}" if shares else "-"),
+        ("Query sequences placed", str(len(best))),
+        ("Distinct sequences", str(len(found.queries))),
+        ("Weight of the best placement", f"median {median(shares):.3f}" if shares else "-"),
         (f"Queries with a weight of at least {SURE_WEIGHT:g}", str(sure)),
-        ("Branches with the best place of a query", str(sum(number > 0 for number in numbers))),
+        ("Branches with a best placement", str(sum(number > 0 for number in numbers))),
     ))  # fmt: skip
     largest = max(*weights, 1e-300)
 
@@ -44,17 +44,23 @@ def describe_placements(found: Jplace, name: str) -> Section:
         for number, weight in zip(numbers, weights, strict=True)
     ]
     caption = (
-        "The reference tree. A number tells how many queries have their best place on the branch, or in a collapsed"
-        " clade."
+        "The reference tree. Numbers are the queries whose best placement is on the branch or in the collapsed clade."
     )
-    legend = "The wider the band behind a branch, the larger the sum of the weights of all places on it."
+    legend = "The width of the band behind a branch shows the sum of the weights of all placements on it."
     blocks: list[Block] = [facts, mark_tree(found.nodes, marks, caption, legend=legend, widest=WIDEST)]
     if best:
         heights = [0.0] * BINS
         for share in shares:
             heights[min(max(int(share * BINS), 0), BINS - 1)] += 1
-        plot = draw_bars(heights, [1 / BINS] * BINS, ("weight of the best place", "queries"), "Weights of best places")
-        blocks.append(Picture(plot, "The weight of the best place of each query: 1 if no other place is as likely."))
+        plot = draw_bars(
+            heights, [1 / BINS] * BINS, ("weight of the best placement", "queries"), "Weights of best placements"
+        )
+        blocks.append(
+            Picture(
+                plot,
+                "The likelihood weight of the best placement of each query; 1 means that no other placement is likely.",
+            )
+        )
     edge_of = {node: edge for edge, node in found.node_of.items()}
     names_of = name_branches(found.nodes)
     order = sorted((node for node in edge_of if weights[node] > 0), key=lambda node: (-weights[node], edge_of[node]))
@@ -62,8 +68,8 @@ def describe_placements(found: Jplace, name: str) -> Section:
         (names_of[node], str(edge_of[node]), str(numbers[node]), f"{weights[node]:.3f}")
         for node in order[:MOST_BRANCHES]
     )
-    header = ("Branch", "Its number in jplace", "Best place of queries", "Sum of weights")
-    blocks.append(Table(_caption("Branches with most placements", len(order), MOST_BRANCHES), header, rows))
+    header = ("Branch", "Edge number in jplace", "Queries with best placement", "Sum of weights")
+    blocks.append(Table(_caption("Branches with the most placements", len(order), MOST_BRANCHES), header, rows))
     listed = tuple(
         (
             query,
@@ -74,8 +80,8 @@ def describe_placements(found: Jplace, name: str) -> Section:
         )
         for query, place in best[:MOST_QUERIES]
     )
-    columns = ("Query", "Branch", "Weight", "Length of its own branch", "lnL of the tree with it")
-    blocks.append(Table(_caption("Best places of queries", len(best), MOST_QUERIES), columns, listed))
+    columns = ("Query", "Branch", "Weight", "Pendant branch length", "lnL of the tree with it")
+    blocks.append(Table(_caption("Best placements of queries", len(best), MOST_QUERIES), columns, listed))
     pointer = f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others."
     return Section("placements", "Placements", (*blocks, Prose(pointer)))
 

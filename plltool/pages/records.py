@@ -113,9 +113,7 @@ class Records:
             expected = ", ".join(f"PREFIX.{ending}" for ending in endings)
             if prefix.is_file():
                 begin = show_name(prefix.name.partition(".")[0])
-                raise InputError(
-                    f"{prefix}: found a file, expected how the names of a run's files begin, such as {begin}"
-                )
+                raise InputError(f"{prefix}: found a file, expected the prefix of the files of a run, such as {begin}")
             raise InputError(f"{prefix}: found no record of a run with this prefix, expected one of: {expected}")
         others = concordance or {}, samples or {}
         commands = [str(run["command"]) for run in (*runs.values(), *others) if run.get("command")]
@@ -222,10 +220,10 @@ def _models_of(run: Record) -> list[str]:
 
 
 def _strip_values(spec: str) -> str:
-    """A model string without values, and without what tells given values from optimised ones (+FU, +IO)."""
+    """A model string without values, scalers, and what tells given values from optimised ones (+FU, +IO)."""
     while (shorter := re.sub(r"\{[^{}]*\}", "", spec)) != spec:  # the innermost braces first
         spec = shorter
-    return re.sub(r"\+F([CEOQU]|[13]X4)?(?=\+|$)|(?<=\+I)[COU](?=\+|$)", "", spec)
+    return re.sub(r"\+(F([CEOQU]|[13]X4)?|BU?)(?=\+|$)|(?<=\+I)[COU](?=\+|$)", "", spec)
 
 
 def _topology(newick: str) -> frozenset[int]:

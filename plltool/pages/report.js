@@ -3,7 +3,9 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
   const part = (name) => figure.querySelector("." + name);
   const data = JSON.parse(figure.querySelector("script").textContent);
   const holder = part("tree"), time = data.time;
-  const ROW = 18, FONT = 12, SMALL = 9, MARGIN = 12, GAP = 4, DOT = 3.5, LETTER = 0.6 * FONT, WIDTH = 980;
+  const ROW = 18, FONT = 12, SMALL = 9, MARGIN = 12, GAP = 4, DOT = 3.5, LETTER = 0.6 * FONT;
+  const isNarrow = matchMedia("(max-width: 40rem)").matches;  // a phone, see report.css; a support is only written where its branch has room for it
+  const WIDTH = isNarrow ? Math.max(holder.clientWidth - 2, 240) : 980;
   const CROWDED = 60;  // rows from which on a support is only written where its branch has room for it
   const LINE = "#333333", TEXT = "#111111", LABEL = "#666666", BAND = "#9dbfe0", GRID = "#d0d0d0";
   const TICKS = 10, RANGE = 7;  // years with a line, roughly; width of the bar over the years of a node
@@ -157,7 +159,7 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
       visit.y = (view[visit.children[0]].y + view[visit.children[visit.children.length - 1]].y) / 2;
     });
     if (time) placeInTime(view, shown, deepest, room);
-    const cut = Math.max(0, ...shown.filter(hasText).map((visit) => labelWidth(visit) - visit.x + 2 * GAP));
+    const cut = isNarrow ? 0 : Math.max(0, ...shown.filter(hasText).map((visit) => labelWidth(visit) - visit.x + 2 * GAP));
     shown.forEach((visit) => { visit.x += cut; visit.tail += cut; });
     return { scale: room / deepest, room, width: Math.max(WIDTH, cut + room + longest + GAP + 2 * MARGIN), height: 2 * MARGIN + ROW * row };
   }
@@ -239,7 +241,7 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
     const threshold = Number(part("threshold").value) || 0;
     const wanted = part("find").value.trim().toLowerCase();
     const found = new Set(wanted ? view.filter((v) => v.name !== undefined && v.name.toLowerCase().includes(wanted)) : []);
-    const isCrowded = shown.filter((visit) => !visit.open).length > CROWDED;
+    const isCrowded = isNarrow || shown.filter((visit) => !visit.open).length > CROWDED;
     const hasRoom = (visit) => !isCrowded || visit.length * sheet.scale > labelWidth(visit);
     const pieces = shown.map((visit) => drawNode(view, visit, unrooted, threshold, found, hasRoom(visit)));
     if (time && !unrooted) pieces.unshift(drawYears(shown, sheet.height));
@@ -431,6 +433,7 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
   part("save-png").addEventListener("click", savePng);
   part("save-newick").addEventListener("click", () => save(new Blob([newick()], { type: "text/plain" }), "nwk"));
   part("toolbar").hidden = false;
+  part("toolbar").open = !isNarrow;
   collapseLarge();
   draw();
 });

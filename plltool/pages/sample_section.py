@@ -20,11 +20,11 @@ SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 def describe_samples(run: Record, name: str) -> list[Section]:
     """All sections on the samples; the files begin with `name`."""
     trees = (
-        ("consensus", "Majority-rule tree", "It has the branches that more than half of the samples have."),
+        ("consensus", "Majority-rule tree", "It shows the branches that occur in more than half of the samples."),
         (
             "mcc",
             "Maximum clade credibility tree",
-            "It is the sampled tree whose branches are the most probable together.",
+            "It is the sampled tree with the highest product of clade probabilities.",
         ),
     )
     return [
@@ -104,7 +104,7 @@ def _describe_verdict(run: Record) -> list[Block]:
 
 def _verdict(converged: bool | None) -> str:
     if converged is None:
-        return "There is one run, with which nothing can be compared"
+        return "There is only one run, so convergence between runs cannot be assessed"
     return "The runs have converged" if converged else "The runs have not converged"
 
 
@@ -118,24 +118,24 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
         return ""
     least = min(sizes.values(), default=0.0)
     is_alone = run["options"]["runs"] == 1
-    several = "Several runs, such as --runs 2, show whether they find the same."
+    several = "Several runs (--runs 2) show whether they agree."
     if is_alone and least > ENOUGH_SIZE:
         return several
     more = "" if isinstance(run["options"]["generations"], str) else " with more --generations"
-    advice = f"The same command{more} goes on from here"
+    advice = f"The same command{more} resumes from here"
     if 0.0 < least <= ENOUGH_SIZE:
         factor = ENOUGH_SIZE / least
         shown = math.ceil(factor) if factor > MOST_EXACT else math.ceil(10.0 * factor) / 10.0
-        advice += f"; about {shown:g} times as many suffice for the smallest ESS"
+        advice += f"; about {shown:g} times as many generations bring the smallest ESS above the limit"
     deviation = run["posterior"]["asdsf"]
     if deviation is not None and deviation >= ENOUGH_DEVIATION:
-        advice += "; if ASDSF stays high, more chains or another --temperature help them to cross valleys"
+        advice += "; if ASDSF stays high, try more chains or another --temperature"
     return f"{advice}. {several}" if is_alone else f"{advice}."
 
 
 def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:
     nodes, source = parse_nodes(run["posterior"][key], "the record").ladderized(), _source(run)
-    about = f"{text} Numbers at branches are {source} probabilities, lengths are means of the samples with the branch."
+    about = f"{text} Branch labels are {source} probabilities, lengths are means of the samples with the branch."
     return Section(key, title, (TreePicture(nodes, ((f"{source} probability", "0 to 1"),)), Prose(about)))
 
 
@@ -148,8 +148,8 @@ def _describe_numbers(run: Record, name: str) -> Section:
     )
     left = len(run["posterior"]["numbers"]) - len(pictures)
     shown = f" {count(left, 'other number')} with larger ESS {'is' if left == 1 else 'are'} not drawn." if left else ""
-    drawn = "Traces by run. The burn-in is shaded; where its values are beyond the picture, they stand at the edge."
-    caption = f"{drawn} Lines join some of the samples.{shown}"
+    drawn = "Traces by run. The burn-in is shaded; values outside the plot are drawn at its edge."
+    caption = f"{drawn} Lines connect a subset of the samples.{shown}"
     columns = ("Number", "Mean", "Standard deviation", "Median", "95 % from", "to", "ESS", "R-hat")
     rows = tuple(
         (
@@ -160,10 +160,10 @@ def _describe_numbers(run: Record, name: str) -> Section:
         )
         for own, found in run["posterior"]["numbers"].items()
     )
-    table = Table("Means, medians and shortest intervals that hold 95 % of the samples", columns, rows)
+    table = Table("Means, medians and 95 % highest posterior density intervals", columns, rows)
     text = (
-        "LnL is the log-likelihood, LnPr the logarithm of the prior density, TL the length of the tree."
-        f" {name}.run1.p and the files of other runs have all samples, for Tracer and other programs."
+        "LnL is the log-likelihood, LnPr the log prior density, and TL the tree length."
+        f" {name}.run1.p and the files of other runs contain all samples; Tracer and other programs read them."
     )
     return Section("numbers", "Traces and parameters", (Gallery(pictures, caption), table, Prose(text)))
 
@@ -175,14 +175,12 @@ def _describe_agreement(run: Record, name: str) -> Section:
         points = [(look["generation"], look["asdsf"], "generation") for look in run["asdsf"]]
         line = [(0.0, ENOUGH_DEVIATION), (points[-1][0], ENOUGH_DEVIATION)]
         plot = draw_points(points, line, ("generation", "ASDSF"), "ASDSF against generations")
-        text = "ASDSF against generations, each time without the burn-in of the samples so far"
-        blocks.append(Picture(plot, f"{text}; the line marks what suffices."))
+        text = "ASDSF against generations, each time after burn-in"
+        blocks.append(Picture(plot, f"{text}; the line marks the convergence threshold."))
     n_runs, splits = run["options"]["runs"], run["splits"]
     if n_runs > 1 and splits:
-        text = "Each dot is a split: across, its share of the trees of run 1; upwards, that of another run"
-        blocks.append(
-            Picture(_plot_splits(splits, n_runs), f"{text}. Dots on the line are splits on which runs agree.")
-        )
+        text = "Each dot is a split: its frequency in run 1 (x axis) and in another run (y axis)"
+        blocks.append(Picture(_plot_splits(splits, n_runs), f"{text}. On the line the runs agree."))
         ranges = sorted(((max(own["shares"]) - min(own["shares"]), own) for own in splits), key=lambda own: -own[0])
         rows = tuple((_name_split(own["taxa"]), *map(share, own["shares"])) for width, own in ranges if width > 0.0)
         columns = ("Split", *(f"Run {number}" for number in range(1, n_runs + 1)))
@@ -196,7 +194,7 @@ def _describe_agreement(run: Record, name: str) -> Section:
     ranked = tuple(
         (str(rank), f"{own['probability']:.4f}", f"{own['cumulative']:.4f}") for rank, own in enumerate(listed, start=1)
     )
-    blocks.append(Table(f"Credible set of topologies{first}", ("Topology", "Probability", "With those above"), ranked))
+    blocks.append(Table(f"Credible set of topologies{first}", ("Topology", "Probability", "Cumulative"), ranked))
     return Section("agreement", "Trees of the runs", tuple(blocks))
 
 
@@ -211,8 +209,10 @@ def _plot_splits(splits: list[Record], n_runs: int) -> Markup:
     for (x, y), names in places.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         points.append((x, y, f"{names[0]}{more}"))
-    others = "share in run 2" if n_runs == 2 else "share in another run"
-    return draw_points(points, [(0.0, 0.0), (1.0, 1.0)], ("share in run 1", others), "Split frequencies of the runs")
+    others = "frequency in run 2" if n_runs == 2 else "frequency in another run"
+    return draw_points(
+        points, [(0.0, 0.0), (1.0, 1.0)], ("frequency in run 1", others), "Split frequencies of the runs"
+    )
 
 
 def _name_split(taxa: list[str]) -> str:
@@ -222,12 +222,12 @@ def _name_split(taxa: list[str]) -> str:
 def _describe_moves(run: Record) -> Section:
     """How often the chains moved."""
     accepted = tuple((move, _rate(rate)) for move, rate in run["acceptance"].items())
-    blocks: list[Block] = [Table("Proposals of the cold chains that were accepted", ("Move", "Accepted"), accepted)]
+    blocks: list[Block] = [Table("Acceptance rates of proposals in the cold chains", ("Move", "Accepted"), accepted)]
     if run["swaps"]:
         rows = tuple((f"{rank} and {rank + 1}", _rate(rate)) for rank, rate in enumerate(run["swaps"], start=1))
-        caption = "Exchanges between chains of neighbouring temperatures that were accepted; 1 is the cold chain"
+        caption = "Acceptance rates of swaps between neighbouring chains; chain 1 is the cold one"
         blocks.append(Table(caption, ("Chains", "Accepted"), rows))
-    blocks.append(Prose("Counted from the end of the tuning on, over all runs."))
+    blocks.append(Prose("Rates are over all runs, after tuning."))
     return Section("moves", "Moves", tuple(blocks))
 
 

@@ -35,15 +35,15 @@ def describe_search(run: Record) -> Section:
     if trace:
         plot = _plot_trace(trace)
         blocks.append(
-            Picture(plot, "Log-likelihood against time: a dot is a round of the search, its colour the stage")
+            Picture(plot, "Log-likelihood against time: each dot is a round of the search, coloured by stage")
         )
     distances = run.get("start_distances") or ["-"] * len(lnls)
     ended = tuple(
         (f"{number}", f"{lnl:.4f}", f"{lnl - run['lnl']:.4f}", str(distance))
         for number, (lnl, distance) in enumerate(zip(lnls, distances, strict=True), start=1)
     )
-    columns = ("Start tree", "lnL at the end", "Difference to the tree found", "Robinson-Foulds distance to it")
-    blocks.append(Table("Where the search ended from each start tree", columns, ended))
+    columns = ("Start tree", "Final lnL", "Difference from the best tree", "Robinson-Foulds distance to the best tree")
+    blocks.append(Table("Final tree from each starting tree", columns, ended))
     between = run.get("climb_distances") or []
     if 2 <= len(between) <= LARGEST_MATRIX:
         numbers = tuple(str(number) for number in range(1, len(between) + 1))

@@ -22,6 +22,8 @@ def describe_runs(records: Records) -> list[Section]:
     """The sections that the records have something for."""
     sections = []
     nodes, run = records.tree, records.main
+    if "date" in records.runs:
+        sections.append(describe_dates(records.runs["date"], records.prefix.name))
     if nodes is not None:
         sections.append(describe_tree(records, nodes))
     sections += _describe_analyses(records)
@@ -40,7 +42,7 @@ def describe_runs(records: Records) -> list[Section]:
     sections.append(_describe_computation(records))
     methods = write_methods(records)
     if methods is not None:
-        remark = Prose("Please cite what you used. The text is a draft: check it before you paste it.")
+        remark = Prose("This text is a draft: check it before you use it, and cite the methods that you used.")
         sections.append(Section("methods", "Methods", (Prose(methods.text), remark)))
         sections.append(Section("references", "References", (Items(methods.references),)))
     return sections
@@ -58,8 +60,6 @@ def _describe_analyses(records: Records) -> list[Section]:
         found.append(describe_placements(records.placements, name))
     if "ancestral" in records.runs:
         found.append(describe_ancestors(records.runs["ancestral"], records.mutations, name))
-    if "date" in records.runs:
-        found.append(describe_dates(records.runs["date"], name))
     return found
 
 
@@ -67,8 +67,8 @@ def _describe_warnings(records: Records) -> Section:
     """All warnings, each once."""
     found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
     if records.supports is not None and not records.supports_are_of_main_tree:
-        found.append(f"{records.prefix.name}.support.json has the supports of another tree than the one shown")
-    block: Block = Items(tuple(dict.fromkeys(found))) if found else Prose("There were none.")
+        found.append(f"{records.prefix.name}.support.json has support values for a different tree from the one shown")
+    block: Block = Items(tuple(dict.fromkeys(found))) if found else Prose("None.")
     return Section("warnings", "Warnings", (block,))
 
 
@@ -78,10 +78,14 @@ def _describe_computation(records: Records) -> Section:
     blocks: list[Block] = []
     if run is not None:
         versions = ", ".join(f"{name} {version}" for name, version in run.get("software", {}).items())
-        rows = [("Device", run["device"]), ("Why this one", run.get("reason", "")), ("Driver", run.get("driver", ""))]
+        rows = [
+            ("Device", run["device"]),
+            ("Reason for the choice", run.get("reason", "")),
+            ("Driver", run.get("driver", "")),
+        ]
         precision = run.get("layout", {}).get("precision")
         rows += [("Precision", str(precision))] if precision else []
-        rows += [("Version of plltool", run["version"]), ("Other software", versions)]
+        rows += [("plltool version", run["version"]), ("Other software", versions)]
         runs = records.all_runs.items()
         rows += [(f"Time of {command}", duration(own["seconds"])) for command, own in runs if "seconds" in own]
         blocks.append(Facts(tuple(row for row in rows if row[1])))

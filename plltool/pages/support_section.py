@@ -23,7 +23,7 @@ def describe_supports(records: Records) -> Section | None:
     supports = records.supports
     if supports is not None:
         if not records.supports_are_of_main_tree:
-            blocks.append(Prose("These supports are of another tree than the one above."))
+            blocks.append(Prose("These support values belong to a different tree from the one above."))
         rows = []
         for kind, own in supports["kinds"].items():
             values, largest = [branch[kind] for branch in supports["branches"]], _largest(own)
@@ -41,7 +41,7 @@ def describe_supports(records: Records) -> Section | None:
         blocks += _describe_convergence(supports.get("convergence", ()))
     if records.n_bootstraps:
         name = f"{records.prefix.name}.bootstraps.nwk"
-        blocks.append(Prose(f"{count(records.n_bootstraps, 'bootstrap tree')} stand in {name}."))
+        blocks.append(Prose(f"{name} contains {count(records.n_bootstraps, 'bootstrap tree')}."))
     return Section("supports", "Supports", tuple(blocks)) if blocks else None
 
 
@@ -61,10 +61,10 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
         for test in tests
     )
     text = (
-        f"The replicates were cut into random halves. There are enough if nearly all halvings agree by {criterion}"
+        f"The replicates were split into random halves. There are enough if nearly all halves agree by {criterion}"
         " (Pattengale et al. 2010)."
     )
-    columns = ("Replicates", f"Mean {what}", "Halvings that agree", "Enough")
+    columns = ("Replicates", f"Mean {what}", "Halves that agree", "Enough")
     blocks: list[Block] = [Table("Convergence of the bootstrap", columns, rows), Prose(text)]
     if len(tests) > 1:
         points = [(test["n_trees"], test["mean"]) for test in tests]
@@ -89,12 +89,12 @@ def describe_tests(run: Record) -> Section:
                 cells.append("-" if p is None else _judged(p, p >= TEST_LEVEL))
         rows.append((*cells, _judged(tree["elw"], tree["in_elw_set"])))
     text = (
-        f"A + marks a tree that a test keeps, a - one that it rejects: p < {TEST_LEVEL:g}, or outside the set of the"
-        f" largest weights that sum to {1 - TEST_LEVEL:g} (ELW). {tests['n_replicates']} resampled alignments, seed"
+        f"A tree marked + is not rejected, a tree marked - is rejected: p < {TEST_LEVEL:g}, or (ELW) outside the set of"
+        f" the largest weights that sum to {1 - TEST_LEVEL:g}. Replicates (RELL): {tests['n_replicates']}, seed"
         f" {tests['seed']}."
     )
     if any(tree.get("au_undetermined") for tree in tests["trees"]):
-        text += " A ? marks a p-value of AU that is not determined, because the tree is hardly ever the best."
+        text += " A ? marks an AU p-value that cannot be determined, because the tree is hardly ever the best."
     return Section("tests", "Tests of trees", (Table("Tests of trees", columns, tuple(rows)), Prose(text)))
 
 

@@ -18,7 +18,7 @@ from plltool.pages.records import Records
 from plltool.tree.rooted_nodes import RootedNodes
 
 UNROOTED = (
-    "The root in the picture has no meaning unless an outgroup was given: the method finds trees without a root."
+    "The tree is unrooted: unless an outgroup was given, the root in the picture is arbitrary."
     " Branch lengths are expected substitutions per site."
 )
 ROOTED = "The model finds the root. Branch lengths are expected substitutions per site."
@@ -33,9 +33,9 @@ def describe_tree(records: Records, nodes: RootedNodes) -> Section:
     rows = [("Taxa", str(sum(not below for below in nodes.children())))]
     if run is not None:
         rows.append(("Log-likelihood (lnL)", f"{run['lnl']:.4f}"))
-    rows.append(("Length of the tree", f"{sum_lengths(nodes):.4f}"))
+    rows.append(("Tree length", f"{sum_lengths(nodes):.4f}"))
     if kinds:
-        rows.append(("Numbers at branches", " / ".join(f"{kind} ({unit})" for kind, unit in kinds)))
+        rows.append(("Branch labels", " / ".join(f"{kind} ({unit})" for kind, unit in kinds)))
     remark = ROOTED if nodes.parents.count(0) == 2 else UNROOTED
     blocks: list[Block] = [Facts(tuple(rows)), TreePicture(nodes.ladderized(), kinds), Prose(remark)]
     return Section("tree", "Tree", tuple(blocks))

@@ -104,8 +104,8 @@ class ChildProcess:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Within, a SIGINT waits. A process that is started here never gets one, so that its parent decides."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Within, SIGINT and SIGHUP wait. A process that is started here never gets them, so that its parent decides."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
     finally:

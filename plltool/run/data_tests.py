@@ -12,9 +12,17 @@ from plltool.alignment.alignment import Alignment
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.multistate import MULTISTATE
 from plltool.alignment.partition import Dataset, Part
+from plltool.alignment.split import column_states
 from plltool.alignment.states import DNA, CodeArray, StateSpace
 from plltool.arrays import FloatArray
-from plltool.constants import MAX_SYMMETRY_TAXA, MAX_SYMMETRY_WORK, SATURATED_SHARE, SIGNIFICANCE, UNLINKED
+from plltool.constants import (
+    MAX_SYMMETRY_TAXA,
+    MAX_SYMMETRY_WORK,
+    MIN_BRANCH_LENGTH,
+    SATURATED_SHARE,
+    SIGNIFICANCE,
+    UNLINKED,
+)
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
 from plltool.run.results import describe_parameters
@@ -86,32 +94,53 @@ def remarks_on_saturation(name: str, share: float) -> list[str]:
 
 
 def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[str]:
-    """Warnings of more free parameters than sites, of a lack of constant sites, and of composition; a line each."""
-    n_sites = sum(len(part.sites) for part in data.parts)
+    """Warnings of too few or too many sites, of a lack of constant sites, and of composition; a line each."""
+    n_sites = sum(part.n_sites for part in data.parts)
     n_lengths = (2 * data.n_sequences - 3) * (len(models) if brlen == UNLINKED else 1)
     n_parameters = n_lengths + describe_parameters(models)["n_free_parameters"]
     remarks = []
     if n_parameters > n_sites:
         found = f"found {n_parameters} free parameters, branch lengths included, for {n_sites} sites"
         remarks.append(f"{data.source}: {found}; lengths and models will be uncertain")
+    if n_sites * MIN_BRANCH_LENGTH > 1:
+        found = f"one change at {n_sites} sites is a length of {1 / n_sites:.2g}"
+        remarks.append(
+            f"{data.source}: {found}, below the least length {MIN_BRANCH_LENGTH:g}; such branches are too long"
+        )
     for part, model in zip(data.parts, models, strict=True):
-        remarks += _remarks_on_constant_sites(part, model)
+        if not data.constant_sites:
+            remarks += _remarks_on_constant_sites(part, model)
+        remarks += _remarks_on_states(part)
     for part in data.parts:
         remarks += _remarks_on_composition(without_root(part.alignment), part.name)
     return remarks
 
 
 def _remarks_on_constant_sites(part: Part, model: Model) -> list[str]:
-    """A hint at +ASC for SNPs and morphology of which only variable sites were taken."""
+    """A hint at --constant-sites and +ASC for SNPs and morphology of which only variable sites were taken."""
     kind = part.alignment.states.name
-    if model.spec.ascertainment is not None or kind not in (DNA.name, MULTISTATE) or len(part.sites) < FEW_SITES:
+    if model.spec.ascertainment is not None or kind not in (DNA.name, MULTISTATE) or part.n_sites < FEW_SITES:
         return []
     if may_be_invariable(part.alignment).any():
         return []
-    what = "SNPs" if kind == DNA.name else "variable characters"
-    hint = f"if they are {what} only, +ASC_LEWIS in the model corrects the lengths for it"
-    of_part = f"part {part.name}: " if part.name else ""
+    hint = "if they are variable characters only, +ASC_LEWIS in the model corrects the lengths for it"
+    if kind == DNA.name:
+        adds = "" if part.name else "--constant-sites A,C,G,T adds the other sites, or "
+        hint = f"if they are SNPs only, {adds}+ASC_LEWIS in the model corrects the lengths for it"
+    of_part = f"partition {part.name}: " if part.name else ""
     return [f"{part.alignment.source}: {of_part}no site is constant; {hint}"]
+
+
+def _remarks_on_states(part: Part) -> list[str]:
+    """A hint at MULTI*_MK for characters that differ in their numbers of states."""
+    if part.alignment.states.name != MULTISTATE:
+        return []
+    numbers = column_states(part.alignment, np.arange(part.alignment.n_sites))
+    if numbers.min() == numbers.max():
+        return []
+    found = f"characters of {numbers.min()} to {numbers.max()} states share one model"
+    of_part = f"part {part.name}: " if part.name else ""
+    return [f"{part.alignment.source}: {of_part}{found}; MULTI*_MK gives each number of states a model of its own"]
 
 
 def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
@@ -122,15 +151,16 @@ def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
     n_deviating = int(np.sum(values > critical))
     if not n_deviating:
         return []
-    of_part = f"part {name}: " if name else ""
+    of_part = f"partition {name}: " if name else ""
     taxa = "1 taxon differs" if n_deviating == 1 else f"{n_deviating} taxa differ"
     most = (
         f", most of all {alignment.names[int(np.argmax(values))]}"
         if n_deviating > 1
         else f": {alignment.names[int(np.argmax(values))]}"
     )
-    found = f"{taxa} from the average in composition{most}"
-    return [f"{alignment.source}: {of_part}{found}; standard models assume that none does; see plltool check"]
+    what = "base composition" if alignment.states.name == DNA.name else "composition"
+    found = f"{taxa} from the average in {what}{most}"
+    return [f"{alignment.source}: {of_part}{found}; standard models assume that none does (details: plltool check)"]
 
 
 def _count_pairs(alignment: Alignment) -> Iterator[FloatArray]:
@@ -142,7 +172,11 @@ def _count_pairs(alignment: Alignment) -> Iterator[FloatArray]:
         counts = np.zeros((n_rows * n_states, len(rows) * n_states))
         for start in range(0, n_sites, _SITE_CHUNK):
             tables = _indicators(rows[:, start : start + _SITE_CHUNK], alignment.states)
-            counts += tables[: n_rows * n_states] @ tables.T
+            own = tables[: n_rows * n_states]
+            if alignment.weights is None:
+                counts += own @ tables.T
+            else:
+                counts += (own * alignment.weights[start : start + _SITE_CHUNK]) @ tables.T
         met = counts.reshape(n_rows, n_states, len(rows), n_states)
         for taxon in range(min(n_rows, len(rows) - 1)):
             yield met[taxon, :, taxon + 1 :].swapaxes(0, 1)

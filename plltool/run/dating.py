@@ -227,7 +227,9 @@ def date_tree(
     if settings.lengths == INPUT:
         sites = None
     elif settings.lengths != AUTO and sites is None:
-        expected = f"expected {INPUT!r}, or DNA or proteins in one part under one matrix, without rates across sites"
+        expected = (
+            f"expected {INPUT!r}, or DNA or proteins in one partition under one matrix, without rates across sites"
+        )
         raise InputError(f"lengths: found {settings.lengths!r}, {expected}")
     known = sum(date is not None for date in dates.values())
     check_least("taxa with a date", known, LEAST_DATED)

@@ -129,6 +129,8 @@ def _identify_task(data: Dataset, models: Sequence[Model], plan: SearchPlan, see
 def _identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str) -> dict[str, Any]:
     return {
         "version": VERSION,
+        "names": data.names_are,
+        "constant sites": list(data.constant_sites) or None,
         "alignment": digest_data(data.alignments),
         "parts": "; ".join(f"{part.name}: {part.ranges}" for part in data.parts),
         "model": "; ".join(str(model.spec) for model in models),
@@ -165,7 +167,7 @@ def open_checkpoint(
     """
     if folder is None:
         return nullcontext()
-    sites = np.array([len(part.sites) for part in data.parts])
+    sites = np.array([part.n_sites for part in data.parts])
     show = partial(show_tree, names=data.names, groups=groups, sites=sites, outgroup=outgroup)
     checkpoint = Checkpoint(folder, identity, show)
     if checkpoint.resumed:

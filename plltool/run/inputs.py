@@ -85,7 +85,7 @@ def resolve_inputs(
     needy = [model for model in models if not model.spec.is_reversible]
     if needy and not rooted:
         found = f"model {needy[0].spec.shown} is not time-reversible"
-        raise InputError(f"{found}, but this analysis needs one that is; expected another, such as GTR+G4 or LG+G4")
+        raise InputError(f"{found}, but this analysis needs a time-reversible model, such as GTR+G4 or LG+G4")
     return (data.with_root() if needy else data), models
 
 
@@ -98,7 +98,7 @@ def cut_inputs(alignment: AlignmentLike, model: ModelLike | None, brlen: str) ->
     if isinstance(data, Dataset):
         return data, _make_models(model, scheme, data, brlen)
     if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
-        found = f"found models of {len(scheme)} parts for an alignment that is not cut"
+        found = f"found models of {len(scheme)} partitions for an alignment without partitions"
         raise InputError(f"model: {found}, expected a file that gives their columns, such as the record of a run")
     scheme = split_by_states(data, scheme)
     cut = cut_alignment(data, scheme)
@@ -138,7 +138,8 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         check_states(part.alignment, spec)
         if len(scheme) > 1:
             spec = _link(spec, wanted, brlen)
-        invariable = float(may_be_invariable(part.alignment).mean()) if spec.sites.counted else None
+        own = part.alignment
+        invariable = own.count_sites(may_be_invariable(own)) / own.count_sites() if spec.sites.counted else None
         models.append(Model(spec, empirical_frequencies(part.alignment, states), invariable))
     return models
 
@@ -164,7 +165,7 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
 
 def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     """The model of one of several parts, with a scaler if and only if lengths are scaled."""
-    part = f"{wanted.where}: part {show_name(wanted.name)}"
+    part = f"{wanted.where}: partition {show_name(wanted.name)}"
     if brlen == SCALED:
         return replace(spec, scaled=True)
     if spec.scaled:
@@ -174,11 +175,14 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
 
 def refuse_invariable(spec: ModelSpec, part: Part) -> None:
     """Raise InputError for a column that may be invariable where the model says that all of them vary."""
+    if spec.ascertainment is not None and part.alignment.weights is not None:
+        found = f"found constant sites to add under model {spec}, whose +ASC says that all sites vary"
+        raise InputError(f"{part.alignment.source}: {found}; expected one of the two")
     if spec.ascertainment is None or spec.ascertainment.kind != "lewis":
         return
     columns = part.sites[may_be_invariable(part.alignment)]
     if len(columns):
-        of_part = f"part {show_name(part.name)}: " if part.name else ""
+        of_part = f"partition {show_name(part.name)}: " if part.name else ""
         number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
         found = f"found {number} in which all taxa have or may have the same state"
         where = f"{part.alignment.source}: {of_part}{found}, first column {columns.min() + 1}"
@@ -280,6 +284,6 @@ def link_lengths(tree: Tree, n_lengths: int) -> Tree:
     """
     found = tree.lengths[0].size
     if found not in (1, n_lengths):
-        several = f" or one for each of {n_lengths} parts" if n_lengths > 1 else ""
-        raise InputError(f"the tree given: found lengths of {found} trees, expected those of 1{several}")
+        several = f" or one for each of {n_lengths} partitions" if n_lengths > 1 else ""
+        raise InputError(f"the tree given: found branch lengths of {found} trees, expected 1{several}")
     return tree.unlink(n_lengths) if found < n_lengths else tree

@@ -9,6 +9,10 @@ from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_ELSEWHERE = {  # options of the command that another function has
+    ("search", "bootstrap"): "; plltool.search_supports makes replicates of a result",
+    ("search", "supports"): "; plltool.search_supports computes supports of a result",
+}
 
 
 def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -37,5 +41,5 @@ def _describe_unknown(function: str, name: str, known: tuple[str, ...]) -> str:
     import difflib
 
     similar = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    hint = f"; did you mean {similar[0]!r}?" if similar else _ELSEWHERE.get((function, name), "")
     return f"{function.removesuffix('.__init__')}() got an unexpected keyword argument {name!r}{hint}"

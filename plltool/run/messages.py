@@ -25,14 +25,16 @@ def announce_data(data: Dataset, parts: Sequence[Patterns], defaults: Sequence[M
     for warning in data.warnings:
         _log.warning(warning)
     n_patterns = sum(part.n_patterns for part in parts)
-    several = f", {len(parts)} parts" if len(parts) > 1 else ""
+    several = f", {len(parts)} partitions" if len(parts) > 1 else ""
     patterns = "1 pattern" if n_patterns == 1 else f"{n_patterns} patterns"
-    size = f"{data.n_sequences} taxa, {data.n_sites} sites, {patterns}{several}"
+    n_added = sum(data.constant_sites)
+    added = f" with {n_added} constant ones added" if n_added else ""
+    size = f"{data.n_sequences} taxa, {data.n_sites} sites{added}, {patterns}{several}"
     _log.info("alignment: %s: %s", data.source, size)
     n_duplicates = data.n_taxa - parts[0].n_taxa
     if n_duplicates:
         what = "1 duplicate sequence is" if n_duplicates == 1 else f"{n_duplicates} duplicate sequences are"
-        _log.info("%s left out and put back at the end", what)
+        _log.info("%s left out of the search and added back at the end", what)
     if defaults:
         shown = ", ".join(dict.fromkeys(str(model.spec) for model in defaults))
         _log.info("model: %s, the default; search --model auto chooses one", shown)
@@ -59,7 +61,9 @@ def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[
     if not fallback:
         _log.info("device: %s", reason)
     if engine.launch_share < 1.0:
-        _log.info("memory: there is room for %.2g %% of the patterns at a time", 100 * engine.launch_share)
+        _log.info(
+            "memory: the patterns do not all fit; %.2g %% of them are processed at a time", 100 * engine.launch_share
+        )
     return fallback
 
 
@@ -85,7 +89,7 @@ def remarks_on_lengths(tree: Tree) -> list[str]:
     own = tree.lengths[tree.lengths != MIN_BRANCH_LENGTH]
     if not own.size or np.any(own != DEFAULT_BRANCH_LENGTH):
         return []
-    return [f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?"]
+    return [f"all branch lengths are {DEFAULT_BRANCH_LENGTH}, the default; the tree may have no branch lengths"]
 
 
 def remarks_on_values(models: Sequence[Model]) -> list[str]:
@@ -98,5 +102,5 @@ def remarks_on_values(models: Sequence[Model]) -> list[str]:
             used = shorten_model(model.to_string())
             remarks.append(f"{model.spec.shown} has no values for {listed}; it is used as {used}")
     if any(SCALER in model.free_parameters for model in models):
-        remarks.append("scalers of the branch lengths of parts have no values; 1 is used")
+        remarks.append("scalers of the branch lengths of partitions have no values; 1 is used")
     return list(dict.fromkeys(remarks))

@@ -13,7 +13,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.encoding import encode
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
-from plltool.alignment.states import CodeArray
+from plltool.alignment.states import DNA, CodeArray
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import PLACE_BATCH, PLACE_TIE
 from plltool.engine.counters import Counters
@@ -62,9 +62,13 @@ def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
     """
     for given in files:
         _check_against(given, data)
+    if data.constant_sites:
+        files = [replace(given, states=DNA).with_constant_sites(data.constant_sites) for given in files]
     blocks, warnings = zip(*(_encode_file(given, data) for given in files), strict=True)
     codes = [np.concatenate(own) for own in zip(*blocks, strict=True)]
-    known = np.concatenate([_is_known(own, data, part) for part, own in enumerate(codes)], axis=1).any(axis=1)
+    is_given = np.concatenate([part.sites < data.n_columns for part in data.parts])  # not an added constant site
+    cells = np.concatenate([_is_known(own, data, part) for part, own in enumerate(codes)], axis=1)
+    known = (cells & is_given).any(axis=1)
     names = [name for given in files for name in given.names]
     groups: dict[bytes, list[int]] = {}
     for query in np.flatnonzero(known).tolist():
@@ -88,15 +92,15 @@ def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
 
 def _check_against(given: Sequences, data: Dataset) -> None:
     """Raise InputError for another number of columns than the reference has, or a name of one of its taxa."""
-    if given.n_sites != data.n_sites:
+    if given.n_sites != data.n_columns:
         found = f"{given.source}: {given.describe_taxon(0)} has {given.n_sites} sites"
-        expected = f"expected {data.n_sites} as in the reference {data.source}"
+        expected = f"expected {data.n_columns} as in the reference {data.source}"
         raise InputError(f"{found}, {expected} (are the queries aligned to it?)")
     taxa = set(data.names)
     for taxon, name in enumerate(given.names):
         if name in taxa:
             found = f"{given.source}: {given.describe_taxon(taxon)} has the name of a taxon of the reference"
-            raise InputError(f"{found} {data.source}, expected another name")
+            raise InputError(f"{found} {data.source}; rename it")
 
 
 def _encode_file(given: Sequences, data: Dataset) -> tuple[list[CodeArray], list[str]]:
@@ -105,7 +109,7 @@ def _encode_file(given: Sequences, data: Dataset) -> tuple[list[CodeArray], list
     if given.sets:
         raise InputError(f"{given.source}: found sets of states in brackets, expected letters such as R")
     codes: list[CodeArray] = []
-    warnings: list[str] = []
+    warnings = [*given.warnings]
     for part in data.parts:
         own = encode(given, part.alignment.states, part.columns.ravel())
         if own.n_sites != len(part.columns):
@@ -217,7 +221,8 @@ class Placer:
         """The patterns of some columns of a part, the rows of queries behind those of the taxa."""
         reference = self._data.parts[part].alignment
         rows = np.concatenate([reference.codes, codes])[:, columns]
-        return compress(replace(reference, codes=rows))
+        weights = None if reference.weights is None else reference.weights[columns]
+        return compress(replace(reference, codes=rows, weights=weights))
 
 
 def _batches(queries: IndexArray) -> Iterator[IndexArray]:

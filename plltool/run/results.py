@@ -184,10 +184,12 @@ class Result(Shown):
         lines = [] if self.psr is None else [self.psr.describe()]
         for part, model in zip(self.parts, self.models, strict=True):
             shown, rates = shorten_model(part.model), name_rates(model)
-            about = f"part {part.name}: lnL {part.lnl:.6f}, {part.n_sites} sites, model " if part.name else "model: "
+            about = (
+                f"partition {part.name}: lnL {part.lnl:.6f}, {part.n_sites} sites, model " if part.name else "model: "
+            )
             lines.append(about + shown)
             if rates:
-                lines.append(f"part {part.name}: {rates}" if part.name else f"rates: {rates}")
+                lines.append(f"partition {part.name}: {rates}" if part.name else f"rates: {rates}")
         return lines
 
     def format_site_lnl(self, name: str | PathLike[str] = "") -> str:
@@ -366,13 +368,13 @@ def describe_tree(
 ) -> tuple[dict[str, Any], list[str]]:
     """The fields of a result that describe its tree, models and parts, and warnings."""
     unlinked = tree.lengths.ndim > 1
-    shown = mean_tree(tree, np.array([len(part.sites) for part in data.parts]))
+    shown = mean_tree(tree, np.array([part.n_sites for part in data.parts]))
     newick, remarks = write_rooted(shown, outgroup)
     parts = tuple(
         PartResult(
             name=part.name,
             sites=part.ranges,
-            n_sites=len(part.sites),
+            n_sites=part.n_sites,
             n_patterns=own.n_patterns,
             model=model.to_string(),
             scaler=model.scaler,

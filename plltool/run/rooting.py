@@ -40,7 +40,9 @@ def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "
     if given is None:
         return None
     if names[0] == ROOT_NAME:
-        raise InputError("outgroup: expected none, because the model is not time-reversible and says where the root is")
+        raise InputError(
+            "outgroup: not allowed here, because the model is not time-reversible and places the root itself"
+        )
     outgroup = _split_names(given, names)
     unknown = sorted(set(outgroup).difference(names))
     if unknown:
@@ -108,14 +110,14 @@ def root_nodes(nodes: RootedNodes, by: str | None, outgroup: OutgroupLike | None
     if by == OUTGROUP and outgroup is None:
         raise InputError(f"root: found {show_name(by)} without an outgroup, expected the taxa of one")
     if by != OUTGROUP and outgroup is not None:
-        raise InputError(f"root: found {show_name(by)} and an outgroup, expected one of them")
+        raise InputError(f"root: found {show_name(by)} and an outgroup, expected only one")
     tree = UnrootedNodes.of(nodes)
     if outgroup is not None:
         return tree.rooted_at(place_outgroup(tree, _split_names(outgroup, list(tree.names.values())))), ""
     if by == MIDPOINT:
         return tree.rooted_at(place_midpoint(tree)), ""
     place, score, ambiguity = place_minimal_deviation(tree)
-    found = f"minimal ancestor deviation {score:.4f}, {ambiguity:.3f} of that of the next best branch"
+    found = f"minimal ancestor deviation {score:.4f}; ratio to the next best branch {ambiguity:.3f}"
     return tree.rooted_at(place), found
 
 

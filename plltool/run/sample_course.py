@@ -93,7 +93,7 @@ class SampleCourse:
             runs.unpack([_kept_of(run, kept) for run in range(options.runs)])
             self._next_check = int(kept["next_check"])
             self._enough = self._is_auto and bool(kept["enough"])
-            _log.info("the run goes on from generation %d", self.generation)
+            _log.info("resuming from generation %d", self.generation)
             if self.generation > self._last:
                 wanted = f"expected at least {self.generation}, which {store.folder} keeps already"  # type: ignore[union-attr]
                 raise InputError(f"generations: found {self._last}, {wanted}; --redo starts over")
@@ -112,7 +112,7 @@ class SampleCourse:
         """Sample to the end, or until the listener ends it."""
         announce(SAMPLE_STAGE)
         if self._setup.tuning and not len(self.samples):
-            _log.info("steps are tuned until generation %d; no sample before it counts", self._setup.tuning)
+            _log.info("step sizes are tuned until generation %d; samples before it are discarded", self._setup.tuning)
         self._began, self._resumed = began, time.perf_counter()
         self._reported, self._n_before = self._resumed, len(self.samples)
         try:
@@ -167,13 +167,13 @@ class SampleCourse:
         found, missing = [], []
         if self._options.runs > 1:
             deviation = self.samples.deviation(self.first)
-            found.append(f"ASDSF {deviation:.4f}" if math.isfinite(deviation) else "no split counts for ASDSF")
+            found.append(f"ASDSF {deviation:.4f}" if math.isfinite(deviation) else "too few samples for ASDSF")
             if deviation >= ENOUGH_DEVIATION:
                 missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
         convergence = self.samples.convergence(self.first)
         if known := [(size, name) for name, (size, _) in convergence.items() if math.isfinite(size)]:
             least, name = min(known)
-            found.append(f"least ESS {least:.0f} ({name})")
+            found.append(f"smallest ESS {least:.0f} ({name})")
             if not least > ENOUGH_SIZE:
                 missing.append(f"{found[-1]}, expected above {ENOUGH_SIZE}")
         else:
@@ -220,18 +220,18 @@ class SampleCourse:
         """What a user should know of the samples."""
         told = []
         if self.interrupted:
-            further = "" if self._store is None else "; the same command goes on from here"
-            told.append(f"the run was interrupted: the samples are those so far{further}")
+            further = "" if self._store is None else "; the same command resumes from here"
+            told.append(f"the run was interrupted: the results are from the samples taken so far{further}")
         if self._missing and not self.interrupted:
-            told.append(f"more generations are needed: {'; '.join(self._missing)}")
+            told.append(f"not enough generations yet: {'; '.join(self._missing)}")
         options, tuning = self._options, self._setup.tuning
         if tuning < options.tuning:
             told.append(
-                f"steps were tuned for {tuning} generations, because the run began with fewer than now; a new run"
+                f"step sizes were tuned for only {tuning} generations, because the run began with fewer; a new run"
                 f" (--redo) tunes for {options.tuning} and may need fewer samples"
             )
         elif tuning == 0:
-            told.append("steps were not tuned, because there is no burn-in: more samples may be needed")
+            told.append("step sizes were not tuned, because there is no burn-in: more samples may be needed")
         if self._store is not None and self._store.problem:
             told.append(f"the last steps could not be saved: {self._store.problem}")
         return told

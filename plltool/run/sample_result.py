@@ -26,6 +26,8 @@ from plltool.sampling.samples import Samples
 from plltool.sampling.settings import Priors, SampleOptions
 from plltool.statistics.description import describe_data
 
+ADVISED_SWAPS = 0.2, 0.8  # the range of rates at which neighbouring chains should swap
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampleResult(Shown):
@@ -147,15 +149,30 @@ class SampleResult(Shown):
     def describe(self) -> list[str]:
         """Lines for people."""
         found = self.posterior
-        lines = ["interrupted: the samples so far"] if self.interrupted else []
+        lines = ["interrupted: results are from the samples taken so far"] if self.interrupted else []
         lines.append(f"samples: {found.n_samples} of each run, after a burn-in of {self.first}")
         if np.isfinite(found.deviation):
             lines.append(f"ASDSF: {found.deviation:.5f}")
         rates = ", ".join(f"{name} {rate:.2f}" for name, rate in self.acceptance.items() if rate is not None)
-        lines.append(f"accepted: {rates}")
+        lines.append(f"proposals accepted: {rates}")
         if self.swaps:
-            lines.append("exchanges accepted: " + " ".join("-" if x is None else f"{x:.2f}" for x in self.swaps))
-        return [*lines, *describe_numbers(found.numbers), f"topologies in the credible set: {len(found.credible)}"]
+            shown = " ".join("-" if x is None else f"{x:.2f}" for x in self.swaps)
+            lines.append(f"chain swaps accepted: {shown}{_judge_swaps(self.swaps)}")
+        n_trees = len(found.credible)
+        sure = "; few moves of subtrees are accepted then, which is normal" if n_trees == 1 else ""
+        lines += [*describe_numbers(found.numbers), f"topologies in the 95 % credible set: {n_trees}{sure}"]
+        return lines
+
+
+def _judge_swaps(swaps: Sequence[float | None]) -> str:
+    """Whether the temperature should change, behind the rates of swaps."""
+    known = [rate for rate in swaps if rate is not None]
+    low, high = ADVISED_SWAPS
+    if known and min(known) < low:
+        return f" (below {low:g}: use a lower --temperature or more chains)"
+    if known and min(known) > high:
+        return f" (above {high:g}: no need to act; a higher --temperature would explore more)"
+    return ""
 
 
 def sample_texts(samples: Samples, names: Sequence[str], seed: int) -> dict[str, str]:

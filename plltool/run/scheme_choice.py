@@ -77,7 +77,7 @@ class SchemeChoice(Choice):
         return _lines(self.parts, [part.best.name for part in self.parts])
 
     def __repr__(self) -> str:
-        numbers = f"{len(self.data.parts)} parts, {len(self.parts)} models"
+        numbers = f"{len(self.data.parts)} partitions, {len(self.parts)} models"
         return f"<{type(self).__name__}: {numbers} by {self.criterion}, lnL {self.lnl:.3f}>"
 
     def _rows(self) -> Sequence[Row]:
@@ -88,7 +88,7 @@ class SchemeChoice(Choice):
 
     def table(self, most: int | None = None) -> str:
         """The chosen models as text, one a line; at most as many as given."""
-        rows = [("part", "sites", "model", "lnL", "k")]
+        rows = [("partition", "sites", "model", "lnL", "k")]
         for part in self.parts[:most]:
             rows.append((part.name, str(part.n_sites), part.best.name, f"{part.lnl:.3f}", str(part.best.n_parameters)))
         return format_table(rows)
@@ -96,8 +96,8 @@ class SchemeChoice(Choice):
     def describe(self) -> str:
         """How many models there are, and the score of all, in one line."""
         score = {"BIC": self.bic, "AIC": self.aic, "AICc": self.aicc}[self.criterion]
-        merged = f", {len(self.data.parts)} parts merged to {len(self.parts)}" if self.merges else ""
-        models = "model of 1 part" if len(self.parts) == 1 else f"models of {len(self.parts)} parts"
+        merged = f", {len(self.data.parts)} partitions merged to {len(self.parts)}" if self.merges else ""
+        models = "model of 1 partition" if len(self.parts) == 1 else f"models of {len(self.parts)} partitions"
         return f"{models} by {self.criterion}: {score:.3f}, lnL {self.lnl:.3f}{merged}"
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:

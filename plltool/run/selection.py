@@ -101,7 +101,7 @@ class Selection:
         self._asked = candidates.asked
         self._criterion = criterion
         self._n_sites = n_sites
-        self._of_part = f"part {name}: " if name else ""
+        self._of_part = f"partition {name}: " if name else ""
 
     @property
     def left_out(self) -> list[str]:

@@ -43,6 +43,8 @@ from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
 PERCENT, SHARE, CERTAINTY = "per cent", "0 to 1", "-1 to 1"
+DECIMALS = {PERCENT: 1, SHARE: 3, CERTAINTY: 3}  # of labels, at most
+RECORD_DECIMALS = 10
 GENES = "gene trees"
 NOT_AVAILABLE = "NA"  # the label of a branch for which there is no value
 
@@ -50,33 +52,32 @@ _log = logging.getLogger("plltool")
 
 
 class Kind(NamedTuple):
-    """What a kind of support means, its unit, the format of its labels, and of what there is a number behind it."""
+    """What a kind of support means, its unit, and of what there is a number behind it."""
 
     meaning: str
     unit: str
-    label: str
     counted: str = "replicates"
 
 
 KINDS = {
-    FBP: Kind("Felsenstein's bootstrap proportion: replicate trees that have the branch", PERCENT, ".6g"),
-    TBE: Kind("transfer bootstrap expectation", SHARE, ".6g"),
-    ROOTSTRAP: Kind("rootstrap: replicate trees that have their root on the branch", PERCENT, ".6g"),
+    FBP: Kind("Felsenstein's bootstrap: replicate trees that contain the branch", PERCENT),
+    TBE: Kind("transfer bootstrap expectation", SHARE),
+    ROOTSTRAP: Kind("rootstrap: replicate trees with the root on the branch", PERCENT),
     UFBOOT: Kind(
-        "ultrafast bootstrap: share of resampled alignments that support the branch, estimated from the trees met",
+        "ultrafast bootstrap (UFBoot): replicates whose best tree, among those met in the search, has the branch",
         PERCENT,
-        ".6g",
     ),
-    SH_ALRT: Kind(
-        "SH-aLRT: share of resampled alignments in which the branch gains more than chance would", PERCENT, ".1f"
+    SH_ALRT: Kind("SH-like approximate likelihood ratio test (SH-aLRT)", PERCENT),
+    ABAYES: Kind(
+        "approximate Bayes support (aBayes): posterior probability of the branch against its two NNI alternatives",
+        SHARE,
     ),
-    ABAYES: Kind("posterior probability among the branch and its two interchanges", SHARE, ".3f"),
-    GCF: Kind("gene concordance factor: decisive gene trees that have the branch", PERCENT, ".4g", GENES),
-    QCF: Kind("quartet support: quartets around the branch that gene trees resolve as it does", PERCENT, ".4g", GENES),
-    SCF: Kind("site concordance factor: decisive sites that agree with the branch", PERCENT, ".4g", "quartets"),
-    SCFL: Kind("site concordance factor, by the likelihoods of ancestral states", PERCENT, ".4g"),
-    IC: Kind("internode certainty: the branch and the most frequent one against it", CERTAINTY, ".3f", GENES),
-    ICA: Kind("internode certainty: the branch and all frequent ones against it", CERTAINTY, ".3f", GENES),
+    GCF: Kind("gene concordance factor: decisive gene trees that contain the branch", PERCENT, GENES),
+    QCF: Kind("quartet support: gene-tree quartets around the branch that agree with it", PERCENT, GENES),
+    SCF: Kind("site concordance factor: decisive sites that agree with the branch", PERCENT, "quartets"),
+    SCFL: Kind("site concordance factor, by the likelihoods of ancestral states", PERCENT),
+    IC: Kind("internode certainty: the branch against the most frequent conflicting branch", CERTAINTY, GENES),
+    ICA: Kind("internode certainty: the branch against all frequent conflicting branches", CERTAINTY, GENES),
 }
 
 
@@ -175,8 +176,7 @@ class Supports(Shown):
 
     def labels_of(self, kind: str) -> list[str]:
         """(n_edges,) the labels of one kind; those of the branches of tips, and where nothing tells, are "NA"."""
-        values = self.values[kind].tolist()
-        return [NOT_AVAILABLE if math.isnan(value) else format(value, KINDS[kind].label) for value in values]
+        return [format_support(value, KINDS[kind].unit) for value in self.values[kind].tolist()]
 
     def as_record(self) -> dict[str, Any]:
         """The kinds, the tree, the inner branches, each named by the taxa on its smaller side, and `root_places`."""
@@ -191,7 +191,8 @@ class Supports(Shown):
         branches = []
         for branch, taxa, length in self._described_branches():
             row: dict[str, Any] = {"taxa": taxa, "length": length}
-            row |= {kind: nan_to_null(float(values[branch])) for kind, values in self.values.items()}
+            for kind, values in self.values.items():
+                row[kind] = nan_to_null(round(float(values[branch]), RECORD_DECIMALS))
             branches.append(row if self.lnl is None else row | {"lnl": self.lnl[branch].tolist()})
         record = {"kinds": kinds, "tree": self.newick(), "branches": branches}
         if ROOTSTRAP in self.values:
@@ -268,6 +269,11 @@ class Supports(Shown):
 
     def _write(self, labels: Sequence[str]) -> str:
         return write_newick(self.tree, outgroup=self.outgroup, labels=labels, left_out=self.added)
+
+
+def format_support(value: float, unit: str = PERCENT) -> str:
+    """The label of a branch, without zeros at the end."""
+    return NOT_AVAILABLE if math.isnan(value) else f"{round(value, DECIMALS[unit]) + 0.0:g}"  # never -0
 
 
 def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:

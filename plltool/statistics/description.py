@@ -23,7 +23,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
     A share of gaps is that of the cells about which nothing is known, from 0 to 1.
     """
     blocks = [without_root(block) for block in data.alignments]
-    n_sites = sum(block.n_sites for block in blocks)
+    n_sites = sum(block.count_sites() for block in blocks)
     gaps = np.sum([block.undetermined_counts for block in blocks], axis=0) / n_sites
     tests = np.array([composition_p_values(block) for block in blocks]).T.tolist()
     taxa = [
@@ -34,9 +34,11 @@ def describe_data(data: Dataset) -> dict[str, Any]:
     groups = [[name for name in group if name != ROOT_NAME] for group in groups]
     return {
         "source": data.source,
+        "names": data.names_are,
+        "constant_sites": list(data.constant_sites) or None,
         "digest": digest_data(blocks),
         "kinds": list(dict.fromkeys(block.states.name for block in data.alignments)),
-        "n_constant": sum(int(may_be_invariable(block).sum()) for block in data.alignments),
+        "n_constant": sum(block.count_sites(may_be_invariable(block)) for block in data.alignments),
         "n_informative": sum(int(are_informative(block).sum()) for block in data.alignments),
         "gaps": float(gaps.mean()),
         "taxa": taxa,

@@ -11,34 +11,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.alignment.resample import Urn
+from plltool.arrays import FloatArray
 from plltool.constants import RESAMPLED_VALUES
 
 
-def list_columns(parts: Sequence[FloatArray]) -> list[IndexArray]:
-    """For each part the pattern of every column; patterns are numbered through all parts.
-
-    `parts` holds the pattern weights of each part, which are whole numbers.
-    """
-    columns, first = [], 0
-    for weights in parts:
-        columns.append(np.repeat(np.arange(first, first + len(weights)), weights.astype(np.intp)))
-        first += len(weights)
-    return columns
-
-
-def resample_once(
-    columns: Sequence[IndexArray], n_patterns: int, rng: np.random.Generator, scale: float = 1.0
-) -> FloatArray:
+def resample_once(urns: Sequence[Urn], rng: np.random.Generator, scale: float = 1.0) -> FloatArray:
     """Pattern weights (n_patterns,) of one resampled alignment: columns drawn with replacement, part by part.
 
     Parameters
     ----------
-    columns : from `list_columns`
+    urns : of the parts
     scale : number of columns to draw as a multiple of those in the alignment, rounded; at least one per part
     """
-    drawn = [own[rng.integers(0, len(own), max(1, round(scale * len(own))))] for own in columns]
-    return np.bincount(np.concatenate(drawn), minlength=n_patterns).astype(np.float64)
+    return np.concatenate([urn.draw(max(1, round(scale * urn.size)), rng) for urn in urns])
 
 
 def resampled_sums(
@@ -50,13 +36,13 @@ def resampled_sums(
 
     Parameters
     ----------
-    parts : the pattern weights of each part, see `list_columns`
+    parts : the pattern weights of each part, which are whole numbers
     scale : see `resample_once`
     """
     sums = np.empty((n_replicates, len(sites)))
-    columns = list_columns(parts)
+    urns = [Urn(own) for own in parts]
     for some in batches(n_replicates, sites.shape[1]):
-        weights = np.stack([resample_once(columns, sites.shape[1], rng, scale) for _ in range(some.start, some.stop)])
+        weights = np.stack([resample_once(urns, rng, scale) for _ in range(some.start, some.stop)])
         sums[some] = weights @ sites.T
     return sums
 

@@ -35,7 +35,7 @@ class Consensus:
     pendants: FloatArray
 
     def __repr__(self) -> str:
-        return f"<Consensus: {len(self.names)} taxa, {len(self.splits)} of {len(self.names) - 3} inner branches>"
+        return f"<Consensus: {len(self.names)} taxa, {len(self.splits)} of {len(self.names) - 3} internal branches>"
 
 
 def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float = MAJORITY) -> Consensus:

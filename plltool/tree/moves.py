@@ -1,4 +1,4 @@
-"""Prune-and-regraft moves on a tree, in place; each can be undone bit for bit."""
+"""Moves on a tree, in place: prune and regraft, which can be undone bit for bit, and exchange."""
 
 from __future__ import annotations
 
@@ -91,6 +91,20 @@ def prune_regraft(
     tree.neighbours[joint, (column + 2) % 3], tree.edges[joint, (column + 2) % 3] = second, far_edge
     tree.lengths[[near_edge, target, far_edge, subtree_edge]] = np.array([healed, *lengths])
     return undo
+
+
+def exchange_subtrees(tree: Tree, nodes: tuple[int, int], columns: tuple[int, int]) -> None:
+    """Let the subtrees in these columns of two nodes change places, with their branches; each is apart from the other.
+
+    The two nodes of an inner branch and any subtree of each give a nearest-neighbour interchange.
+    """
+    subtrees = [int(tree.neighbours[node, column]) for node, column in zip(nodes, columns, strict=True)]
+    edges = [int(tree.edges[node, column]) for node, column in zip(nodes, columns, strict=True)]
+    for own, other in ((0, 1), (1, 0)):
+        _reconnect(tree, subtrees[own], edges[own], nodes[other], edges[own])
+        tree.neighbours[nodes[own], columns[own]] = subtrees[other]
+        tree.edges[nodes[own], columns[own]] = edges[other]
+        tree.ends[edges[own]] = subtrees[own], nodes[other]
 
 
 def _reconnect(tree: Tree, node: int, old_edge: int, neighbour: int, edge: int) -> None:

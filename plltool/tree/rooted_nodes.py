@@ -28,6 +28,7 @@ class RootedNodes:
     labels : the name of each tip, and what stands at inner nodes, such as the support of the branch above; or "".
     bare : the labels that came without quotes, so that an underscore in them may stand for a blank.
     n_negative : the number of branches with a negative length, which is read as 0; neighbour joining makes such.
+    heights : how far before the latest tip a node lies, at least and at most, of the nodes of which a file tells that.
     """
 
     parents: list[int] = field(default_factory=list)
@@ -35,6 +36,7 @@ class RootedNodes:
     labels: list[str] = field(default_factory=list)
     bare: set[str] = field(default_factory=set)
     n_negative: int = 0
+    heights: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, parent: int) -> int:
         """Append a child of `parent` and return its number."""
@@ -100,6 +102,8 @@ class RootedNodes:
             node, parent = stack.pop()
             new = made.add(parent)
             made.lengths[new], made.labels[new] = self.lengths[node], self.labels[node]
+            if node in self.heights:
+                made.heights[new] = self.heights[node]
             stack += [(child, new) for child in reversed(children[node])]
         return made
 

@@ -40,7 +40,7 @@ class _Survey:
     def of(cls, tree: UnrootedNodes) -> _Survey:
         """Walk over a tree, all of whose branches must have a length."""
         if np.isnan(tree.lengths).any():
-            raise InputError("a root by distances: found a tree with a branch without a length, expected all lengths")
+            raise InputError("a root by distances: a branch of the tree has no length")
         if len(tree.names) < 3:
             raise InputError(f"a root by distances: found a tree of {len(tree.names)} taxa, expected at least 3")
         top = next(node for node in tree.ends.ravel().tolist() if node not in tree.names)
@@ -140,7 +140,7 @@ def place_minimal_deviation(tree: UnrootedNodes) -> tuple[Place, float, float]:
     survey = _Survey.of(tree)
     n_pairs = np.count_nonzero(survey.distances) / 2
     if not n_pairs:
-        raise InputError("a root by ancestor deviations: found taxa that are all at distance 0, expected some distance")
+        raise InputError("a root by ancestor deviations: all taxa are at distance 0 from each other")
     within = _deviations_elsewhere(survey)
     found = []
     for node, _, branch in survey.visits:

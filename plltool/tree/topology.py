@@ -228,11 +228,11 @@ class Tree:
         return f"<Tree: {self.n_taxa} taxa, {self.n_edges} branches, {length}>"
 
     def draw(self) -> TreeDrawing:
-        """The tree to look at: print it, or let a notebook show it; see `TreeDrawing` for SVG and PDF."""
+        """The tree, smaller clades first, to print or to show in a notebook; see `TreeDrawing` for SVG and PDF."""
         from plltool.drawing.tree_drawing import TreeDrawing
         from plltool.tree.rooted_nodes import RootedNodes
 
-        return TreeDrawing(RootedNodes.of_tree(self))
+        return TreeDrawing(RootedNodes.of_tree(self).ladderized())
 
     def _repr_html_(self) -> str:
         return self.draw()._repr_html_()

@@ -42,7 +42,7 @@ class TreeSet:
     labels: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return f"<TreeSet: {self.n_trees} trees of {len(self.names)} taxa, {len(self.splits)} distinct inner splits>"
+        return f"<TreeSet: {self.n_trees} trees of {len(self.names)} taxa, {len(self.splits)} distinct internal splits>"
 
     @property
     def n_trees(self) -> int:

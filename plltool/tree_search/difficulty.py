@@ -47,7 +47,7 @@ class Difficulty:
         return min(1.0, differ + sparse)
 
     def __str__(self) -> str:
-        parts = "" if self.conflict is None else f", and those of single parts in {100 * self.conflict:.0f} %"
+        parts = "" if self.conflict is None else f", and those of single partitions in {100 * self.conflict:.0f} %"
         return (
             f"{self.score:.2f} of 1: {QUICK_TREES} parsimony trees differ in {100 * self.disagreement:.0f} % of their "
             f"branches{parts}, {self.patterns_per_taxon:.1f} patterns per taxon, {100 * self.gaps:.0f} % gaps"

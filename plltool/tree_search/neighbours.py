@@ -30,7 +30,9 @@ from plltool.engine.kinds import AnyClas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
+from plltool.tree.moves import exchange_subtrees
 from plltool.tree.operations import ROOT
+from plltool.tree.topology import Tree
 from plltool.tree_search.insertions import add_parts, flatten_lengths, join, triplet_step
 
 INTERCHANGES = ((0, 2, 1, 3), (0, 3, 1, 2))  # the four subtrees in pairs: the first two, the last two
@@ -89,6 +91,18 @@ def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer
         best = _optimise(likelihood, around[some], lengths[some])
         sites[some] = _evaluate(likelihood, around[some], best)
     return sites.reshape(len(branches), len(INTERCHANGES), -1)
+
+
+def interchange(tree: Tree, branch: int, which: int) -> Tree:
+    """The tree after interchange 0 or 1 of an inner branch, with the lengths as they are; see INTERCHANGES.
+
+    The tree has no root.
+    """
+    made = tree.copy()
+    node, other = (int(end) for end in tree.ends[branch])
+    columns = tree.position(node, other) + 2, tree.position(other, node) + 1 + which
+    exchange_subtrees(made, (node, other), (columns[0] % 3, columns[1] % 3))
+    return made
 
 
 def _surroundings(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> tuple[_Surroundings, FloatArray]:

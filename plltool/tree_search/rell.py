@@ -7,48 +7,52 @@ resampled alignment keeps the best of all trees met.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.alignment.resample import Urn
+from plltool.arrays import FloatArray
 from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.statistics.resampling import resample_once
+from plltool.statistics.resampling import batches, resample_once
+from plltool.tree.constraint import Constraint
+from plltool.tree.rooted import inner_branches
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
+from plltool.tree_search.neighbours import interchange, neighbour_sites
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
-WeightArray = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+WeightArray = npt.NDArray[Any]  # uint16, or wider where parts have more sites
 
 KEY_BYTES = 16  # length of a topology's digest
 
 
-def draw_weights(part_patterns: Sequence[IndexArray], n_sets: int, rng: np.random.Generator) -> WeightArray:
+def draw_weights(parts: Sequence[FloatArray], n_sets: int, rng: np.random.Generator) -> WeightArray:
     """How often each pattern is drawn in each of `n_sets` resampled alignments: (n_patterns, n_sets).
 
-    `part_patterns` holds for each part the pattern of each of its sites, (n_sites of the part,). Patterns are numbered
-    from 0 in each part; in the result the patterns of the parts follow each other. Each part is resampled by itself.
+    `parts` holds the pattern weights of each part. In the result the patterns of the parts follow each other. Each part
+    is resampled by itself.
     """
-    ends = np.cumsum([int(patterns.max()) + 1 for patterns in part_patterns])
-    columns = [patterns + first for patterns, first in zip(part_patterns, (0, *ends[:-1]), strict=True)]
-    most = max(len(patterns) for patterns in part_patterns)
-    weights = np.empty((ends[-1], n_sets), dtype=np.uint16 if most < 1 << 16 else np.uint32)
+    urns = [Urn(own) for own in parts]
+    kind = np.promote_types(np.uint16, np.min_scalar_type(max(urn.size for urn in urns)))
+    weights = np.empty((sum(map(len, parts)), n_sets), dtype=kind)
     for column in range(n_sets):
-        weights[:, column] = resample_once(columns, len(weights), rng)
+        weights[:, column] = resample_once(urns, rng)
     return weights
 
 
 def estimate_lnls(site_lnl: FloatArray, weights: WeightArray) -> FloatArray:
-    """The lnL of a tree on each resampled alignment, (n_sets,), from its lnL of each pattern, (n_patterns,)."""
-    lnls = np.zeros(weights.shape[1])
-    for first in range(0, len(site_lnl), RELL_CHUNK):
+    """The lnL of trees on resampled alignments, (..., n_sets), from their lnL of each pattern, (..., n_patterns)."""
+    rows = site_lnl.reshape(-1, len(weights))
+    lnls = np.zeros((len(rows), weights.shape[1]))
+    for first in range(0, len(weights), RELL_CHUNK):
         some = slice(first, first + RELL_CHUNK)
-        lnls += site_lnl[some] @ weights[some].astype(np.float64)
-    return lnls
+        lnls += rows[:, some] @ weights[some].astype(np.float64)
+    return lnls.reshape(*site_lnl.shape[:-1], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +86,32 @@ class Meetings:
 
     def meet(self, likelihood: TreeLikelihood) -> None:
         """Meet the current tree."""
-        key = _digest(likelihood.tree)
+        self._add(likelihood.tree.copy(), lambda: estimate_lnls(likelihood.site_lnl(), self._weights))
+
+    def meet_neighbours(self, likelihood: TreeLikelihood, constraint: Constraint | None) -> None:
+        """Meet those interchanges of the current tree that a resampled alignment prefers to the others and to the tree.
+
+        Under a process that is not time-reversible no neighbour is met.
+        """
+        if likelihood.is_rooted:
+            return
+        tree = likelihood.tree
+        branches = inner_branches(tree)
+        lnls = np.empty((len(branches), 2, self._weights.shape[1]))
+        for some in batches(len(branches), 2 * likelihood.engine.n_patterns):
+            lnls[some] = estimate_lnls(neighbour_sites(likelihood, branches[some]), self._weights)
+        best = np.maximum(lnls.max(axis=(0, 1)), estimate_lnls(likelihood.site_lnl(), self._weights))
+        for number, which in np.argwhere((lnls > best - RELL_TIE).any(axis=2)).tolist():
+            neighbour = interchange(tree, int(branches[number]), which)
+            if constraint is None or constraint.is_obeyed_by(neighbour):
+                self._add(neighbour, lnls[number, which].copy)
+
+    def _add(self, tree: Tree, estimate: Callable[[], FloatArray]) -> None:
+        """Add a tree if it is new."""
+        key = _digest(tree)
         if key not in self._known:
             self._known.add(key)
-            lnls = estimate_lnls(likelihood.site_lnl(), self._weights)
-            self.trees.append(MetTree(key, likelihood.tree.copy(), lnls))
+            self.trees.append(MetTree(key, tree, estimate()))
 
 
 class RellPool:

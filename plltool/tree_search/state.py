@@ -35,7 +35,7 @@ class Cursor:
     Attributes
     ----------
     lnl : current lnL; it never falls
-    marks : lnL at the end of each finished stage of the climb
+    marks : Final lnL of each finished stage of the climb
     round : number of finished rounds of the current stage, later of the polish
     stage_over : whether the current stage needs no more rounds
     joints : inner nodes whose subtrees the next round scans; None for all
@@ -50,7 +50,7 @@ class Cursor:
     spent : number of perturbations
     failures : number of perturbations without gain since the last success
     generator : the state of the random numbers after the last perturbation; None before the first
-    rest_lnl : lnL at the end of the perturbations; None until then
+    rest_lnl : Final lnL of the perturbations; None until then
     polish : the last round of the polish, packed; None before the first
     polished : whether the search is finished
     seconds : that a search with a limited time had used
@@ -131,7 +131,7 @@ class ClimbState:
 
     @property
     def climb_lnl(self) -> float:
-        """lnL at the end of the climb, without perturbations; the current one if the climb is not over."""
+        """Final lnL of the climb, without perturbations; the current one if the climb is not over."""
         return self.cursor.marks[-1] if self.cursor.climbed else self.lnl
 
     def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:

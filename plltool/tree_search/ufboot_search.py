@@ -203,7 +203,6 @@ class UfbootSearch:
         known : the keys of the topologies that need not be met
         """
         rng, meetings, tree = self._random(number), Meetings(self._weights, known), self._likelihood.tree
-        meet = partial(meetings.meet, self._likelihood)
         joints: IndexArray | None = None
         if number % 2 == 0:
             column = self._column(number, 0)
@@ -214,10 +213,10 @@ class UfbootSearch:
             self._likelihood.topology_changed()
             jumps = [self._jump(self._column(number, k)) for k in range(UFBOOT_JUMPS)]
             joints = np.unique(np.concatenate(jumps))
-        lnl = self._climb_back(joints, meet)
+        lnl = self._climb_back(joints, meetings)
         if self._likelihood.is_rooted:
             lnl = move_root(self._likelihood, lnl)
-            meet()
+            meetings.meet(self._likelihood)
         return Excursion(meetings.trees, lnl, tree.copy())
 
     def meet(self, optimum: Tree) -> Excursion:
@@ -252,13 +251,16 @@ class UfbootSearch:
                 likelihood, lnl, RATCHET_RADII[0], epsilon=RATCHET_EPSILON, constraint=self._constraint
             ).joints
 
-    def _climb_back(self, joints: IndexArray | None, meet: Callable[[], None]) -> float:
+    def _climb_back(self, joints: IndexArray | None, meetings: Meetings) -> float:
         """Climb around `joints` (None: everywhere) on the original weights; return lnL.
 
-        Each tree on the way is met, with nearly optimal lengths.
+        Each tree on the way is met, with nearly optimal lengths, and the neighbours of the first: those are many, and
+        together they have what each resampled alignment prefers at branches on which the data do not insist.
         """
         lnl = smooth(self._likelihood, ROUND_EPSILON).lnl
-        meet()
+        meetings.meet(self._likelihood)
+        meetings.meet_neighbours(self._likelihood, self._constraint)
+        meet = partial(meetings.meet, self._likelihood)
         return self._climb(lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints, meet)
 
     def _climb(

@@ -68,7 +68,7 @@ def test_other_schemes_stay():
 
 
 def test_names_must_differ():
-    with pytest.raises(InputError, match=r"x\.phy: found two parts named 'm_2', expected names that differ"):
+    with pytest.raises(InputError, match=r"x\.phy: found two partitions named 'm_2', expected different names"):
         split_by_states(given(), read_scheme("MULTI*_MK, m = 1-6\nJC2, m_2 = 7-8"))
 
 

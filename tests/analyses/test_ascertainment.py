@@ -281,7 +281,7 @@ def test_columns_that_may_be_invariable(variable, column):
     message = "found 2 columns in which all taxa have or may have the same state, first column 8; expected variable"
     with pytest.raises(InputError, match=message):
         search(rows, "JC+ASC", device="numpy")
-    with pytest.raises(InputError, match=r"part 'b': found 2 columns .* first column 8"):
+    with pytest.raises(InputError, match=r"partition 'b': found 2 columns .* first column 8"):
         evaluate(rows, start(rows), "JC, a = 1-7\nJC+ASC, b = 8-11", device="numpy")
     for suffix in ("", "+ASC_FELS{3}", "+ASC_STAM{1/1/1/1}"):
         assert evaluate(rows, start(rows), "JC" + suffix, fixed=True, device="numpy").lnl < 0

@@ -12,6 +12,7 @@ from plltool.analyses.bench import data, run
 from plltool.analyses.bench.compare import BENCHMARK_KEYS, compare_rows, read_benchmark
 from plltool.analyses.bench.data import FixedModel, Shape, encode_states, make_data
 from plltool.analyses.bench.items import count_rescaled, make_items
+from plltool.analyses.bench.report import describe_rows
 from plltool.analyses.bench.run import bench, newview_bound, time_in_turn
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout_choice import DataShape
@@ -230,3 +231,10 @@ def test_the_hardware_asked_for_is_used():
     assert done.rows[0]["layout"]["vw"] == 2
     assert done.reason.startswith("numpy")
     assert asdict(done)["driver"] == f"numpy {np.__version__}"
+
+
+@pytest.mark.parametrize("share", [None, 0.9, 9.571])
+def test_shares_above_all_are_explained(share):
+    (made,) = bench(Hardware("numpy"), 4, [Shape(5, 9)], repetitions=1).rows[:1]
+    lines = describe_rows([made | {"copy_share": share, "multiply_add_share": None, "bound_share": None}])
+    assert ("above 100 %: the data stay in the caches" in lines[-1]) == (share == 9.571)

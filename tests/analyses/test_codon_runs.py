@@ -97,7 +97,7 @@ def test_what_is_shown_of_a_codon_model(simulated, tmp_path):
     parts = plltool.evaluate(simulated, TREE, str(scheme), fixed=True, device="numpy", brlen="linked")
     first, rates, last = parts.describe_models()
     assert first.endswith(", 200 sites, model GY{0.2/4}+F{61 values, see the record}")
-    assert (rates, last.endswith(", 600 sites, model JC")) == ("part gene: omega 0.2, kappa 4", True)
+    assert (rates, last.endswith(", 600 sites, model JC")) == ("partition gene: omega 0.2, kappa 4", True)
 
 
 def test_sites_of_codons_are_named_by_their_first_column(simulated):

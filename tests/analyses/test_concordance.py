@@ -186,7 +186,7 @@ def test_nodes_of_many_branches():
     other = row_of(found, "de")
     assert [other[name] for name in ("gCF_N", "gDF1_N", "gDF2_N", "gDFP_N", "gN")] == [2, 0, 0, 0, 2]
     assert sorted(found.around, key=str) == [("a", "f", "d", "e"), None]
-    assert found.newick().replace(":0.1", "") == "(a,b,c,((d,e)100,f)7/66.67);"
+    assert found.newick().replace(":0.1", "") == "(a,b,c,((d,e)100,f)7/66.7);"
     unresolved = row_of(concordance("((a,b),c,d);", ["(a,b,c,d);", "((a,b),c,d);"]), "ab")
     assert (unresolved["gCF_N"], unresolved["gDFP_N"], unresolved["gN"]) == (1, 1, 2)
     assert (unresolved["qCF"], unresolved["qDF1"]) == (50, 0)
@@ -312,7 +312,7 @@ def test_likelihood_at_nodes_of_many_branches():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "concordance: found neither gene trees nor an alignment, expected one of them"),
+        ({}, "concordance: found neither gene trees nor an alignment, expected at least one"),
         ({"gene_trees": ["(a,b,(c,x));"]}, "the tree given: tree 1: taxa of the gene tree that are not in the tree: "),
         ({"gene_trees": ["(a,b,(c,a));"]}, "the tree given: tree 1: the gene tree has the same taxon more than once: "),
         ({"gene_trees": "(a,b,c);", "likelihood": True}, "concordance: found no alignment, expected one for site"),
@@ -328,7 +328,7 @@ def test_errors(arguments, message):
 
 
 def test_a_tree_without_inner_branches():
-    with pytest.raises(InputError, match="found a tree without inner branches"):
+    with pytest.raises(InputError, match="the tree has no internal branches"):
         concordance("(a,b,c,d);", "(a,b,(c,d));")
 
 

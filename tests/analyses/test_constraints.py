@@ -113,7 +113,7 @@ def test_twins_only(few):
 
 def test_a_constraint_without_inner_branches_is_a_warning(few):
     found = search(few, constraint=f"({','.join(few)});", **FAST)
-    assert any(line.startswith("the constraint has no inner branch") for line in found.warnings)
+    assert any(line.startswith("the constraint has no internal branch") for line in found.warnings)
     assert found.newick == search(few, **FAST).newick
 
 

@@ -136,12 +136,12 @@ def test_a_taxon_of_another_composition(related):
     rich = related | {"t3": related["t3"][:250].replace("A", "G") + related["t3"][250:]}
     told = [line for line in plltool.search(rich, "JC", effort="fast", **NUMPY).warnings if "composition" in line]
     assert told == [
-        "the mapping given: 1 taxon differs from the average in composition: t3; standard models assume that none does"
-        "; see plltool check"
+        "the mapping given: 1 taxon differs from the average in base composition: t3;"
+        " standard models assume that none does (details: plltool check)"
     ]
     assert told[0] in plltool.check(rich, "JC", **NUMPY)["warnings"]
     parts = plltool.check(rich, "JC, one = 1-200\nJC, two = 201-400", **NUMPY)["warnings"]
-    assert sum("part one: 1 taxon differs from the average in composition" in line for line in parts) == 1
+    assert sum("partition one: 1 taxon differs from the average in base composition" in line for line in parts) == 1
 
 
 @pytest.mark.parametrize(("n_sites", "warns"), [(17, True), (18, False)])
@@ -165,10 +165,13 @@ def test_more_parameters_than_sites(n_sites, warns, related):
 def test_a_part_of_two_states(related):
     rows = {name: row.replace("G", "A").replace("T", "C") for name, row in related.items()}
     warnings = plltool.check(rows, "DNA, only = 1-400", **NUMPY)["warnings"]
-    assert any("part 'only': only the states A and C occur; are they binary data?" in line for line in warnings)
+    assert any("partition 'only': only the states A and C occur; are they binary data?" in line for line in warnings)
 
 
-@pytest.mark.parametrize(("letters", "what"), [("ACGT", "SNPs"), ("0123", "variable characters")])
+@pytest.mark.parametrize(
+    ("letters", "what"),
+    [("ACGT", "SNPs only, --constant-sites A,C,G,T"), ("0123", "variable characters only, +ASC")],
+)
 def test_a_hint_at_sites_of_which_only_the_variable_ones_were_taken(letters, what):
     rng = np.random.default_rng(2)
     columns = [rng.permutation(list(letters) + list(rng.choice(list(letters), 2))) for _ in range(40)]
@@ -178,6 +181,20 @@ def test_a_hint_at_sites_of_which_only_the_variable_ones_were_taken(letters, wha
         return [line for line in plltool.check(rows, model)["warnings"] if "no site is constant" in line]
 
     (found,) = warnings(rows)
-    assert f"if they are {what} only, +ASC_LEWIS in the model corrects" in found
+    assert f"if they are {what}" in found
+    assert "+ASC_LEWIS in the model corrects the lengths for it" in found
     assert not warnings({name: row + letters[0] for name, row in rows.items()})
-    assert not warnings(rows, "JC+ASC_LEWIS" if what == "SNPs" else "MK+ASC_LEWIS")
+    assert not warnings(rows, "JC+ASC_LEWIS" if letters == "ACGT" else "MK+ASC_LEWIS")
+
+
+def test_a_hint_at_characters_that_differ_in_their_numbers_of_states():
+    """Two columns of 2 states, one of 4."""
+    rows = {"a": "000", "b": "011", "c": "102", "d": "113"}
+
+    def warnings(rows, model=None):
+        return [line for line in plltool.check(rows, model, **NUMPY)["warnings"] if "states share" in line]
+
+    (found,) = warnings(rows)
+    assert "characters of 2 to 4 states share one model; MULTI*_MK gives each number of states a model" in found
+    assert not warnings(rows, "MULTI*_MK")
+    assert not warnings({name: row[:2] for name, row in rows.items()})

@@ -296,7 +296,7 @@ class TestSampling:
             assert "\n" not in str(info.value)
             failing(10**9, lost)
             assert self.told(sample(few, **run)) == expected
-        assert caplog.text.count("the run goes on from generation") == 3
+        assert caplog.text.count("resuming from generation") == 3
 
     @pytest.mark.parametrize("saved", [True, False])
     def test_memory_that_is_short_on_the_way_is_done_with_less(self, few, tmp_path, failing, caplog, saved):
@@ -308,7 +308,7 @@ class TestSampling:
         found = sample(few, checkpoint=tmp_path / "saved" if saved else None, **SAMPLED)
         assert self.told(found) == expected
         assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
-        assert caplog.text.count("the run goes on from generation") == saved
+        assert caplog.text.count("resuming from generation") == saved
 
     def test_memory_that_never_suffices_ends_the_run(self, few, failing):
         failing(20, exhausted)

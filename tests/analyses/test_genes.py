@@ -110,6 +110,15 @@ def test_dna_and_proteins(data_dir):
     assert found.alignment.states is None
 
 
+def test_files_that_are_no_alignments_are_left_out_with_a_warning(folder, caplog):
+    (folder / "README.md").write_text("Genes, and what they are.\n")
+    assert list(read_folder(folder)) == ["gene1", "gene2", "gene3"]
+    assert caplog.messages == [f"{folder}: left out, no alignments: 'README.md'"]
+    (folder / "gene4.fasta").write_text("no gene\n")
+    with pytest.raises(InputError, match=r"gene4\.fasta: found 'no gene' at the start"):
+        read_folder(folder)
+
+
 def test_files_of_a_folder(folder):
     (folder / ".hidden").write_text("nothing")
     (folder / "more").mkdir()

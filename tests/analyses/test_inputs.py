@@ -69,7 +69,7 @@ def test_many_trees_in_all_forms(tmp_path):
     assert plltool.tree_distances(given).shape == (6, 6)
     assert plltool.tree_distances(TREE).shape == (1, 1)
     for tree in given:
-        assert plltool.supports(tree, given).values["fbp"].tolist().count(100.0) == 2, "both inner branches"
+        assert plltool.supports(tree, given).values["fbp"].tolist().count(100.0) == 2, "both internal branches"
     for wrong in (plltool.read_tree(file), None, 7):
         with pytest.raises(InputError, match=r"trees: found an object of type .*, expected a file, or a list of trees"):
             plltool.tree_distances(wrong)
@@ -84,7 +84,7 @@ def test_trees_of_other_libraries(tree, lnl, tmp_path):
     assert len(plltool.simulate(tree, "JC", 10).names) == 5
     file = tmp_path / "x.nwk"
     file.write_text(TREE)
-    assert plltool.supports(tree, file).values["fbp"].tolist().count(100.0) == 2, "both inner branches"
+    assert plltool.supports(tree, file).values["fbp"].tolist().count(100.0) == 2, "both internal branches"
 
 
 def test_objects_that_are_refused():
@@ -99,6 +99,7 @@ def test_objects_that_are_refused():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: plltool.search(ROWS, bootstrap=10), r"search\(\) got .* 'bootstrap'; plltool.search_supports makes"),
         (lambda: plltool.search(ROWS, efort="fast"), r"search\(\) got .* 'efort'; did you mean 'effort'\?"),
         (lambda: plltool.evaluate(ROWS, TREE, fixd=True), r"evaluate\(\) got .* 'fixd'; did you mean 'fixed'\?"),
         (lambda: plltool.alrt(ROWS, TREE, replicate=1), r"alrt\(\) got .*; did you mean 'replicates'\?"),
@@ -138,7 +139,7 @@ def test_an_outgroup_may_be_one_name():
 
 def test_a_rooted_tree_loses_its_root_with_a_warning():
     rooted = "((Homo_s:0.1,Pan_t:0.1):0.1,(Lemur_c:0.2,(Mus_m:0.1,Rat:0.1):0.2):0.1);"
-    hint = "to root a result, name an outgroup (--outgroup)"
+    hint = "--outgroup roots the result"
     warning = f"the tree given: the tree is rooted, its root is removed; {hint}"
     for result in (
         plltool.evaluate(ROWS, rooted, **QUICK),

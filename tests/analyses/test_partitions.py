@@ -225,7 +225,7 @@ def test_search_and_back(sequences, brlen):
     """The result of a search, evaluated as it is from its own text, has its lnL."""
     text = "HKY+F+G4, first = 1-40\\2\nLG+G2, genes = 41-70\nK80, second = 2-40\\2"
     result = search(sequences, text, brlen=brlen, effort="fast", device="numpy")
-    assert "10 columns are in no part and left out, first column 71" in result.warnings[0]
+    assert "10 columns are in no partition and left out, first column 71" in result.warnings[0]
     assert [part.name for part in result.parts] == ["first", "genes", "second"]
     assert [part.n_sites for part in result.parts] == [20, 30, 20]
     assert sum(part.lnl for part in result.parts) == pytest.approx(result.lnl, rel=1e-12)
@@ -286,7 +286,9 @@ def test_other_programs(shared, device, brlen):
     found = evaluate(shared / "data/dna59.phy.gz", tree, scheme, fixed=True, brlen=brlen, device=device)
     assert found.lnl == pytest.approx(-55550.836925650, abs=1e-3)
     assert len(found.parts) == 8
-    assert "scalers of the branch lengths of parts have no values; 1 is used" in found.warnings or brlen != "scaled"
+    assert (
+        "scalers of the branch lengths of partitions have no values; 1 is used" in found.warnings or brlen != "scaled"
+    )
 
 
 def test_parts_of_one_model_are_the_whole(sequences):
@@ -299,7 +301,9 @@ def test_parts_of_one_model_are_the_whole(sequences):
 
 
 def test_what_does_not_fit_is_refused(sequences):
-    with pytest.raises(InputError, match=r"part 'a': found a scaler \(\+B\) in 'JC\+BU\{2\.0\}', expected none where"):
+    with pytest.raises(
+        InputError, match=r"partition 'a': found a scaler \(\+B\) in 'JC\+BU\{2\.0\}', expected none where"
+    ):
         Likelihood(sequences, TREE, "JC+BU{2}, a = 1-40\nLG, b = 41-70", brlen="linked", device="numpy")
     for models in ([], ["JC", "LG"]):
         with pytest.raises(InputError, match=r"model: found \[.*\], expected a string, a file, or"):
@@ -311,7 +315,9 @@ def test_what_does_not_fit_is_refused(sequences):
             likelihood.alpha = 0.5
         likelihood.parts[0].alpha = 0.5
         assert likelihood.models[0].alpha == 0.5
-        with pytest.raises(InputError, match=r"^model: found models of 4 parts for an alignment that is not cut, exp"):
+        with pytest.raises(
+            InputError, match=r"^model: found models of 4 partitions for an alignment without partitions, exp"
+        ):
             Likelihood(sequences, TREE, likelihood.models, device="numpy")
         with pytest.raises(InputError, match="found 1 models, expected one for each of 4 parts"):
             likelihood.likelihoods(["JC"])
@@ -323,7 +329,7 @@ def test_start_trees_of_another_linkage_are_refused(sequences):
     """Else the search would go on with lengths of parts, whatever the linkage says."""
     tree = parse_newick(TREE, "test", NAMES)
     for brlen, n_lengths in (("linked", 4), ("scaled", 4), ("unlinked", 3)):
-        with pytest.raises(InputError, match=f"found lengths of {n_lengths} trees, expected those of 1"):
+        with pytest.raises(InputError, match=f"found branch lengths of {n_lengths} trees, expected 1"):
             search(sequences, scheme(), start=tree.unlink(n_lengths), brlen=brlen, effort="fast", device="numpy")
 
 

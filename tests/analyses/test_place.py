@@ -343,7 +343,7 @@ def test_files(tmp_path):
     assert any("1 query without data (only gaps) not placed, first 'empty'" in line for line in result.warnings)
     assert result.n_taxa == 5
     (tmp_path / "c.fa").write_text(f">end\n{QUERIES['end']}\n")
-    with pytest.raises(InputError, match=r"c.fa: taxon 'end' \(line 1\) is in .*b.phy, too; expected another name"):
+    with pytest.raises(InputError, match=r"c.fa: taxon 'end' \(line 1\) is in .*b.phy, too; rename one of them"):
         plltool.read_queries([tmp_path / "b.phy", tmp_path / "c.fa"])
     with pytest.raises(InputError, match="queries: found no file"):
         plltool.read_queries([])

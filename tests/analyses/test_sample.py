@@ -338,6 +338,8 @@ def test_chains_do_not_go_on_with_another_layout(small, tmp_path):
     ):
         plltool.sample(small, "JC", vw=2, **run)
     (tmp_path / "kept" / "run.json").write_text("{")
+    for path in (tmp_path / "kept").glob("*.state*"):
+        path.write_text("{")
     with pytest.raises(CheckpointError, match=r"found something other than JSON .*; --redo starts over"):
         plltool.sample(small, "JC", vw=1, **run)
 
@@ -429,14 +431,14 @@ def test_interrupted(small, monkeypatch):
     [
         (10, 2, r"ASDSF 0\.\d{4}, expected below 0\.01; too few samples for an ESS"),
         (10, 1, "too few samples for an ESS"),
-        (60, 1, r"least ESS \d+ \(\w+\), expected above 200"),
+        (60, 1, r"smallest ESS \d+ \(\w+\), expected above 200"),
     ],
 )
 def test_what_is_not_enough_is_named(small, generations, runs, expected):
     options = plltool.SampleOptions(generations=generations, runs=runs, chains=1, sample_every=5)
     found = plltool.sample(small, "JC", options=options, device="numpy")
     assert found.converged is (None if runs == 1 else False)
-    assert any(re.fullmatch(f"more generations are needed: {expected}", text) for text in found.warnings)
+    assert any(re.fullmatch(f"not enough generations yet: {expected}", text) for text in found.warnings)
     assert any(line.split()[-2:] == ["-", "-"] for line in found.describe()) == (generations == 10), "unknown sizes"
 
 

@@ -130,7 +130,7 @@ def test_a_better_tree_is_adopted(few, poor):
     stages = [event.stage for event in heard]
     assert stages[:4] == stages[-2:] * 2 == ["ufboot"] * 4
     assert "polish" in stages
-    rose = f"the search went on from it, and its lnL rose from {poor.lnl:.6f} to {better.lnl:.6f}"
+    rose = f"the search continued from it, and its lnL rose from {poor.lnl:.6f} to {better.lnl:.6f}"
     assert better.warnings[-1] == f"the ultrafast bootstrap met a better tree; {rose}"
     assert better.start_lnls == poor.start_lnls
     assert len(better.trace) == len(poor.trace) + len(stages) - 6

@@ -249,9 +249,9 @@ def test_a_merge_that_costs_more_than_it_saves_is_not_made(by_hand):
         ({"merge": "rcluster", "percent": 0}, "percent: found 0, expected more than 0 and at most 100"),
         ({"merge": "rcluster", "brlen": "linked"}, "merge: found 'rcluster' with linked lengths"),
         ({"brlen": "equal"}, "brlen: found 'equal', expected one of: linked, scaled, unlinked"),
-        ({"partitions": "DNA, a = 1-14\nGT10, b = 15-24"}, "part 'b': .*no candidates for genotype data"),
+        ({"partitions": "DNA, a = 1-14\nGT10, b = 15-24"}, "partition 'b': .*no candidates for genotype data"),
         ({"criterion": "DIC"}, "criterion: found 'DIC'"),
-        ({"partitions": "GTR+G4"}, r"partitions: found a model, 'GTR\+FO\+G4', expected a file with the parts"),
+        ({"partitions": "GTR+G4"}, r"partitions: found a model, 'GTR\+FO\+G4', expected a file with the partitions"),
         ({"partitions": "DNA, a = 1-14\nDNA, b = 15-24", "criterion": "AICc"}, "24 sites are too few for AICc"),
     ],
 )
@@ -265,9 +265,9 @@ def test_bad_requests(settings, message, simulated):
 @pytest.mark.parametrize(
     ("word", "with_partitions", "message"),
     [
-        ("HKY", True, "model: found 'HKY' beside partitions, expected 'auto' to choose one for each part"),
-        ("auto+ASC", True, r"model: found 'auto\+ASC' beside partitions, expected \+ASC in the lines of parts"),
-        ("auto+MERGE", False, r"model: found 'auto\+MERGE' without partitions, expected a file with the parts"),
+        ("HKY", True, "model: found 'HKY' beside partitions, expected 'auto' to choose one for each partition"),
+        ("auto+ASC", True, r"model: found 'auto\+ASC' beside partitions, expected \+ASC in the lines of partitions"),
+        ("auto+MERGE", False, r"model: found 'auto\+MERGE' without partitions, expected a file with the partitions"),
     ],
 )
 def test_words_that_do_not_go_with_partitions_or_without(word, with_partitions, message, simulated):

@@ -251,8 +251,8 @@ def test_resampled_alignments_are_taken_in_turn(make_run, few, monkeypatch):
 
     monkeypatch.setattr(TreeLikelihood, "reweighted", heard)
     ultrafast_bootstrap(**make_run("constraint"))
-    site_pattern = compress(without_duplicates(resolve_inputs(few, "JC")[0])[0].alignments[0]).site_pattern
-    drawn = draw_weights([site_pattern], 50, generator(3, ULTRAFAST))
+    weights = compress(without_duplicates(resolve_inputs(few, "JC")[0])[0].alignments[0]).weights
+    drawn = draw_weights([weights], 50, generator(3, ULTRAFAST))
     assert np.array_equal(np.transpose(taken), drawn[:, :12])  # three times 1 and 3
     assert len({column.tobytes() for column in taken}) == 12
 

@@ -38,7 +38,7 @@ def test_the_tree_behind_the_alignment(plltool, small, files, command, option, f
     assert without_seconds(by_argument.stdout) == without_seconds(by_option.stdout)
     both = plltool(command, small, files / file, option, files / file, *rest)
     assert both.exit_code == 2
-    assert f"found {files / file} as an argument beside {option}, expected one of them" in both.stderr
+    assert f"found {files / file} as an argument and also {option}, expected only one" in both.stderr
     none = plltool(command, small, *rest)
     assert none.exit_code == 2
     assert f"missing {option[2:].upper()}, as an argument or by {option}" in none.stderr

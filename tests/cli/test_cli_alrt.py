@@ -24,7 +24,7 @@ def test_files_and_labels(plltool, small, tree, tmp_path):
     assert record["tree"] not in result.stdout, "a file has it"
     assert len(record["branches"]) == 3
     for branch in record["branches"]:
-        label = f"{branch['sh-alrt']:.1f}/{branch['abayes']:.3f}"
+        label = f"{branch['sh-alrt']:.3g}/{round(branch['abayes'], 3):g}"
         assert f"){label}:" in record["tree"]
         assert 2 <= len(branch["taxa"]) <= 3
         assert max(branch["lnl"]) == branch["lnl"][0], "the tree is better than its interchanges"

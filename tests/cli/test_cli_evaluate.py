@@ -65,7 +65,7 @@ def test_two_things_do_not_go_to_one_file(plltool, small, tree, tmp_path):
     path = tmp_path / "sites.tsv"
     result = plltool("evaluate", small, "--tree", tree, *QUICK, "--site-lnl", path, "--site-rates", path)
     assert result.exit_code == 1
-    assert result.stderr.endswith("sites.tsv: cannot write two things to one file\n")
+    assert result.stderr.endswith("sites.tsv: two outputs have the same file name\n")
     assert not path.exists()
 
 
@@ -113,3 +113,11 @@ def test_the_record_of_a_run_is_a_model(plltool, small, tree):
     assert found["lnl"] == pytest.approx(record["lnl"], rel=1e-9)
     assert found["model"] == record["model"]
     assert found["parameters"]["n_free_parameters"] == 0
+
+
+def test_alpha_at_its_bound_is_told(plltool, small, tree, tmp_path):
+    run = ("evaluate", small, tree, "--fixed", "--device", "numpy", "--prefix")
+    told = "rates: alpha is at its upper bound: rates are equal across sites\n"
+    assert told in plltool(*run, tmp_path / "a", "--model", "JC+G4{9999999999}").stdout
+    assert told not in plltool(*run, tmp_path / "b", "--model", "JC+G4{50}").stdout
+    assert "Alpha is at its upper bound" in (tmp_path / "a.txt").read_text()

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from plltool.cli import main
 
 NUMPY = ("--device", "numpy")
-ROOTED = "its root is removed; to root a result, name an outgroup (--outgroup)"
+ROOTED = "its root is removed; --outgroup roots the result"
 
 
 @pytest.fixture
@@ -119,7 +119,10 @@ def test_charsets_of_a_file(plltool, small, tree, tmp_path):
     part.write_text(part.read_text().replace("small", "large"))
     result = plltool("evaluate", small, "--tree", tree, "--model", part, *NUMPY, "--quiet")
     assert result.exit_code == 1
-    assert f"part 'a': found columns of 'data/large.fasta', expected columns of the alignment, {small}" in result.stderr
+    assert (
+        f"partition 'a': found columns of 'data/large.fasta', expected columns of the alignment, {small}"
+        in result.stderr
+    )
 
 
 def test_standard_input(small, tree, tmp_path, monkeypatch):
@@ -133,9 +136,7 @@ def test_standard_input(small, tree, tmp_path, monkeypatch):
     assert call(tree, "evaluate", small, "--tree", "-", *common).stdout == expected
     twice = call(small, "evaluate", "-", "--tree", "-", *common)
     assert twice.exit_code == 1
-    assert twice.stderr == (
-        "plltool: error: standard input: found '-' for a second file, expected it once; name a file instead\n"
-    )
+    assert twice.stderr == ("plltool: error: standard input: '-' can be read only once; name a file instead\n")
     monkeypatch.chdir(tmp_path)
     assert call(small, "search", "-", "--model", "JC", "--effort", "fast", *NUMPY).exit_code == 0
     assert (tmp_path / "stdin.plltool.best.nwk").exists()

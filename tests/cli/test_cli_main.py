@@ -146,7 +146,7 @@ def test_an_interrupt_while_workers_start_is_no_concern_of_theirs(small, tmp_pat
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT, stderr
     assert "Traceback" not in stderr
-    assert stdout.startswith("interrupted: the samples so far\n")
+    assert stdout.startswith("interrupted: results are from the samples taken so far\n")
 
 
 def interrupt(small, tmp_path, number):
@@ -200,6 +200,39 @@ def test_a_reader_that_has_gone_is_no_error(small):
     os.close(writing)
     assert done.returncode == 128 + signal.SIGPIPE
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("arguments", [("check", "DATA"), ("devices",), ("--help",), ("search", "--help")])
+def test_stdout_that_takes_no_more_is_told(small, arguments):
+    command = [*RUN, *(str(small) if word == "DATA" else word for word in arguments)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("cannot write to standard output: No space left on device")
+
+
+def test_without_arguments_the_help_is_shown_once(plltool):
+    for words in ((), ("trees",)):
+        shown = plltool(*words).output
+        assert shown.count("Usage:") == 1
+        assert "Error" not in shown
+
+
+def test_a_folder_is_no_alignment_but_names_files(plltool, small, tmp_path, monkeypatch):
+    folder = tmp_path / "genes"
+    folder.mkdir()
+    (folder / "gene.fasta").write_bytes(small.read_bytes())
+    monkeypatch.chdir(folder)
+    for name in (".", "/", ".."):
+        result = plltool("search", name)
+        assert (result.exit_code, result.stderr) == (
+            1,
+            f"plltool: error: {name}: cannot read the file: it is a folder\n",
+        )
+    assert plltool("genes", ".", "--model", "JC", "--device", "numpy", "--effort", "fast").exit_code == 0
+    assert (tmp_path / "genes.plltool.json").exists()
 
 
 def test_without_pyopencl_everything_runs_on_numpy(small, tmp_path):

@@ -23,8 +23,8 @@ def test_what_is_written_is_read_back(plltool, small, scheme, tmp_path, brlen):
     options = ("--brlen", brlen, *NUMPY)
     result = plltool("search", small, "--model", scheme, "--effort", "fast", "--prefix", prefix, *options)
     assert result.exit_code == 0, result.stderr
-    assert "part odd: lnL -" in result.stdout
-    assert f"models of parts: {prefix}.best.model" in result.stdout
+    assert "partition odd: lnL -" in result.stdout
+    assert f"models of partitions: {prefix}.best.model" in result.stdout
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["brlen"] == brlen
     assert [(part["name"], part["sites"], part["n_sites"]) for part in record["parts"]] == [
@@ -69,7 +69,7 @@ def test_files_of_an_earlier_run_go(plltool, small, scheme, tmp_path):
 
 def test_check_tells_of_parts(plltool, small, scheme):
     text = plltool("check", small, "--model", scheme, *NUMPY).stdout
-    assert "part odd: 150 sites, " in text
+    assert "partition odd: 150 sites, " in text
     facts = json.loads(plltool("check", small, "--model", scheme, *NUMPY, "--json").stdout)
     assert [part["model"] for part in facts["parts"]] == ["HKY+F+G4+B", "JC+B"]
     whole = json.loads(plltool("check", small, "--model", "JC", *NUMPY, "--json").stdout)
@@ -83,8 +83,8 @@ def test_trees_of_parts_that_do_not_fit(plltool, small, scheme, tmp_path):
     path = tmp_path / "t.nwk"
     options = ("--tree", path, "--model", scheme, "--brlen", "unlinked", "--fixed", *NUMPY)
     for text, message in (
-        (f"{one}\n{other}\n", "t.nwk: line 2: found another topology than in "),
-        (f"{one}\n" * 3, "found lengths of 3 trees, expected those of 1 or one for each of 2 parts"),
+        (f"{one}\n{other}\n", "t.nwk: line 2: the topology differs from that in "),
+        (f"{one}\n" * 3, "found branch lengths of 3 trees, expected 1 or one for each of 2 partitions"),
     ):
         path.write_text(text)
         result = plltool("evaluate", small, *options)
@@ -104,7 +104,7 @@ def test_search_starts_from_trees_of_parts(plltool, small, scheme, tmp_path):
     path.write_text(path.read_text() * 2)
     refused = plltool("search", small, "--model", scheme, "--prefix", tmp_path / "other", *options)
     assert refused.exit_code == 1
-    assert "found lengths of 4 trees, expected those of 1 or one for each of 2 parts" in refused.stderr
+    assert "found branch lengths of 4 trees, expected 1 or one for each of 2 partitions" in refused.stderr
 
 
 def test_one_part_has_nothing_to_unlink(plltool, small, tmp_path):
@@ -122,9 +122,7 @@ def test_errors_are_one_line(plltool, small, tmp_path):
     path.write_text("JC, a = 1-200\nJC, b = 150-300\n")
     result = plltool("check", small, "--model", path, *NUMPY)
     assert result.exit_code == 1
-    assert result.stderr == (
-        f"plltool: error: {path}: line 2: part 'b': found column 150, expected none that part 'a' has already\n"
-    )
+    assert result.stderr == (f"plltool: error: {path}: line 2: partition 'b': column 150 is already in partition 'a'\n")
 
 
 def test_trees_of_parts_in_nexus(plltool, small, scheme, tmp_path):
@@ -141,4 +139,4 @@ def test_trees_of_parts_in_nexus(plltool, small, scheme, tmp_path):
     assert found.stdout == expected.stdout
     first = plltool("evaluate", small, "--tree", nexus, "--model", scheme, "--fixed", *NUMPY)
     assert first.stdout != found.stdout
-    assert "t.nex: found 2 trees, the first one is taken; --brlen unlinked takes one for each part" in first.stderr
+    assert "t.nex: found 2 trees, the first one is taken; --brlen unlinked takes one for each partition" in first.stderr

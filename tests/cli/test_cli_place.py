@@ -42,7 +42,7 @@ def test_files(plltool, given, tmp_path):
     record = json.loads((tmp_path / "p.place.json").read_text())
     assert record["placement"] == {"n_placed": 3, "n_distinct": 2, "without_data": ["none"]}
     report = (tmp_path / "p.txt").read_text()
-    assert "Queries placed:                          3\n" in report
+    assert "Query sequences placed:                 3\n" in report
     assert report.count("\n  same ") == 1
     assert f"report: {tmp_path / 'p.html'}" in done.stdout
     again = plltool(*given)

@@ -213,9 +213,9 @@ def test_reports_are_of_all_runs_and_only_if_wanted(plltool, small, prefix):
     done = plltool(*alrt, "--replicates", 10, "--prefix", prefix)
     assert done.exit_code == 0
     assert f"report: {html}" in done.stdout
-    assert "run.txt: is no report of plltool, and stays as it is" in done.stderr
+    assert "run.txt: not written, because the existing file is not a plltool report" in done.stderr
     assert text.read_text() == "mine"
-    assert "Where the search ended" in html.read_text()
+    assert "Final tree from each starting tree" in html.read_text()
     assert "sh-alrt" in html.read_text()
     assert plltool(*search, "--redo").exit_code == 0
     assert "sh-alrt" not in html.read_text()
@@ -252,5 +252,5 @@ def test_a_file_is_no_prefix(plltool, prefix):
     record = prefix.with_name("run.json")
     record.write_text("{}")
     refused = plltool("report", record)
-    expected = "expected how the names of a run's files begin, such as 'run'"
+    expected = "expected the prefix of the files of a run, such as 'run'"
     assert refused.stderr == f"plltool: error: {record}: found a file, {expected}\n"

@@ -302,6 +302,51 @@ def test_nohup_is_respected(small, tmp_path):
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "redo", "what"),
+    [
+        ("run.json", (), "run.json is damaged, but the states are of this run"),
+        ("mark.json", ("--redo",), "the checkpoint's mark is damaged; resuming"),
+    ],
+)
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_damage_beside_the_states_loses_none_of_them(small, tmp_path, expected, name, redo, what, is_emptied):
+    process, err = start(small, tmp_path, *redo)
+    stop(process, err, tmp_path, signal.SIGTERM, 5)
+    folder = tmp_path / "run.checkpoint"
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(b"" if is_emptied else content)
+    process, err = start(small, tmp_path, *redo)
+    process.communicate(timeout=100)
+    assert process.returncode == 0, err.read_text()
+    assert what in err.read_text()
+    assert f"resuming the search from {folder}" in err.read_text()
+    assert outcome(tmp_path) == expected
+
+
+def test_an_alignment_that_changes_before_anything_is_saved(plltool, small, tmp_path, monkeypatch):
+    """A kill leaves a checkpoint without states; the same command says that its data are others."""
+    given = ("sample", small, "--model", "JC", "--device", "numpy", "--workers", "1", "--prefix", tmp_path / "run")
+
+    def kill(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("plltool.analyses.sample.SampleCourse.go", kill)
+        patched.setattr("plltool.remove_checkpoint", lambda _: None)  # a killed process removes nothing
+        assert plltool(*given, "--generations", "40").exit_code == 130
+    folder = tmp_path / "run.sample.checkpoint"
+    assert {path.name for path in folder.iterdir()} == {"mark.json", "run.json"}
+    text = small.read_text()
+    small.write_text(text.replace("A", "C", 1))
+    refused = plltool(*given, "--generations", "40")
+    assert refused.exit_code == 1
+    assert f"{folder}: a checkpoint of another run: alignment: " in refused.stderr
+    small.write_text(text)
+    assert plltool(*given, "--generations", "40").exit_code == 0
+
+
 def test_a_run_that_ended_well_leaves_no_checkpoint(plltool, small, tmp_path):
     run = ("search", small, "--device", "numpy", "--model", "JC", "--effort", "fast", "--prefix", tmp_path / "run")
     assert plltool(*run).exit_code == 0
@@ -310,7 +355,7 @@ def test_a_run_that_ended_well_leaves_no_checkpoint(plltool, small, tmp_path):
 
 
 @pytest.mark.parametrize("option", [("--model", "GTR+Q"), ("--outgroup", "Nobody"), ("--start", "nothing.nwk")])
-def test_a_search_that_cannot_begin_leaves_no_checkpoint(plltool, small, tmp_path, option):
+def test_a_search_that_cannot_begin_leaves_nothing(plltool, small, tmp_path, option):
     result = plltool("search", small, *option, "--device", "numpy", "--prefix", tmp_path / "run")
     assert result.exit_code == 1
-    assert [path.name for path in tmp_path.glob("run.*")] == ["run.log"]
+    assert not list(tmp_path.glob("run.*"))

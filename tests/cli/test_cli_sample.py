@@ -28,7 +28,7 @@ def test_sample(plltool, small, tmp_path):
     (tmp_path / "run.html").unlink()
     more = plltool(*common, "--generations", "16", "--prefix", tmp_path / "run", "--burnin", "0")
     assert more.exit_code == 0, more.stderr
-    assert "the run goes on from generation 12" in more.stderr
+    assert "resuming from generation 12" in more.stderr
     longer = (tmp_path / "run.run1.p").read_text()
     assert longer.startswith(first)
     assert longer.splitlines()[-1].startswith("16\t")
@@ -49,7 +49,7 @@ def test_a_short_run_goes_on(plltool, small, tmp_path):
         assert done.exit_code == 0, done.stderr
         record = json.loads((tmp_path / "run.sample.json").read_text())
         assert (record["tuning"], record["generations"]) == (10, int(generations))
-    assert "the run goes on from generation 40" in done.stderr
+    assert "resuming from generation 40" in done.stderr
 
 
 def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):

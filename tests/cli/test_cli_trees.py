@@ -31,7 +31,8 @@ def test_distances(plltool, trees, tmp_path):
     assert record["trees"] == [one, two, three]
     assert record["distances"][1][2] == pytest.approx(13**0.5)
     output = tmp_path / "d.tsv"
-    assert plltool("trees", "distances", trees, trees, "--output", output).stdout == ""
+    done = plltool("trees", "distances", trees, trees, "--output", output)
+    assert (done.stdout, done.stderr) == ("", f"plltool: distances: {output}\n")
     lines = output.read_text().splitlines()
     assert len(lines) == 7
     assert lines[0] == "\t".join(["tree", one, two, three, one, two, three])
@@ -55,12 +56,12 @@ def test_support(plltool, trees, tmp_path):
     written = sorted(path.name for path in tmp_path.glob("best.nwk.plltool.*"))
     supports = [f"support{end}" for end in (".fbp.nwk", ".json", ".nex", ".nwk", ".tbe.nwk")]
     assert written == [f"best.nwk.plltool.{end}" for end in ("html", *supports, "txt")]
-    assert "fbp: Felsenstein's bootstrap proportion: " in done.stdout
+    assert "fbp: Felsenstein's bootstrap: " in done.stdout
     assert "tree with supports of one kind: " in done.stdout
-    assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.6667:1.0);\n"
+    assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.7:1.0);\n"
     both = (tmp_path / "best.nwk.plltool.support.nwk").read_text()
-    assert both == "(a:1.0,b:1.0,(c:1.0,d:1.0)0.666667/66.6667:1.0);\n"
-    assert "[&tbe=0.666667,fbp=66.6667]:1.0" in (tmp_path / "best.nwk.plltool.support.nex").read_text()
+    assert both == "(a:1.0,b:1.0,(c:1.0,d:1.0)0.667/66.7:1.0);\n"
+    assert "[&tbe=0.667,fbp=66.7]:1.0" in (tmp_path / "best.nwk.plltool.support.nex").read_text()
     record = json.loads((tmp_path / "best.nwk.plltool.support.json").read_text())
     assert record["branches"][0]["fbp"] == pytest.approx(200 / 3)
     assert record["tree"] + "\n" == both
@@ -78,7 +79,7 @@ def test_support(plltool, trees, tmp_path):
     rooted = ("--outgroup", "d", "--prefix", tmp_path / "rooted")
     assert plltool("support", "--tree", tree, "--replicates", trees, *rooted).exit_code == 0
     record = json.loads((tmp_path / "rooted.support.json").read_text())
-    assert record["tree"] == "((a:1.0,b:1.0)66.6667:1.0,c:1.0,d:1.0);"
+    assert record["tree"] == "((a:1.0,b:1.0)66.7:1.0,c:1.0,d:1.0);"
     assert record["tree"] + "\n" == (tmp_path / "rooted.support.nwk").read_text()
     several = plltool("support", "--tree", trees, "--replicates", trees)
     assert several.stderr == f"plltool: warning: {trees}: found several trees, the first one is taken\n"
@@ -100,6 +101,23 @@ def test_root(plltool, trees, tmp_path):
     assert "trees.nwk: tree 1: the outgroup's taxon 'x' is not in the tree" in unknown.stderr
 
 
+def test_a_record_stands_for_its_tree_and_an_alignment_for_none(plltool, data_dir, tmp_path):
+    record = tmp_path / "run.json"
+    record.write_text(json.dumps({"tree": "(a:1,b:1,(c:1,d:1):1);"}))
+    tree = tmp_path / "tree.nwk"
+    tree.write_text("(a:1,b:1,(c:1,d:1):1);")
+    assert plltool("show", record).stdout == plltool("show", tree).stdout
+    found = plltool("trees", "distances", record, tree, "--json")
+    assert json.loads(found.stdout)["distances"] == [[0, 0], [0, 0]]
+    record.write_text("{}")
+    assert "it lacks tree" in plltool("show", record).stderr
+    alignment = data_dir / "primates.phy"
+    for command in (("show",), ("trees", "consensus"), ("evaluate", alignment)):
+        done = plltool(*command, alignment)
+        assert done.exit_code == 1
+        assert f"{alignment}: found an alignment, expected a tree" in done.stderr
+
+
 def test_show(plltool, trees, tmp_path):
     shown = plltool("show", trees, "--width", "20")
     assert "found several trees, the first one is taken" in shown.stderr
@@ -110,6 +128,11 @@ def test_show(plltool, trees, tmp_path):
     again = plltool("show", trees, "--svg", picture)
     assert again.exit_code == 1
     assert "tree.svg: exists already; --redo" in again.stderr
+    assert plltool("show", trees, "--output", tmp_path / "other.SVG").exit_code == 0
+    assert (tmp_path / "other.SVG").read_bytes() == picture.read_bytes()
+    wrong = plltool("show", trees, "-o", tmp_path / "tree.gif")
+    assert wrong.exit_code == 2
+    assert "expected a name that ends in .svg, .pdf or .png" in wrong.stderr
     assert plltool("show", trees, "--unrooted").exit_code == 2
     rooted = plltool("show", trees, "--root", "mad")
     assert "tree.nwk" not in rooted.stdout
@@ -121,6 +144,6 @@ def test_a_kind_of_root_and_an_outgroup(plltool, tmp_path):
     path.write_text("((a:1,b:1):1,c:1,d:1);\n")
     for arguments, problem in (
         (("--root", "outgroup"), "root: found 'outgroup' without an outgroup, expected the taxa of one"),
-        (("--root", "mad", "--outgroup", "a"), "root: found 'mad' and an outgroup, expected one of them"),
+        (("--root", "mad", "--outgroup", "a"), "root: found 'mad' and an outgroup, expected only one"),
     ):
         assert plltool("trees", "root", path, *arguments).stderr.splitlines()[-1].endswith(problem)

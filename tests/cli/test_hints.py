@@ -12,7 +12,7 @@ from plltool.cli.hints import ALIGNMENT, ELSEWHERE, OTHER_COMMANDS
         ("search -s x.phy", "no such option: -s; did you mean plltool search x.phy?"),
         ("search --msa=x.phy", "no such option: --msa; did you mean plltool search x.phy?"),
         ("evaluate -s x.phy --tree t", "no such option: -s; did you mean plltool evaluate x.phy?"),
-        ("-s x.phy -m GTR", "no such option: -s; did you mean plltool search x.phy?"),
+        ("-s x.phy -m GTR", "no such options: -s -m; did you mean plltool search x.phy --model GTR?"),
         ("search x.phy -m GTR", "no such option: -m; did you mean --model?"),
         ("search x.phy --modl GTR", "no such option: --modl; did you mean --model?"),
         ("search x.phy --modle GTR", "no such option: --modle; did you mean --model?"),
@@ -27,7 +27,22 @@ from plltool.cli.hints import ALIGNMENT, ELSEWHERE, OTHER_COMMANDS
         ("search x.phy -te t", "no such option: -te; did you mean plltool evaluate --tree?"),
         ("evaluate x.phy -te t", "no such option: -te; did you mean --tree?"),
         ("search x.phy -t t", "no such option: -t; did you mean --start?"),
-        ("--all --msa x.phy", "no such option: --all; did you mean plltool search --bootstrap auto?"),
+        (
+            "search -s x -m GTR+G -B 1000 -alrt 1000 -T AUTO",
+            "no such options: -s -m -B -alrt -T; did you mean plltool search x --model GTR+G --threads auto"
+            " --supports ufboot,sh-alrt?",
+        ),
+        ("-s x -te t -m LG", "no such options: -s -te -m; did you mean plltool evaluate x --tree t --model LG?"),
+        ("-s x -z t -au", "no such options: -s -z -au; did you mean plltool test x --trees t?"),
+        (
+            "search x --seed 3 -m GTR -p y -bnni",
+            "no such options: -m -p -bnni; did you mean plltool search x --seed 3 --model GTR --partitions y,"
+            " without -bnni?",
+        ),
+        ("--all --msa x.phy", "no such options: --all --msa; did you mean plltool search --bootstrap auto x.phy?"),
+        ("--all", "no such option: --all; did you mean plltool search --bootstrap auto?"),
+        ("search x --threads zwei", "Invalid value for '--threads': found 'zwei', expected a whole number."),
+        ("search x --epsilon x", "Invalid value for '--epsilon': found 'x', expected a number."),
         ("search x.phy --colour", "no such option: --colour"),
         ("test x.phy -t t", "no such option: -t; did you mean --trees?"),
         ("search x.phy -st AA", "no such option: -st; did you mean --data-type?"),
@@ -85,3 +100,9 @@ def test_kinds_of_data_as_other_programs_call_them(plltool, tmp_path, word, kind
 def test_an_unknown_kind_of_data_gets_a_short_answer(plltool):
     line = plltool("check", "x.phy", "--data-type", "RNAX").stderr.splitlines()[-1]
     assert "found 'RNAX', expected one of: auto, dna, rna, protein, bin, morph, multi, codon, or codon2" in line
+
+
+def test_threads_auto_is_no_limit(plltool, small):
+    run = ("check", small, "--device", "numpy", "--json")
+    assert plltool(*run, "--threads", "auto").stdout == plltool(*run).stdout
+    assert "0 is not in the range x>=1" in plltool(*run, "--threads", "0").stderr

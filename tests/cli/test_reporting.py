@@ -114,8 +114,8 @@ def test_the_clock_is_that_of_the_whole_run(monkeypatch, tmp_path):
             reporter.progress(Progress(stage, 1, -1.0, 0, 0, 0.5, 100, 5.0, 5.0))
     lines = log.read_text().splitlines()
     assert [float(line.split(" s ")[0]) for line in lines] == [10.0, 70.0]
-    assert lines[0].endswith("left: stage ~5.0 s, all ~5.0 s, then bootstrap")
-    assert lines[1].endswith("left: stage ~5.0 s, all ~5.0 s")
+    assert lines[0].endswith("left: ~5.0 s, then bootstrap")
+    assert lines[1].endswith("left: ~5.0 s")
 
 
 def test_describe_progress():
@@ -124,6 +124,11 @@ def test_describe_progress():
     line = describe_progress(Progress("perturb", 3, -1.0, 0, 0, 1.0, n_rounds=20, stage_left=34.2, left=250.0), 1.0)
     assert line.split("lnL")[0].split() == ["1.0", "s", "perturb", "round", "3/20"]
     assert line.endswith("0 moves  left: stage ~34 s, all ~4 min")
+    for left, told in (((0.0, 1.4), ""), ((0.3, 30.0), "left: ~30 s"), ((60.0, 60.0), "left: ~60 s")):
+        line = describe_progress(Progress("nni", 3, -1.0, 0, 1, 1.0, stage_left=left[0], left=left[1]), 1.0)
+        assert line.endswith(f"0 moves  {told}".rstrip()), "what is over soon is noise"
+    line = describe_progress(Progress("bootstrap", 50, -1.0, 0, 0, 20.0, n_rounds=1000), 40.0)
+    assert line.endswith("lnL -1.000000  left: at most ~6 min"), "50 took 20 s, 950 take 380"
 
 
 def test_an_interrupt_ends_the_search_at_the_next_event_and_the_second_one_at_once(monkeypatch):
@@ -211,16 +216,16 @@ def test_a_heartbeat_where_a_round_takes_long(monkeypatch, capsys, tmp_path, imp
     log = tmp_path / "x.log"
     work_for_long(Reporter(False, log))
     for text in (capsys.readouterr().err, log.read_text()):
-        beats = [line for line in text.splitlines() if "at work on" in line]
+        beats = [line for line in text.splitlines() if "working on" in line]
         assert len(beats) > 2
-        assert "at work on spr radius 10 for 0 s  best lnL -12.500000  left: ~80 s" in beats[-1]
+        assert "working on spr radius 10 for 0 s  best lnL -12.500000  left: ~80 s" in beats[-1]
 
 
 def test_no_heartbeat_on_stderr_if_quiet(capsys, tmp_path, impatient):
     log = tmp_path / "x.log"
     work_for_long(Reporter(True, log))
     assert capsys.readouterr().err == ""
-    assert "at work on" in log.read_text()
+    assert "working on" in log.read_text()
 
 
 def test_the_bar_is_drawn_anew_on_a_terminal(monkeypatch, impatient):
@@ -309,7 +314,7 @@ def test_heartbeats_change_no_digit(plltool, small, tmp_path, monkeypatch):
         record = json.loads((tmp_path / f"{name}.json").read_text())
         trees.append((record["lnl"], record["tree"], record["model"]))
     assert trees[0] == trees[1]
-    assert "at work on" in (tmp_path / "b.log").read_text()
+    assert "working on" in (tmp_path / "b.log").read_text()
 
 
 def test_a_json_file_that_cannot_be_written(plltool, small, tmp_path):
@@ -331,14 +336,14 @@ def test_a_log_that_cannot_be_written_any_more_stays_locked(monkeypatch, tmp_pat
         reporter.write_log("one")
         reporter.write_log("two")
         with pytest.raises(InputError, match=r"x\.log: another run is writing results with this prefix"):
-            heartbeat.open_log(log, append=True)
+            heartbeat.open_log(log)
     assert capsys.readouterr().err == f"plltool: warning: {log}: the log ends here: No space left on device\n"
     assert "two" not in log.read_text()
-    heartbeat.open_log(log, append=True).close()
+    heartbeat.open_log(log).close()
 
 
 def test_a_log_may_be_a_device(tmp_path):
     log = tmp_path / "x.log"
     log.symlink_to(os.devnull)
-    with heartbeat.open_log(log, append=False), heartbeat.open_log(log, append=False) as stream:
+    with heartbeat.open_log(log), heartbeat.open_log(log) as stream:
         stream.write("anything")

@@ -157,7 +157,7 @@ def test_a_search_in_a_terminal(small, tmp_path):
     text, status = run_in_terminal(60, "search", small, *OPTIONS, "--prefix", tmp_path / "x")
     assert status == 0
     assert "\x1b[J" in text, "no line was drawn over"
-    assert "at work on" not in text
+    assert "working on" not in text
     assert not re.search(r"^ +\d+\.\d s  ", text, re.MULTILINE), "a line for each round, as in a pipe"
     assert re.search(r"\x1b\[1mlnL:\x1b\[0m \x1b\[32m\x1b\[1m-\d+\.\d+\x1b\[0m\n", text)
     shown = click.unstyle(text).replace("\x1b[J", "")

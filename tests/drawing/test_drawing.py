@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -123,6 +124,20 @@ def test_an_axis_of_years():
         assert "10" not in texts, "a scale bar beside the axis"
 
 
+@pytest.mark.parametrize("key", ["height_range", "height_95%_HPD", "age_95%HPD"])
+@pytest.mark.parametrize("ladderize", [False, True])
+def test_intervals_of_nodes_are_bars(key, ladderize):
+    """Heights of 15 to 25 years before 2010 are 1985 to 1995; the tip further down has none."""
+    text = f"(((D:2,E:2):8,(A:10,B:10):0)[&{key}={{15,25}}]:10,C:40);"
+    root = ET.fromstring(plltool.show(text, latest=2010, ladderize=ladderize).svg())
+    texts = {own.text: float(own.get("x")) for own in root.iter(f"{SVG}text")}
+    bars = [path.get("d") for path in root.iter(f"{SVG}path") if path.get("stroke") == "#9dbfe0"]
+    assert len(bars) == 1
+    left, right = (float(x) for x in re.findall(r"[ML]([0-9.]+)", bars[0]))
+    year = (texts["2010"] - texts["1970"]) / 40
+    assert (left, right) == pytest.approx((texts["1970"] + 15 * year, texts["1970"] + 25 * year), abs=0.06)
+
+
 def test_a_tree_in_time_as_pdf():
     pytest.importorskip("matplotlib")
     assert plltool.show("((A:10,B:20):10,C:40);", latest=2010).pdf().startswith(b"%PDF")
@@ -231,3 +246,15 @@ def test_a_tree_of_one_taxon_is_refused(tmp_path):
     path.write_text("(A);")
     with pytest.raises(plltool.InputError, match=r"one.nwk: found a tree of fewer than 2 taxa"):
         plltool.show(path)
+
+
+def test_names_of_an_unrooted_tree_do_not_begin_in_each_other():
+    """Where tips almost meet, as A and B do; letters are 12 points high."""
+    text = "((A:0.001,B:0.001):1,(C:1,D:1):1,(E:1,F:1):1);"
+    root = ET.fromstring(plltool.show(text).svg(unrooted=True))
+    places = {own.text: (float(own.get("x")), float(own.get("y"))) for own in root.iter(f"{SVG}text")}
+    names = [places[name] for name in "ABCDEF"]
+    apart = [math.dist(one, other) for k, one in enumerate(names) for other in names[:k]]
+    assert min(apart) >= 12
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert all(0 < x < width and 0 < y < height for x, y in names)

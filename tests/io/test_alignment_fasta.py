@@ -2,6 +2,8 @@ import pytest
 from helpers import read_states
 
 from plltool.errors import InputError
+from plltool.io.alignment_folder import read_folder
+from plltool.io.alignment_reader import read_alignment
 
 
 @pytest.fixture
@@ -46,3 +48,107 @@ def test_errors_name_line_and_taxon(read, text, message):
         read(text)
     assert message in str(caught.value)
     assert "x.fa: " in str(caught.value)
+
+
+BLANKS = ">A one\nAC\n>B\ttwo x\nAG\n>C\nAT\n"
+
+
+def test_the_first_word_of_a_header_is_the_name(tmp_path):
+    path = tmp_path / "x.fa"
+    path.write_text(BLANKS + ">Å\u00a0b\nAA\n")  # a blank that other programs do not know, either
+    found = read_alignment(path, names="first-word")
+    assert found.names == ("A", "B", "C", "Å\u00a0b")
+    assert found.warnings == ()
+    with pytest.raises(InputError, match="names: found 'short', expected one of: whole, first-word"):
+        read_alignment(path, names="short")
+
+
+def test_a_note_names_the_option_unless_it_is_given(tmp_path):
+    path = tmp_path / "x.fa"
+    path.write_text(BLANKS)
+    (note,) = read_alignment(path).warnings
+    assert note.startswith(f"{path}: names are whole headers with blanks, first 'A one' (line 1); --names first-word")
+    whole = read_alignment(path, names="whole")
+    assert whole.names == ("A one", "B\ttwo x", "C") == read_alignment(path).names
+    assert whole.warnings == ()
+    path.write_text(">A\nAC\n>B_two\nAG\n>C \nAT\n")
+    assert read_alignment(path).warnings == ()
+
+
+def test_headers_with_one_first_word_are_refused(tmp_path):
+    path = tmp_path / "x.fa"
+    path.write_text(">A one\nAC\n>B\nAG\n\n>A two\nAT\n")
+    with pytest.raises(InputError) as caught:
+        read_alignment(path, names="first-word")
+    found = f"{path}: headers 'A one' (line 1) and 'A two' (line 6) have the same first word"
+    assert str(caught.value) == f"{found}, expected words that differ, or --names whole"
+    path.write_text(">A one\nAC\n>B\nAG\n\n>A one\nAT\n")
+    with pytest.raises(InputError, match="two taxa have the name 'A' \\(lines 1 and 6\\)"):
+        read_alignment(path, names="first-word")
+
+
+def test_a_folder_has_one_note(tmp_path):
+    for name in ("g1", "g2", "g3"):
+        (tmp_path / f"{name}.fa").write_text(BLANKS.replace(" one", "") if name == "g1" else BLANKS)
+    assert [len(own.warnings) for own in read_folder(tmp_path).values()] == [1, 0, 0]
+    assert {own.names for own in read_folder(tmp_path, names="first-word").values()} == {("A", "B", "C")}
+
+
+CLUSTAL = """CLUSTAL O(1.2.4) multiple sequence alignment
+
+
+a_1      ACGT-A 5
+b2       ACGTTA 6
+c        ACGTTA 6
+         **** *
+
+a_1      GG 7
+b2       .~ 6
+c        GG 8
+         .
+"""
+STOCKHOLM = """# STOCKHOLM 1.0
+#=GF ID   none
+a_1        ACGT-A
+b2         ACGTTA
+c          ACGTTA
+#=GC SS    ......
+
+a_1        GG
+b2         ..
+c          GG
+//
+"""
+MSF = """PileUp
+
+  x.msf  MSF: 8  Type: N  Check: 0  ..
+
+ Name: a_1   Len: 8  Check: 0  Weight: 1.0
+ Name: b2    Len: 8  Check: 0  Weight: 1.0
+ Name: c     Len: 8  Check: 0  Weight: 1.0
+
+//
+
+       1      8
+a_1    ACGT. A
+b2     ACGTT A
+c      ACGTT A
+
+a_1    GG
+b2     ~~
+c      GG
+"""
+
+
+@pytest.mark.parametrize("text", [CLUSTAL, STOCKHOLM, MSF, CLUSTAL.replace("CLUSTAL O(1.2.4)", "MUSCLE (3.8)")])
+def test_blocks_are_what_fasta_is(read, text):
+    fasta = read(">a_1\nACGT-AGG\n>b2\nACGTTA--\n>c\nACGTTAGG\n")
+    for content in (text, "\n" + text, text.replace("\n", "\r\n")):
+        found = read(content)
+        assert found.names == fasta.names
+        assert found.codes.tolist() == fasta.codes.tolist()
+
+
+def test_rows_of_blocks_that_differ_are_an_error(read):
+    with pytest.raises(InputError, match="b2"):
+        read("CLUSTAL\n\na ACGT\nb2 ACG\nc ACGT\n")

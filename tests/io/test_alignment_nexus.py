@@ -96,7 +96,7 @@ def test_records_know_their_lines():
         (nexus(form="datatype=Standard"), "found datatype 'Standard', expected one of: dna, rna, nucleotide"),
         (nexus(form="datatype=codon"), "line 4: found datatype 'codon', expected one of: dna, rna, nucleotide"),
         (nexus(form="datatype=restriction"), "found datatype 'restriction', expected one of: dna, rna, nucleotide"),
-        (nexus(form="datatype=dna transpose"), "line 4: found the format option 'transpose', which is not read"),
+        (nexus(form="datatype=dna transpose"), "line 4: the format option 'transpose' is not supported"),
         (nexus(form="datatype=dna labels=right"), "line 4: found labels=right, expected the names on the left"),
         (nexus(form="datatype=dna gap=--"), "line 4: found gap='--', expected one ASCII character"),
         (nexus(form="datatype=dna gap=ä"), "line 4: found gap='ä', expected one ASCII character"),

@@ -75,8 +75,8 @@ def test_records_know_their_lines():
             "taxon 'D' (line 8) has 2 sites, line 1 announces 4 taxa of 4 sites",
         ),
         ("4 4", "found 0 taxa, line 1 announces 4 taxa of 4 sites"),
-        ("0 4\n", "line 1: found 0 taxa of 4 sites, expected some"),
-        ("4 0\nA\nB\nC\nD\n", "line 1: found 4 taxa of 0 sites, expected some"),
+        ("0 4\n", "line 1: found 0 taxa and 4 sites, expected at least 1 of each"),
+        ("4 0\nA\nB\nC\nD\n", "line 1: found 4 taxa and 0 sites, expected at least 1 of each"),
         ("4 4 GC\nA ACGT\n", "line 1: found 'GC' after the two sizes, expected nothing, I (interleaved) or S"),
         (
             "4 4 I\nA AC\nGT\nB AC\nGT\nC AC\nGT\nD AC\nGT\n",

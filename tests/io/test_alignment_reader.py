@@ -77,7 +77,7 @@ def test_the_source_is_the_path(write):
         (b" \n\t\n", "found an empty file"),
         (gzip.compress(b"", mtime=0), "found an empty file"),
         (b"((A,B),C);\n", "found '((A,B),C);' at the start of the file, expected '>' and a name (FASTA)"),
-        (b"CLUSTAL W\n" * 9, "found 'CLUSTAL W' at the start of the file"),
+        (b"#mega\n" * 9, "found '#mega' at the start of the file"),
         (b"9" * 5000 + b" 4\n", f"found '{'9' * 40}' at the start of the file"),
         (b">A\n\0", "found binary data (a NUL byte at offset 3)"),
         (b"\x89PNG\x1a", "at the start of the file"),

@@ -201,7 +201,7 @@ class TestAlignments:
             alignment_from_object({"a": "AC", "b": row, "c": "AC"})
 
     def test_names_without_a_row(self):
-        with pytest.raises(InputError, match="alignment: found 2 names for 3 rows, expected as many"):
+        with pytest.raises(InputError, match="alignment: found 2 names for 3 rows, expected a name for each row"):
             alignment_from_object((NAMES[:2], CHARACTERS))
 
     def test_dendropy(self):

@@ -56,7 +56,7 @@ def test_messages_call_it_standard_input(offer):
 def test_it_is_read_only_once(offer):
     offer(FASTA)
     read_content("-")
-    with pytest.raises(InputError, match="standard input: found '-' for a second file, expected it once"):
+    with pytest.raises(InputError, match="standard input: '-' can be read only once"):
         read_content("-")
 
 

@@ -121,7 +121,7 @@ class TestPartitions:
         ["1" * 5000, "1-10\\1" + "0" * 30, "1-" + "9" * 5000, ",".join(str(i) for i in range(1, 2 * MANY)), " " * MANY],
     )
     def test_no_columns(self, tmp_path, sites):
-        with refused("line 1: part 'a': found"):
+        with refused("line 1: partition 'a': found"):
             read_parts(tmp_path, f"GTR, a = {sites}")
 
     def test_a_stride_beyond_the_alignment_is_one_column(self, tmp_path):
@@ -129,7 +129,7 @@ class TestPartitions:
         assert [len(part.sites) for part in data.parts] == [1, 39]
 
     def test_many_parts(self, tmp_path):
-        with refused("line 2: part 'a1': found column 1"):
+        with refused("line 2: partition 'a1': column 1 is already in"):
             read_parts(tmp_path, "\n".join(f"GTR, a{i} = 1" for i in range(30_000)))
 
     @pytest.mark.parametrize(

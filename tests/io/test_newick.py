@@ -419,7 +419,7 @@ def test_negative_lengths_are_read_as_zero(length):
 @pytest.mark.parametrize("text", ["((a,b),(c,d));", "(a,(b,(c,d)));", "(((a,b),c,d));", "((((a,b),((c),d))));"])
 def test_a_removed_root_is_told(text):
     is_rooted = text != "(((a,b),c,d));"
-    expected = "in.nwk: the tree is rooted, its root is removed; to root a result, name an outgroup (--outgroup)"
+    expected = "in.nwk: the tree is rooted, its root is removed; --outgroup roots the result"
     assert read(text).warnings == ((expected,) if is_rooted else ())
 
 

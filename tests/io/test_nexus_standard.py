@@ -83,7 +83,7 @@ def test_restriction_sites_are_binary():
         (nexus(form="datatype=mixed(Standard:1-2,DNA:3-5)"), "found 'DNA:3-5' in a mixed datatype, expected one of d"),
         (nexus(form="datatype=mixed(Standard:2-1)"), "found 'Standard:2-1' in a mixed datatype"),
         (nexus(form="datatype=mixed(Standard)"), "found 'Standard' in a mixed datatype"),
-        (nexus(form="datatype=mixed(Standard:1-4"), "line 4: found datatype=mixed( without ')'"),
+        (nexus(form="datatype=mixed(Standard:1-4"), "line 4: datatype=mixed( has no ')'"),
     ],
 )
 def test_errors_say_what_was_found(text, message):
@@ -105,8 +105,8 @@ def test_too_many_sets():
 
 
 MISFITS = {
-    "MK": r"found data of several kinds \(Standard, DNA\), expected a model for each part",
-    "MK, a = 1-5": r"found columns of several kinds of data, expected those of one \(part 'a'\)",
+    "MK": r"found data of several kinds \(Standard, DNA\), expected a model for each partition",
+    "MK, a = 1-5": r"the columns have several kinds of data, expected one kind \(part 'a'\)",
     "MK, a = 1-4\nJC2, b = 5": r"found DNA data, expected multistate for model 'JC2' \(part 'b'\)",
     "JC, a = 1-4": r"taxon 'A' \(line 6\), site 1: found '0', expected DNA",
 }

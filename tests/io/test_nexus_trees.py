@@ -92,8 +92,8 @@ def test_a_name_that_is_also_a_number_is_a_name():
 @pytest.mark.parametrize(
     ("trees", "problem"),
     [
-        ("tree t ((a,b),c,d);", "line 2: found a tree without NAME = ... ;"),
-        ("tree t = ((a,b),c,d)", "line 2: found a tree without NAME = ... ;"),
+        ("tree t ((a,b),c,d);", "line 2: found a tree without a name and a final semicolon"),
+        ("tree t = ((a,b),c,d)", "line 2: found a tree without a name and a final semicolon"),
         ("tree t = ((a,b),c,d;", "line 2: tree 't':1:12: found ';', expected"),
         ("translate 1 a 2 b; tree t = ((a,b),c,d);", "line 2: found '1 a 2 b' in a translation"),
         ("translate" + " 1" * 5000 + ";", "in a translation"),

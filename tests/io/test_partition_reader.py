@@ -162,7 +162,7 @@ def test_charsets_as_members_of_others(tmp_path):
     found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} {partition} end;")))
     assert [columns for *_, columns in found] == [[6, 7, 8, *range(10, 20)], [1, 2, 3, 4, 5, 20], [9]]
     path = write(tmp_path, "#NEXUS begin sets; charset a = Remainder; charset b = ALL; end;")
-    with pytest.raises(InputError, match="line 1: part 'a': found no columns"):
+    with pytest.raises(InputError, match="line 1: partition 'a': found no columns"):
         assign_sites(read_scheme(path), 20, "x.phy")
 
 
@@ -174,7 +174,7 @@ def test_members_of_members(tmp_path, member):
     assert summarise(read_scheme(path)) == [("c", None, [1, 2, 3, 5, 7])]
     sets = " ".join(f"charset a{k + 1} = {member.format(k, 3 * k + 5, 3 * k + 7)};" for k in range(1500))
     text = f"#NEXUS begin sets; charset a0 = 1; {sets} end;"
-    with pytest.raises(InputError, match="found more than 1000000 ranges, with those of members"):
+    with pytest.raises(InputError, match="found more than 1000000 ranges, member charsets included"):
         read_sets(text.encode(), "x.nex", parse_model)
 
 
@@ -202,7 +202,7 @@ def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
     sets = "charset a = data/x.phy: 1-2; charset b = x.phy: 3-.;"
     scheme = read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} end;"))
     assert [part.ranges for part in cut_alignment(given, scheme).parts] == ["1-2", "3-4"]
-    with pytest.raises(InputError, match=r"part 'a': found columns of 'data/x.phy', expected columns of the"):
+    with pytest.raises(InputError, match=r"partition 'a': found columns of 'data/x.phy', expected columns of the"):
         cut_alignment(Sequences(given.names, rows, "y.phy", DNA), scheme)
 
 
@@ -210,35 +210,44 @@ def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
     ("text", "message"),
     [
         ("JC, a = 1-10\nK80 b = 11-20", "line 2: found 'K80 b = 11-20', expected MODEL, NAME = SITES"),
-        ("JC, a = 1-10\nJC, a = 11-20", "line 2: found part 'a' again, expected names that differ"),
-        ("JC, a = 1-10\nXY, b = 11-20", "line 2: part 'b': model 'XY': 'XY' at character 1: unknown model"),
-        ("JC, a = 1-10\nJC, b = 11-x", "line 2: part 'b': found '-x', expected columns such as 1-100\\3"),
-        ("JC, a = 1-10\\0", "line 1: part 'a': found '1-10\\\\0', expected columns such as"),
-        ("JC, a = 1-10\nJC, = 11-20", "line 2: found '' as a part's name, expected one without '=' and line breaks"),
-        ("#NEXUS begin sets; charset 'a=b' = 1-10; end;", "line 1: found 'a=b' as a part's name"),
-        ("#NEXUS begin sets; charset 'a\nb' = 1-10; end;", "line 1: found 'a\\nb' as a part's name"),
+        ("JC, a = 1-10\nJC, a = 11-20", "line 2: found part 'a' again, expected different names"),
+        ("JC, a = 1-10\nXY, b = 11-20", "line 2: partition 'b': model 'XY': 'XY' at character 1: unknown model"),
+        ("JC, a = 1-10\nJC, b = 11-x", "line 2: partition 'b': found '-x', expected columns such as 1-100\\3"),
+        ("JC, a = 1-10\\0", "line 1: partition 'a': found '1-10\\\\0', expected columns such as"),
+        (
+            "JC, a = 1-10\nJC, = 11-20",
+            "line 2: found '' as a partition's name, expected one without '=' and line breaks",
+        ),
+        ("#NEXUS begin sets; charset 'a=b' = 1-10; end;", "line 1: found 'a=b' as a partition's name"),
+        ("#NEXUS begin sets; charset 'a\nb' = 1-10; end;", "line 1: found 'a\\nb' as a partition's name"),
         (
             "#NEXUS begin sets;\ncharset a = 1-10;\ncharset a = 11-20; end;",
-            "line 3: found charset 'a' again, expected names that differ (",
+            "line 3: found charset 'a' again, expected different names (",
         ),
         ("#NEXUS begin sets; charset a = 1-9; charpartition p = ; end;", "line 1: found '', expected MODEL: CHARSET"),
         (
             "#NEXUS begin sets; charset a = 1-9; charset b = 10; partition p = 3: a, b; end;",
             "line 1: found 2 charsets in a partition, expected 3, as it announces",
         ),
-        ("JC, a = x.phy: CODON7, 1-10", "line 1: part 'a': found data of type 'CODON7', expected DNA, AA"),
-        ("JC, a = x.phy: CODON2, 1-10", "line 1: part 'a': found a DNA model, 'JC', for codon2 data"),
-        ("LG, a = DNA, 1-10", "line 1: part 'a': found a protein model, 'LG', for DNA data"),
+        ("JC, a = x.phy: CODON7, 1-10", "line 1: partition 'a': found data of type 'CODON7', expected DNA, AA"),
+        ("JC, a = x.phy: CODON2, 1-10", "line 1: partition 'a': found a DNA model, 'JC', for codon2 data"),
+        ("LG, a = DNA, 1-10", "line 1: partition 'a': found a protein model, 'LG', for DNA data"),
         (
             "#NEXUS begin sets; charset a = x.phy: AA, 1-9; charpartition p = JC: a; end;",
-            "line 1: part 'a': found a DNA model, 'JC', for protein data",
+            "line 1: partition 'a': found a DNA model, 'JC', for protein data",
         ),
-        ("MULTI99_MK, a = 1-10", "part 'a': model 'MULTI99_MK': 'MULTI99_MK' at character 1: expected 2 to 64 states"),
-        ("JC, a = x.phy: MORPH, 1-10", "part 'a': found a DNA model, 'JC', for multistate data"),
-        ("AUTO, a = 1-10\nJC, b = 11-20", "line 1: part 'a': model 'AUTO'"),
+        (
+            "MULTI99_MK, a = 1-10",
+            "partition 'a': model 'MULTI99_MK': 'MULTI99_MK' at character 1: expected 2 to 64 states",
+        ),
+        ("JC, a = x.phy: MORPH, 1-10", "partition 'a': found a DNA model, 'JC', for multistate data"),
+        ("AUTO, a = 1-10\nJC, b = 11-20", "line 1: partition 'a': model 'AUTO'"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC: b; end;", "found charset 'b', expected one of"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC a; end;", "found 'JC a', expected MODEL: CHARSET"),
-        ("#NEXUS begin sets; charset a 1-10; end;", "line 1: found charset without NAME = ... ;, expected both"),
+        (
+            "#NEXUS begin sets; charset a 1-10; end;",
+            "line 1: found charset without a name and a final semicolon, expected charset NAME = ... ;",
+        ),
         ("#NEXUS begin sets; end;", "found no charset, expected a partition"),
         (
             "#NEXUS begin sets; charset a=1; charpartition p = JC: a;\ncharpartition q = JC: a; end;",
@@ -258,12 +267,18 @@ def test_errors_name_line_and_part(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("JC, a = 1-10\nJC, b = 10-20", "line 2: part 'b': found column 10, expected none that part 'a' has already"),
-        ("JC, a = 1-10, 4", "line 1: part 'a': found column 4, expected none that part 'a' has already"),
-        ("JC, a = 1-21", "line 1: part 'a': found columns 1-21, expected some of 1-20, those of x.phy"),
-        ("JC, a = 0-3", "found columns 0-3, expected some of 1-20"),
-        ("JC, a = 9-3", "found columns 9-3, expected some of 1-20"),
-        ("JC, a = 1-20\nJC, b =", "line 2: part 'b': found no columns, expected at least one"),
+        (
+            "JC, a = 1-10\nJC, b = 10-20",
+            "line 2: partition 'b': column 10 is already in partition 'a'",
+        ),
+        ("JC, a = 1-10, 4", "line 1: partition 'a': column 4 is already in partition 'a'"),
+        (
+            "JC, a = 1-21",
+            "line 1: partition 'a': found columns 1-21, expected columns within 1-20, the columns of x.phy",
+        ),
+        ("JC, a = 0-3", "found columns 0-3, expected columns within 1-20"),
+        ("JC, a = 9-3", "found columns 9-3, expected columns within 1-20"),
+        ("JC, a = 1-20\nJC, b =", "line 2: partition 'b': found no columns, expected at least one"),
     ],
 )
 def test_columns_that_cannot_be(tmp_path, text, message):
@@ -286,7 +301,7 @@ def test_mixed_data():
     assert data.warnings == ("x.fa: 1 group of identical sequences: ('t0', 't4')",)
     told = cut_alignment(MIXED, (PartSpec(None, "a", (SiteRange(1, 3),)), PartSpec(None, "b", (SiteRange(5, None),))))
     assert [part.alignment.states.name for part in told.parts] == ["DNA", "protein"]
-    assert "x.fa: 1 column is in no part and left out, first column 4" in told.warnings
+    assert "x.fa: 1 column is in no partition and left out, first column 4" in told.warnings
 
 
 def test_letters_do_not_overrule_what_is_said(tmp_path):
@@ -309,7 +324,7 @@ def test_data_of_another_kind():
     with pytest.raises(InputError, match=r"taxon 't0', site 5: found 'L', expected DNA, .*\(part 'b'\)"):
         cut_alignment(MIXED, read_scheme("JC, a = 1-4\nJC, b = 5-8"))
     doubtful = cut_alignment(MIXED, read_scheme("LG, a = 1-4\nLG, b = 5-8")).warnings
-    assert "the partition given: line 1: part 'a': found letters that look like DNA under model 'LG'" in doubtful
+    assert "the partition given: line 1: partition 'a': found letters that look like DNA under model 'LG'" in doubtful
     coded = cut_alignment(sequences("ACGT", "ACGA", "ACCT", "TCGT"), (PartSpec(None),)).alignments[0]
     assert coded.states is DNA
     with pytest.raises(InputError, match=r"found DNA data, expected protein for model 'LG' \(part 'b'\)"):
@@ -319,8 +334,8 @@ def test_data_of_another_kind():
 
 def test_a_part_without_data():
     data = cut_alignment(sequences("AC--", "AG-N", "TC??", "TG-."), read_scheme("JC, a = 1-2\nJC, b = 3-4"))
-    assert "the partition given: line 2: part 'b': found no data (only gaps)" in data.warnings
-    assert sum("part " in line for line in data.warnings) == 1
+    assert "the partition given: line 2: partition 'b': found no data (only gaps)" in data.warnings
+    assert sum("partition " in line for line in data.warnings) == 1
 
 
 def test_morphology_beside_dna(shared):
@@ -340,7 +355,7 @@ def test_morphology_beside_dna(shared):
     assert block.states.state_sets[code].tolist() == [True, True] + [False] * 6
     data = cut_alignment(given, scheme[1:])
     assert [len(part.sites) for part in data.parts] == [1078, 367, 481, 1154]
-    assert data.warnings[0].endswith("166 columns are in no part and left out, first column 1")
+    assert data.warnings[0].endswith("166 columns are in no partition and left out, first column 1")
 
 
 def test_a_part_of_two_states_may_be_binary_data():
@@ -350,7 +365,7 @@ def test_a_part_of_two_states_may_be_binary_data():
     warnings = cut_alignment(given, read_scheme("JC, a = 1-2\nJC, b = 3-4\nJC, c = 5-6\nJC, d = 7-8")).warnings
     where = "the partition given: line"
     assert [line for line in warnings if "binary" in line] == [
-        f"{where} 1: part 'a': {binary}", f"{where} 4: part 'd': {binary}"
+        f"{where} 1: partition 'a': {binary}", f"{where} 4: partition 'd': {binary}"
     ]  # fmt: skip
     whole = cut_alignment(sequences("ACAA", "ACCC", "CACA", "CAAA"), (PartSpec(None),)).warnings
     assert whole == (f"x.fa: {binary}",)
@@ -360,3 +375,17 @@ def test_a_part_of_two_states_may_be_binary_data():
 def test_no_data_at_all(rows):
     with pytest.raises(InputError, match=r"^x\.fa: found nothing but gaps and undetermined characters, expected DNA"):
         cut_alignment(sequences(*rows), read_scheme("JC, a = 1" + ("-2" if rows[0] == "--" else "")))
+
+
+def test_files_that_a_file_names_may_be_beside_it(tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "s.str").write_text("((..))")
+    (folder / "models.nex").write_text("#NEXUS\nbegin models;\nmodel mine = HKY{3}+FE;\nend;\n")
+    (folder / "s.part").write_text("S16+FE, stems = pairs{s.str}\nmine{models.nex}, loops = unpaired{s.str}\n")
+    monkeypatch.chdir(tmp_path)
+    stems, loops = read_scheme("folder/s.part")
+    assert list(map(str, stems.ranges)) == ["1:6", "2:5"]
+    assert loops.model.name == "HKY"
+    with pytest.raises(InputError, match=r"^s\.str: cannot read the file"):
+        read_scheme("S16+FE, stems = pairs{s.str}")

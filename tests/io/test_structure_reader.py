@@ -33,8 +33,8 @@ def test_brackets_that_cross(write, text):
     [
         ("(.))", "found ')' at position 4, expected '(' before it"),
         ("(.]", "found ']' at position 3, expected '[' before it"),
-        (".((.).", "found '(' at position 2, expected its partner after it"),
-        (".[(.].", "found '(' at position 3, expected its partner after it"),
+        (".((.).", "found '(' at position 2, expected a closing bracket after it"),
+        (".[(.].", "found '(' at position 3, expected a closing bracket after it"),
         ("(.A.)", "found 'A' at position 3, expected '.' or one of the brackets"),
         (" \n", "found an empty file, expected a structure in dot-bracket notation"),
     ],
@@ -63,10 +63,10 @@ def test_partitions_of_a_structure(write, tmp_path):
 
 def test_structures_that_do_not_fit(write):
     for text, message in (
-        ("((.)).", "part 'x': found a structure of 6 columns, expected 10 as in"),
-        ("..........", "part 'x': found no brackets in"),
+        ("((.)).", "partition 'x': found a structure of 6 columns, expected 10 as in"),
+        ("..........", "partition 'x': found no brackets in"),
     ):
         with pytest.raises(InputError, match=message):
             resolve_inputs(ROWS, f"S16, x = pairs{{{write(text)}}}")
-    with pytest.raises(InputError, match="part 'x': found no dot in"):
+    with pytest.raises(InputError, match="partition 'x': found no dot in"):
         resolve_inputs(ROWS, f"JC, x = unpaired{{{write('()')}}}")

@@ -173,7 +173,9 @@ def test_parts_with_named_states(write):
     assert {name for row in made.sequences for name in row.split("\t")[2:]} <= {"wet", "dry"}
     assert evaluate(made.as_sequences(), TREE, two, fixed=True, device="numpy").lnl < 0
     mixed = write(f"{MODEL}, one = 1-2\nJC, two = 3-4\n", "mixed.txt")
-    with pytest.raises(InputError, match="found parts with named states and other parts, expected named states only"):
+    with pytest.raises(
+        InputError, match="found partitions with named states and other partitions, expected named states only"
+    ):
         simulate(TREE, mixed, 4)
 
 

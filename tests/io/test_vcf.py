@@ -42,7 +42,7 @@ def test_genotypes_of_samples(write):
     path = write()
     found = read_alignment(path)
     assert {name: row.decode() for name, row in zip(found.names, found.rows, strict=True)} == ROWS
-    assert found.warnings == (f"{path}: 2 records that are no SNPs left out, first line 6",)
+    assert found.warnings == (f"{path}: 2 records that are not SNPs left out, first line 6",)
     assert looks_like_alignment(path)
 
 
@@ -62,7 +62,7 @@ def test_lnl_is_that_of_the_letters(write, model):
 def test_default_model(write):
     data, models = resolve_inputs(str(write()), None)
     assert str(models[0].spec) == "GT10+FO"
-    assert any("2 records that are no SNPs" in warning for warning in data.warnings)
+    assert any("2 records that are not SNPs" in warning for warning in data.warnings)
 
 
 @pytest.mark.parametrize(

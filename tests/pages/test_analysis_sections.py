@@ -50,11 +50,11 @@ def test_placements(tmp_path):
     (tmp_path / "run.jplace").write_text(jplace())
     made = plltool.report(tmp_path / "run")
     for line in (
-        "Queries placed:                          4",
-        "Different sequences among them:          3",
-        "Weight of the best place:                median 0.750",
-        "Queries with a weight of at least 0.95:  1",
-        "Branches with the best place of a query: 3",
+        "Query sequences placed:                 4",
+        "Distinct sequences:                     3",
+        "Weight of the best placement:           median 0.750",
+        "Queries with a weight of at least 0.95: 1",
+        "Branches with a best placement:         3",
     ):
         assert f"\n{line}\n" in made.text
     rows = re.findall(r"^  (.*?)  +(\d)  +(\d)  +(\d\.\d{3})$", made.text, re.MULTILINE)
@@ -63,7 +63,7 @@ def test_placements(tmp_path):
     assert rows == expected
     assert re.search(r"^  q2 +Pan  0\.7500 +0\.01000 +-1001\.5000$", made.text, re.MULTILINE)
     assert "Pan [2]" in made.text
-    assert "We placed 4 sequences on the branches of this tree" in " ".join(made.text.split())
+    assert "We placed 4 query sequences on the branches of the reference tree" in " ".join(made.text.split())
     assert "- Berger S.A." in made.text
     elements = read_page(made.html)
     assert "</script><b>q3" in texts_of(elements, "th")
@@ -115,7 +115,7 @@ def test_concordance_stands_at_its_branches(tmp_path):
     assert "from 12 gene trees and site concordance factors" in " ".join(made.text.split())
     assert "plltool concordance --tree x.nwk" in made.text
     assert "colour" not in re.search(r"CONCORDANCE\n.*", made.text, re.DOTALL)[0], "a page of text has none"
-    assert "The colour of a dot tells gCF" in made.html
+    assert "The colour of a dot shows gCF" in made.html
     circles = picture_in(made.html, "concordance").iter(f"{SVG}circle")
     dots = {own.find(f"{SVG}title").text: own.get("fill") for own in circles}
     assert dots == {"1: 75.0/45.2": "#1b7837", "2: 25.0/-": "#b2182b"}
@@ -130,13 +130,15 @@ def test_an_evaluation_in_a_record_of_concordance_tells_of_data_and_model(tmp_pa
     text = plltool.report(tmp_path / "run").text
     for title in ("TREE", "DATA", "MODEL", "CONCORDANCE"):
         assert f"\n{title}\n" in text
-    assert "Time of concordance: 1.5 min" in text
+    assert "Time of concordance:   1.5 min" in text
 
 
 def test_a_tree_in_time(tmp_path):
     """Years are in proportion: the axis, the tips, and the bar of the root."""
     write(tmp_path / "run.date.json", record_of_dates())
-    picture = picture_in(plltool.report(tmp_path / "run").html, "dates")
+    html = plltool.report(tmp_path / "run").html
+    assert html.index('<section id="dates"') < html.index('<section id="tree"'), "the tree in time comes first"
+    picture = picture_in(html, "dates")
     texts = [text for text in picture.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
     axis = {text.text: float(text.get("x")) for text in texts}
     assert {"1980", "1990", "2000", "2010"} <= set(axis)

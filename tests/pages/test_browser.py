@@ -53,6 +53,16 @@ def test_the_script_draws_the_tree_and_no_name_runs(tmp_path):
     assert [shown.count(name) for name in names] == [1] * len(names)
 
 
+@pytest.mark.parametrize(("width", "is_narrow"), [(600, True), (1200, False)])
+def test_a_narrow_window_has_a_tree_that_fits_and_folded_controls(prefix, width, is_narrow):
+    plltool.report(prefix).write()
+    dom, _ = open_page(prefix.with_name("run.html"), prefix.parent, f"--window-size={width},900", "--dump-dom")
+    (toolbar,) = [given for _, given, _ in read_page(dom) if given.get("class") == "toolbar"]
+    assert ("open" in toolbar) != is_narrow
+    (drawn,) = re.findall(r'class="scroll tree"[^>]*><svg [^>]*width="([0-9.]+)"', dom)
+    assert float(drawn) < width if is_narrow else float(drawn) == 980
+
+
 def test_a_picture_of_the_page(prefix):
     plltool.report(prefix).write()
     picture = prefix.with_name("page.png")

@@ -21,12 +21,12 @@ def test_names_are_found_in_any_model_string():
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ("GTR+FO+IO+G4", ["a share of invariable sites", "gamma-distributed rates across sites"]),
-        ("GTR+FC+I", ["a share of invariable sites"]),
-        ("LG+C20+R4", ["free rates across sites", "profiles of amino acid frequencies"]),
+        ("GTR+FO+IO+G4", ["a proportion of invariable sites", "gamma-distributed rates across sites"]),
+        ("GTR+FC+I", ["a proportion of invariable sites"]),
+        ("LG+C20+R4", ["free rates across sites", "amino acid frequency profiles"]),
         ("HKY+FO+GA8+B", ["gamma-distributed rates across sites"]),
         ("GY+F3X4", []),
-        ("MK+ASC_LEWIS", ["a correction for the lack of invariable sites"]),
+        ("MK+ASC_LEWIS", ["a correction for ascertainment bias"]),
     ],
 )
 def test_rates_of_a_model_string(spec, expected):

@@ -42,7 +42,7 @@ def test_all_that_was_run_and_found(make):
         "  LnL      1.5                0.25    1.25          1   2  400  1.002",
         "  alpha    1.5                0.25    1.25          1   2    -      -",
         "  Gorilla … Hylobates (3 taxa)  75.0 %  87.5 %",
-        "  2              0.2500            1.0000",
+        "  2              0.2500      1.0000",
         "  NNI                    12.5 %",
         "  multiplier of alpha         -",
         "  1 and 2    50.0 %",
@@ -55,10 +55,18 @@ def test_all_that_was_run_and_found(make):
     assert "Pongo Hylobates  " not in text, "runs agree on this split"
     flat = " ".join(text.split())
     assert "The runs have not converged: ASDSF 0.0306, smallest ESS 80 (TL), largest R-hat 1.030 (TL)." in flat
-    assert "goes on from here; about 2.5 times as many suffice for the smallest ESS; if ASDSF stays high" in flat
-    assert "under 2 parts with linked branch lengths under the models HKY+FO+G4 (Hasegawa" in flat
-    assert "by 2 runs of 3 chains (Geyer 1991; Altekar et al. 2004) and 100 generations each (seed 5)" in flat
-    assert "gammadir(1.0,0.1,1.0,1.0) of lengths (Zhang, Rannala & Yang 2012) and exponential(1.0) of alpha." in flat
+    assert (
+        "from here; about 2.5 times as many generations bring the smallest ESS above the limit; if ASDSF stays high"
+        in flat
+    )
+    assert "under the models HKY+FO+G4 (Hasegawa" in flat
+    assert ", for 2 partitions with the same branch lengths. We performed" in flat
+    chains = "2 runs of 3 Metropolis-coupled chains (Geyer 1991; Altekar et al. 2004) for 100 generations each"
+    assert f"We performed {chains} (random seed 5) and took a sample every" in flat
+    assert (
+        "gammadir(1.0,0.1,1.0,1.0) for branch lengths (Zhang, Rannala & Yang 2012) and exponential(1.0) for alpha."
+        in flat
+    )
     assert "split frequencies (Lakner et al. 2008) was 0.0306 and the smallest effective sample size" in flat
     assert "- Vehtari A." in text
     assert "0.9┤" in text or "0.9┬" in text
@@ -76,12 +84,12 @@ def test_verdicts(make):
     whole = record_of_samples()
     whole["converged"] = True
     assert "The runs have converged: ASDSF 0.0306" in " ".join(make(whole).text.split())
-    assert "goes on from here" not in make(whole).text
+    assert "resumes from here" not in make(whole).text
     alone = make(record_of_samples(n_runs=1))
     flat = " ".join(alone.text.split())
-    assert "There is one run, with which nothing can be compared: smallest ESS 80 (TL), largest R-hat 1.030" in flat
-    assert "suffice for the smallest ESS. Several runs, such as --runs 2, show whether they find the same." in flat
-    assert "first 3 were left out" in flat
+    assert "so convergence between runs cannot be assessed: smallest ESS 80 (TL), largest R-hat 1.030" in flat
+    assert "bring the smallest ESS above the limit. Several runs (--runs 2) show whether they agree." in flat
+    assert "The first 3 samples were discarded as burn-in." in flat
     assert "ASDSF 0" not in flat
     assert plot_of(alone.html, "Split frequencies of the runs") is None
     early = record_of_samples()
@@ -92,15 +100,17 @@ def test_verdicts(make):
     assert (
         "The runs have not converged: no ASDSF, because no split is in a tenth of the trees of a run, too few" in flat
     )
-    assert "too few samples for an ESS. The same command with more --generations goes on from here." in flat
+    assert "too few samples for an ESS. The same command with more --generations resumes from here." in flat
     assert "Likelihood: none: the prior was sampled" in flat
     assert "sampled from their prior distribution, without the data, under" in flat
     assert "SAMPLES OF THE PRIOR DISTRIBUTION" in flat
-    assert "Numbers at branches are prior probabilities" in flat
+    assert "Branch labels are prior probabilities" in flat
     assert "posterior prob" not in flat
     endless = record_of_samples()
     endless["options"]["generations"], endless["posterior"]["numbers"]["TL"]["size"] = "auto", 7.0
-    assert "The same command goes on from here; about 29 times as many suffice" in " ".join(make(endless).text.split())
+    assert "The same command resumes from here; about 29 times as many generations bring" in " ".join(
+        make(endless).text.split()
+    )
 
 
 def test_traces(make):
@@ -141,7 +151,7 @@ def test_the_samples_stand_beside_a_search(make, tmp_path):
     titles = texts_of(read_page(made.html), "h2")
     assert titles[:3] == ["Tree", "Samples of the posterior distribution", "Majority-rule tree"]
     assert titles.count("Data") == 1
-    assert "Time of search:     1.5 min\nTime of sample:     5.0 s\n" in made.text
+    assert "Time of search:        1.5 min\nTime of sample:        5.0 s\n" in made.text
     assert {"- mind <the> gap", "- more <generations>"} <= set(made.text.splitlines())
 
 

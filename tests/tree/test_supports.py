@@ -10,6 +10,7 @@ from plltool.analyses.support import load_target, supports
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.run.inputs import as_tree
+from plltool.run.supports import format_support
 from plltool.tree.splits import members_of, splits_of
 
 
@@ -108,7 +109,7 @@ def test_transfer_supports_of_another_program():
     tree = parse_newick(texts[1], "test")
     found = supports(tree, [parse_newick(text, "test") for text in texts], ("fbp", "tbe"))
     assert found.newick("tbe").replace(":0.1", "") == (
-        "(tar,lem,((((((hom,pan)0.85,gor)1,pon)0.983333,hyl)1,(((fus,mul)1,fas)0.975,syl)1)1,sai)1);"
+        "(tar,lem,((((((hom,pan)0.85,gor)1,pon)0.983,hyl)1,(((fus,mul)1,fas)0.975,syl)1)1,sai)1);"
     )
     assert found.newick("fbp").replace(":0.1", "") == (
         "(tar,lem,((((((hom,pan)85,gor)100,pon)95,hyl)100,(((fus,mul)100,fas)95,syl)100)100,sai)100);"
@@ -235,3 +236,18 @@ def test_a_root_at_a_tip():
     assert sum(value for _, value in found.root_places()) == pytest.approx(80)
     assert len(found.as_record()["branches"]) == 2
     assert len(found.branches) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "label"),
+    [
+        (94.19999999999999, "per cent", "94.2"),
+        (100.0, "per cent", "100"),
+        (2 / 3, "0 to 1", "0.667"),
+        (1.0, "0 to 1", "1"),
+        (-0.0001, "-1 to 1", "0"),
+        (float("nan"), "per cent", "NA"),
+    ],
+)
+def test_labels_are_rounded_alike(value, unit, label):
+    assert format_support(value, unit) == label

@@ -10,10 +10,13 @@ from scipy.optimize import minimize
 
 from plltool.constants import ALRT_MARGIN, NEIGHBOUR_KINDS
 from plltool.engine.base import EngineData
+from plltool.run.inputs import as_constraint
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
+from plltool.tree_search import neighbours
 from plltool.tree_search.branch_supports import abayes, sh_alrt, support_branches
 from plltool.tree_search.neighbours import neighbour_sites
+from plltool.tree_search.rell import Meetings, estimate_lnls
 
 N_TAXA = 6
 
@@ -63,6 +66,50 @@ def test_interchanges_are_as_likely_as_the_oracle_can_make_them(case, place):
     others = [interchange(tree, int(branch[0]), which) for which in (0, 1)]
     expected = [best_by_oracle(ends, tree.lengths, five, codes, weights, mixture) for ends, five in others]
     np.testing.assert_allclose(sorted(found), sorted(expected), rtol=0, atol=0.005)  # NEIGHBOUR_EPSILON
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_sites_are_those_of_the_tree_that_is_made(case, which):
+    tree, codes, weights, mixture = case
+    likelihood = likelihood_of(tree.copy(), codes, weights, mixture)
+    branches = np.flatnonzero(tree.is_inner_branch)
+    found = neighbour_sites(likelihood, branches)[:, which] @ weights
+    for branch, lnl in zip(branches.tolist(), found, strict=True):
+        made = neighbours.interchange(tree, branch, which)
+        again = Tree.from_edges(made.names, made.ends, made.lengths)
+        assert np.array_equal(np.sort(again.neighbours), np.sort(made.neighbours))
+        assert np.array_equal(np.sort(again.edges), np.sort(made.edges))
+        assert len(set(inner_splits(made)) - set(inner_splits(tree))) == 1
+        five = sorted({*tree.edges[tree.ends[branch]].ravel().tolist()})
+        expected = best_by_oracle(made.ends, tree.lengths, five, codes, weights, mixture)
+        assert lnl == pytest.approx(expected, abs=0.005)  # NEIGHBOUR_EPSILON
+
+
+def test_neighbours_that_a_resampled_alignment_prefers_are_met(case):
+    """Also those that tie; and with a constraint those that obey it."""
+    tree, codes, weights, mixture = case
+    likelihood = likelihood_of(tree.copy(), codes, weights, mixture)
+    drawn = np.random.default_rng(1).multinomial(60, np.full(30, 1 / 30), size=20).T.astype(np.uint16)
+    branches = np.flatnonzero(tree.is_inner_branch)
+    lnls = {
+        frozenset(inner_splits(neighbours.interchange(tree, branch, which))): estimate_lnls(sites[which], drawn)
+        for branch, sites in zip(branches.tolist(), neighbour_sites(likelihood, branches), strict=True)
+        for which in (0, 1)
+    }
+    best = np.max([estimate_lnls(likelihood.site_lnl(), drawn), *lnls.values()], axis=0)
+    expected = {splits for splits, row in lnls.items() if any(row > best - 0.5)}
+    assert 0 < len(expected) < len(lnls)
+    kept = next(split for split in inner_splits(tree) if any(split not in splits for splits in expected))
+    clade = [name for number, name in enumerate(tree.names) if kept >> number & 1]
+    rest = [name for name in tree.names if name not in clade]
+    constraint = as_constraint(f"(({','.join(clade)}),{','.join(rest)});", tree.names)
+    for given, wanted in ((None, expected), (constraint, {splits for splits in expected if kept in splits})):
+        meetings = Meetings(drawn)
+        meetings.meet_neighbours(likelihood, given)
+        assert {frozenset(inner_splits(met.tree)) for met in meetings.trees} == wanted
+        for met in meetings.trees:
+            np.testing.assert_allclose(met.lnls, lnls[frozenset(inner_splits(met.tree))], rtol=1e-11)
+    assert len(wanted) < len(expected)
 
 
 def test_batches_change_nothing_and_the_tree_stays(case):

@@ -26,18 +26,23 @@ def best(primates):
 
 
 def test_weights_are_those_of_sites_drawn_from_each_part():
-    patterns = [np.array([0, 1, 1, 2]), np.array([1, 0])]
-    weights = draw_weights(patterns, 4000, np.random.default_rng(2))
+    weights = draw_weights([np.array([1.0, 2.0, 1.0]), np.array([1.0, 1.0])], 4000, np.random.default_rng(2))
     assert weights.shape == (5, 4000)
     assert (weights[:3].sum(axis=0) == 4).all()
     assert (weights[3:].sum(axis=0) == 2).all()
     assert weights.mean(axis=1) == pytest.approx([1, 2, 1, 1, 1], abs=0.08)  # five standard errors
 
 
+def test_weights_of_billions_of_sites_fit():
+    weights = draw_weights([np.array([3e9, 1e3]), np.array([5e9])], 3, np.random.default_rng(2))
+    assert (weights[:2].sum(axis=0) == 3_000_001_000).all()
+    assert (weights[2] == 5_000_000_000).all()
+
+
 def test_estimates_are_lnls_of_the_resampled_alignment(primates, best):
     sequences = read_alignment(primates)
     patterns = compress(read_states(primates))
-    weights = draw_weights([patterns.site_pattern], 3, np.random.default_rng(1))
+    weights = draw_weights([patterns.weights], 3, np.random.default_rng(1))
     with Likelihood(primates, best.tree, MODEL, device="numpy") as likelihood:
         sites = likelihood.site_lnl()
     by_pattern = np.empty(patterns.n_patterns)

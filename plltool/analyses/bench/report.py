@@ -7,6 +7,9 @@ from typing import Any
 
 from plltool.analyses.bench.compare import Ratios
 
+SHARES = ("copy_share", "multiply_add_share", "bound_share")
+ABOVE_ALL = "above 100 %: the data stay in the caches of the CPU, or other work slowed the measurement of copy and peak"
+
 
 def describe_rows(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The table, a block of rows for each shape."""
@@ -18,6 +21,8 @@ def describe_rows(rows: Sequence[dict[str, Any]]) -> list[str]:
             previous = row["taxa"], row["patterns"]
             lines += ["", _describe_shape(row), head]
         lines.append(_describe_row(row))
+    if any((row[name] or 0.0) > 1.0 for row in rows for name in SHARES):
+        lines += ["", ABOVE_ALL]
     return lines
 
 
@@ -34,7 +39,7 @@ def _describe_shape(row: dict[str, Any]) -> str:
 
 
 def _describe_row(row: dict[str, Any]) -> str:
-    shares = (row[name] for name in ("copy_share", "multiply_add_share", "bound_share"))
+    shares = (row[name] for name in SHARES)
     percents = "".join(f"{'-':>9}" if share is None else f"{100 * share:>7.1f} %" for share in shares)
     return (
         f"{row['item']:<12}{1e3 * row['seconds']:>10.3f}{row['pattern_nodes_per_second'] / 1e6:>10.1f}"

@@ -1,0 +1,87 @@
+"""--constant-sites: what commands do with it, what they refuse, and what records and reports say."""
+
+import json
+
+import pytest
+
+NUMPY = ("--device", "numpy")
+COUNTS = ("--constant-sites", "10,20,0,30")
+SITES = "6 taxa, 360 sites with 60 constant ones added"
+
+
+@pytest.fixture
+def tree(small, tmp_path):
+    a, b, c, d, e, f = (line[1:] for line in small.read_text().splitlines() if line.startswith(">"))
+    path = tmp_path / "tree.nwk"
+    path.write_text(f"((({a}:0.1,{b}:0.1):0.1,{c}:0.1):0.1,{d}:0.1,({e}:0.1,{f}:0.1):0.1);")
+    return path
+
+
+def test_a_search_and_what_it_writes(plltool, small, tmp_path):
+    made = plltool("search", small, "--model", "JC", "--effort", "fast", *NUMPY, *COUNTS, "--prefix", tmp_path / "x")
+    assert made.exit_code == 0, made.stderr
+    assert SITES in made.stderr
+    record = json.loads((tmp_path / "x.json").read_text())
+    assert record["n_sites"] == 360
+    assert record["data"]["constant_sites"] == [10, 20, 0, 30]
+    report = (tmp_path / "x.txt").read_text()
+    assert "A 10, C 20, G 0, T 30" in report
+    assert "360 sites" in report
+    assert "60 of which are constant sites added to the alignment" in " ".join(report.split())
+    other = plltool("search", small, "--model", "JC", "--effort", "fast", *NUMPY, "--prefix", tmp_path / "y")
+    assert other.exit_code == 0
+    compared = plltool("compare", tmp_path / "x.json", tmp_path / "y.json")
+    assert compared.exit_code == 1
+    assert "found a run of another alignment" in compared.stderr
+
+
+@pytest.mark.parametrize("command", ["evaluate", "alrt", "ancestral", "check", "compare"])
+def test_others_take_it(plltool, small, tree, command, tmp_path):
+    more = {
+        "check": [*NUMPY],
+        "compare": ["--a", "numpy", "--b", "numpy:vw=2", "--model", "JC", "--effort", "fast"],
+    }.get(command, [tree, "--model", "JC", "--fixed", *NUMPY, "--prefix", tmp_path / "x"])
+    made = plltool(command, small, *more, *COUNTS)
+    assert made.exit_code == 0, made.stderr
+    assert SITES in made.stderr or "sites: 360" in made.stdout
+    if command == "evaluate":
+        rows = plltool(command, small, *more, *COUNTS, "--redo", "--site-lnl", tmp_path / "sites.tsv")
+        assert rows.exit_code == 0
+        assert len((tmp_path / "sites.tsv").read_text().splitlines()) == 301  # a header, and the columns of the file
+
+
+@pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "1,2,3,-4", "1,2,3,x", "1,2,3,0.5", "1e3,2,3,4", ""])
+def test_other_than_four_numbers_is_wrong_usage(plltool, small, text):
+    made = plltool("check", small, *NUMPY, f"--constant-sites={text}")
+    assert made.exit_code == 2
+    assert f"found '{text}', expected numbers of constant sites with A, C, G and T: four whole" in made.stderr
+
+
+def test_what_is_refused_in_one_line(plltool, small, data_dir, tmp_path):
+    part = tmp_path / "x.part"
+    part.write_text("JC, a = 1-100\nJC, b = 101-300\n")
+    prefix = ("--prefix", tmp_path / "x")
+    for arguments, what in (
+        (["check", data_dir / "morphology.nex"], "found constant sites to add to "),
+        (["search", small, "--model", part, *prefix], "found constant sites to add to parts"),
+        (["search", small, "--partitions", part, *prefix], "found constant sites to add to parts"),
+        (["check", small, "--model", "JC+ASC_LEWIS"], "found constant sites to add under model JC+ASC_LEWIS"),
+        (["select-model", small, "--ascertainment", *prefix], "found constant sites to add under model"),
+    ):
+        made = plltool(*arguments, *NUMPY, *COUNTS)
+        assert made.exit_code == 1, made.stderr
+        (line,) = [line for line in made.stderr.splitlines() if "error" in line]
+        assert what in line
+    made = plltool("bootstrap", small, "--replicates", "1", "--write-replicates", *NUMPY, *COUNTS, *prefix)
+    assert made.exit_code == 2
+    assert "--write-replicates goes without --constant-sites" in made.stderr
+    made = plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", *COUNTS)
+    assert made.exit_code == 2
+
+
+def test_a_run_goes_on_with_the_same_numbers_only(plltool, small, tmp_path):
+    arguments = ["bootstrap", small, "--model", "JC", *NUMPY, "--replicates", "1", "--prefix", tmp_path / "x"]
+    assert plltool(*arguments, *COUNTS).exit_code == 0
+    other = plltool(*arguments, "--constant-sites", "10,20,0,31")
+    assert other.exit_code == 1
+    assert "constant sites: found [10, 20, 0, 30], expected [10, 20, 0, 31]" in other.stderr

@@ -1,0 +1,127 @@
+"""--names: whole headers of FASTA files or their first words, wherever a command reads an alignment."""
+
+import json
+
+import pytest
+from samples import small_records
+
+NUMPY = ("--device", "numpy")
+FAST = ("--model", "JC", "--effort", "fast", *NUMPY)
+NOTE = "names are whole headers with blanks"
+
+
+@pytest.fixture
+def records(data_dir):
+    return small_records(data_dir, 6)
+
+
+@pytest.fixture
+def described(records, tmp_path):
+    """The small alignment with descriptions behind the names, as databases write them."""
+    path = tmp_path / "described.fasta"
+    path.write_text("".join(f">{name} mitochondrion OX=1\n{sequence}\n" for name, sequence in records))
+    return path
+
+
+@pytest.fixture
+def tree(records, tmp_path):
+    path = tmp_path / "tree.nwk"
+    a, b, c, d, e, f = (name for name, _ in records)
+    path.write_text(f"((({a},{b}),{c}),{d},({e},{f}));")
+    return path
+
+
+def names_in(newick, records):
+    return [name in newick and f"{name} mitochondrion" not in newick for name, _ in records]
+
+
+def test_search_and_the_commands_after_it(plltool, described, records, tmp_path):
+    plain = plltool("search", described, *FAST, "--prefix", tmp_path / "w")
+    assert plain.stderr.count(NOTE) == 1
+    assert "mitochondrion" in (tmp_path / "w.best.nwk").read_text()
+    cut = plltool("search", described, *FAST, "--prefix", tmp_path / "x", "--names", "first-word")
+    assert cut.exit_code == 0
+    assert NOTE not in cut.stderr
+    assert all(names_in((tmp_path / "x.best.nwk").read_text(), records))
+    a, b = (json.loads((tmp_path / f"{prefix}.json").read_text()) for prefix in "wx")
+    assert (a["data"]["names"], b["data"]["names"]) == ("whole", "first-word")
+    compared = plltool("compare", tmp_path / "w.json", tmp_path / "x.json")
+    assert compared.exit_code == 1
+    assert "other taxa" in compared.stderr
+
+
+@pytest.mark.parametrize("command", ["evaluate", "alrt", "ancestral", "check", "select-model"])
+def test_others_take_it(plltool, described, tree, command, tmp_path):
+    arguments = {"check": [], "select-model": ["--no-free-rates"]}.get(command, [tree, "--model", "JC", "--fixed"])
+    prefix = [] if command == "check" else ["--prefix", tmp_path / "run"]
+    plain = plltool(command, described, *arguments, *NUMPY, *prefix)
+    assert (plain.stdout + plain.stderr).count(NOTE) == 1
+    cut = plltool(command, described, *arguments, *NUMPY, *prefix, "--redo", "--names", "first-word")
+    if command == "check":
+        cut = plltool(command, described, *NUMPY, "--names", "first-word")
+    assert cut.exit_code == 0, cut.stderr
+    assert NOTE not in cut.stdout + cut.stderr
+
+
+def test_genes(plltool, described, records, tmp_path):
+    folder = tmp_path / "genes"
+    folder.mkdir()
+    for name in ("g1", "g2"):
+        (folder / f"{name}.fasta").write_text(described.read_text())
+    plain = plltool("genes", folder, *FAST, "--prefix", tmp_path / "w", "--workers", "1")
+    assert plain.stderr.count(NOTE) == 1
+    cut = plltool("genes", folder, *FAST, "--prefix", tmp_path / "x", "--workers", "1", "--names", "first-word")
+    assert cut.exit_code == 0
+    assert NOTE not in cut.stderr
+    assert all(names_in((tmp_path / "x.best.nwk").read_text(), records))
+    assert all(names_in((tmp_path / "x.genes.nwk").read_text(), records))
+    assert json.loads((tmp_path / "x.json").read_text())["data"]["names"] == "first-word"
+
+
+def test_reference_and_queries_of_place(plltool, described, records, tree, tmp_path):
+    queries = tmp_path / "queries.fasta"
+    queries.write_text(f">read1 length=300\n{records[0][1]}\n")
+    arguments = ["--reference", described, "--tree", tree, "--model", "JC", "--queries", queries, *NUMPY]
+    plain = plltool("place", *arguments, "--prefix", tmp_path / "w")
+    assert plain.exit_code == 0, plain.stderr
+    assert f"{queries}: {NOTE}" in plain.stderr
+    cut = plltool("place", *arguments, "--prefix", tmp_path / "x", "--names", "first-word")
+    assert cut.exit_code == 0
+    assert NOTE not in cut.stderr
+    assert '"read1"' in (tmp_path / "x.jplace").read_text()
+    assert "length=300" not in (tmp_path / "x.jplace").read_text()
+
+
+def test_compare_a_folder(plltool, described, tmp_path):
+    folder = tmp_path / "some"
+    folder.mkdir()
+    for name in ("one", "two"):
+        (folder / f"{name}.fasta").write_text(described.read_text())
+    plain = plltool("compare", folder, "--a", "numpy", "--b", "numpy:vw=2", *FAST[:4])
+    assert plain.stderr.count(NOTE) == 2  # of the first file, which is searched twice
+    cut = plltool("compare", folder, "--a", "numpy", "--b", "numpy:vw=2", *FAST[:4], "--names", "first-word")
+    assert cut.exit_code == 0, cut.stdout
+    assert NOTE not in cut.stderr
+
+
+def test_a_run_goes_on_with_the_same_names_only(plltool, records, tmp_path):
+    path = tmp_path / "plain.fasta"
+    path.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in records))
+    arguments = ["bootstrap", path, *FAST[:2], *NUMPY, "--replicates", "1", "--prefix", tmp_path / "x"]
+    assert plltool(*arguments).exit_code == 0
+    other = plltool(*arguments, "--names", "first-word")
+    assert other.exit_code == 1
+    assert "a checkpoint of another run: names: found whole, expected first-word" in other.stderr
+
+
+def test_cutting_that_makes_duplicates(plltool, records, tmp_path):
+    path = tmp_path / "twice.fasta"
+    path.write_text("".join(f">Homo {name}\n{sequence}\n" for name, sequence in records))
+    refused = plltool("check", path, *NUMPY, "--names", "first-word")
+    assert refused.exit_code == 1
+    first, second = records[0][0], records[1][0]
+    headers = f"'Homo {first}' (line 1) and 'Homo {second}' (line 3)"
+    assert refused.stderr.splitlines() == [
+        f"plltool: error: {path}: headers {headers} have the same first word, expected words that differ, or"
+        " --names whole"
+    ]
