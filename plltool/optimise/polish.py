@@ -26,7 +26,7 @@ from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.revival import revive_rates
-from plltool.optimise.ridge import climb_ridge, has_ridges
+from plltool.optimise.ridge import climb_freely, climb_ridge, has_ridges
 
 LAST_GAIN = 0.002  # lnL of the last round: with long branches each gains 0.8 times as much as the one before
 RIDGE_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
@@ -145,6 +145,7 @@ def polish(
     optimiser.curvatures = done.curvatures
     share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
     least_gain, last_gain = share * POLISH_GAIN, share * (LAST_GAIN if given else POLISH_GAIN)
+    is_free = given and lengths and "free_rates" in chosen and set(chosen) == free
     is_joint = lengths and (given or has_ridges(likelihood.models, chosen))
     while not done.is_last:
         lnl, has_explored, is_settled, other = done.lnl, done.has_explored, done.is_settled, done.other
@@ -168,6 +169,8 @@ def polish(
             lnl = optimiser.settle() if SCALER in chosen else lnl
         if lengths and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < least_gain:
             lnl = revive_rates(likelihood, chosen, lnl)
+        if is_free and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < last_gain:
+            lnl = climb_freely(likelihood, lnl)
         gain, number = lnl - done.lnl, done.number + 1
         is_enough = gain < last_gain and done.precision == LENGTHS_PRECISION and has_explored
         is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS

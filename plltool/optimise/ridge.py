@@ -24,11 +24,13 @@ from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.rates import SITE_GROUPS
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
+from plltool.optimise.density import Coordinates
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import at_bound
 
 RIDGE_GAIN, MAX_RIDGE_STEPS = 0.0005, 30  # lnL that a step gains or promises if another follows; typical 2 to 4
 MAX_RIDGE_STEP = 1.0  # in parameters' logarithms, as a whole
+FREE_OPTIONS = {"maxfun": 400, "ftol": 1e-13}
 MAX_RIDGE_PARAMETERS = 32  # that change together with the branch lengths; each takes three launches
 
 
@@ -152,6 +154,31 @@ class Ridge:
         slopes = self.likelihood.all_derivatives()[1].reshape(*lengths.shape, 2)
         first = slopes[..., 0] * lengths
         return np.stack([first, slopes[..., 1] * lengths**2 + first], axis=-1)
+
+
+def climb_freely(likelihood: TreeLikelihood, lnl: float) -> float:
+    """Optimise all branch lengths and parameters by scipy's L-BFGS-B; return lnL, which never falls.
+
+    Free rates make lnL rugged. Where Newton's steps end, its longer ones often still find a way up.
+    """
+    from scipy.optimize import minimize
+
+    coordinates = Coordinates(likelihood, lengths=True, model=True)
+    start = best = coordinates.get()
+
+    def loss(vector: FloatArray) -> tuple[float, FloatArray]:
+        coordinates.set(vector)
+        try:
+            value, slopes = coordinates.slopes()
+        except EngineError:  # some pattern cannot be represented
+            return np.inf, np.zeros_like(vector)
+        return -value, -slopes
+
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=coordinates.bounds, options=FREE_OPTIONS)
+    if -found.fun > lnl:
+        best = found.x
+    coordinates.set(best)
+    return likelihood.lnl()
 
 
 def climb_ridge(likelihood: TreeLikelihood, groups: Collection[str], lnl: float) -> float:
