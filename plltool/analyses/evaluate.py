@@ -144,6 +144,7 @@ def evaluate_and_ask(
             "warnings": warn(data, fallback, [*likelihood.warnings, *unknown, *rooting]),
             "seed": None,
             "psr": psr,
+            "other": likelihood.other,
         }
         return common | answer
 

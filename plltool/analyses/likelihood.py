@@ -32,7 +32,7 @@ from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.density import Density
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.polish import PolishRound, polish
+from plltool.optimise.polish import Other, PolishRound, polish
 from plltool.optimise.standard_errors import length_errors
 from plltool.run.engines import open_engine
 from plltool.run.inputs import (
@@ -47,6 +47,7 @@ from plltool.run.inputs import (
 )
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import evaluation_slots, search_slots
+from plltool.run.messages import remarks_on_optima
 from plltool.run.results import format_scheme
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
@@ -85,6 +86,7 @@ class Likelihood(Parameters, Density):
     engine : the engine that does the arithmetic, with its layout and counters
     reason : why its device was chosen
     warnings : what a user should know about the trees that were set, one line each
+    other : another optimum of the lengths of this tree that `optimise` met; its numbers are nan if there was none
     root_is_given : whether the tree came with a root that means something, see `is_rooted`
 
     Raises
@@ -117,7 +119,7 @@ class Likelihood(Parameters, Density):
         self._tree = link_lengths(given, len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
         self.root_is_given = given.root_is_given
-        self.warnings = (*given.warnings, *self._bound_lengths())
+        self.warnings, self.other = (*given.warnings, *self._bound_lengths()), Other()
         n_taxa = self.data.n_taxa
         slots = evaluation_slots(n_taxa, lnl_only)
         if neighbours or states or (roots and self.data.has_root):
@@ -165,8 +167,13 @@ class Likelihood(Parameters, Density):
         tree = as_tree(given, self.data.names, several)
         self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
         self.root_is_given = tree.root_is_given
-        self.warnings = tuple(dict.fromkeys((*self.warnings, *tree.warnings, *self._bound_lengths())))
+        self._warn_of(*tree.warnings, *self._bound_lengths())
+        self.other = Other()
         self._likelihood.topology_changed()
+
+    def _warn_of(self, *remarks: str) -> None:
+        """Add warnings that are not known yet."""
+        self.warnings = tuple(dict.fromkeys((*self.warnings, *remarks)))
 
     def newick(self, outgroup: OutgroupLike | None = None) -> str:
         """The tree with its present lengths as Newick text; means over sites where parts have lengths of their own.
@@ -373,9 +380,12 @@ class Likelihood(Parameters, Density):
 
         def report(done: PolishRound) -> None:
             listener(Progress("polish", done.number, done.lnl, 0, 0, time.perf_counter() - started))
+            self.other = done.other
 
-        groups = [name for name in chosen if name != LENGTHS] if names else None
-        return polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
+        groups = [name for name in chosen if name != LENGTHS]
+        lnl = polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
+        self._warn_of(*remarks_on_optima(lnl, self._tree, self.other))
+        return lnl
 
 
 class PartLikelihood(Parameters):

@@ -52,7 +52,7 @@ from plltool.run.inputs import (
 )
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
-from plltool.run.messages import announce_data, announce_engine, warn
+from plltool.run.messages import announce_data, announce_engine, remarks_on_optima, warn
 from plltool.run.results import SearchResult, describe_run, describe_tree
 from plltool.run.rooting import OutgroupLike, as_outgroup
 from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
@@ -199,6 +199,7 @@ def search(
     if constraint is not None and parsed is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no internal branch, so that every tree obeys it; {hint}")
+    remarks += remarks_on_optima(found.lnl, found.tree, found.other)
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
     if time is not None:
@@ -225,6 +226,7 @@ def search(
         options=options,
         choice=choice,
         psr=psr,
+        other=found.other,
         settings={name: value for name, value in settings.items() if name not in RECORDED_APART},
     )
 

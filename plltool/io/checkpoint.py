@@ -128,7 +128,7 @@ class Checkpoint:
             if here != there:
                 if isinstance(here, dict) and isinstance(there, dict):
                     here, there = _without_equals(here, there), _without_equals(there, here)
-                differs = f"{_shown(item)}: found {_shown(there)}, expected {_shown(here)}"
+                differs = f"{_shown(item)}: the checkpoint has {_shown(there)}, this command {_shown(here)}"
                 raise CheckpointError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
 
     # --- states -----------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Checkpoint:
 
 def _shown(value: object) -> str:
     """An item of an identity for a message, on one line."""
-    return shorten(" ".join(str(value).split()))
+    return shorten(" ".join(str(value).split()).replace("+FC", "+F"))
 
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:

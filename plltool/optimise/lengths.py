@@ -10,13 +10,9 @@ from plltool.arrays import FloatArray
 from plltool.constants import (
     COUPLING_GAIN,
     DAMPING_GROWTH,
-    ELSEWHERE_FORESIGHT,
-    FORESIGHT,
-    LENGTHS_PRECISION,
     MAX_BRANCH_LENGTH,
     MAX_SMOOTHING_ROUNDS,
     MIN_BRANCH_LENGTH,
-    POLISH_GAIN,
     SMOOTHING_EPSILON,
 )
 from plltool.errors import EngineError
@@ -45,26 +41,6 @@ class Smoothing:
     converged: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Rival:
-    """An optimum of the lengths, `lengths` with lnL `lnl`, that another one must beat by POLISH_GAIN."""
-
-    lengths: FloatArray
-    lnl: float
-
-    def is_out_of_reach(self, lengths: FloatArray, lnl: float, d1: FloatArray, gains: FloatArray) -> bool:
-        """Whether lengths with slopes `d1` of lnL and predicted `gains` are not expected to beat it.
-
-        Near a maximum, lengths that return to the rival's lead to no more than its lnL; only those that lead elsewhere
-        can beat it.
-        """
-        missing = self.lnl + POLISH_GAIN - lnl
-        elsewhere = gains[d1 * (self.lengths - lengths) < 0]
-        is_near = np.all(gains.sum(axis=0) < COUPLING_GAIN)
-        returns = is_near and ELSEWHERE_FORESIGHT * elsewhere.sum() < POLISH_GAIN
-        return bool(missing > 0 and (returns or FORESIGHT * gains.sum() <= missing))
-
-
 def predicted_gain(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> float:
     """The gain in lnL that full Newton steps of all free lengths promise, if neighbours did not interact."""
     return float(np.sum(predicted_gains(lengths, d1, d2)))
@@ -79,10 +55,7 @@ def predicted_gains(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> Floa
 
 
 def smooth(
-    likelihood: TreeLikelihood,
-    epsilon: float = SMOOTHING_EPSILON,
-    max_rounds: int = MAX_SMOOTHING_ROUNDS,
-    rival: Rival | None = None,
+    likelihood: TreeLikelihood, epsilon: float = SMOOTHING_EPSILON, max_rounds: int = MAX_SMOOTHING_ROUNDS
 ) -> Smoothing:
     """Optimise all branch lengths of the likelihood's tree in place; lnL never falls.
 
@@ -90,8 +63,7 @@ def smooth(
     so each length has its own damping, which is halved when the first derivative changes its sign and grows back
     otherwise. Near the maximum, lengths take the steps that the last rounds suggest for all together (`Coupling`). If
     lnL falls, the next round tries half the step of each length alone. Parts with lengths of their own are judged by
-    their own lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`. The
-    optimisation stops early when a `rival` is out of reach.
+    their own lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`.
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
@@ -100,8 +72,6 @@ def smooth(
     gains = predicted_gains(best, slopes[..., 0], slopes[..., 1])
     rounds = 1
     while gains.sum() >= epsilon and rounds < max_rounds:
-        if rival and rival.is_out_of_reach(best, float(best_lnl.sum()), slopes[..., 0], gains):
-            break
         steps = damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
         coupled, is_coupled = coupling.couple(steps, slopes[..., 0])
         trial = np.where(is_coupled, apply_step(best, coupled), best + steps)
@@ -129,22 +99,6 @@ def smooth(
 
 
 SCALES = tuple(2.0**step for step in range(-4, 5) if step)  # of all lengths at once, from 1/16 to 16
-
-
-def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
-    """Optimise the lengths again, from half their mean where they are shorter; return lnL, which never falls.
-
-    lnL has several optima in the lengths: of two neighbours, either may be short. The lengths return to what they are,
-    with lnL `lnl`, unless others are better. An optimum that is not expected to gain POLISH_GAIN is not pursued.
-    """
-    lengths = likelihood.tree.lengths
-    before = lengths.copy()
-    lengths[:] = np.maximum(before, before.mean(axis=0) / 2)
-    reached = smooth(likelihood, LENGTHS_PRECISION, rival=Rival(before, lnl)).lnl
-    if reached > lnl:
-        return reached
-    lengths[:] = before
-    return lnl
 
 
 def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:

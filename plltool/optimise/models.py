@@ -110,6 +110,10 @@ class ModelOptimiser:
             return self.likelihood.lnl()
         return self._improve(lambda start: self._best_of_others(start, factors))
 
+    def settle(self) -> float:
+        """Bring factors from the scalers to the lengths where all scalers are free, see above; return lnL."""
+        return self._improve(lambda start: start)
+
     def _improve(self, find: Callable[[FloatArray], FloatArray]) -> float:
         """Go from the present vector to the one that `find` makes of it, unless lnL is lower there; return lnL."""
         likelihood, models = self.likelihood, self.likelihood.models

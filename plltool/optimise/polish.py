@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
-from plltool.arrays import BoolArray, FloatArray
+from plltool.arrays import FloatArray
 from plltool.constants import (
     EXPLORING_SHARE,
     FIRST_POLISH_SHARE,
+    FORESIGHT,
     LENGTHS_PRECISION,
     MAX_POLISH_ROUNDS,
     POLISH_GAIN,
@@ -18,18 +20,18 @@ from plltool.constants import (
     POLISH_PRECISION,
     POLISH_SHARE,
 )
-from plltool.errors import EngineError
-from plltool.model.model import Model
-from plltool.optimise.bounded import Curvatures, minimise
-from plltool.optimise.density import Coordinates
-from plltool.optimise.lengths import smooth, try_longer, try_scales
+from plltool.model.model import SCALER, Model
+from plltool.optimise.bounded import Curvatures
+from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.revival import revive_rates
-from plltool.optimise.ridge import climb_ridge
+from plltool.optimise.ridge import climb_freely, climb_ridge, has_ridges
 
-MAX_TOGETHER, MAX_TOGETHER_EVALUATIONS = 1000, 60  # elements of a vector, whose curvatures are a matrix; evaluations
-LEAST_TOGETHER = 0.01  # curvature in the logarithm of a length, lnL
+LAST_GAIN = 0.002  # lnL of the last round: with long branches each gains 0.8 times as much as the one before
+RIDGE_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
+OTHER_PRECISION = 3.0  # times the precision of the first start: that of the second one
+SAME_LENGTH, OTHER_LENGTH = 1.5, 2.0  # ratio of sums of lengths: below, one optimum; from here on, two are reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,9 @@ class PolishRound:
     is_last : whether there is no next round
     precision : of branch lengths in the next round, lnL
     has_explored : whether other optima of the parts have been looked for
+    is_settled : whether lengths and models have been optimised together, and that gained little
+    other_lnl, other_length : lnL and sum of the lengths where another start of the lengths leads; nan if to none that
+        is worse and whose sum differs by OTHER_LENGTH
     curvatures : what is known of the Hessians of the parts
     """
 
@@ -50,90 +55,59 @@ class PolishRound:
     is_last: bool
     precision: float
     has_explored: bool
+    is_settled: bool
+    other_lnl: float
+    other_length: float
     curvatures: Curvatures
+
+    @property
+    def other(self) -> Other:
+        return Other(self.other_lnl, self.other_length)
 
     def pack(self) -> FloatArray:
         """All values as doubles, for `unpack`."""
-        numbers = (self.number, self.lnl, self.is_last, self.precision, self.has_explored)
+        numbers = [getattr(self, field.name) for field in fields(self)[:-1]]
         return np.concatenate([np.array(numbers, dtype=np.float64), self.curvatures.pack()])
 
     @classmethod
     def unpack(cls, packed: FloatArray) -> PolishRound:
         """The round that was packed, bit for bit."""
-        number, lnl, is_last, precision, has_explored = packed[:5].tolist()
-        return cls(int(number), lnl, bool(is_last), precision, bool(has_explored), Curvatures.unpack(packed[5:]))
+        number, lnl, is_last, precision, has_explored, is_settled, *other = packed[:8].tolist()
+        flags = bool(has_explored), bool(is_settled)
+        curvatures = Curvatures.unpack(packed[8:])
+        return cls(int(number), lnl, bool(is_last), precision, *flags, other[0], other[1], curvatures)
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """Lengths and models, and their lnL."""
+class Other(NamedTuple):
+    """Where another start leads: lnL, and the sum of the lengths."""
 
-    lnl: float
+    lnl: float = np.nan
+    length: float = np.nan
+
+    def is_other_than(self, lengths: FloatArray) -> bool:
+        """Whether the sums differ by OTHER_LENGTH; False for nan."""
+        return bool(abs(np.log(self.length / lengths.sum())) >= np.log(OTHER_LENGTH))
+
+
+class _State(NamedTuple):
+    """What an optimisation has found so far, to be restored."""
+
     lengths: FloatArray
     models: list[Model]
+    curvatures: Curvatures
 
     @classmethod
-    def of(cls, likelihood: TreeLikelihood, lnl: float) -> Fit:
-        """A copy of what the likelihood has."""
-        return cls(lnl, likelihood.tree.lengths.copy(), [model.copy() for model in likelihood.models])
+    def of(cls, optimiser: ModelOptimiser) -> _State:
+        likelihood = optimiser.likelihood
+        models = [model.copy() for model in likelihood.models]
+        return cls(likelihood.tree.lengths.copy(), models, optimiser.curvatures.copy())
 
-    def give_to(self, likelihood: TreeLikelihood) -> None:
-        """Let the likelihood have these lengths and models."""
-        likelihood.tree.lengths[:] = self.lengths
-        for model, own in zip(likelihood.models, self.models, strict=True):
-            model.assign(own)
+    def restore(self, optimiser: ModelOptimiser) -> None:
+        likelihood = optimiser.likelihood
+        likelihood.tree.lengths[:], optimiser.curvatures = self.lengths, self.curvatures
+        for model, before in zip(likelihood.models, self.models, strict=True):
+            model.assign(before)
         likelihood.model_changed()
-
-
-def _fit_to_lengths(likelihood: TreeLikelihood, optimiser: ModelOptimiser, precision: float) -> Fit:
-    """The given lengths with the model that fits them, both optimised once; the likelihood stays as it is.
-
-    lnL may have several optima in lengths and model. Given lengths may be those of the best one, and would be led away
-    from it under a model that does not fit them.
-    """
-    before, curvatures = Fit.of(likelihood, 0.0), optimiser.curvatures.copy()
-    optimiser.run(precision)
-    found = Fit.of(likelihood, smooth(likelihood, precision).lnl)
-    before.give_to(likelihood)
-    optimiser.curvatures = curvatures
-    return found
-
-
-def _climb_together(likelihood: TreeLikelihood, lnl: float) -> float:
-    """Optimise all lengths and parameters as one vector; return lnL, which never falls.
-
-    In turn they would climb a ridge in ever smaller steps, which end far below its top. The first curvatures are
-    those of the lengths alone, and 1 for the logarithm of a parameter.
-    """
-    coordinates, before = Coordinates(likelihood, lengths=True, model=True), Fit.of(likelihood, lnl)
-    start = coordinates.get()
-    if len(start) > MAX_TOGETHER:
-        return lnl
-    slopes = likelihood.all_derivatives()[1][coordinates.edges]
-    lengths = likelihood.tree.lengths[coordinates.edges]
-    diagonal = np.ones(len(start))
-    diagonal[: coordinates.n_lengths] = np.abs(slopes[..., 1] * lengths**2 + slopes[..., 0] * lengths).ravel()
-    curvatures = Curvatures(1)
-    curvatures.matrices[0] = np.diag(np.maximum(diagonal, LEAST_TOGETHER))
-
-    def evaluate(vector: FloatArray, _wanted: BoolArray) -> tuple[FloatArray, list[FloatArray]]:
-        coordinates.set(vector)
-        try:
-            value, gradient = coordinates.slopes()
-        except EngineError:  # some pattern cannot be represented
-            return np.array([np.inf]), [np.zeros(len(vector))]
-        return np.array([-value]), [-gradient]
-
-    everything = [np.arange(len(start))]
-    found = minimise(
-        evaluate, start, coordinates.bounds, everything, POLISH_PRECISION, MAX_TOGETHER_EVALUATIONS, curvatures
-    )
-    coordinates.set(found)
-    reached = likelihood.lnl()
-    if reached > lnl:
-        return reached
-    before.give_to(likelihood)
-    return lnl
 
 
 def polish(
@@ -147,9 +121,9 @@ def polish(
     """Optimise in place until a round gains less than POLISH_GAIN, or a share of it; return lnL, which never falls.
 
     Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
-    Lengths are optimised to a share of what the last round gained. As soon as a round gains little, other optima of the
-    parts are looked for, once. When nothing else gains, rates over sites change together with the lengths, and the
-    lengths get a second start.
+    Lengths are optimised to a share of what the last round gained. The first round has several starts, see `_begin`. As
+    soon as a round gains little, other optima of the parts and other scales of the lengths are looked for, once. Then
+    all lengths and parameters are optimised together.
 
     Parameters
     ----------
@@ -157,51 +131,84 @@ def polish(
     groups : groups of free model parameters to optimise, see `Model.free_parameters`; None for all
     report : called after every round
     done : the last round of an earlier run; None if there is none
-    given : whether the lengths come from elsewhere, so that they may be those of another optimum than the one that is
-        reached under the present model. The best of both counts then, and all that is free is optimised together at the
-        end
+    given : whether the lengths come from elsewhere. Then they are a start of their own, and all is optimised together
+        whatever the model; after a search that took a tenth of its time, and gained next to nothing unless a model has
+        several parameters that differ between sites
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
-    optimiser = ModelOptimiser(likelihood, chosen, scale=lengths)
+    optimiser, tree = ModelOptimiser(likelihood, chosen, scale=lengths), likelihood.tree
     if done is None:
         lnl = likelihood.lnl()
         precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
-        done = PolishRound(0, lnl, False, precision, not chosen, optimiser.curvatures)
+        done = PolishRound(0, lnl, False, precision, False, False, np.nan, np.nan, optimiser.curvatures)
     optimiser.curvatures = done.curvatures
-    whole = given and lengths and groups is None and not likelihood.has_site_rates  # a tenth of a search's time
-    rival = None
-    if given and lengths and chosen and np.ptp(likelihood.tree.lengths) > 0:
-        rival = _fit_to_lengths(likelihood, optimiser, done.precision)
     share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
-    least_gain = share * POLISH_GAIN
+    least_gain, last_gain = share * POLISH_GAIN, share * (LAST_GAIN if given else POLISH_GAIN)
+    is_free = given and lengths and "free_rates" in chosen and set(chosen) == free
+    is_joint = lengths and (given or has_ridges(likelihood.models, chosen))
     while not done.is_last:
-        lnl, has_explored = done.lnl, done.has_explored
-        if lengths:
-            lnl = smooth(likelihood, done.precision).lnl
-        if chosen:
-            lnl = optimiser.run(share * POLISH_PRECISION)
-        if lengths and not done.number:
-            lnl = try_scales(likelihood, lnl, done.precision)
-        if not has_explored and lnl - done.lnl < EXPLORING_SHARE * abs(lnl):
+        lnl, has_explored, is_settled, other = done.lnl, done.has_explored, done.is_settled, done.other
+        if given and lengths and chosen and not done.number and np.ptp(tree.lengths) > 0:
+            lnl, other = _begin(optimiser, lnl, done.precision)
+        else:
+            if lengths:
+                lnl = smooth(likelihood, done.precision).lnl
+            if chosen:
+                lnl = optimiser.run(max(share * POLISH_PRECISION, done.precision))
+        if not has_explored and (not chosen or lnl - done.lnl < EXPLORING_SHARE * abs(lnl)):
             lnl, has_explored = optimiser.explore(), True
-        is_near = lengths and has_explored and done.precision == LENGTHS_PRECISION
-        if is_near and lnl - done.lnl < least_gain and whole:
-            lnl = _climb_together(likelihood, lnl)
-        if is_near and lnl - done.lnl < least_gain:
-            lnl = climb_ridge(likelihood, chosen, lnl)
-        if is_near and lnl - done.lnl < least_gain:
+            if lengths:
+                here = Other(lnl, float(tree.lengths.sum()))
+                lnl = try_scales(likelihood, lnl, POLISH_GAIN)
+                other = here if here.is_other_than(tree.lengths) else other
+        gain = lnl - done.lnl
+        if is_joint and has_explored and gain < RIDGE_START and (gain >= least_gain or not is_settled):
+            before, lnl = lnl, climb_ridge(likelihood, chosen, lnl)
+            is_settled = lnl - before < least_gain
+            lnl = optimiser.settle() if SCALER in chosen else lnl
+        if lengths and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < least_gain:
             lnl = revive_rates(likelihood, chosen, lnl)
-        if is_near and lnl - done.lnl < least_gain:
-            lnl = try_longer(likelihood, lnl)
+        if is_free and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < last_gain:
+            lnl = climb_freely(likelihood, lnl)
         gain, number = lnl - done.lnl, done.number + 1
-        is_enough = gain < least_gain and done.precision == LENGTHS_PRECISION and has_explored
-        if is_enough and rival is not None and rival.lnl > lnl:
-            rival.give_to(likelihood)
-            lnl, rival, is_enough = rival.lnl, None, False
+        is_enough = gain < last_gain and done.precision == LENGTHS_PRECISION and has_explored
         is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS
         precision = min(done.precision, POLISH_SHARE * gain)
         precision = precision if precision > POLISH_PRECISION else LENGTHS_PRECISION
-        done = PolishRound(number, lnl, is_last, precision, has_explored, optimiser.curvatures.copy())
+        other = other if other.is_other_than(tree.lengths) else Other()
+        done = PolishRound(
+            number, lnl, is_last, precision, has_explored, is_settled, *other, optimiser.curvatures.copy()
+        )
         report(done)
     return done.lnl
+
+
+def _begin(optimiser: ModelOptimiser, lnl: float, precision: float) -> tuple[float, Other]:
+    """Optimise roughly from two starts and keep the better end; return its lnL and what the other one was.
+
+    One start optimises the model for the lengths as they are, then the lengths; the other one the lengths first, which
+    are soon far from what they were if the model is. Where the ends have lengths of other sums, the second goes on as
+    long as it may overtake the first. A model that fits the lengths already has one start only.
+    """
+    likelihood, tree = optimiser.likelihood, optimiser.likelihood.tree
+    given = _State.of(optimiser)
+    if optimiser.run(precision) - lnl < precision:
+        smooth(likelihood, precision)
+        return optimiser.run(precision), Other()
+    first = smooth(likelihood, precision).lnl
+    end, length = _State.of(optimiser), float(tree.lengths.sum())
+    given.restore(optimiser)
+    optimiser.curvatures = Curvatures(len(likelihood.models))
+    second, gain = smooth(likelihood, OTHER_PRECISION * precision).lnl, np.inf
+    while second <= first < second + FORESIGHT * gain:
+        optimiser.run(OTHER_PRECISION * precision)
+        before, second = second, smooth(likelihood, OTHER_PRECISION * precision).lnl
+        gain = second - before
+        if abs(np.log(tree.lengths.sum() / length)) < np.log(SAME_LENGTH):
+            break
+    if second > first:
+        return second, Other(first, length)
+    other = Other(second, float(tree.lengths.sum()))
+    end.restore(optimiser)
+    return first, other

@@ -1,44 +1,60 @@
-"""A Newton step of the rates over sites in which the branch lengths follow.
+"""Optimises a model together with the branch lengths, which follow its parameters.
 
-Invariable sites, alpha and branch lengths explain the same data, and so do free rates: lnL has narrow ridges on which
-no group of them gains alone. Rounds that optimise one after the other then stop far from the optimum.
+Invariable sites, alpha and branch lengths explain the same data, and so do free rates, or rates of rare changes: lnL
+has narrow ridges on which no group of them gains alone. Rounds that optimise one after the other stop far from the
+optimum there, and so does an optimisation of the model that has not met the curvature of lnL along them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import (
-    MAX_BACKTRACKS,
     MAX_BRANCH_LENGTH,
     MAX_LOG_SCALE,
-    MAX_RIDGE_PARAMETERS,
-    MAX_RIDGE_STEP,
-    MAX_RIDGE_STEPS,
     MIN_BRANCH_LENGTH,
-    RIDGE_GAIN,
     RIDGE_STEP,
 )
 from plltool.errors import EngineError
-from plltool.model.model import Model
+from plltool.model.model import CATEGORIES, SCALER, Model
 from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.rates import SITE_GROUPS
 from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.optimise.bounded import Curvatures, minimise
+from plltool.optimise.density import Coordinates
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import at_bound
 
+RIDGE_GAIN, MAX_RIDGE_STEPS = 0.0005, 30  # lnL that a step gains or promises if another follows; typical 2 to 4
+MAX_RIDGE_STEP = 1.0  # in parameters' logarithms, as a whole
+FREE_OPTIONS = {"maxfun": 400, "ftol": 1e-13}
+MAX_RIDGE_PARAMETERS = 32  # that change together with the branch lengths; each takes three launches
 
-def site_mixture(model: Model) -> list[str]:
-    """The free groups of what differs between or within sites; in mixtures of omega exchangeabilities do, too."""
+
+def site_groups(model: Model, groups: Collection[str]) -> list[str]:
+    """The free groups among `groups` of what differs between sites; in mixtures of omega exchangeabilities do, too."""
     wanted = {"class_weights", "switching", *SITE_GROUPS, *(["rates"] if model.spec.is_mixture else [])}
-    return [name for name in model.free_parameters if name in wanted]
+    return [name for name in model.free_parameters if name in wanted and name in groups and name != CATEGORIES]
+
+
+def has_ridges(models: Sequence[Model], groups: Collection[str]) -> bool:
+    """Whether there are at least two parameters that differ between sites, which may replace each other."""
+    return sum(len(get_vector(model, site_groups(model, groups))) for model in models) > 1
+
+
+def _joint_groups(models: Sequence[Model], groups: Collection[str]) -> list[list[str]]:
+    """The free groups of each model among `groups`, or its `site_groups` if there are too many parameters."""
+    names = [[name for name in model.free_parameters if name in groups and name != CATEGORIES] for model in models]
+    if sum(len(get_vector(*part)) for part in zip(models, names, strict=True)) <= MAX_RIDGE_PARAMETERS:
+        return names
+    return [site_groups(model, groups) for model in models]
 
 
 class Ridge:
-    """lnL as a function of the rates over sites of all parts, and of factors of the lengths, which follow the rates.
+    """lnL as a function of the parameters of all parts, and of factors of the lengths, which follow the parameters.
 
     How the logarithm of a length responds to a parameter is known from the change of its slope, as if other lengths
     did not change. The response need not be exact, because slopes along it are.
@@ -47,12 +63,12 @@ class Ridge:
     ----------
     start : (n,) elements of `get_vector` of each part, then the logarithm of a factor of all lengths, or one for each
         part if parts have lengths of their own
-    bounds : (n, 2) low, high
+    bounds : (n, 2) low, high; a factor stays as it is where all parts have scalers, which can do the same
     """
 
     def __init__(self, likelihood: TreeLikelihood, groups: Collection[str]):
         self.likelihood = likelihood
-        self._names = [[name for name in site_mixture(model) if name in groups] for model in likelihood.models]
+        self._names = _joint_groups(likelihood.models, groups)
         vectors = [get_vector(*part) for part in zip(likelihood.models, self._names, strict=True)]
         self._part = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
         self._lengths = likelihood.tree.lengths.reshape(likelihood.tree.n_edges, -1).copy()
@@ -61,7 +77,8 @@ class Ridge:
         self._response = np.zeros((len(self._lengths), self.n_parameters))
         self.start = np.concatenate([*vectors, np.zeros(n_factors)])
         bounds = [bound for part in zip(likelihood.models, self._names, strict=True) for bound in get_bounds(*part)]
-        self.bounds = np.array([*bounds, *[(-MAX_LOG_SCALE, MAX_LOG_SCALE)] * n_factors])
+        most = 0.0 if all(SCALER in own for own in self._names) else MAX_LOG_SCALE
+        self.bounds = np.array([*bounds, *[(-most, most)] * n_factors])
 
     @property
     def n_parameters(self) -> int:
@@ -79,14 +96,40 @@ class Ridge:
         self.likelihood.tree.lengths[:] = lengths.reshape(self.likelihood.tree.lengths.shape)
         self.likelihood.model_changed()
 
-    def slopes(self, vector: FloatArray) -> FloatArray:
-        """d lnL / d each element of the vector."""
+    def slopes(self, vector: FloatArray) -> tuple[float, FloatArray]:
+        """lnL at the vector, and its slope in each element."""
         self.set(vector)
-        _, matrices, masses = self.likelihood.rate_matrix_gradient()
+        lnls, matrices, masses = self.likelihood.rate_matrix_gradient()
         parts = zip(self.likelihood.models, self._names, matrices, masses, strict=True)
         own = np.concatenate([parameter_slopes(*part) for part in parts])
         by_length = self._length_slopes()[..., 0]
-        return np.append(own + (self._response * by_length[:, self._factor]).sum(axis=0), by_length.sum(axis=0))
+        own += (self._response * by_length[:, self._factor]).sum(axis=0)
+        return float(lnls.sum()), np.append(own, by_length.sum(axis=0))
+
+    def evaluate(self, vector: FloatArray, _wanted: BoolArray) -> tuple[FloatArray, list[FloatArray]]:
+        """-lnL and its slopes, as `minimise` asks for them; infinite where some pattern cannot be represented."""
+        try:
+            lnl, slopes = self.slopes(vector)
+        except EngineError:
+            return np.array([np.inf]), [np.zeros_like(vector)]
+        return np.array([-lnl]), [-slopes]
+
+    def curvature(self) -> FloatArray:
+        """(n, n) the Hessian of -lnL at the start, by differences of slopes, made positive definite.
+
+        It is damped (Levenberg 1944) until Newton's step is no longer than MAX_RIDGE_STEP.
+        """
+        slopes = self.slopes(self.start)[1]
+        rows = [
+            (slopes - self.slopes(self.start + step * (np.arange(len(slopes)) == k))[1]) / step
+            for k, step in enumerate(self.steps())
+        ]
+        values, vectors = np.linalg.eigh((np.array(rows) + np.transpose(rows)) / 2)
+        along = vectors.T @ slopes
+        values = np.maximum(np.abs(values), np.finfo(float).tiny)
+        while np.linalg.norm(along / values) > MAX_RIDGE_STEP:
+            values = values + np.linalg.norm(along) / MAX_RIDGE_STEP / 8
+        return np.asarray(vectors * values @ vectors.T)
 
     def let_lengths_follow(self) -> None:
         """Find the response of the lengths, by a step of each parameter."""
@@ -113,77 +156,59 @@ class Ridge:
         return np.stack([first, slopes[..., 1] * lengths**2 + first], axis=-1)
 
 
+def climb_freely(likelihood: TreeLikelihood, lnl: float) -> float:
+    """Optimise all branch lengths and parameters by scipy's L-BFGS-B; return lnL, which never falls.
+
+    Free rates make lnL rugged. Where Newton's steps end, its longer ones often still find a way up.
+    """
+    from scipy.optimize import minimize
+
+    coordinates = Coordinates(likelihood, lengths=True, model=True)
+    start = best = coordinates.get()
+
+    def loss(vector: FloatArray) -> tuple[float, FloatArray]:
+        coordinates.set(vector)
+        try:
+            value, slopes = coordinates.slopes()
+        except EngineError:  # some pattern cannot be represented
+            return np.inf, np.zeros_like(vector)
+        return -value, -slopes
+
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=coordinates.bounds, options=FREE_OPTIONS)
+    if -found.fun > lnl:
+        best = found.x
+    coordinates.set(best)
+    return likelihood.lnl()
+
+
 def climb_ridge(likelihood: TreeLikelihood, groups: Collection[str], lnl: float) -> float:
-    """Take steps from branch lengths and a model that are nearly optimised; return lnL, which never falls.
+    """Optimise branch lengths and a model together that are nearly optimised; return lnL, which never falls.
 
     Parameters
     ----------
-    groups : groups of free model parameters that may change; other than those of rates over sites stay
+    groups : groups of free model parameters that may change
     lnl : lnL as it is
 
-    Models with a single such parameter, or more than MAX_RIDGE_PARAMETERS, stay as they are.
+    Models with more than MAX_RIDGE_PARAMETERS parameters stay as they are.
     """
-    n_parameters = Ridge(likelihood, groups).n_parameters
-    for _ in range(MAX_RIDGE_STEPS if 1 < n_parameters <= MAX_RIDGE_PARAMETERS else 0):
-        before, lnl = lnl, _step_up(likelihood, groups, lnl)
-        if lnl - before < RIDGE_GAIN:
-            break
-    return lnl
-
-
-def _step_up(likelihood: TreeLikelihood, groups: Collection[str], lnl: float) -> float:
-    """One step, shortened until lnL rises; without one that does, everything stays. Returns lnL."""
     ridge, models = Ridge(likelihood, groups), [model.copy() for model in likelihood.models]
-    lengths = likelihood.tree.lengths.copy()
+    if not 0 < ridge.n_parameters <= MAX_RIDGE_PARAMETERS:
+        return lnl
+    lengths, reached = likelihood.tree.lengths.copy(), -np.inf
     try:
         ridge.let_lengths_follow()
-        step, promised = _newton_step(ridge, ridge.slopes(ridge.start))
-        for _ in range(MAX_BACKTRACKS if promised > RIDGE_GAIN else 0):
-            ridge.set(ridge.start + step)
-            reached = likelihood.lnl()
-            if reached > lnl:
-                return reached
-            step = step / 4
+        curvatures = Curvatures(1)
+        curvatures.matrices[0] = ridge.curvature()
+        everything = [np.arange(len(ridge.start))]
+        best = minimise(ridge.evaluate, ridge.start, ridge.bounds, everything, RIDGE_GAIN, MAX_RIDGE_STEPS, curvatures)
+        ridge.set(best)
+        reached = likelihood.lnl()
     except EngineError:  # some pattern cannot be represented
         pass
+    if reached > lnl:
+        return reached
     for model, before in zip(likelihood.models, models, strict=True):
         model.assign(before)
     likelihood.tree.lengths[:] = lengths
     likelihood.model_changed()
     return lnl
-
-
-def _newton_step(ridge: Ridge, slopes: FloatArray) -> tuple[FloatArray, float]:
-    """The step (n,) to the maximum of the quadratic function with these slopes, within bounds, and what it promises.
-
-    The Hessian is a difference of slopes. Elements whose bounds the step would pass end there, and the others go on.
-    """
-    start, (low, high), n = ridge.start, ridge.bounds.T, len(ridge.start)
-    hessian = np.empty((n, n))
-    for k, step in enumerate(ridge.steps()):
-        hessian[k] = (ridge.slopes(start + step * (np.arange(n) == k)) - slopes) / step
-    hessian = (hessian + hessian.T) / 2
-    target = start.copy()
-    free = ~(((start <= low) & (slopes <= 0)) | ((start >= high) & (slopes >= 0)))
-    while free.any():
-        target[free] = start[free] + _uphill(hessian, slopes, target - start, free)
-        beyond = (target < low) | (target > high)
-        target = np.clip(target, low, high)
-        if not (beyond & free).any():
-            break
-        free &= ~beyond
-    step = target - start
-    return step, float(slopes @ step + step @ hessian @ step / 2)
-
-
-def _uphill(hessian: FloatArray, slopes: FloatArray, step: FloatArray, free: BoolArray) -> FloatArray:
-    """The Newton step of the free elements, given that of the others; uphill where the function is convex, too.
-
-    It is damped (Levenberg 1944) until it is no longer than MAX_RIDGE_STEP.
-    """
-    values, vectors = np.linalg.eigh(-hessian[np.ix_(free, free)])
-    along = vectors.T @ (slopes[free] + hessian[np.ix_(free, ~free)] @ step[~free])
-    values = np.maximum(np.abs(values), np.finfo(float).tiny)
-    while np.linalg.norm(along / values) > MAX_RIDGE_STEP:
-        values = values + np.linalg.norm(along) / MAX_RIDGE_STEP / 8
-    return np.asarray(vectors @ (along / values))

@@ -14,6 +14,7 @@ from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.hardware import Hardware
 from plltool.model.describe import shorten_model
 from plltool.model.model import SCALER, Model
+from plltool.optimise.polish import Other
 from plltool.tree.topology import Tree
 
 _log = logging.getLogger("plltool")
@@ -71,6 +72,16 @@ def warn(data: Dataset, told: Sequence[str], remarks: Sequence[str]) -> tuple[st
     for remark in remarks:
         _log.warning(remark)
     return (*data.warnings, *told, *remarks)
+
+
+def remarks_on_optima(lnl: float, tree: Tree, other: Other) -> list[str]:
+    """A warning if another start led to an optimum with lengths of another sum, see `plltool.optimise.polish`."""
+    if np.isnan(other.lnl):
+        return []
+    return [
+        f"lnL has two optima in the branch lengths: {lnl:.2f} with a sum of {tree.lengths.sum():.4g}, which is kept,"
+        f" and about {other.lnl:.2f} with a sum of {other.length:.4g}"
+    ]
 
 
 def remarks_on_lengths(tree: Tree) -> list[str]:

@@ -20,6 +20,7 @@ from plltool.io.site_values import format_for, format_sites, site_rows
 from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.describe import describe_model, name_rates, shorten_model
 from plltool.model.model import SCALER, Model
+from plltool.optimise.polish import Other
 from plltool.pages.blocks import Drawn, Row
 from plltool.pages.shown import Shown
 from plltool.run.inputs import TreeLike
@@ -93,6 +94,7 @@ class Result(Shown):
     data : the alignment, cut into parts
     outgroup : taxa that `newick` shows as one clade, if they are one
     psr : with +PSR, what was found under it; everything else is then under gamma rates
+    other : another optimum of the branch lengths of this tree that was met: lnL and the sum of the lengths, or nan
     """
 
     no_rows = "found no lnL and no rates of sites, expected a result made with site_lnl=True or site_rates=True"
@@ -122,6 +124,7 @@ class Result(Shown):
     data: Dataset = field(kw_only=True)
     outgroup: Sequence[str] | None = field(default=None, kw_only=True)
     psr: PerSiteRates | None = field(default=None, kw_only=True)
+    other: Other = field(default=Other(), kw_only=True)
 
     def __repr__(self) -> str:
         """One line: what was found, of what data, under which model and where."""
@@ -168,6 +171,8 @@ class Result(Shown):
             "command": command,
             "data": describe_data(self.data),
         }
+        if not np.isnan(self.other.lnl):
+            record["other_optimum"] = self.other._asdict()
         return record if self.psr is None else record | {"psr": self.psr.as_record()}
 
     def to_json(self, command: str | None = None) -> str:

@@ -15,6 +15,7 @@ from plltool.engine.kinds import AnyEngine
 from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.polish import Other, PolishRound
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
@@ -36,6 +37,7 @@ class SearchOutcome:
     best : number of the climb that it is from, from 0
     distances : Robinson-Foulds distances between the trees of the climbs, a row for each
     interrupted : whether the listener stopped the search
+    other : another optimum of the lengths that the polish found
     """
 
     lnl: float
@@ -45,6 +47,7 @@ class SearchOutcome:
     best: int
     distances: tuple[tuple[int, ...], ...]
     interrupted: bool
+    other: Other
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +151,9 @@ class Pool:
             self._climbs[leader] = self._search_on(leader).polish()
         best, lnls = self._climbs[leader], tuple(one.lnl for one in self._climbs)
         distances = _distances([one.tree for one in self._climbs])
-        return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, distances, self._watch.stopped)
+        polished = best.cursor.polish
+        other = Other() if polished is None else PolishRound.unpack(polished).other
+        return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, distances, self._watch.stopped, other)
 
     def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:
         """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows."""

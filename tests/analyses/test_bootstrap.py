@@ -376,7 +376,7 @@ def test_a_checkpoint_knows_the_device_that_was_chosen(primates, tmp_path, monke
     expected = replicates_by(primates, folder, "numpy")
     again = replicates_by(primates, folder, "auto")
     assert again.lnls == expected.lnls
-    with pytest.raises(InputError, match=r"another run: layout: found .*'vw': 4.*, expected .*'vw': 2"):
+    with pytest.raises(InputError, match=r"another run: layout: the checkpoint has .*'vw': 4.*, this command .*'vw': 2"):
         replicates_by(primates, folder, "numpy", vw=2)
 
 
@@ -387,5 +387,5 @@ def test_a_checkpoint_of_another_device_is_refused(primates, tmp_path, monkeypat
         for module in (select, memory):
             patched.setattr(module, "find_automatic", lambda: ([], ["none"]))
         replicates_by(primates, folder, "auto")
-    with pytest.raises(InputError, match="another run: device: found numpy, expected "):
+    with pytest.raises(InputError, match="another run: device: the checkpoint has numpy, this command "):
         replicates_by(primates, folder, "auto")

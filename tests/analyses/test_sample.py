@@ -334,7 +334,7 @@ def test_chains_do_not_go_on_with_another_layout(small, tmp_path):
     run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
     plltool.sample(small, "JC", vw=1, **run)
     with pytest.raises(
-        CheckpointError, match=r"run: layout: found \{'vw': 1\}, expected \{'vw': 2\}; --redo starts over"
+        CheckpointError, match=r"run: layout: the checkpoint has \{'vw': 1\}, this command \{'vw': 2\}; --redo starts over"
     ):
         plltool.sample(small, "JC", vw=2, **run)
     (tmp_path / "kept" / "run.json").write_text("{")
@@ -349,7 +349,7 @@ def test_chains_do_not_go_on_with_other_moves(small, tmp_path, monkeypatch):
     run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
     plltool.sample(small, "JC", **run)
     monkeypatch.setattr("plltool.sampling.kernel.PARSIMONY_WEIGHT", 2.0)
-    with pytest.raises(CheckpointError, match="a checkpoint of another run: moves: found "):
+    with pytest.raises(CheckpointError, match="a checkpoint of another run: moves: the checkpoint has "):
         plltool.sample(small, "JC", **run)
 
 

@@ -263,11 +263,11 @@ def test_checkpoints_that_are_refused(make_run, tree, tmp_path):
     ultrafast_bootstrap(**run)
     other = tree.with_lengths(2 * tree.lengths)
     for change, item in (
-        ({"seed": 4}, "seed: found 3, expected 4"),
-        ({"replicates": 51}, "replicates: found 50, expected 51"),
-        ({"constraint": None}, "constraint: found tree "),
-        ({"tree": other}, "tree: found tree "),
-        ({"model": "JC"}, "model: found HKY"),
+        ({"seed": 4}, "seed: the checkpoint has 3, this command 4"),
+        ({"replicates": 51}, "replicates: the checkpoint has 50, this command 51"),
+        ({"constraint": None}, "constraint: the checkpoint has tree "),
+        ({"tree": other}, "tree: the checkpoint has tree "),
+        ({"model": "JC"}, "model: the checkpoint has HKY"),
     ):
         with pytest.raises(InputError, match=f"saved: a checkpoint of another run: {item}.*; --redo starts over"):
             ultrafast_bootstrap(**(run | change))
@@ -278,7 +278,7 @@ def test_checkpoints_that_are_refused(make_run, tree, tmp_path):
 
 
 def test_numbers_that_make_no_sense(few, tree):
-    with pytest.raises(InputError, match="replicates: found 0, expected at least 1"):
+    with pytest.raises(InputError, match="replicates: the checkpoint has 0, this command at least 1"):
         ultrafast_bootstrap(few, tree, "JC", replicates=0)
     with pytest.raises(InputError, match="seed: found -1, expected at least 0"):
         ultrafast_bootstrap(few, tree, "JC", seed=-1)

@@ -289,7 +289,7 @@ def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made)
     assert (tmp_path / "run.support.tbe.nwk").exists()
     fewer = bootstrap(1)
     assert fewer.exit_code == 1
-    assert "replicates: found 1, expected at least 2, which " in fewer.stderr
+    assert "replicates: the checkpoint has 1, this command at least 2, which " in fewer.stderr
     assert fewer.stderr.strip().endswith("run.bootstrap.checkpoint keeps already; --redo starts over")
     assert made == [0, 1]
     assert trees.read_text() == first
@@ -302,9 +302,9 @@ def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made)
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (("--seed", "2"), "seed: found 1, expected 2"),
-        (("--rapid",), "rapid: found False"),
-        (("--model", "HKY"), "model: found JC, expected HKY"),
+        (("--seed", "2"), "seed: the checkpoint has 1, this command 2"),
+        (("--rapid",), "rapid: the checkpoint has False"),
+        (("--model", "HKY"), "model: the checkpoint has JC, this command HKY"),
     ],
 )
 def test_replicates_of_another_run_are_not_added_to(bootstrap, tmp_path, change, what):

@@ -111,7 +111,7 @@ def test_a_run_goes_on_with_the_same_names_only(plltool, records, tmp_path):
     assert plltool(*arguments).exit_code == 0
     other = plltool(*arguments, "--names", "first-word")
     assert other.exit_code == 1
-    assert "a checkpoint of another run: names: found whole, expected first-word" in other.stderr
+    assert "a checkpoint of another run: names: the checkpoint has whole, this command first-word" in other.stderr
 
 
 def test_cutting_that_makes_duplicates(plltool, records, tmp_path):

@@ -141,7 +141,7 @@ def test_another_prior_and_wrong_usage(plltool, small, tmp_path):
     other = plltool(*common, "--prefix", tmp_path / "run", "--prior-lengths", "exponential(10)")
     assert other.exit_code == 1
     expected = (
-        "a checkpoint of another run: prior of lengths: found gammadir(1.0,0.1,1.0,1.0), expected exponential(10.0)"
+        "a checkpoint of another run: prior of lengths: the checkpoint has gammadir(1.0,0.1,1.0,1.0), this command exponential(10.0)"
     )
     assert expected in other.stderr.splitlines()[-1]
     wrong = plltool(*common, "--prefix", tmp_path / "other", "--prior-alpha", "gamma(1)")
@@ -149,9 +149,9 @@ def test_another_prior_and_wrong_usage(plltool, small, tmp_path):
         "prior of alpha: found 'gamma(1)', expected exponential(10) or uniform(0,1)"
     )
     for option, value, found in (
-        ("--seed", "3", "seed: found 1, expected 3; --redo starts over"),
-        ("--model", "HKY", "model: found JC, expected HKY+FO; --redo starts over"),
-        ("--chains", "2", "chains: found 4, expected 2; --redo starts over"),
+        ("--seed", "3", "seed: the checkpoint has 1, this command 3; --redo starts over"),
+        ("--model", "HKY", "model: the checkpoint has JC, this command HKY+FO; --redo starts over"),
+        ("--chains", "2", "chains: the checkpoint has 4, this command 2; --redo starts over"),
     ):
         changed = plltool(*common, "--prefix", tmp_path / "run", option, value)
         assert changed.exit_code == 1

@@ -216,13 +216,13 @@ class TestCheckpoints:
     def test_a_checkpoint_of_a_run_with_a_long_model(self, tmp_path):
         Checkpoint(tmp_path, {"model": "7" * MANY})
         (tmp_path / "x.state").write_bytes(b"x")
-        with refused("a checkpoint of another run: model: found 7777.*, expected JC"):
+        with refused("a checkpoint of another run: model: the checkpoint has 7777.*, this command JC"):
             Checkpoint(tmp_path, {"model": "JC"})
 
     def test_a_checkpoint_of_a_run_with_line_ends(self, tmp_path):
         Checkpoint(tmp_path, {"model": "J\u2028C\x85 X"})
         (tmp_path / "x.state").write_bytes(b"x")
-        with refused("a checkpoint of another run: model: found J C X, expected JC"):
+        with refused("a checkpoint of another run: model: the checkpoint has J C X, this command JC"):
             Checkpoint(tmp_path, {"model": "JC"})
 
 

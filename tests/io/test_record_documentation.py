@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from plltool.analyses.search_supports import search_supports
 from plltool.analyses.support import supports
 from plltool.analyses.topology_tests import topology_tests
 from plltool.io.record import RECORD_KEYS
+from plltool.optimise.polish import Other
 from plltool.tree_search.progress import StopSearch
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "record.md"
@@ -135,8 +137,15 @@ def stop(event):
     raise StopSearch
 
 
+def test_the_record_of_two_optima(found):
+    assert "other_optimum" not in found.as_record()
+    record = replace(found, other=Other(-12.5, 6.1)).as_record()
+    assert record["other_optimum"] == {"lnl": -12.5, "length": 6.1}
+    check(json.loads(json.dumps(record)), "search")
+
+
 def test_every_key_of_a_record_is_documented():
     top = [key for key in documented() if "." not in key]
     some = ("data", "psr", "model_choice", "start_distances", "climb_distances", "settings", "trace", "profile")
-    some += ("branches", "supports", "tests", "ancestors", "placement", "dated_tree", "dating")
+    some += ("other_optimum", "branches", "supports", "tests", "ancestors", "placement", "dated_tree", "dating")
     assert tuple(key for key in top if key not in some) == RECORD_KEYS

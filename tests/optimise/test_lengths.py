@@ -16,7 +16,7 @@ from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import COUPLING_GAIN, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
-from plltool.optimise.lengths import Rival, predicted_gain, smooth, try_longer, try_scales
+from plltool.optimise.lengths import predicted_gain, smooth, try_scales
 from plltool.optimise.polish import polish
 from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
@@ -191,23 +191,6 @@ def test_predicted_gain():
     assert found == pytest.approx(0.01**2 / 200)
 
 
-def test_a_better_optimum_is_kept_and_another_one_is_not():
-    """From lengths that are too short for their own Newton steps to count, the second start reaches the optimum."""
-    rng = np.random.default_rng(21)
-    ends, lengths = random_ends(rng, 8, 0.2)
-    codes = simulate_codes(rng, ends, lengths, 8, 150, jukes_cantor_mixture())
-    likelihood = likelihood_of(make_tree(ends, lengths, 8), codes, np.ones(150), jukes_cantor_mixture())
-    best = smooth(likelihood, FINE).lnl
-    optimum = likelihood.tree.lengths.copy()
-    assert try_longer(likelihood, best) == best
-    np.testing.assert_array_equal(likelihood.tree.lengths, optimum)
-    likelihood.tree.lengths[:5] = MIN_BRANCH_LENGTH
-    worse = likelihood.lnl()
-    reached = try_longer(likelihood, worse)
-    assert best - 0.01 < reached < best + 1e-6
-    assert likelihood.lnl() == pytest.approx(reached, rel=1e-12)
-
-
 def test_common_steps_save_rounds(monkeypatch):
     """The same maximum is reached with fewer rounds if neighbours, which interact, take steps together."""
     found = []
@@ -276,33 +259,3 @@ def test_categories_that_are_almost_the_same_are_no_scales(monkeypatch):
     assert try_scales(likelihood, lnl, 0.1) == lnl
     np.testing.assert_array_equal(likelihood.tree.lengths, shrunk)
     assert len(tried) == 1
-
-
-@pytest.mark.parametrize("reach", [-0.5, 1e6], ids=["within reach", "out of reach"])
-def test_lengths_that_cannot_beat_a_rival_are_given_up(reach):
-    whole, _, likelihood = optimum_and_start()
-    lengths = likelihood.tree.lengths
-    reached = smooth(likelihood, rival=Rival(np.full(len(lengths), 10.0), whole.lnl + reach))
-    assert (reached.rounds < whole.rounds) == (reach > 0)
-    assert reached.converged == (reach < 0)
-    assert reached.lnl == pytest.approx(likelihood.lnl(), rel=1e-12)
-
-
-def test_lengths_that_return_to_a_rival_are_given_up():
-    """Near it, whatever lnL is still predicted; but not those that have already beaten what is said of it."""
-    whole, optimum, likelihood = optimum_and_start()
-    start = likelihood.tree.lengths.copy()
-    reached = smooth(likelihood, rival=Rival(optimum, whole.lnl))
-    assert not reached.converged
-    assert SMOOTHING_EPSILON < reached.predicted < COUPLING_GAIN
-    likelihood.tree.lengths[:] = start
-    assert smooth(likelihood, rival=Rival(optimum, whole.lnl - 1e6)) == whole
-
-
-@pytest.mark.parametrize(("elsewhere", "is_given_up"), [(0.0009, True), (0.0011, False)])
-def test_one_length_that_leads_elsewhere_may_beat_a_rival(elsewhere, is_given_up):
-    """Ten times what it gains is expected of it: 0.01 is what a rival must be beaten by."""
-    rival = Rival(np.array([0.1, 0.2, 0.3]), -100.0)
-    lengths, slopes = np.array([0.2, 0.1, 0.2]), np.array([-1.0, 1.0, -1.0])  # the last one leads away from 0.3
-    assert rival.is_out_of_reach(lengths, -100.1, slopes, np.array([0.3, 0.3, elsewhere])) == is_given_up
-    assert not rival.is_out_of_reach(lengths, -100.1, slopes, np.array([0.9, 0.9, elsewhere]))  # not near a maximum

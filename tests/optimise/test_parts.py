@@ -300,15 +300,15 @@ def polished(likelihood, done=None):
 def test_a_polish_goes_on_from_any_round(data, brlen):
     with open_parts(data, brlen=brlen) as likelihood:
         rounds = polished(likelihood)
-        assert len(rounds) > 3
+        assert len(rounds) > 2
         for done, lengths, models in rounds[:-1]:
             likelihood._likelihood.tree.lengths[:] = lengths
             for model, then in zip(likelihood._likelihood.models, models, strict=True):
                 model.assign(then)
             likelihood._likelihood.model_changed()
             again = polished(likelihood, PolishRound.unpack(done.pack()))
-            assert [one.pack().tolist() for one, *_ in again] == [
-                one.pack().tolist() for one, *_ in rounds[done.number :]
+            assert [one.pack().tobytes() for one, *_ in again] == [
+                one.pack().tobytes() for one, *_ in rounds[done.number :]
             ]
 
 

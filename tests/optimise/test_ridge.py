@@ -1,10 +1,9 @@
-"""Steps of rates over sites in which branch lengths follow."""
+"""Steps of models in which branch lengths follow."""
 
 import numpy as np
 import pytest
 from helpers import likelihood_of, make_tree, mix, random_ends, simulate_codes
 
-from plltool.constants import MAX_RIDGE_PARAMETERS
 from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
@@ -13,7 +12,7 @@ from plltool.model.model_string import parse_model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
-from plltool.optimise.ridge import Ridge, climb_ridge
+from plltool.optimise.ridge import MAX_RIDGE_PARAMETERS, Ridge, climb_ridge
 
 STEP = 1e-5
 
@@ -62,7 +61,8 @@ def test_slopes_along_the_path(data, texts, unlinked):
     ridge = Ridge(likelihood, ["alpha", "pinv", "free_rates"])
     ridge.let_lengths_follow()
     at = ridge.start + 0.01
-    slopes = ridge.slopes(at)
+    lnl, slopes = ridge.slopes(at)
+    assert lnl == pytest.approx(likelihood.lnl(), rel=1e-12)
     assert len(slopes) == ridge.n_parameters + 1 + unlinked
     for k, found in enumerate(slopes):
         values = []
@@ -99,7 +99,9 @@ def test_a_ridge_is_climbed(data):
         smooth(best, 1e-6)
         expected = optimise_model(best, epsilon=1e-6, scale=True)
     assert lnl < expected - 0.1
-    reached = climb_ridge(likelihood, ["alpha", "pinv"], lnl)
+    reached = lnl
+    for _ in range(2):  # the lengths' response is found anew, as in the rounds of `polish`
+        reached = climb_ridge(likelihood, ["alpha", "pinv"], reached)
     assert reached == pytest.approx(likelihood.lnl(), rel=1e-12)
     assert reached > expected - 0.02
 
@@ -114,7 +116,7 @@ def test_what_is_not_better_is_undone(data):
     assert likelihood.lnl() == pytest.approx(lnl, rel=1e-14)
 
 
-@pytest.mark.parametrize("text", ["JC+G4", "JC+I", f"JC+R{MAX_RIDGE_PARAMETERS}"])
+@pytest.mark.parametrize("text", ["JC", f"JC+R{MAX_RIDGE_PARAMETERS}"])
 def test_too_few_or_too_many_parameters(data, text):
     likelihood = likelihood_on(data, text)
     before = likelihood.tree.lengths.copy()

@@ -209,7 +209,7 @@ def stopped(few, tmp_path_factory):
 def test_a_checkpoint_of_another_run_is_refused(few, stopped, item):
     change = dict(DIFFERENT[item])
     data = {name: row[:-1] + "A" for name, row in few.items()} if change.pop("alignment", None) else few
-    with pytest.raises(InputError, match=rf"of another run: {item}: found .+, expected .+; --redo") as info:
+    with pytest.raises(InputError, match=rf"of another run: {item}: the checkpoint has .+, this command .+; --redo") as info:
         search(data, **{**stopped, **change})
     assert "\n" not in str(info.value)
 
@@ -221,7 +221,7 @@ def test_a_start_tree_is_part_of_the_run(few, tmp_path):
         search(few, start=tree, listener=stop_after(1), **run)
     other = restrict_tree(tree, tree.names)
     other.lengths[0] *= 2
-    with pytest.raises(InputError, match=r"start: found tree .+, expected tree "):
+    with pytest.raises(InputError, match=r"start: the checkpoint has tree .+, this command tree "):
         search(few, start=other, **run)
 
 

@@ -169,7 +169,7 @@ def test_the_time_before_a_power_cut_counts(few, clock, tmp_path, monkeypatch, c
     assert not found.interrupted
     again, told = search(few, **run), Ticks(clock)
     assert (again.lnl.hex(), again.newick, told.heard) == (found.lnl.hex(), found.newick, [])
-    with pytest.raises(InputError, match="of another run: timed: found True, expected False"):
+    with pytest.raises(InputError, match="of another run: timed: the checkpoint has True, this command False"):
         search(few, **run | {"time": None})
     longer = search(few, **run | {"time": 90})
     assert longer.lnl.hex() == found.lnl.hex(), "it is over"
