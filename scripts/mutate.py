@@ -817,6 +817,8 @@ MUTANTS = [
            "try_scales(likelihood, lnl, POLISH_GAIN)", "lnl", (LENGTHS, "-k", "scale")),
     Mutant("driver: scales are not tried", "plltool/tree_search/stages.py",
            "before, lnl = lnl, try_scales(likelihood, lnl, epsilon)", "before = lnl", (DRIVER, "-k", "scale")),
+    Mutant("free rates end with Newton's steps", "plltool/optimise/polish.py", '"free_rates" in chosen and', "False and",
+           ("tests/optimise/test_polish.py", "-k", "quasi_newton")),
     Mutant("ridge: lengths run away", "plltool/optimise/ridge.py", "response[:, k] = -change", "response[:, k] = change",
            (RIDGE, "-k", "follow")),
     Mutant("ridge: slopes leave out the lengths", "plltool/optimise/ridge.py",

@@ -255,8 +255,8 @@ def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
     """The trace of a record; InputError if it cannot be read."""
     try:
         return tuple(_read_event(event) for event in given)
-    except (AttributeError, KeyError, TypeError, ValueError) as problem:
-        raise InputError(f"{source}: cannot read the trace of the search ({problem})") from None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(f"{source}: cannot read the trace of the search, expected a list of its rounds") from None
 
 
 def _read_event(given: dict[str, Any]) -> Progress:

@@ -376,7 +376,7 @@ def test_a_checkpoint_knows_the_device_that_was_chosen(primates, tmp_path, monke
     expected = replicates_by(primates, folder, "numpy")
     again = replicates_by(primates, folder, "auto")
     assert again.lnls == expected.lnls
-    with pytest.raises(InputError, match=r"another run: layout: the checkpoint has .*'vw': 4.*, this command .*'vw': 2"):
+    with pytest.raises(InputError, match=r"another run: layout: the checkpoint .*'vw': 4.*, this command .*'vw': 2"):
         replicates_by(primates, folder, "numpy", vw=2)
 
 

@@ -334,7 +334,8 @@ def test_chains_do_not_go_on_with_another_layout(small, tmp_path):
     run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
     plltool.sample(small, "JC", vw=1, **run)
     with pytest.raises(
-        CheckpointError, match=r"run: layout: the checkpoint has \{'vw': 1\}, this command \{'vw': 2\}; --redo starts over"
+        CheckpointError,
+        match=r"layout: the checkpoint has \{'vw': 1\}, this command \{'vw': 2\}; --redo starts over",
     ):
         plltool.sample(small, "JC", vw=2, **run)
     (tmp_path / "kept" / "run.json").write_text("{")

@@ -289,7 +289,7 @@ def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made)
     assert (tmp_path / "run.support.tbe.nwk").exists()
     fewer = bootstrap(1)
     assert fewer.exit_code == 1
-    assert "replicates: the checkpoint has 1, this command at least 2, which " in fewer.stderr
+    assert "replicates: found 1, expected at least 2, which " in fewer.stderr
     assert fewer.stderr.strip().endswith("run.bootstrap.checkpoint keeps already; --redo starts over")
     assert made == [0, 1]
     assert trees.read_text() == first

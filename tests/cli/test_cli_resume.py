@@ -102,8 +102,8 @@ def test_another_run_is_refused_and_redo_starts_over(plltool, small, tmp_path):
     assert refused.exit_code == 1
     lines = refused.stderr.splitlines()
     assert lines[-1] == (
-        f"plltool: error: {tmp_path}/run.checkpoint: a checkpoint of another run: seed: the checkpoint has 1, this command 2; "
-        "--redo starts over"
+        f"plltool: error: {tmp_path}/run.checkpoint: a checkpoint of another run: "
+        "seed: the checkpoint has 1, this command 2; --redo starts over"
     )
     assert "goes on" not in refused.stderr
     quick = ["--device", "numpy", "--model", "JC", "--effort", "fast"]

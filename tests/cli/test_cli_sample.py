@@ -140,9 +140,7 @@ def test_another_prior_and_wrong_usage(plltool, small, tmp_path):
     assert plltool(*common, "--prefix", tmp_path / "run").exit_code == 0
     other = plltool(*common, "--prefix", tmp_path / "run", "--prior-lengths", "exponential(10)")
     assert other.exit_code == 1
-    expected = (
-        "a checkpoint of another run: prior of lengths: the checkpoint has gammadir(1.0,0.1,1.0,1.0), this command exponential(10.0)"
-    )
+    expected = "prior of lengths: the checkpoint has gammadir(1.0,0.1,1.0,1.0), this command exponential(10.0)"
     assert expected in other.stderr.splitlines()[-1]
     wrong = plltool(*common, "--prefix", tmp_path / "other", "--prior-alpha", "gamma(1)")
     assert wrong.stderr.splitlines()[-1].endswith(

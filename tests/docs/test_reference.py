@@ -54,6 +54,8 @@ def test_the_python_reference_has_nothing_that_is_not_public():
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_option_that_a_page_mentions_exists(page):
     text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    if page.name == "coming_from.md":  # the last cell of a row is plltool's
+        text = re.sub(r"^\|.*\|(.*)\|$", r"\1", text, flags=re.MULTILINE)
     mentioned = set(re.findall(r"`(--[a-z-]+)[ `]|plltool [^`\n]*?(--[a-z-]+)", text))
     words = {word for pair in mentioned for word in pair if word}
     assert words <= options_of(main) | {"--help", "--version"}, name_of(page)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from check_optima import go_on
 from scipy.optimize import minimize
 
 import plltool
@@ -103,3 +104,16 @@ def test_the_better_of_two_starts_is_kept(data_dir):
                 ends.append(_begin(optimiser, inner.lnl(), 0.1)[0])
             assert inner.lnl() == pytest.approx(ends[-1], abs=1e-9)
     assert ends[0] >= ends[1]
+
+
+def test_free_rates_leave_nothing_to_a_quasi_newton_search(data_dir):
+    """Newton's steps end 0.3 lnL units below on these columns."""
+    rng = np.random.default_rng(15)
+    sequences = plltool.read_alignment(data_dir / "primates.phy")
+    taxa, sites = rng.choice(12, 6, replace=False), np.sort(rng.choice(898, 250, replace=False))
+    cells = sequences.columns(sites)
+    rows = {f"t{number}": cells[taxon].decode() for number, taxon in enumerate(taxa.tolist())}
+    tree = random_tree(sorted(rows), rng)
+    with plltool.Likelihood(rows, tree, "HKY+F+R4", device="numpy") as likelihood:
+        lnl = likelihood.optimise()
+        assert go_on(likelihood) < lnl + 0.01

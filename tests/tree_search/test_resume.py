@@ -209,7 +209,7 @@ def stopped(few, tmp_path_factory):
 def test_a_checkpoint_of_another_run_is_refused(few, stopped, item):
     change = dict(DIFFERENT[item])
     data = {name: row[:-1] + "A" for name, row in few.items()} if change.pop("alignment", None) else few
-    with pytest.raises(InputError, match=rf"of another run: {item}: the checkpoint has .+, this command .+; --redo") as info:
+    with pytest.raises(InputError, match=rf"{item}: the checkpoint has .+, this command .+; --redo") as info:
         search(data, **{**stopped, **change})
     assert "\n" not in str(info.value)
 
