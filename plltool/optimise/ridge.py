@@ -41,8 +41,13 @@ def site_groups(model: Model, groups: Collection[str]) -> list[str]:
 
 
 def has_ridges(models: Sequence[Model], groups: Collection[str]) -> bool:
-    """Whether there are at least two parameters that differ between sites, which may replace each other."""
-    return sum(len(get_vector(model, site_groups(model, groups))) for model in models) > 1
+    """Whether there are at least two parameters that differ between sites, which may replace each other.
+
+    One is enough without constant sites, which would tell it from the lengths.
+    """
+    n_parameters = [len(get_vector(model, site_groups(model, groups))) for model in models]
+    unseen = [n for n, model in zip(n_parameters, models, strict=True) if model.spec.ascertainment is not None]
+    return sum(n_parameters) + sum(n > 0 for n in unseen) > 1
 
 
 def _joint_groups(models: Sequence[Model], groups: Collection[str]) -> list[list[str]]:

@@ -163,7 +163,7 @@ def test_replicates_that_were_kept_are_not_made_again(primates, tmp_path, monkey
     fresh = bootstrap(primates, replicates=3, **{**settings, "checkpoint": None})
     assert [write_newick(tree) for tree in found.trees] == [write_newick(tree) for tree in fresh.trees]
     assert found.lnls == fresh.lnls
-    with pytest.raises(InputError, match="seed: found 1, expected 2; --redo"):
+    with pytest.raises(InputError, match="seed: the checkpoint has 1, this command 2; --redo"):
         bootstrap(primates, replicates=3, seed=2, **settings)
 
 
@@ -296,7 +296,7 @@ def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_
     for found in (resumed, bootstrap(primates, replicates=4, workers=2, **RAPID)):
         assert found.lnls == fresh.lnls
         assert [write_newick(tree) for tree in found.trees] == [write_newick(tree) for tree in fresh.trees]
-    with pytest.raises(InputError, match="rapid: found True, expected False; --redo"):
+    with pytest.raises(InputError, match="rapid: the checkpoint has True, this command False; --redo"):
         bootstrap(primates, replicates=4, checkpoint=folder, options=RAPID_OPTIONS, **RAPID | {"rapid": False})
 
 

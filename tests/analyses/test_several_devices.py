@@ -143,7 +143,7 @@ def test_a_run_goes_on_with_the_shares_of_its_checkpoint(few, tmp_path, monkeypa
     assert (again.newick, float(again.lnl).hex()) == (expected.newick, float(expected.lnl).hex())
     assert again.layout == expected.layout
     assert not events
-    with pytest.raises(InputError, match="share: found"):
+    with pytest.raises(InputError, match="share: the checkpoint has"):
         search(few, share=(0.5, 0.5), **run)
 
 

@@ -278,7 +278,7 @@ def test_checkpoints_that_are_refused(make_run, tree, tmp_path):
 
 
 def test_numbers_that_make_no_sense(few, tree):
-    with pytest.raises(InputError, match="replicates: the checkpoint has 0, this command at least 1"):
+    with pytest.raises(InputError, match="replicates: found 0, expected at least 1"):
         ultrafast_bootstrap(few, tree, "JC", replicates=0)
     with pytest.raises(InputError, match="seed: found -1, expected at least 0"):
         ultrafast_bootstrap(few, tree, "JC", seed=-1)

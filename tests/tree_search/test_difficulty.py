@@ -73,4 +73,4 @@ def test_the_score_ends_at_1_and_says_why():
 def test_trees_of_single_parts_count_as_much_as_the_others():
     found = Difficulty(0.2, 20.0, 0.0, conflict=0.8)
     assert found.score == pytest.approx(0.5)
-    assert "differ in 20 % of their branches, and those of single parts in 80 %, 20.0 patterns" in str(found)
+    assert "differ in 20 % of their branches, and those of single partitions in 80 %, 20.0 patterns" in str(found)

@@ -123,7 +123,7 @@ def test_a_given_start_tree_is_perturbed_only(few, clock):
 def test_too_little_time_for_a_round_of_moves(few, clock, tmp_path):
     """There is no result; more time goes on from the checkpoint."""
     ticks, saved = Ticks(clock), tmp_path / "saved"
-    with pytest.raises(InputError, match=r"^time: 0\.5 s were over before the first round of moves"):
+    with pytest.raises(InputError, match=r"^time: 0\.5 s ran out before the first round of moves"):
         search(few, time=0.5, listener=ticks, checkpoint=saved, **SETTINGS)
     assert ticks.stages == ["start"]
     later = Ticks(clock)
