@@ -334,14 +334,15 @@ def _find(
 ) -> SearchOutcome:
     """The search itself, by one process or several; only by one if there is a deadline."""
     deadline = watch.deadline
-    starts = ClimbStarts(partial(_start_tree, problem), models, store, deadline, isinstance(problem.start, Tree))
+    make_tree, make_rng = partial(_start_tree, problem), partial(generator, problem.seed, PERTURBATIONS)
+    starts = ClimbStarts(make_tree, make_rng, models, store, deadline, isinstance(problem.start, Tree))
     if deadline is not None:
         _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
         workers, plan = 1, replace(plan, perturbations=ENDLESS)
     shares = share_hardware(workers, plan.starts, problem.parts, models, hardware)
     forecast = deadline or Forecast(planned_stages(plan))
     climbing = Climbing(starts, engine, plan, forecast, watch)
-    pool = Pool(climbing, watch, generator(problem.seed, PERTURBATIONS))
+    pool = Pool(climbing, watch)
     if len(shares) == 1:
         return pool.search()
     engine.release_clas()  # the children may take all of the memory

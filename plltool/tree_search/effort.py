@@ -10,6 +10,7 @@ import numpy as np
 from plltool.constants import (
     DEFAULT_EFFORT,
     EASY,
+    FIRST_PERTURBATIONS,
     LARGE_ALIGNMENT,
     MANY_TAXA,
     RATCHET_PATIENCE,
@@ -46,6 +47,11 @@ class SearchPlan:
     stop: str = STOP_RULES[0]
     optimise_parameters: bool = True
     constraint: Constraint | None = None
+
+    @property
+    def first_perturbations(self) -> int:
+        """The most perturbations of each climb before the climbs are fused; 0 if there is one climb."""
+        return min(FIRST_PERTURBATIONS, self.perturbations // (self.starts + 1)) if self.starts > 1 else 0
 
     def __post_init__(self) -> None:
         if not self.radii or not all(1 <= radius <= MAX_RADIUS for radius in self.radii):

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import numpy as np
-
 from plltool.constants import CLIMB_TIE, POOL_SIZE
 from plltool.engine.kinds import AnyEngine
 from plltool.errors import InputError
@@ -63,6 +61,17 @@ class Climbing:
         save = self.starts.saver(number)
         return TreeSearch(likelihood, self.plan, self.forecast, self.report, state.cursor, save)
 
+    def climb(self, number: int, state: ClimbState, rivals: Sequence[Sequence[float]]) -> ClimbState:
+        """Climb from start tree `number`, or go on with that climb, and make its first perturbations."""
+        search, first = self.search_on(number, state), self.plan.first_perturbations
+        climbed = search.climb(rivals)
+        if first and (climbed.cursor.given_up or climbed.cursor.settled or climbed.cursor.joined):
+            self.forecast.skip(1)
+        elif first and not climbed.interrupted:
+            self.forecast.begin(climbed.cursor.spent)
+            climbed = search.perturb(self.starts.make_rng(number), 0, first)
+        return climbed
+
 
 class Watch:
     """A listener that notes when another one stops the search, and stops it itself in time for the polish.
@@ -104,13 +113,11 @@ class Pool:
     Parameters
     ----------
     watch : the listener of all climbs
-    rng : the source of the perturbations
     """
 
-    def __init__(self, climbing: Climbing, watch: Watch, rng: np.random.Generator):
+    def __init__(self, climbing: Climbing, watch: Watch):
         self._climbing = climbing
         self._watch = watch
-        self._rng = rng
         self._climbs: list[ClimbState] = []
         self._climb_seconds = 0.0  # of the longest climb
         if watch.deadline is not None:
@@ -193,8 +200,8 @@ class Pool:
             self._climbs.append(self._climbing.starts.begin(number))
         earlier = [one.cursor for one in self._climbs[:number]]
         began = time.perf_counter()
-        climbed = self._search_on(number).climb([one.marks for one in earlier if one.climbed and not one.given_up])
-        self._climbs[number] = climbed
+        rivals = [one.marks for one in earlier if one.climbed and not one.given_up]
+        self._climbs[number] = climbed = self._climbing.climb(number, self._climbs[number], rivals)
         self._tell_if_given_up(number)
         if not climbed.interrupted and not climbed.cursor.given_up:
             self._climb_seconds = max(self._climb_seconds, time.perf_counter() - began)
@@ -212,21 +219,21 @@ class Pool:
 
     def _perturb(self, numbers: Sequence[int]) -> None:
         """Perturb climbs, one after the other, until the plan's perturbations are spent."""
-        done = 0
         self._climbing.forecast.begin(sum(one.cursor.spent for one in self._climbs))
         for number in numbers:
-            if done < self._climbing.plan.perturbations and not self._watch.is_over:
-                self._climbs[number] = self._search_on(number).perturb(self._rng, done)
-                done += self._climbs[number].cursor.spent
+            elsewhere = sum(one.cursor.spent for one in self._climbs) - self._climbs[number].cursor.spent
+            if elsewhere < self._climbing.plan.perturbations and not self._watch.is_over:
+                rng = self._climbing.starts.make_rng(number)
+                self._climbs[number] = self._search_on(number).perturb(rng, elsewhere)
 
     def _search_on(self, number: int) -> TreeSearch:
         return self._climbing.search_on(number, self._climbs[number])
 
     def _in_order(self) -> list[int]:
-        """The climbs that were not given up, by the lnL of the climb; the leader first."""
+        """The climbs that were not given up, by lnL; the leader first."""
         hopeful = [number for number, one in enumerate(self._climbs) if not one.cursor.given_up]
-        leader = _leader([one.climb_lnl for one in self._climbs], hopeful)
-        return sorted(hopeful, key=lambda number: (number != leader, -self._climbs[number].climb_lnl))
+        leader = _leader([one.lnl for one in self._climbs], hopeful)
+        return sorted(hopeful, key=lambda number: (number != leader, -self._climbs[number].lnl))
 
 
 def _distances(trees: Sequence[Tree]) -> tuple[tuple[int, ...], ...]:
