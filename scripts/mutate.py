@@ -867,7 +867,7 @@ MUTANTS = [
            (RATCHET, "-k", "never_lead_down")),
     Mutant("perturbations of large trees are as few", "plltool/tree_search/effort.py", "n_taxa / MANY_TAXA", "1.0",
            ("tests/tree_search/test_effort.py", "-k", "large_trees")),
-    Mutant("starts: nothing is allowed besides", "plltool/tree_search/state.py", " + ABANDON_MARGIN <", " <",
+    Mutant("starts: nothing is allowed besides", "plltool/tree_search/state.py", " + ABANDON_MARGIN", "",
            (STARTS, "-k", "hope")),
     Mutant("stopping: variance of the mean", "plltool/tree_search/stopping.py", "math.sqrt(n_sites * variance)",
            "math.sqrt(variance)", (STOPPING, "-k", "errors")),

@@ -202,7 +202,8 @@ def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) 
     """
     for stage, lnl in enumerate(marks[ABANDON_STAGES:], start=ABANDON_STAGES):
         for rival in rivals:
-            if stage + 1 < len(rival) and lnl + ABANDON_FACTOR * (rival[-1] - rival[stage]) + ABANDON_MARGIN < rival[-1]:
+            hoped = lnl + ABANDON_FACTOR * (rival[-1] - rival[stage]) + ABANDON_MARGIN
+            if hoped < rival[-1] and stage + 1 < len(rival):
                 return stage
     return len(marks)
 
