@@ -65,7 +65,7 @@ class Climbing:
         """Climb from start tree `number`, or go on with that climb, and make its first perturbations."""
         search, first = self.search_on(number, state), self.plan.first_perturbations
         climbed = search.climb(rivals)
-        if first and (climbed.cursor.given_up or climbed.cursor.settled or climbed.cursor.joined):
+        if first and (climbed.cursor.given_up or climbed.cursor.settled or climbed.cursor.fusions):
             self.forecast.skip(1)
         elif first and not climbed.interrupted:
             self.forecast.begin(climbed.cursor.spent)
@@ -158,7 +158,10 @@ class Pool:
         return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, distances, self._watch.stopped)
 
     def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:
-        """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows."""
+        """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows.
+
+        What perturbations find in other trees is fused with the best one, too.
+        """
         plan = self._climbing.plan
         if elsewhere is None:
             for number in range(plan.starts):
@@ -172,6 +175,9 @@ class Pool:
             self._fuse(ready[0], ready[1:])
         if plan.perturbations and ready:
             self._perturb([number for number in ready if not self._climbs[number].cursor.settled])
+            if len(self._climbs) > 1:
+                best, *others = [number for number in self._in_order() if number in ready]
+                self._fuse(best, others, 1)
 
     def _go_on(self, deadline: Deadline) -> None:
         """Climb from one more start tree, fuse the climb with the best ones, and perturb it.
@@ -211,19 +217,23 @@ class Pool:
         if climbed.cursor.given_up:
             _log.info("start tree %d given up at lnL %.3f: too far behind", number + 1, climbed.lnl)
 
-    def _fuse(self, number: int, donors: Sequence[int]) -> None:
-        """Fuse a climb with others."""
+    def _fuse(self, number: int, donors: Sequence[int], earlier: int = 0) -> None:
+        """Fuse a climb with others, after `earlier` such fusions."""
         if not self._watch.is_over:
             self._climbing.forecast.begin(self._climbs[number].cursor.fused)
-            self._climbs[number] = self._search_on(number).fuse([self._climbs[other].tree for other in donors])
+            trees = [self._climbs[other].tree for other in donors]
+            self._climbs[number] = self._search_on(number).fuse(trees, earlier)
 
     def _perturb(self, numbers: Sequence[int]) -> None:
         """Perturb climbs, one after the other, until the plan's perturbations are spent."""
+        plan = self._climbing.plan
         self._climbing.forecast.begin(sum(one.cursor.spent for one in self._climbs))
         for number in numbers:
-            elsewhere = sum(one.cursor.spent for one in self._climbs) - self._climbs[number].cursor.spent
-            if elsewhere < self._climbing.plan.perturbations and not self._watch.is_over:
-                rng = self._climbing.starts.make_rng(number)
+            spent = sum(one.cursor.spent for one in self._climbs)
+            if spent < plan.perturbations and not self._watch.is_over:
+                if plan.starts > 1:
+                    self._climbs[number] = self._search_on(number).fuse(())  # it is not at rest any more
+                rng, elsewhere = self._climbing.starts.make_rng(number), spent - self._climbs[number].cursor.spent
                 self._climbs[number] = self._search_on(number).perturb(rng, elsewhere)
 
     def _search_on(self, number: int) -> TreeSearch:

@@ -41,7 +41,7 @@ def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
     """The stages of a search, each with its number of rounds, 0 if it is not known."""
     climb = stages_of_a_climb(plan)
     fusion = [(FUSE, plan.starts - 1)] if plan.starts > 1 else []
-    perturb = [(PERTURB, plan.perturbations)] if plan.perturbations else []
+    perturb = [(PERTURB, plan.perturbations), *fusion] if plan.perturbations else []
     return [*(climb * plan.starts), *fusion, *perturb, ("polish", 0)]
 
 
@@ -159,10 +159,10 @@ class TreeSearch:
             stages.append(Stage("model", self.plan.epsilon))
         return stages
 
-    def fuse(self, donors: Sequence[Tree]) -> ClimbState:
-        """Take from each of `donors` what is better there than in the tree of this climb."""
+    def fuse(self, donors: Sequence[Tree], earlier: int = 0) -> ClimbState:
+        """Take from each of `donors` what is better there than in the tree of this climb, after `earlier` fusions."""
         at = self._at
-        if at.joined:
+        if at.fusions > earlier:
             return self._state()
         announce(FUSE)
         try:
@@ -174,8 +174,9 @@ class TreeSearch:
                     self._end_step(FUSE, at.fused, n_moves=n_taken)
         except StopSearch:
             return self._state(interrupted=True)
-        at.joined = True
-        at.leave_rest()
+        at.fusions, at.fused = earlier + 1, 0
+        if not earlier:
+            at.leave_rest()
         self._save_state()
         return self._state()
 

@@ -46,8 +46,8 @@ class Cursor:
     climbed : whether the climb is over
     given_up : whether it fell hopelessly behind another climb; lnL and marks are those of that stage
     settled : whether the stop rule ended the climb, so that perturbations are not worthwhile
-    fused : number of other climbs that the tree was fused with
-    joined : whether it was fused with all of them, after which perturbations begin again
+    fused : number of other climbs that the tree was fused with in the current fusion
+    fusions : number of finished fusions with all others; after the first one perturbations begin again
     spent : number of perturbations
     failures : number of perturbations without gain since the last success
     generator : the state of the random numbers after the last perturbation; None before the first
@@ -69,7 +69,7 @@ class Cursor:
     given_up: bool = False
     settled: bool = False
     fused: int = 0
-    joined: bool = False
+    fusions: int = 0
     spent: int = 0
     failures: int = 0
     generator: Mapping[str, Any] | None = None

@@ -108,13 +108,14 @@ def test_each_climb_is_perturbed_before_the_climbs_are_fused_and_the_best_one_af
     settings = {**SETTINGS, "model": "HKY+FE", "listener": heard.append}
     found = search(few, start="random", options=options, workers=1, **settings)
     climb = ["start", "nni", "spr", "model", "perturb"]
-    assert [stage for stage, _ in groupby(event.stage for event in heard)] == [*climb * 3, "fuse", "perturb", "polish"]
+    assert [stage for stage, _ in groupby(event.stage for event in heard)] == [*climb * 3, "fuse", "perturb", "fuse", "polish"]
     steps = [event for event in heard if event.stage == "perturb"]
     assert [event.round for event in steps] == [1, 2] * 3 + [7, 8, 9, 10, 11]
     assert len({step.lnl for step in steps[:6]}) > 1, "else nothing was tested"
     fused = [event for event in heard if event.stage == "fuse"]
-    assert [event.round for event in fused] == [1, 2]
+    assert [event.round for event in fused] == [1, 2, 1, 2]
     assert fused[0].lnl >= max(step.lnl for step in steps[:6])
+    assert fused[2].lnl >= max(step.lnl for step in steps)
     assert found.lnl >= max(event.lnl for event in steps) - 0.01
     # each climb has a model of its own, and the engine must hold the winner's
     fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
