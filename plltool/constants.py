@@ -149,6 +149,7 @@ RATCHET_SHARE = 0.25  # of the patterns, whose weights a perturbation multiplies
 RATCHET_FACTOR = 2.0
 RATCHET_RADII = (5, 20)  # of the moves that a perturbation makes, and of the climb after it
 RATCHET_EPSILON = 2.0  # lnL precision of branch lengths on reweighted sites
+SMALL_SEARCH = 100_000  # taxa times patterns times start trees; a smaller one ends before other processes have begun
 FIRST_PERTURBATIONS = 4  # of each climb before it is fused with others; the first gain most
 FUSING_LOSS = 3.0  # lnL that an exchange may lose before lengths are optimised; with 0, fusions end 1 to 5 lower
 CLIMB_TIE = 0.01  # lnL by which a climb must be better to take the lead: the rest is left over from convergence

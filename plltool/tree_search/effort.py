@@ -141,5 +141,6 @@ class SearchOptions:
         stop = "kh" if large else preset.plan.stop
         persistence = preset.persistence[unlinked] if n_parts > 1 else 1
         perturbations, nstop = persistence * perturbations, persistence * preset.plan.nstop
-        planned = replace(preset.plan, starts=1 if large else round(starts), perturbations=perturbations, nstop=nstop, stop=stop)
+        n_starts = 1 if large else round(starts)
+        planned = replace(preset.plan, starts=n_starts, perturbations=perturbations, nstop=nstop, stop=stop)
         return replace(planned, **{name: value for name, value in chosen.items() if value is not None})

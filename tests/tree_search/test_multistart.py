@@ -108,7 +108,13 @@ def test_each_climb_is_perturbed_before_the_climbs_are_fused_and_the_best_one_af
     settings = {**SETTINGS, "model": "HKY+FE", "listener": heard.append}
     found = search(few, start="random", options=options, workers=1, **settings)
     climb = ["start", "nni", "spr", "model", "perturb"]
-    assert [stage for stage, _ in groupby(event.stage for event in heard)] == [*climb * 3, "fuse", "perturb", "fuse", "polish"]
+    assert [stage for stage, _ in groupby(event.stage for event in heard)] == [
+        *climb * 3,
+        "fuse",
+        "perturb",
+        "fuse",
+        "polish",
+    ]
     steps = [event for event in heard if event.stage == "perturb"]
     assert [event.round for event in steps] == [1, 2] * 3 + [7, 8, 9, 10, 11]
     assert len({step.lnl for step in steps[:6]}) > 1, "else nothing was tested"
@@ -120,6 +126,18 @@ def test_each_climb_is_perturbed_before_the_climbs_are_fused_and_the_best_one_af
     # each climb has a model of its own, and the engine must hold the winner's
     fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
     assert fixed.lnl == pytest.approx(found.lnl, rel=1e-10)
+
+
+def test_what_is_left_of_the_perturbations_goes_to_the_next_best_climb(few, monkeypatch):
+    monkeypatch.setattr(state, "ABANDON_FACTOR", math.inf)
+    options = SearchOptions("fast", starts=2, radii=(1,), perturbations=9, nstop=1)
+    heard = []
+    found = search(few, start="random", options=options, workers=1, listener=heard.append, **SETTINGS | {"seed": 1})
+    stages = [event.stage for event in heard]
+    steps = [event for event in heard[stages.index("fuse") :] if event.stage == "perturb"]
+    assert len(steps) == 2, "one of each tree, which fail"
+    assert steps[1].lnl < steps[0].lnl, "the second tree, which is lower"
+    assert found.lnl >= max(event.lnl for event in steps) - 0.01
 
 
 @pytest.mark.parametrize("after", [1, 3, 8])
