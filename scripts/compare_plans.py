@@ -14,7 +14,8 @@ for each set, plan and seed, with lnL and the seconds of the processor. Rows tha
 again. `--label` goes before the names of plans, to tell two versions apart.
 
 `show` prints for each plan the median, mean, 90th percentile and worst of the losses in lnL against the best end of the
-same set, and the geometric mean of the seconds. It leaves out what not all plans have searched.
+same set, and the geometric mean of the seconds. It leaves out what not all plans have searched. The chart shows mean
+losses; plans that differ in later options only are on one line.
 """
 
 import argparse
@@ -120,18 +121,18 @@ def show(rows: list[dict[str, Any]], chart: Path | None) -> None:
     by_plan = {row["plan"]: [one for one in rows if one["plan"] == row["plan"]] for row in rows}
     common = set.intersection(*({(row["set"], row["seed"]) for row in own} for own in by_plan.values()))
     print(f"{'plan':44} {'runs':>5} {'median':>8} {'mean':>8} {'90 %':>8} {'worst':>8} {'seconds':>8}")
-    points = []
+    lines: dict[str, list[tuple[float, float]]] = {}  # by effort and first option
     for plan, own in by_plan.items():
         counted = [row for row in own if (row["set"], row["seed"]) in common]
         lost = [best[row["set"]] - row["lnl"] for row in counted]
         seconds = statistics.geometric_mean(max(0.01, row["cpu_seconds"]) for row in counted)
         figures = statistics.median(lost), statistics.fmean(lost), float(np.quantile(lost, 0.9)), max(lost), seconds
         print(f"{plan:44} {len(counted):5}", *(f"{figure:8.2f}" for figure in figures))
-        points.append((seconds, -figures[1]))
+        lines.setdefault(":".join(plan.split(":")[:2]), []).append((seconds, -figures[1]))
     if chart is not None:
         names = "seconds of one core, geometric mean", "lnL against the best end, mean"
-        kinds = [[number] for number in range(len(points))]
-        plot = draw_path([[point] for point in points], kinds, list(by_plan), names, "Ends of searches against time")
+        kinds = [[number] * len(line) for number, line in enumerate(lines.values())]
+        plot = draw_path(list(lines.values()), kinds, list(lines), names, "Ends of searches against time")
         chart.write_text(as_document(plot))
 
 
