@@ -30,7 +30,11 @@ def draw(rows: list[dict[str, Any]]) -> str:
     legend = [f"{taxa} x {patterns:,}" for taxa, patterns in shapes]
     kinds = [[number] * len(line) for number, line in enumerate(lines)]
     title = "Time of a generation against the number of chains"
-    plot = draw_path(lines, kinds, legend, ("chains", "time, that of one chain = 1"), title)
+    return as_document(draw_path(lines, kinds, legend, ("chains", "time, that of one chain = 1"), title))
+
+
+def as_document(plot: str) -> str:
+    """A chart of a page as an SVG document of its own."""
     return plot.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{STYLE}", 1) + "\n"
 
 

@@ -45,6 +45,7 @@ SMALL = {
     "check_posterior.py": "--generations 400 --runs 2 --draws 20000",
     "compare_constraints.py": f"{DATA} --seeds 1 --output OUT/o.json",
     "compare_partitions.py": "SHARED/data SHARED/reference --set dna59 --program plltool --limit 9 --output OUT/o.json",
+    "compare_plans.py": f"run {DATA} --seeds 1 --plan fast:radii=1 --output OUT/o.json",
     "compare_stops.py": "SHARED/data SHARED/reference --set primates --program epsilon --starts 1 --output OUT/o.json",
     "compare_supports.py": f"{DATA} --replicates 2 --program plltool-fast --output OUT/o.json",
     "constraint_test.py": f"{DATA} --constraints 1",

@@ -27,7 +27,7 @@ from plltool.analyses.auto_model import choose_if_asked
 from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.site_rates import end_search, has_site_rates
 from plltool.arrays import FloatArray
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, START_KINDS, UNLINKED
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, SMALL_SEARCH, START_KINDS, UNLINKED
 from plltool.engine.kinds import AnyEngine
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
@@ -124,7 +124,7 @@ def search(
         sites ("scaled"), or none ("unlinked")
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
-        there are threads, on a GPU 1. Changes no digit
+        there are threads, on a GPU or for a small alignment 1. Changes no digit
     options : how hard to search
     site_lnl : also return the lnL of each site
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
@@ -336,14 +336,17 @@ def _find(
 ) -> SearchOutcome:
     """The search itself, by one process or several; only by one if there is a deadline."""
     deadline = watch.deadline
-    starts = ClimbStarts(partial(_start_tree, problem), models, store, deadline, isinstance(problem.start, Tree))
+    make_tree, make_rng = partial(_start_tree, problem), partial(generator, problem.seed, PERTURBATIONS)
+    starts = ClimbStarts(make_tree, make_rng, models, store, deadline, isinstance(problem.start, Tree))
     if deadline is not None:
         _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
         workers, plan = 1, replace(plan, perturbations=ENDLESS)
+    elif workers is None and plan.starts * problem.masks.size < SMALL_SEARCH:
+        workers = 1
     shares = share_hardware(workers, plan.starts, problem.parts, models, hardware)
     forecast = deadline or Forecast(planned_stages(plan))
     climbing = Climbing(starts, engine, plan, forecast, watch)
-    pool = Pool(climbing, watch, generator(problem.seed, PERTURBATIONS))
+    pool = Pool(climbing, watch)
     if len(shares) == 1:
         return pool.search()
     engine.release_clas()  # the children may take all of the memory

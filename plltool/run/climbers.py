@@ -27,7 +27,7 @@ from plltool.run.memory import plan_memory, search_slots
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.multistart import Climbing
 from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
-from plltool.tree_search.stages import planned_stages
+from plltool.tree_search.stages import planned_stages, stages_of_a_climb
 from plltool.tree_search.state import ClimbStarts, ClimbState
 
 _log = logging.getLogger("plltool")
@@ -149,9 +149,9 @@ class Climber:
             if not report(event):
                 raise StopSearch
 
-        starts, forecast = self._starts, Forecast(_stages_of_a_climb(self._plan))
+        starts, forecast = self._starts, Forecast([*stages_of_a_climb(self._plan), ("polish", 0)])
         climbing = Climbing(starts, self._engine, self._plan, forecast, listen)
-        climbed = climbing.search_on(number, starts.begin(number)).climb(rivals)
+        climbed = climbing.climb(number, starts.begin(number), rivals)
         if starts.store:
             starts.store.flush()
         return climbed, (platform.node(), os.getpid()), work_of(self._engine)
@@ -201,16 +201,11 @@ def climb_at_once(
             if not judged.cursor.given_up:
                 rivals.append(judged.cursor.marks)
             yield judged
-    forecast.made_elsewhere(plan.starts * len(_stages_of_a_climb(plan)[:-1]), n_workers)
+    forecast.made_elsewhere(plan.starts * len(stages_of_a_climb(plan)), n_workers)
     elsewhere = Counters()
     for work in done.values():
         elsewhere.add(work)
     count(elsewhere)
-
-
-def _stages_of_a_climb(plan: SearchPlan) -> list[tuple[str, int]]:
-    """The stages of one climb, and the polish, which each climb expects to have."""
-    return planned_stages(replace(plan, starts=1, perturbations=0))
 
 
 def _place(event: Progress, number: int, plan: SearchPlan, n_workers: int, seconds: float) -> Progress:
@@ -219,6 +214,6 @@ def _place(event: Progress, number: int, plan: SearchPlan, n_workers: int, secon
     if event.left is not None:
         climb = event.seconds + event.left
         waves = (plan.starts - 1 - number) // n_workers
-        after = Forecast.cost_of(planned_stages(plan)[-2:]) / Forecast.cost_of(_stages_of_a_climb(plan))
+        after = Forecast.cost_of(planned_stages(plan)[-2:]) / Forecast.cost_of(stages_of_a_climb(plan))
         left = event.left + climb * waves + climb * after * (plan.perturbations > 0)
     return replace(event, start=number + 1, seconds=seconds, left=left)

@@ -10,6 +10,7 @@ import numpy as np
 from plltool.constants import (
     DEFAULT_EFFORT,
     EASY,
+    FIRST_PERTURBATIONS,
     LARGE_ALIGNMENT,
     MANY_TAXA,
     RATCHET_PATIENCE,
@@ -47,6 +48,11 @@ class SearchPlan:
     optimise_parameters: bool = True
     constraint: Constraint | None = None
 
+    @property
+    def first_perturbations(self) -> int:
+        """The most perturbations of each climb before the climbs are fused; 0 if there is one climb."""
+        return min(FIRST_PERTURBATIONS, self.perturbations // (self.starts + 1)) if self.starts > 1 else 0
+
     def __post_init__(self) -> None:
         if not self.radii or not all(1 <= radius <= MAX_RADIUS for radius in self.radii):
             raise InputError(f"radii: found {self.radii}, expected at least one, each 1 to {MAX_RADIUS}")
@@ -63,7 +69,8 @@ class SearchPlan:
 class Preset:
     """A preset: a plan, and the numbers of starts and perturbations for easy data and for the most difficult data.
 
-    Data with a difficulty up to EASY are easy; from there to 1 the numbers are interpolated and rounded up.
+    Data with a difficulty up to EASY are easy; from there to 1 the numbers are interpolated. Starts are rounded to the
+    nearest number, as another start costs as much as several perturbations; perturbations are rounded up.
 
     Attributes
     ----------
@@ -79,8 +86,8 @@ class Preset:
 
 EFFORTS = {
     "fast": Preset(SearchPlan(epsilon=1.0), (1, 1), (0, 0)),
-    "default": Preset(SearchPlan(nstop=3), (1, 1), (3, 12), persistence=(2, 3)),
-    "thorough": Preset(SearchPlan(radii=(5, 10)), (2, 4), (30, 60)),
+    "default": Preset(SearchPlan(nstop=3), (1, 2), (3, 12), persistence=(2, 3)),
+    "thorough": Preset(SearchPlan(radii=(5, 10)), (2, 6), (30, 60)),
 }
 
 
@@ -122,17 +129,18 @@ class SearchOptions:
         There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own.
         The limit of the perturbations grows with the taxa beyond MANY_TAXA: the more places there are where a climb
         can get stuck, the longer each perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and
-        the effort is not thorough, a climb ends when a stage gains nothing significant.
+        the effort is not thorough, there is one climb, which ends when a stage gains nothing significant.
         """
         preset = EFFORTS[self.effort]
         starts, perturbations = (
-            math.ceil(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
+            float(np.interp(difficulty, (EASY, 1.0), ends)) for ends in (preset.starts, preset.perturbations)
         )
         chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
-        perturbations = math.ceil(perturbations * max(1.0, n_taxa / MANY_TAXA))
+        perturbations = math.ceil(math.ceil(perturbations) * max(1.0, n_taxa / MANY_TAXA))
         large = n_taxa * n_patterns >= LARGE_ALIGNMENT and self.effort != "thorough"
         stop = "kh" if large else preset.plan.stop
         persistence = preset.persistence[unlinked] if n_parts > 1 else 1
         perturbations, nstop = persistence * perturbations, persistence * preset.plan.nstop
-        planned = replace(preset.plan, starts=starts, perturbations=perturbations, nstop=nstop, stop=stop)
+        n_starts = 1 if large else round(starts)
+        planned = replace(preset.plan, starts=n_starts, perturbations=perturbations, nstop=nstop, stop=stop)
         return replace(planned, **{name: value for name, value in chosen.items() if value is not None})

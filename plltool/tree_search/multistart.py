@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import numpy as np
-
 from plltool.constants import CLIMB_TIE, POOL_SIZE
 from plltool.engine.kinds import AnyEngine
 from plltool.errors import InputError
@@ -66,6 +64,17 @@ class Climbing:
         save = self.starts.saver(number)
         return TreeSearch(likelihood, self.plan, self.forecast, self.report, state.cursor, save)
 
+    def climb(self, number: int, state: ClimbState, rivals: Sequence[Sequence[float]]) -> ClimbState:
+        """Climb from start tree `number`, or go on with that climb, and make its first perturbations."""
+        search, first = self.search_on(number, state), self.plan.first_perturbations
+        climbed = search.climb(rivals)
+        if first and (climbed.cursor.given_up or climbed.cursor.settled or climbed.cursor.fusions):
+            self.forecast.skip(1)
+        elif first and not climbed.interrupted:
+            self.forecast.begin(climbed.cursor.spent)
+            climbed = search.perturb(self.starts.make_rng(number), 0, first)
+        return climbed
+
 
 class Watch:
     """A listener that notes when another one stops the search, and stops it itself in time for the polish.
@@ -107,13 +116,11 @@ class Pool:
     Parameters
     ----------
     watch : the listener of all climbs
-    rng : the source of the perturbations
     """
 
-    def __init__(self, climbing: Climbing, watch: Watch, rng: np.random.Generator):
+    def __init__(self, climbing: Climbing, watch: Watch):
         self._climbing = climbing
         self._watch = watch
-        self._rng = rng
         self._climbs: list[ClimbState] = []
         self._climb_seconds = 0.0  # of the longest climb
         if watch.deadline is not None:
@@ -156,7 +163,10 @@ class Pool:
         return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, distances, self._watch.stopped, other)
 
     def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:
-        """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows."""
+        """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows.
+
+        What perturbations find in other trees is fused with the best one, too.
+        """
         plan = self._climbing.plan
         if elsewhere is None:
             for number in range(plan.starts):
@@ -170,6 +180,9 @@ class Pool:
             self._fuse(ready[0], ready[1:])
         if plan.perturbations and ready:
             self._perturb([number for number in ready if not self._climbs[number].cursor.settled])
+            if len(self._climbs) > 1:
+                best, *others = [number for number in self._in_order() if number in ready]
+                self._fuse(best, others, 1)
 
     def _go_on(self, deadline: Deadline) -> None:
         """Climb from one more start tree, fuse the climb with the best ones, and perturb it.
@@ -198,8 +211,8 @@ class Pool:
             self._climbs.append(self._climbing.starts.begin(number))
         earlier = [one.cursor for one in self._climbs[:number]]
         began = time.perf_counter()
-        climbed = self._search_on(number).climb([one.marks for one in earlier if one.climbed and not one.given_up])
-        self._climbs[number] = climbed
+        rivals = [one.marks for one in earlier if one.climbed and not one.given_up]
+        self._climbs[number] = climbed = self._climbing.climb(number, self._climbs[number], rivals)
         self._tell_if_given_up(number)
         if not climbed.interrupted and not climbed.cursor.given_up:
             self._climb_seconds = max(self._climb_seconds, time.perf_counter() - began)
@@ -209,29 +222,33 @@ class Pool:
         if climbed.cursor.given_up:
             _log.info("start tree %d given up at lnL %.3f: too far behind", number + 1, climbed.lnl)
 
-    def _fuse(self, number: int, donors: Sequence[int]) -> None:
-        """Fuse a climb with others."""
+    def _fuse(self, number: int, donors: Sequence[int], earlier: int = 0) -> None:
+        """Fuse a climb with others, after `earlier` such fusions."""
         if not self._watch.is_over:
             self._climbing.forecast.begin(self._climbs[number].cursor.fused)
-            self._climbs[number] = self._search_on(number).fuse([self._climbs[other].tree for other in donors])
+            trees = [self._climbs[other].tree for other in donors]
+            self._climbs[number] = self._search_on(number).fuse(trees, earlier)
 
     def _perturb(self, numbers: Sequence[int]) -> None:
         """Perturb climbs, one after the other, until the plan's perturbations are spent."""
-        done = 0
+        plan = self._climbing.plan
         self._climbing.forecast.begin(sum(one.cursor.spent for one in self._climbs))
         for number in numbers:
-            if done < self._climbing.plan.perturbations and not self._watch.is_over:
-                self._climbs[number] = self._search_on(number).perturb(self._rng, done)
-                done += self._climbs[number].cursor.spent
+            spent = sum(one.cursor.spent for one in self._climbs)
+            if spent < plan.perturbations and not self._watch.is_over:
+                if plan.starts > 1:
+                    self._climbs[number] = self._search_on(number).fuse(())  # it is not at rest any more
+                rng, elsewhere = self._climbing.starts.make_rng(number), spent - self._climbs[number].cursor.spent
+                self._climbs[number] = self._search_on(number).perturb(rng, elsewhere)
 
     def _search_on(self, number: int) -> TreeSearch:
         return self._climbing.search_on(number, self._climbs[number])
 
     def _in_order(self) -> list[int]:
-        """The climbs that were not given up, by the lnL of the climb; the leader first."""
+        """The climbs that were not given up, by lnL; the leader first."""
         hopeful = [number for number, one in enumerate(self._climbs) if not one.cursor.given_up]
-        leader = _leader([one.climb_lnl for one in self._climbs], hopeful)
-        return sorted(hopeful, key=lambda number: (number != leader, -self._climbs[number].climb_lnl))
+        leader = _leader([one.lnl for one in self._climbs], hopeful)
+        return sorted(hopeful, key=lambda number: (number != leader, -self._climbs[number].lnl))
 
 
 def _distances(trees: Sequence[Tree]) -> tuple[tuple[int, ...], ...]:

@@ -39,12 +39,18 @@ from plltool.tree_search.stopping import StopRule
 
 def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
     """The stages of a search, each with its number of rounds, 0 if it is not known."""
+    climb = stages_of_a_climb(plan)
+    fusion = [(FUSE, plan.starts - 1)] if plan.starts > 1 else []
+    perturb = [(PERTURB, plan.perturbations), *fusion] if plan.perturbations else []
+    return [*(climb * plan.starts), *fusion, *perturb, ("polish", 0)]
+
+
+def stages_of_a_climb(plan: SearchPlan) -> list[tuple[str, int]]:
+    """The stages of the search from one of the start trees until the trees are fused."""
     climb = [("start", 1), ("nni", 0)]
     for _ in plan.radii:
         climb += [("spr", 0), ("model", 1)]
-    fusion = [(FUSE, plan.starts - 1)] if plan.starts > 1 else []
-    perturb = [(PERTURB, plan.perturbations)] if plan.perturbations else []
-    return [*(climb * plan.starts), *fusion, *perturb, ("polish", 0)]
+    return [*climb, (PERTURB, plan.first_perturbations)] if plan.first_perturbations else climb
 
 
 @dataclass(frozen=True)
@@ -153,10 +159,10 @@ class TreeSearch:
             stages.append(Stage("model", self.plan.epsilon))
         return stages
 
-    def fuse(self, donors: Sequence[Tree]) -> ClimbState:
-        """Take from each of `donors` what is better there than in the tree of this climb."""
+    def fuse(self, donors: Sequence[Tree], earlier: int = 0) -> ClimbState:
+        """Take from each of `donors` what is better there than in the tree of this climb, after `earlier` fusions."""
         at = self._at
-        if at.generator is not None:
+        if at.fusions > earlier:
             return self._state()
         announce(FUSE)
         try:
@@ -168,12 +174,16 @@ class TreeSearch:
                     self._end_step(FUSE, at.fused, n_moves=n_taken)
         except StopSearch:
             return self._state(interrupted=True)
+        at.fusions, at.fused = earlier + 1, 0
+        if not earlier:
+            at.leave_rest()
+        self._save_state()
         return self._state()
 
-    def perturb(self, rng: np.random.Generator, elsewhere: int = 0) -> ClimbState:
+    def perturb(self, rng: np.random.Generator, elsewhere: int = 0, most: int | None = None) -> ClimbState:
         """Perturb until ``plan.perturbations`` are spent or ``plan.nstop`` in a row have failed.
 
-        `elsewhere` is the number of perturbations spent on other trees.
+        `elsewhere` is the number of perturbations spent on other trees, and `most` how many this tree has at most.
         """
         at, plan = self._at, self.plan
         announce(PERTURB)
@@ -189,7 +199,8 @@ class TreeSearch:
                     at.lnl, n_taken = perturb(self.likelihood, before, rng, plan.constraint)
                 at.failures = 0 if at.lnl - before >= plan.epsilon else at.failures + 1
                 at.spent, at.generator = at.spent + 1, rng.bit_generator.state
-                if elsewhere + at.spent >= plan.perturbations or at.failures >= plan.nstop:
+                spent_all = elsewhere + at.spent >= plan.perturbations or at.spent == most
+                if spent_all or at.failures >= plan.nstop:
                     at.rest_lnl = at.lnl
                 self._end_step(PERTURB, elsewhere + at.spent, n_moves=n_taken)
         except StopSearch:

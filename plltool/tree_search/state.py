@@ -46,7 +46,8 @@ class Cursor:
     climbed : whether the climb is over
     given_up : whether it fell hopelessly behind another climb; lnL and marks are those of that stage
     settled : whether the stop rule ended the climb, so that perturbations are not worthwhile
-    fused : number of other climbs that the tree was fused with
+    fused : number of other climbs that the tree was fused with in the current fusion
+    fusions : number of finished fusions with all others; after the first one perturbations begin again
     spent : number of perturbations
     failures : number of perturbations without gain since the last success
     generator : the state of the random numbers after the last perturbation; None before the first
@@ -68,6 +69,7 @@ class Cursor:
     given_up: bool = False
     settled: bool = False
     fused: int = 0
+    fusions: int = 0
     spent: int = 0
     failures: int = 0
     generator: Mapping[str, Any] | None = None
@@ -129,18 +131,14 @@ class ClimbState:
         """The tree, as a checkpoint asks for it."""
         return self.tree
 
-    @property
-    def climb_lnl(self) -> float:
-        """Final lnL of the climb, without perturbations; the current one if the climb is not over."""
-        return self.cursor.marks[-1] if self.cursor.climbed else self.lnl
-
     def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:
         """The state, given up at the stage after which the climb was hopelessly behind one of `rivals`, if any."""
         marks = self.cursor.marks
         hopeful = stages_with_hope(marks, rivals)
         if hopeful == len(marks):
             return self
-        return replace(self, cursor=replace(self.cursor, lnl=marks[hopeful], marks=marks[: hopeful + 1], given_up=True))
+        lost = replace(self.cursor, lnl=marks[hopeful], marks=marks[: hopeful + 1], given_up=True, spent=0)
+        return replace(self, cursor=lost)
 
     def copy(self) -> ClimbState:
         """A copy that does not change when the search goes on."""
@@ -199,11 +197,13 @@ def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) 
 
     It is hopeless if, to catch up with the end of the rival, the climb must gain more than ABANDON_FACTOR times what
     the rival gained from that stage on, plus ABANDON_MARGIN. The first ABANDON_STAGES are not judged, because SPR often
-    makes up for what a climb lost in NNI.
+    makes up for what a climb lost in NNI. Nor is the last one: a climb that has ended costs nothing more, and fusing
+    takes from it what is better there.
     """
     for stage, lnl in enumerate(marks[ABANDON_STAGES:], start=ABANDON_STAGES):
         for rival in rivals:
-            if lnl + ABANDON_FACTOR * (rival[-1] - rival[stage]) + ABANDON_MARGIN < rival[-1]:
+            hoped = lnl + ABANDON_FACTOR * (rival[-1] - rival[stage]) + ABANDON_MARGIN
+            if hoped < rival[-1] and stage + 1 < len(rival):
                 return stage
     return len(marks)
 
@@ -225,6 +225,7 @@ class ClimbStarts:
     Attributes
     ----------
     make_tree : makes start tree `number`, from 0; it can be pickled: a function of a module, or a partial of one
+    make_rng : makes the source of the perturbations of climb `number`, likewise
     models : with their start values
     store : the saved states of this search, if there are any
     deadline : of a search with a limited time
@@ -232,6 +233,7 @@ class ClimbStarts:
     """
 
     make_tree: Callable[[int], Tree]
+    make_rng: Callable[[int], np.random.Generator]
     models: Sequence[Model]
     store: Store | None = None
     deadline: Deadline | None = None

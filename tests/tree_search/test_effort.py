@@ -41,6 +41,19 @@ def test_default_searches_of_parts_persist():
     assert SearchOptions(nstop=1, perturbations=2).plan(1.0, 0, 0, 2, True).perturbations == 2
 
 
+def test_hard_data_have_more_starts_unless_they_are_large():
+    assert [SearchOptions().plan(score).starts for score in (0.0, 0.74, 0.76, 1.0)] == [1, 1, 2, 2]
+    assert [SearchOptions("thorough").plan(score).starts for score in (0.0, 0.5, 0.75, 1.0)] == [2, 2, 4, 6]
+    assert SearchOptions("fast").plan(1.0).starts == 1
+    assert SearchOptions().plan(1.0, 5000, 1000).starts == 1
+    assert SearchOptions("thorough").plan(1.0, 5000, 1000).starts == 6
+
+
+def test_of_the_perturbations_some_come_before_the_climbs_are_fused():
+    numbers = [SearchOptions(starts=starts, perturbations=12).plan().first_perturbations for starts in (1, 2, 3, 6, 12)]
+    assert numbers == [0, 4, 3, 1, 0]
+
+
 def test_large_trees_may_be_perturbed_more_often():
     limits = [SearchOptions().plan(1.0, n_taxa).perturbations for n_taxa in (4, 1000, 1500, 2000, 10_000)]
     assert limits == [12, 12, 18, 24, 120]

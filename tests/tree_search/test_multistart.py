@@ -1,7 +1,7 @@
 """Several starts: hopeless climbs are given up without changing the winner; a search may be stopped at any event."""
 
 import math
-from itertools import pairwise
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -26,16 +26,16 @@ def test_no_hope_means_further_behind_than_twice_what_a_rival_gained_from_there(
     assert stages_with_hope([-165.1], [rival]) == 0
     assert stages_with_hope([-90.0, -65.1], [rival]) == 1
     assert stages_with_hope([-90.0, -65.0], [rival]) == 2
-    assert stages_with_hope([-90.0, -55.0, -45.1], [rival]) == 2
     assert stages_with_hope([-90.0, -55.0, -45.1], [[-80.0, -60.0, -50.0]]) == 3
     assert stages_with_hope([-90.0, -65.1, -45.0], [[-80.0, -60.0, -50.0], rival]) == 1
     assert stages_with_hope([-200.0], []) == 1
 
 
-def test_the_first_stages_do_not_count():
-    rival = [-50.0, -50.0, -50.0, -50.0]
+def test_neither_the_first_stages_nor_the_last_one_count():
+    rival = [-50.0, -50.0, -50.0, -50.0, -50.0]
     assert stages_with_hope([-90.0, -90.0, -90.0, -50.0], [rival]) == 4
     assert stages_with_hope([-50.0, -50.0, -50.0, -90.0], [rival]) == 3
+    assert stages_with_hope([-50.0, -50.0, -50.0, -50.0, -90.0], [rival]) == 5, "its tree is there to be fused"
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +61,13 @@ def test_giving_up_does_not_change_the_winner(few, monkeypatch):
 @pytest.mark.parametrize("n_workers", [2, 3])
 def test_climbs_at_the_same_time_end_as_those_in_turn(few, n_workers):
     heard = []
-    options = SearchOptions("fast", starts=4, radii=(1, 2), perturbations=2)
+    options = SearchOptions("fast", starts=4, radii=(1, 2), perturbations=6)
     settings = {**SETTINGS, "options": options, "start": "random", "seed": 3}
     in_turn = search(few, **settings, workers=1)
     found = search(few, **settings, workers=n_workers, threads=n_workers, listener=heard.append)
     assert (found.lnl, found.newick, found.start_lnls) == (in_turn.lnl, in_turn.newick, in_turn.start_lnls)
     assert {event.start for event in heard if event.stage == "nni"} == {1, 2, 3, 4}
-    assert {event.start for event in heard if event.stage == "perturb"} == {0}
+    assert {event.start for event in heard if event.stage == "perturb"} == {0, 1, 2, 3, 4}
     assert all(event.left >= event.stage_left >= 0 for event in heard)
     assert found.counters["instructions"] >= in_turn.counters["instructions"]
 
@@ -101,19 +101,43 @@ def test_workers_must_be_some(few):
         search(few, workers=0, **SETTINGS)
 
 
-def test_what_is_left_of_the_perturbations_goes_to_the_next_best_climb(few, monkeypatch):
+def test_each_climb_is_perturbed_before_the_climbs_are_fused_and_the_best_one_after_that(few, monkeypatch):
     monkeypatch.setattr(state, "ABANDON_FACTOR", math.inf)
-    options = SearchOptions("fast", starts=2, radii=(1,), perturbations=9, nstop=1)
+    options = SearchOptions("fast", starts=3, radii=(1,), perturbations=11, nstop=9)
     heard = []
     settings = {**SETTINGS, "model": "HKY+FE", "listener": heard.append}
     found = search(few, start="random", options=options, workers=1, **settings)
+    climb = ["start", "nni", "spr", "model", "perturb"]
+    assert [stage for stage, _ in groupby(event.stage for event in heard)] == [
+        *climb * 3,
+        "fuse",
+        "perturb",
+        "fuse",
+        "polish",
+    ]
     steps = [event for event in heard if event.stage == "perturb"]
-    assert [event.round for event in steps] == list(range(1, len(steps) + 1))
-    assert any(after.lnl < before.lnl for before, after in pairwise(steps)), "the second tree, which is lower"
+    assert [event.round for event in steps] == [1, 2] * 3 + [7, 8, 9, 10, 11]
+    assert len({step.lnl for step in steps[:6]}) > 1, "else nothing was tested"
+    fused = [event for event in heard if event.stage == "fuse"]
+    assert [event.round for event in fused] == [1, 2, 1, 2]
+    assert fused[0].lnl >= max(step.lnl for step in steps[:6])
+    assert fused[2].lnl >= max(step.lnl for step in steps)
     assert found.lnl >= max(event.lnl for event in steps) - 0.01
     # each climb has a model of its own, and the engine must hold the winner's
     fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
     assert fixed.lnl == pytest.approx(found.lnl, rel=1e-10)
+
+
+def test_what_is_left_of_the_perturbations_goes_to_the_next_best_climb(few, monkeypatch):
+    monkeypatch.setattr(state, "ABANDON_FACTOR", math.inf)
+    options = SearchOptions("fast", starts=2, radii=(1,), perturbations=9, nstop=1)
+    heard = []
+    found = search(few, start="random", options=options, workers=1, listener=heard.append, **SETTINGS | {"seed": 1})
+    stages = [event.stage for event in heard]
+    steps = [event for event in heard[stages.index("fuse") :] if event.stage == "perturb"]
+    assert len(steps) == 2, "one of each tree, which fail"
+    assert steps[1].lnl < steps[0].lnl, "the second tree, which is lower"
+    assert found.lnl >= max(event.lnl for event in steps) - 0.01
 
 
 @pytest.mark.parametrize("after", [1, 3, 8])

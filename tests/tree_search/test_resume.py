@@ -123,7 +123,7 @@ def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monke
 
 
 def test_several_processes_are_resumed_by_one_or_several(few, tmp_path, make_run):
-    run = make_run("dna") | {"options": replace(OPTIONS, starts=3, radii=(1,), perturbations=1)}
+    run = make_run("dna") | {"options": replace(OPTIONS, starts=3, radii=(1,), perturbations=5)}
     expected = search(few, **run)
     for n_events, n_workers in ((9, 1), (13, 2)):
         folder = tmp_path / f"stopped-{n_events}"

@@ -32,7 +32,7 @@ def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
         return Round(lnl + gain, n_moves, np.arange(n_joints) + likelihood.tree.n_taxa)
 
     monkeypatch.setattr("plltool.tree_search.stages.climb_round", climb_round)
-    options = SearchOptions(radii=radii, perturbations=0)
+    options = SearchOptions(starts=1, radii=radii, perturbations=0)
     stages = []
     search(
         sequences,
