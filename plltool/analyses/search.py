@@ -111,8 +111,8 @@ def search(
     partitions : a file with the parts. Without a model theirs are those in the file; "auto" and the like choose one
         for each, and "auto+MERGE" also merges parts that may share one, see `plltool.select_scheme`
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
-    start : "parsimony" (stepwise addition in random order, then SPR rounds), "random", or a tree: file, Newick string, Tree, or tree of
-        dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
+    start : "parsimony" (randomised stepwise addition, then SPR rounds), "random", or a tree: file, Newick string, Tree,
+        or tree of dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
     time : seconds that the search may take, without those in which kernels are compiled; it goes on with more start
         trees and perturbations as long as time is left, one after another. The result then depends on the speed of the

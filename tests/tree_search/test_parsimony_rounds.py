@@ -98,6 +98,20 @@ def test_moves_of_a_round_do_not_touch():
     assert len(set(rounds.ends.ravel().tolist())) == 2 * len(names) - 2
 
 
+def test_rounds_go_on_where_moves_spoil_each_other():
+    """Random cases, in some of which the moves of a round save nothing together."""
+    for seed in (4, 6, 10, 13):
+        rng = np.random.default_rng(seed)
+        codes, weights = random_codes(30, 40, rng)
+        rounds = rounds_of(random_topology(30, rng), codes, weights)
+        before = fitch_score(branches_of(rounds.ends), codes, weights)
+        while len(rounds._find(10)):
+            saved = rounds.improve(10)
+            after = fitch_score(branches_of(rounds.ends), codes, weights)
+            assert saved == before - after > 0
+            before = after
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_constraint_holds_and_nothing_within_it_is_better(seed):
     rng = np.random.default_rng(seed)
