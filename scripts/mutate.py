@@ -1710,8 +1710,6 @@ MUTANTS = [
            "self.n_common > before and", "", (PARSIMONY_ROUNDS, "-k", "spoil")),
     Mutant("parsimony walks ignore the constraint", "plltool/tree_search/parsimony_rounds.py",
            "common[~regions.admit(homes[walker], at >> 1)] = -1", "pass", (PARSIMONY_ROUNDS, "-k", "constraint")),
-    Mutant("a round may break the constraint", "plltool/tree_search/parsimony_rounds.py", " and self._obeys()", "",
-           (PARSIMONY_ROUNDS, "-k", "constraint")),
     Mutant("either state of a cell is the first one", "plltool/alignment/states.py",
            "row[[place[member] for member in members]] = True", "row[place[members[0]]] = True",
            (TABLES, "-k", "cells_are_sets")),

@@ -50,8 +50,9 @@ def parsimony_tree(
 class SprRounds:
     """A tree with the Fitch sets of all its subtrees, and rounds of moves that save changes.
 
-    Messages are numbered as in stepwise addition: 2e + s is the set of the subtree at end s of branch e. A move is a row
-    (changes saved, message that leaves the subtree, message that leads away from the joint over the target branch).
+    Messages are numbered as in stepwise addition: 2e + s is the set of the subtree at end s of branch e. A move is the
+    changes that it saves, the message that leaves the subtree, and the one that leads over the target branch away from
+    the joint.
 
     Parameters
     ----------
@@ -74,14 +75,15 @@ class SprRounds:
     def improve(self, radius: int) -> int:
         """Apply the moves that save most and do not touch each other; return the number of changes saved.
 
-        Together they may save less than alone, or even break the constraint. If nothing is left, the better half of
-        them is tried, and so on: a single move saves what it promises.
+        Together they may save less than alone. If that is nothing, the better half of them is tried, and so on: a
+        single move saves what it promises. None crosses a branch that another one crosses, so that none changes a split
+        that decides whether another one obeys the constraint.
         """
         moves = self._choose(self._find(radius))
         before, ends = self.n_common, self.ends
         while moves:
             self._set(_regraft(ends, self._leaving, moves))
-            if self.n_common > before and self._obeys():
+            if self.n_common > before:
                 return self.n_common - before
             self._set(ends)
             moves = moves[: len(moves) // 2]
@@ -99,7 +101,7 @@ class SprRounds:
         self._above, self._depth = np.zeros((2, 2 * n_taxa - 2), dtype=np.intp)
         messages[self._leaving[:n_taxa, 0]] = self._tips
         first = away = self._leaving[:1, 0]
-        levels = []
+        levels: list[tuple[IndexArray, IndexArray]] = []
         while away.size:
             nodes = self._sources[away ^ 1]
             self._above[nodes], self._depth[nodes] = self._sources[away], len(levels) + 1
@@ -166,7 +168,8 @@ class SprRounds:
 
     def _choose(self, moves: IndexArray) -> list[list[int]]:
         """The moves that share no node with a better one on their ways, nor beside their joints."""
-        taken, touched = [], set()
+        taken: list[list[int]] = []
+        touched: set[int] = set()
         for move in moves.tolist():
             _, subtree, target = move
             joint = int(self._sources[subtree ^ 1])
@@ -181,11 +184,6 @@ class SprRounds:
                 touched |= nodes
                 taken.append(move)
         return taken
-
-    def _obeys(self) -> bool:
-        """Whether the tree obeys the constraint."""
-        bound = self._constraint
-        return bound is None or bound.is_obeyed_by(Tree.from_edges(bound.names, self.ends))
 
 
 def _regraft(ends: IntArray, leaving: IndexArray, moves: Sequence[Sequence[int]]) -> IntArray:

@@ -187,7 +187,8 @@ def test_taxa_with_data_come_first_where_parts_are_missing():
 
 
 @pytest.mark.parametrize(
-    ("name", "excess"), [("dna59.phy.gz", 0.002), ("dna354.phy", 0.012), ("dna404.phy.gz", -0.03), ("dna500.phy", 0.005)]
+    ("name", "excess"),
+    [("dna59.phy.gz", 0.002), ("dna354.phy", 0.012), ("dna404.phy.gz", -0.03), ("dna500.phy", 0.005)],
 )
 def test_about_as_few_changes_as_raxmls_start_tree(shared, name, excess):
     """RAxML's has SPR moves, too; where most cells are missing, the order of addition makes ours better."""
