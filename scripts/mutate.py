@@ -1707,7 +1707,7 @@ MUTANTS = [
     Mutant("moves of a round touch each other", "plltool/tree_search/parsimony_rounds.py",
            "touched.isdisjoint(nodes)", "joint not in touched", (PARSIMONY_ROUNDS,)),
     Mutant("a round keeps moves that save nothing together", "plltool/tree_search/parsimony_rounds.py",
-           "self.n_common > before and", "", (PARSIMONY_ROUNDS, "-k", "spoil")),
+           "self.n_common > before", "True", (PARSIMONY_ROUNDS, "-k", "spoil")),
     Mutant("parsimony walks ignore the constraint", "plltool/tree_search/parsimony_rounds.py",
            "common[~regions.admit(homes[walker], at >> 1)] = -1", "pass", (PARSIMONY_ROUNDS, "-k", "constraint")),
     Mutant("either state of a cell is the first one", "plltool/alignment/states.py",
