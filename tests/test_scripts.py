@@ -91,6 +91,7 @@ OTHERWISE = {
     "gpu_registers.py": "needs NVIDIA's compiler; see test_gpu_registers.py",
     "iqtree3.py": "needs piqtree",
     "make_reference_rows.py": "needs RAxML and IQ-TREE",
+    "measure_polish.py": "its smallest set takes minutes",
     "measure_precision.py": "needs the larger data and an hour",
     "measure_size.py": "simulates data of gigabytes",
     "try_drivers.py": "downloads drivers",

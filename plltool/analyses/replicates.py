@@ -40,7 +40,7 @@ from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import randomise_short_branches
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony_rounds import parsimony_tree
 from plltool.tree_search.progress import Forecast, ignore
 from plltool.tree_search.root_scan import explore_roots
 from plltool.tree_search.stages import TreeSearch, planned_stages
@@ -91,7 +91,7 @@ class Resampling:
         """A parsimony tree for the patterns of each part."""
         masks = np.concatenate([part.masks for part in parts], axis=1)
         weights = np.concatenate([part.weights for part in parts])
-        tree = stepwise_addition(masks, weights, self.names, rng, self.plan.constraint)
+        tree = parsimony_tree(masks, weights, self.names, rng, self.plan.constraint)
         return tree.unlink(len(parts)) if self.unlinked else tree
 
     def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:

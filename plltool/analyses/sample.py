@@ -47,7 +47,7 @@ from plltool.sampling.state import Problem
 from plltool.sampling.tree import from_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony_rounds import parsimony_tree
 from plltool.tree_search.progress import Listener, announce, ignore
 
 TUNING = "tuning"  # an item of the identity of a run
@@ -178,7 +178,7 @@ def _start_trees(first: str | Tree, parts: Sequence[Patterns], data: Dataset, n:
         else:
             announce(f"parsimony start tree {number + 1}")
             masks = np.concatenate([part.masks for part in parts], axis=1)
-            yield stepwise_addition(masks, np.concatenate([part.weights for part in parts]), data.names, rng)
+            yield parsimony_tree(masks, np.concatenate([part.weights for part in parts]), data.names, rng)
 
 
 def _fixed(options: SampleOptions) -> dict[str, Any]:

@@ -63,7 +63,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.multistart import Climbing, Pool, SearchOutcome, Watch
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony_rounds import parsimony_tree
 from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
 from plltool.tree_search.scan import MAX_RADIUS
 from plltool.tree_search.stages import planned_stages
@@ -111,8 +111,8 @@ def search(
     partitions : a file with the parts. Without a model theirs are those in the file; "auto" and the like choose one
         for each, and "auto+MERGE" also merges parts that may share one, see `plltool.select_scheme`
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
-    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
-        dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
+    start : "parsimony" (randomised stepwise addition, then SPR rounds), "random", or a tree: file, Newick string, Tree,
+        or tree of dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
     time : seconds that the search may take, without those in which kernels are compiled; it goes on with more start
         trees and perturbations as long as time is left, one after another. The result then depends on the speed of the
@@ -299,7 +299,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
         tree = random_tree(problem.names, rng) if bound is None else bound.random_tree(rng)
     else:
         announce(f"parsimony start tree {number + 1}")
-        tree = stepwise_addition(problem.masks, problem.weights, problem.names, rng, problem.constraint)
+        tree = parsimony_tree(problem.masks, problem.weights, problem.names, rng, problem.constraint)
     return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
 
 

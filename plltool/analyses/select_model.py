@@ -34,7 +34,7 @@ from plltool.run.rooting import write_rooted
 from plltool.run.seeds import STARTS, generator
 from plltool.run.selection import Candidates, Selection, run_together
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony_rounds import parsimony_tree
 from plltool.tree_search.progress import announce
 
 
@@ -124,4 +124,4 @@ def choose_tree(data: Dataset, tree: TreeLike | None, seed: int) -> tuple[Tree, 
     parts = [compress(alignment) for alignment in data.alignments]
     masks = np.concatenate([part.masks for part in parts], axis=1)
     weights = np.concatenate([part.weights for part in parts])
-    return stepwise_addition(masks, weights, data.names, generator(seed, STARTS, 0)), ()
+    return parsimony_tree(masks, weights, data.names, generator(seed, STARTS, 0)), ()

@@ -23,7 +23,7 @@ from plltool.run.memory import search_slots
 from plltool.run.seeds import ULTRAFAST, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony_rounds import parsimony_tree
 from plltool.tree_search.rell import WeightArray
 from plltool.tree_search.ufboot_search import Excursion, UfbootSearch
 
@@ -63,7 +63,7 @@ class ExcursionSetup:
     def fresh(self, weights: FloatArray, rng: np.random.Generator) -> Tree:
         """A parsimony tree from weights of all patterns."""
         masks = np.concatenate([part.masks for part in self.parts], axis=1)
-        tree = stepwise_addition(masks, weights, self.start.names, rng, self.constraint)
+        tree = parsimony_tree(masks, weights, self.start.names, rng, self.constraint)
         return tree if self.start.lengths.ndim == 1 else tree.unlink(len(self.parts))
 
 

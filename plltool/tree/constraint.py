@@ -126,11 +126,10 @@ class Constraint:
             n_placed += 1
         return Tree.from_edges(self.names, ends)
 
-    def addition_order(self, rng: np.random.Generator) -> list[int]:
-        """The taxa in random order: the first member, then the other members, then the free taxa."""
-        members = rng.permutation(np.flatnonzero(self.tips > ROOT))
-        free = rng.permutation(np.flatnonzero(self.tips == NO_NODE))
-        return [int(np.flatnonzero(self.tips == ROOT)[0]), *members.tolist(), *free.tolist()]
+    def addition_order(self, order: Sequence[int]) -> list[int]:
+        """The taxa in this order, except that the first member comes first, and free taxa after all members."""
+        kinds = np.where(self.tips == NO_NODE, 2, self.tips > ROOT)
+        return sorted(order, key=kinds.tolist().__getitem__)
 
 
 def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping[int, int]) -> Constraint | None:

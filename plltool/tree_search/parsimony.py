@@ -25,6 +25,7 @@ CodeArray = npt.NDArray[Any]  # of unsigned integers, or beyond 64 states of Pyt
 PlaneArray = npt.NDArray[np.uint64]
 
 SITES_PER_WORD = 64
+ORDER_SPREAD = 0.3  # standard deviation of the logarithms of the random factors of the order
 
 
 def stepwise_addition(
@@ -34,10 +35,12 @@ def stepwise_addition(
     rng: np.random.Generator,
     constraint: Constraint | None = None,
 ) -> Tree:
-    """Build a start tree: insert taxa in random order, each into a branch where it adds the fewest changes.
+    """Insert taxa one after another, each into a branch where it adds the fewest changes.
 
-    Ties are broken at random; equal states of `rng` give equal trees. All branches get the default length. With a
-    constraint its taxa come first, each into the best branch that the constraint allows.
+    The order is random, but taxa with more data mostly come first: a taxon that shares no site with those before it
+    could go anywhere, and later ones would follow it there. Ties are broken at random; equal states of `rng` give equal
+    trees. All branches get the default length. With a constraint its taxa come first, each into the best branch that
+    the constraint allows.
 
     Parameters
     ----------
@@ -59,8 +62,11 @@ def stepwise_addition(
     _check_patterns(codes, weights, names)
     if len(names) < 3:
         raise InputError(f"a tree needs at least 3 taxa, found {len(names)}")
-    order = rng.permutation(len(names)).tolist() if constraint is None else constraint.addition_order(rng)
-    growing = _GrowingTree(_bit_slice(_informative_sites(codes, weights)), *order[:2])
+    sites = informative_sites(codes, weights)
+    order = _addition_order(sites, rng)
+    if constraint is not None:
+        order = constraint.addition_order(order)
+    growing = _GrowingTree(bit_slice(sites), *order[:2])
     growth = None if constraint is None else Growth(constraint, *order[:2])
     for tip in order[2:]:
         added = growing.added_changes(tip)
@@ -72,6 +78,13 @@ def stepwise_addition(
         if growth is not None:
             growth.insert(tip, branch)
     return Tree.from_edges(names, growing.ends)
+
+
+def _addition_order(sites: CodeArray, rng: np.random.Generator) -> list[int]:
+    """The taxa by the number of cells with data, each number multiplied by a random factor around 1."""
+    n_cells = (sites != _all_states(sites)).sum(axis=1)
+    factors = np.exp(ORDER_SPREAD * rng.standard_normal(len(sites)))
+    return np.argsort(-factors * n_cells, kind="stable").tolist()
 
 
 class _GrowingTree:
@@ -106,11 +119,7 @@ class _GrowingTree:
 
     def added_changes(self, tip: int) -> IndexArray:
         """The changes that the tip would add in each branch, minus the number of sites: (2 n_placed - 3,)."""
-        joined, states = self.joined[: 2 * self.n_placed - 3], self.tips[tip]
-        agreeing = joined[:, 0] & states[0]
-        for state in range(1, len(states)):
-            agreeing |= joined[:, state] & states[state]
-        return -np.bitwise_count(agreeing).sum(axis=1, dtype=np.int64)
+        return -count_common(self.joined[: 2 * self.n_placed - 3], self.tips[[tip]])
 
     def insert(self, tip: int, branch: int) -> None:
         """Insert a tip into a branch and update all sets."""
@@ -139,7 +148,7 @@ class _GrowingTree:
             onward = rows[rows != (frontier ^ 1)[:, None]].reshape(-1, 2)
             entering = onward[:, ::-1].ravel() ^ 1
             targets = onward.ravel()
-            renewed = _join_sets(self.messages[np.repeat(frontier, 2)], self.messages[entering])
+            renewed = join_sets(self.messages[np.repeat(frontier, 2)], self.messages[entering])
             differs = (renewed != self.messages[targets]).any(axis=(1, 2))
             frontier = targets[differs]
             self.messages[frontier] = renewed[differs]
@@ -148,28 +157,37 @@ class _GrowingTree:
 
     def _join(self, branches: IndexArray) -> None:
         """Join the two messages of each of the `branches`."""
-        self.joined[branches] = _join_sets(self.messages[2 * branches], self.messages[2 * branches + 1])
+        self.joined[branches] = join_sets(self.messages[2 * branches], self.messages[2 * branches + 1])
 
 
-def _join_sets(a: PlaneArray, b: PlaneArray) -> PlaneArray:
+def join_sets(a: PlaneArray, b: PlaneArray) -> PlaneArray:
     """Fitch's rule at every site: the common states, or the states of either if there are none.
 
     Both arrays and the result: (rows, n_states, words).
     """
     common = a & b
-    lacking = ~np.bitwise_or.reduce(common, axis=1, keepdims=True)
-    return common | ((a | b) & lacking)
+    either = a | b
+    either &= ~np.bitwise_or.reduce(common, axis=1, keepdims=True)
+    common |= either
+    return common
 
 
-def _informative_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
+def count_common(a: PlaneArray, b: PlaneArray) -> IndexArray:
+    """The number of sites at which two sets share a state (rows,); both (rows, n_states, words), or one row."""
+    agreeing = a[:, 0] & b[:, 0]
+    for state in range(1, a.shape[1]):
+        agreeing |= a[:, state] & b[:, state]
+    return np.bitwise_count(agreeing).sum(axis=1, dtype=np.intp)
+
+
+def informative_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
     """The columns that distinguish insertions, each repeated by its weight: (n_taxa, n_sites).
 
     A column in which at most one state occurs in more than one determined taxon adds the same number of changes
     for any insertion.
     """
     n_states = int(codes.max(initial=1)).bit_length()
-    undetermined = (1 << n_states) - 1
-    determined = np.where(codes == undetermined, 0, codes)
+    determined = np.where(codes == _all_states(codes), 0, codes)
     n_repeated = np.zeros(codes.shape[1], dtype=np.int64)
     for state in range(n_states):
         n_repeated += np.count_nonzero(determined & (1 << state), axis=0) > 1
@@ -177,7 +195,12 @@ def _informative_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
     return np.repeat(codes, counts, axis=1)
 
 
-def _bit_slice(codes: CodeArray) -> PlaneArray:
+def _all_states(codes: CodeArray) -> CodeArray:
+    """The states that each column has (n_columns,). A cell with all of them says nothing, whatever the data are."""
+    return np.bitwise_or.reduce(codes, axis=0)
+
+
+def bit_slice(codes: CodeArray) -> PlaneArray:
     """Convert sets of states (n_taxa, n_sites) into planes (n_taxa, n_states, words); spare bits are 0."""
     n_taxa, n_sites = codes.shape
     n_states = int(codes.max(initial=1)).bit_length()

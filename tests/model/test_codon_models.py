@@ -184,7 +184,7 @@ def test_bad_models_are_refused(text, message):
 def test_given_frequencies_under_mg_must_be_products():
     pi = codon_frequencies(AT_POSITIONS, 1)
     pi[0] *= 1.1
-    with pytest.raises(InputError, match="MG needs codon frequencies that are products of those of bases"):
+    with pytest.raises(InputError, match="MG needs codon frequencies that are products of base frequencies"):
         parse_model("MG" + given(pi / pi.sum()))
 
 

@@ -80,3 +80,26 @@ def changes_by_branch(branches, tip, new_node, codes, weights):
         others = [branch for branch in branches if branch != (a, b)]
         totals.append(tree_changes([*others, (a, new_node), (new_node, b), (tip, new_node)], codes, weights))
     return totals
+
+
+def spr_neighbours(branches, radius):
+    """The branches of each tree that one SPR move makes, as (tree, distance); inner nodes have three branches.
+
+    The distance is 1 for branches that touch the one in which the subtree was, which is whole after pruning.
+    """
+    around = {}
+    for a, b in branches:
+        around.setdefault(a, set()).add(b)
+        around.setdefault(b, set()).add(a)
+    for joint in [node for node, others in around.items() if len(others) == 3]:
+        for top in sorted(around[joint]):
+            a, b = sorted(around[joint] - {top})
+            seen, layer = {a, b}, [a, b]
+            for distance in range(1, radius + 1):
+                beyond = [(near, far) for near in layer for far in around[near] if far not in seen | {joint}]
+                for near, far in beyond:
+                    cut = {frozenset(pair) for pair in ((joint, a), (joint, b), (near, far))}
+                    kept = [branch for branch in branches if frozenset(branch) not in cut]
+                    yield [*kept, (a, b), (near, joint), (joint, far)], distance
+                layer = [far for _, far in beyond]
+                seen |= set(layer)

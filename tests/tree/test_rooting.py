@@ -112,12 +112,12 @@ def test_outgroups_that_are_none(outgroup, problem):
 
 @pytest.mark.parametrize("place_root", [place_midpoint, place_minimal_deviation])
 def test_a_branch_without_a_length_is_refused(place_root):
-    with pytest.raises(InputError, match="a branch without a length"):
+    with pytest.raises(InputError, match="a branch of the tree has no length"):
         place_root(tree_of("(A:1,B,(C:3,D:4):1);"))
 
 
 def test_identical_taxa_only_are_refused():
-    with pytest.raises(InputError, match="all at distance 0"):
+    with pytest.raises(InputError, match="all taxa are at distance 0"):
         place_minimal_deviation(tree_of("(A:0,B:0,(C:0,D:0):0);"))
 
 

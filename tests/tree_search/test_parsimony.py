@@ -59,7 +59,7 @@ def test_every_insertion_costs_what_the_oracle_says(n_sites):
     codes, _ = random_patterns(n_taxa, max(n_sites, 3), rng)
     codes = codes[:, :n_sites]
     ones = [1] * n_sites
-    growing = parsimony._GrowingTree(parsimony._bit_slice(codes), 0, 1)
+    growing = parsimony._GrowingTree(parsimony.bit_slice(codes), 0, 1)
     for tip in range(2, n_taxa):
         branches = branches_of(growing.ends[: 2 * tip - 3])
         placed = codes[: tip + 1].tolist()
@@ -73,7 +73,7 @@ def test_dropped_columns_never_tell_insertions_apart():
     rng = np.random.default_rng(3)
     n_taxa = 6
     codes, _ = random_patterns(n_taxa, 300, rng)
-    kept = [parsimony._informative_sites(codes[:, [i]], np.ones(1)).shape[1] for i in range(300)]
+    kept = [parsimony.informative_sites(codes[:, [i]], np.ones(1)).shape[1] for i in range(300)]
     assert 0 < sum(kept) < 300
     for column, keep in zip(codes.T.tolist(), kept, strict=True):
         if keep:
@@ -87,7 +87,7 @@ def test_dropped_columns_never_tell_insertions_apart():
 
 def test_weights_repeat_columns():
     codes = np.array([[1, 1, 4], [1, 2, 4], [2, 1, 8], [2, 2, 8]], dtype=np.uint8)
-    sites = parsimony._informative_sites(codes, np.array([2.0, 0.0, 1.0]))
+    sites = parsimony.informative_sites(codes, np.array([2.0, 0.0, 1.0]))
     assert sites.tolist() == [[1, 1, 4], [1, 1, 4], [2, 2, 8], [2, 2, 8]]
 
 
@@ -138,7 +138,7 @@ def test_more_states_than_bits_of_a_word():
     one, other = rng.choice([0, 63, 64, 99, 127], (9, 12)), rng.choice([0, 0, 64, 100], (9, 12))
     codes = np.array(1, object) << one.astype(object) | np.array(1, object) << other.astype(object)
     codes[3, ::2] = (1 << 128) - 1
-    growing = parsimony._GrowingTree(parsimony._bit_slice(codes), 0, 1)
+    growing = parsimony._GrowingTree(parsimony.bit_slice(codes), 0, 1)
     for tip in range(2, 9):
         branches = branches_of(growing.ends[: 2 * tip - 3])
         found = codes.shape[1] + growing.added_changes(tip)
