@@ -221,15 +221,7 @@ class TreeSearch:
         announce("polish")
         try:
             with self._naming_models():
-                if is_rooted and done is None:
-                    explore_roots(self.likelihood, self.likelihood.lnl(), groups)
-                polish(self.likelihood, groups=groups, report=report, done=done)
-                while is_rooted and not at.polished:
-                    before = at.lnl
-                    at.lnl = move_root(self.likelihood, before)
-                    if at.lnl - before < POLISH_GAIN:
-                        break
-                    polish(self.likelihood, groups=groups, report=report)
+                at.lnl = self._polish_at_best_root(groups, report, done)
                 has_returned = start is not None and self._return_to(start, groups)
                 at.polished = True
                 if has_returned:
@@ -239,6 +231,25 @@ class TreeSearch:
         except StopSearch:
             return self._state(interrupted=True)
         return self._state()
+
+    def _polish_at_best_root(
+        self,
+        groups: Sequence[str] | None,
+        report: Callable[[PolishRound], None] = lambda done: None,
+        done: PolishRound | None = None,
+        given: bool = False,
+    ) -> float:
+        """Polish, and move a root as long as that gains; arguments as in `polish`; return lnL."""
+        likelihood = self.likelihood
+        if likelihood.is_rooted and done is None:
+            explore_roots(likelihood, likelihood.lnl(), groups)
+        lnl = polish(likelihood, groups=groups, report=report, done=done, given=given)
+        while likelihood.is_rooted:
+            before, lnl = lnl, move_root(likelihood, lnl)
+            if lnl - before < POLISH_GAIN:
+                break
+            lnl = polish(likelihood, groups=groups, report=report)
+        return lnl
 
     def _return_to(self, start: Tree, groups: Sequence[str] | None) -> bool:
         """Return to the `start` tree if it is better with lengths and model optimised; whether it is.
@@ -252,10 +263,12 @@ class TreeSearch:
         likelihood.topology_changed()
         try:
             reached = smooth(likelihood, START_EPSILON).lnl
+            if likelihood.is_rooted:
+                reached = move_root(likelihood, reached)
             if reached > lnl - margin:
                 likelihood.tree.assign(start)  # the given lengths may be those of a better optimum
                 likelihood.topology_changed()
-                reached = polish(likelihood, groups=groups, given=True)
+                reached = self._polish_at_best_root(groups, given=True)
         except EngineError:  # some pattern cannot be represented
             reached = -math.inf
         if reached > lnl + POLISH_GAIN:
