@@ -204,9 +204,7 @@ class TreeSearch:
 
         A `start` tree that was given takes the place of the tree if it is better.
         """
-        at = self._at
-
-        is_rooted = self.likelihood.is_rooted
+        at, is_rooted = self._at, self.likelihood.is_rooted
 
         def report(done: PolishRound) -> None:
             at.lnl, at.round, at.polish = done.lnl, done.number, done.pack()
@@ -336,9 +334,9 @@ class TreeSearch:
     def _tune(self, stage: Stage) -> float:
         """Optimise lengths, model parameters and lengths again, and the place of a root; return lnL.
 
-        Model and lengths take turns until they gain little, because under a poor model some moves gain that lose under a
-        good one. All lengths take a common factor with the model: alone, each would hold the other where it is. Both
-        may be far from the best together, so other scales of all lengths are tried.
+        Model and lengths take turns until they gain little, because some moves gain under a poor model that lose under
+        a good one. All lengths take a common factor with the model; otherwise each would hold the other where it is.
+        Both may be far from the best together, so other scales of all lengths are tried.
         """
         likelihood, epsilon = self.likelihood, stage.epsilon
         by_site = likelihood.has_site_rates  # the first categories are those of poor lengths
