@@ -87,7 +87,7 @@ class Preset:
 EFFORTS = {
     "fast": Preset(SearchPlan(epsilon=1.0), (1, 1), (0, 0)),
     "default": Preset(SearchPlan(nstop=3), (1, 2), (3, 12), persistence=(2, 3)),
-    "thorough": Preset(SearchPlan(radii=(5, 10)), (2, 6), (30, 60)),
+    "thorough": Preset(SearchPlan(), (2, 6), (30, 60)),
 }
 
 

@@ -155,7 +155,9 @@ class Pool:
         if not self._watch.stopped:
             if deadline is not None:
                 self._climbs[leader].cursor.come_to_rest()
-            self._climbs[leader] = self._search_on(leader).polish()
+            starts = self._climbing.starts
+            given = starts.make_tree(leader) if starts.single else None
+            self._climbs[leader] = self._search_on(leader).polish(given)
         best, lnls = self._climbs[leader], tuple(one.lnl for one in self._climbs)
         distances = _distances([one.tree for one in self._climbs])
         polished = best.cursor.polish

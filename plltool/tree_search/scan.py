@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
-from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_STEPS_PER_PRUNE, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
+from plltool.constants import (
+    HEALING_ROUNDS,
+    SCAN_PHASES,
+    SCAN_STEPS_PER_PRUNE,
+    SCAN_VALUES_PER_LAUNCH,
+    WALK_CUTOFF,
+    WALK_LEAST,
+)
 from plltool.engine import program as prog
 from plltool.engine.contract import Opcode
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
@@ -129,7 +136,8 @@ def scan(
     """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; `lnl` is that of the current tree.
 
     The walk pauses at the depths of SCAN_PHASES and continues only from steps that lose less than WALK_CUTOFF times the
-    median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data). A `patient` walk
+    median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data), or WALK_LEAST if
+    that is more: branch lengths regain some units of lnL, however little the data tell. A `patient` walk
     also continues if an earlier step since the last pause lost less, so that it crosses narrow valleys. A phase is one
     launch; the first phase computes the P matrices for all. A step that `admits` refuses is not made, and neither are
     steps beyond it: the branches that a constraint allows for a subtree are connected. A subtree that may move anywhere
@@ -150,7 +158,7 @@ def scan(
             typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
         last = frontier["parent"]
         reached = _best_since(first, scores, columns["parent"], last) if patient else scores[last]
-        onward = reached >= lnl - WALK_CUTOFF * typical_loss
+        onward = reached >= lnl - max(WALK_CUTOFF * typical_loss, WALK_LEAST)
         if admits:
             onward |= roams[frontier["prune"]]
         frontier = {name: column[onward] for name, column in frontier.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from plltool.constants import (
 from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.models import optimise_model
+from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import PolishRound, polish
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
@@ -35,6 +36,8 @@ from plltool.tree_search.ratchet import perturb
 from plltool.tree_search.root_scan import explore_roots, move_root
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
+
+_log = logging.getLogger("plltool")
 
 
 def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
@@ -207,15 +210,16 @@ class TreeSearch:
             return self._state(interrupted=True)
         return self._state()
 
-    def polish(self) -> ClimbState:
-        """Optimise lengths, model and the place of a root until none gains; not under +PSR, whose lnL is no result."""
-        at = self._at
+    def polish(self, start: Tree | None = None) -> ClimbState:
+        """Optimise lengths, model and the place of a root until none gains; not under +PSR, whose lnL is no result.
 
-        is_rooted = self.likelihood.is_rooted
+        A `start` tree that was given takes the place of the tree if it is better.
+        """
+        at, is_rooted = self._at, self.likelihood.is_rooted
 
         def report(done: PolishRound) -> None:
             at.lnl, at.round, at.polish = done.lnl, done.number, done.pack()
-            at.polished = done.is_last and not is_rooted
+            at.polished = done.is_last and not is_rooted and start is None
             self._end_step("polish", done.number)
 
         self._forecast.begin(at.round)
@@ -226,19 +230,66 @@ class TreeSearch:
         announce("polish")
         try:
             with self._naming_models():
-                if is_rooted and done is None:
-                    explore_roots(self.likelihood, self.likelihood.lnl(), groups)
-                polish(self.likelihood, groups=groups, report=report, done=done)
-                while not at.polished:
-                    before = at.lnl
-                    at.lnl = move_root(self.likelihood, before)
-                    at.polished = at.lnl - before < POLISH_GAIN
-                    if not at.polished:
-                        polish(self.likelihood, groups=groups, report=report)
-                self._save_state()
+                at.lnl = self._polish_at_best_root(groups, report, done)
+                has_returned = start is not None and self._return_to(start, groups)
+                at.polished = True
+                if has_returned:
+                    self._end_step("polish", at.round + 1)
+                else:
+                    self._save_state()
         except StopSearch:
             return self._state(interrupted=True)
         return self._state()
+
+    def _polish_at_best_root(
+        self,
+        groups: Sequence[str] | None,
+        report: Callable[[PolishRound], None] = lambda done: None,
+        done: PolishRound | None = None,
+        given: bool = False,
+    ) -> float:
+        """Polish, and move a root as long as that gains; arguments as in `polish`; return lnL."""
+        likelihood = self.likelihood
+        if likelihood.is_rooted and done is None:
+            explore_roots(likelihood, likelihood.lnl(), groups)
+        lnl = polish(likelihood, groups=groups, report=report, done=done, given=given)
+        while likelihood.is_rooted:
+            before, lnl = lnl, move_root(likelihood, lnl)
+            if lnl - before < POLISH_GAIN:
+                break
+            lnl = polish(likelihood, groups=groups, report=report)
+        return lnl
+
+    def _return_to(self, start: Tree, groups: Sequence[str] | None) -> bool:
+        """Return to the `start` tree if it is better with lengths and model optimised; whether it is.
+
+        It is not polished if it is far behind with the lengths that fit the present model.
+        """
+        likelihood, found = self.likelihood, self._state().copy()
+        lnl = found.lnl
+        margin = max(START_EPSILON, TUNING_SHARE * abs(lnl))
+        likelihood.tree.assign(start)
+        likelihood.topology_changed()
+        try:
+            reached = smooth(likelihood, START_EPSILON).lnl
+            if likelihood.is_rooted:
+                reached = move_root(likelihood, reached)
+            if reached > lnl - margin:
+                likelihood.tree.assign(start)  # the given lengths may be those of a better optimum
+                likelihood.topology_changed()
+                reached = self._polish_at_best_root(groups, given=True)
+        except EngineError:  # some pattern cannot be represented
+            reached = -math.inf
+        if reached > lnl + POLISH_GAIN:
+            self._at.lnl = reached
+            _log.info("the start tree is the best: the tree found has lnL %.6f", lnl)
+            return True
+        likelihood.tree.assign(found.tree)
+        for model, own in zip(likelihood.models, found.models, strict=True):
+            model.assign(own)
+        likelihood.topology_changed()
+        likelihood.model_changed()
+        return False
 
     @contextmanager
     def _naming_models(self) -> Iterator[None]:
@@ -294,21 +345,25 @@ class TreeSearch:
     def _tune(self, stage: Stage) -> float:
         """Optimise lengths, model parameters and lengths again, and the place of a root; return lnL.
 
-        Lengths and model may be far from the best together, so other scales of all lengths are tried.
+        Model and lengths take turns until they gain little, because some moves gain under a poor model that lose under
+        a good one. All lengths take a common factor with the model; otherwise each would hold the other where it is.
+        Both may be far from the best together, so other scales of all lengths are tried.
         """
         likelihood, epsilon = self.likelihood, stage.epsilon
         by_site = likelihood.has_site_rates  # the first categories are those of poor lengths
         is_free = self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models)
-        lnl = smooth(likelihood, epsilon).lnl
-        if is_free:
-            optimise_model(likelihood, epsilon=epsilon)
-            before, lnl = lnl, smooth(likelihood, epsilon).lnl
-            while (stage.name == "model" or by_site) and lnl - before > TUNING_SHARE * abs(lnl):
-                optimise_model(likelihood, epsilon=epsilon)
-                before, lnl = lnl, smooth(likelihood, epsilon).lnl
+        optimiser = ModelOptimiser(likelihood, scale=True)
+
+        def fit_model() -> float:
+            optimiser.run(epsilon)
+            optimiser.explore((1.0,))
+            return smooth(likelihood, epsilon).lnl
+
+        before, lnl = -math.inf, smooth(likelihood, epsilon).lnl
+        while is_free and lnl - before > TUNING_SHARE * abs(lnl):
+            before, lnl = lnl, fit_model()
         if not by_site:
             before, lnl = lnl, try_scales(likelihood, lnl, epsilon)
             if is_free and lnl > before:
-                optimise_model(likelihood, epsilon=epsilon)
-                lnl = smooth(likelihood, epsilon).lnl
+                lnl = fit_model()
         return move_root(likelihood, lnl) if likelihood.is_rooted else lnl

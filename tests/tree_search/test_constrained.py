@@ -166,6 +166,7 @@ def test_parsimony_start_trees(seed):
 def test_a_free_subtree_walks_through_whatever_it_loses(monkeypatch):
     """All branches within the radius are tried for it, however far lnL falls on the way; others are cut short."""
     monkeypatch.setattr(scan_module, "WALK_CUTOFF", -1e9)  # every walk ends at the first pause
+    monkeypatch.setattr(scan_module, "WALK_LEAST", -1e9)
     monkeypatch.setattr(scan_module, "SCAN_PHASES", (1,))
     likelihood, constraint, _ = make_case(21, 0.5)
     lnl, tree = smooth(likelihood).lnl, likelihood.tree

@@ -197,15 +197,22 @@ def test_phases_change_nothing_but_what_is_left_out(likelihood, monkeypatch):
     assert results[0] == results[1] == results[2]
 
 
-@pytest.mark.parametrize("patient", [False, True], ids=["impatient", "patient"])
+@pytest.mark.parametrize(
+    ("patient", "least"), [(False, 0.0), (True, 0.0), (False, 1.5)], ids=["impatient", "patient", "least"]
+)
 @pytest.mark.parametrize("phases", [(2,), (1, 2, 3), (1, 3)], ids=str)
-def test_hopeless_directions_are_dropped(likelihood, monkeypatch, phases, patient):
-    """A walk goes on from exactly those pauses where the last step, or if patient any since the last pause, is good."""
+def test_hopeless_directions_are_dropped(likelihood, monkeypatch, phases, patient, least):
+    """A walk goes on from exactly those pauses where the last step, or if patient any since the last pause, is good.
+
+    `least` is what a step may lose in any case, times the share of the typical loss.
+    """
     lnl, _ = likelihood.all_derivatives()
     prunes = all_prunes(likelihood)
     monkeypatch.setattr(scan_module, "SCAN_PHASES", phases)
     monkeypatch.setattr(scan_module, "WALK_CUTOFF", 0.3)
     every = scan(likelihood, prunes, 5, EVERYTHING)
+    loss = 0.3 * max(0.0, lnl - np.median(every.scores[every.depth == 0]))
+    monkeypatch.setattr(scan_module, "WALK_LEAST", least * loss)
     some = scan(likelihood, prunes, 5, lnl, patient=patient)
     assert some.typical_loss == max(0.0, lnl - np.median(every.scores[every.depth == 0]))
     found = {(p, b) for p, b in zip(some.prune.tolist(), some.branch.tolist(), strict=True)}
@@ -219,7 +226,7 @@ def test_hopeless_directions_are_dropped(likelihood, monkeypatch, phases, patien
         phase_ends = [stop for stop in phases if stop < len(scores)]
         starts = (0, *phase_ends) if patient else [stop - 1 for stop in phase_ends]
         reached = [max(scores[start:stop]) for start, stop in zip(starts, phase_ends, strict=False)]
-        if all(score >= lnl - 0.3 * some.typical_loss for score in reached):
+        if all(score >= lnl - max(1.0, least) * loss for score in reached):
             expected.add((int(every.prune[index]), int(every.branch[index])))
     assert found == expected
     assert len(some) < len(every)

@@ -2,11 +2,20 @@
 
 import numpy as np
 import pytest
-from helpers import many_taxa
+from helpers import likelihood_of, make_tree, many_taxa, mix, random_ends, simulate_codes
+from oracles.substitution import gamma_category_means
 
+from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
 from plltool.constants import STAGE_EPSILON
 from plltool.errors import EngineError
+from plltool.io.newick import parse_newick
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
+from plltool.optimise.polish import polish
+from plltool.tree.duplicates import restrict_tree
+from plltool.tree.random_tree import random_tree
+from plltool.tree.splits import rf_distance
 from plltool.tree_search.climb import Round
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.progress import Forecast, StopSearch
@@ -87,6 +96,68 @@ def test_a_start_tree_with_lengths_on_a_wrong_scale():
     plan = SearchPlan()
     TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), stop, Cursor()).climb()
     assert likelihood.tree.lengths.sum() == pytest.approx(true_length, rel=0.5)  # see MEAN_RATE_RTOL in test_lengths.py
+
+
+def simulated():
+    """The likelihood under GTR+G4 of sequences with alpha 0.2 and many transitions, on their tree."""
+    rng = np.random.default_rng(1)
+    n_taxa, n_sites = 24, 800
+    ends, lengths = random_ends(rng, n_taxa, 0.1)
+    rates = np.ones((4, 4))
+    rates[0, 2] = rates[2, 0] = rates[1, 3] = rates[3, 1] = 8.0
+    mixture = mix([(0.25, [0.25] * 4, rates, rate) for rate in gamma_category_means(0.2, 4)])
+    codes = simulate_codes(rng, ends, lengths, n_taxa, n_sites, mixture)
+    tree = make_tree(ends, lengths, n_taxa)
+    return likelihood_of(tree, codes, np.ones(n_sites), Model(parse_model("GTR+G4")))
+
+
+def test_lengths_and_model_fit_before_the_first_move():
+    """18 below their optimum if lengths are held while the model changes."""
+    likelihood = simulated()
+
+    def stop(_):
+        raise StopSearch
+
+    plan = SearchPlan()
+    TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), stop, Cursor()).climb()
+    start = likelihood.lnl()
+    assert polish(likelihood) - start < 12.0
+
+
+@pytest.fixture
+def misled(monkeypatch):
+    """Rounds of moves go to a random tree, whatever its lnL."""
+
+    def climb_round(likelihood, lnl, radius, joints=None, constraint=None):
+        likelihood.tree.assign(random_tree(likelihood.tree.names, np.random.default_rng(4)))
+        likelihood.topology_changed()
+        return Round(likelihood.lnl(), 0, np.zeros(0, dtype=np.int64))
+
+    monkeypatch.setattr("plltool.tree_search.stages.climb_round", climb_round)
+
+
+@pytest.mark.parametrize("model", ["HKY+G4", "12.12"], ids=["reversible", "rooted"])
+def test_no_search_ends_below_its_start_tree(misled, data_dir, tmp_path, model):
+    """Even if all moves lead down; also if the search is stopped at every event and resumed."""
+    records = (data_dir / "simulated.fasta").read_text().split(">")[1:]
+    alignment = dict(map(str.split, records[:9]))
+    true_tree = restrict_tree(parse_newick((data_dir / "simulated.nwk").read_text(), "the true tree"), tuple(alignment))
+    settings = {"device": "numpy", "effort": "fast"}
+    found = search(alignment, model, start=true_tree, **settings)
+    given = evaluate(alignment, true_tree, model, device="numpy")
+    assert rf_distance(found.tree, given.tree) == 0
+    assert found.lnl > given.lnl - 0.01
+    events = []
+
+    def stop(event):
+        events.append(event)
+        raise StopSearch
+
+    for _ in found.trace:
+        search(alignment, model, start=true_tree, listener=stop, checkpoint=tmp_path / "saved", **settings)
+    again = search(alignment, model, start=true_tree, checkpoint=tmp_path / "saved", **settings)
+    assert (again.lnl, again.newick) == (found.lnl, found.newick)
+    assert [event.stage for event in events] == [event.stage for event in found.trace]
 
 
 @pytest.mark.parametrize(("lnl", "least"), [(-1e4, 1.0), (-3e5, 3.0), (-2e6, 5.0)], ids=["epsilon", "share", "most"])
