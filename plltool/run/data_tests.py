@@ -139,7 +139,7 @@ def _remarks_on_states(part: Part) -> list[str]:
     if numbers.min() == numbers.max():
         return []
     found = f"characters of {numbers.min()} to {numbers.max()} states share one model"
-    of_part = f"part {part.name}: " if part.name else ""
+    of_part = f"partition {part.name}: " if part.name else ""
     return [f"{part.alignment.source}: {of_part}{found}; MULTI*_MK gives each number of states a model of its own"]
 
 

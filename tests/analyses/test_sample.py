@@ -454,4 +454,4 @@ def test_steps_that_were_tuned_for_a_shorter_time(small, tmp_path):
     assert "tuned for only 10 generations" in told
     assert "tunes for 20" in told
     (told,) = warnings_of(40, burnin=0.0)
-    assert told.startswith("steps were not tuned")
+    assert told.startswith("step sizes were not tuned")
