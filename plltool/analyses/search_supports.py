@@ -122,6 +122,7 @@ def search_supports(
         "listener": heard.hear,
         **hardware,
     }
+    per_site = None if result.psr is None else result.psr.fitted  # a tree that is adopted is searched under gamma rates
     ultrafast = made = None
     if UFBOOT in kinds:
         adoption = _Adoption(result, heard.hear, adopted_checkpoint, hardware)
@@ -143,7 +144,7 @@ def search_supports(
     if replicates is not None and not heard.stopped:
         made = bootstrap(
             result.data,
-            result.models if result.psr is None else result.psr.fitted,
+            per_site or result.models,
             replicates=replicates,
             tree=result.tree if by_replicates else None,
             kinds=by_replicates or REPLICATE_KINDS,
