@@ -160,7 +160,7 @@ class Sequences:
         return tuple(np.frombuffer(row, dtype=np.uint8)[sites].tobytes() for row in self.rows)
 
     def with_constant_sites(self, counts: Sequence[int]) -> Sequences:
-        """The same sequences with sites at which all taxa have A, C, G and T: so many of each.
+        """The same sequences with constant sites added: `counts` are the numbers of sites that are A, C, G and T.
 
         Raises InputError for other data than DNA, and other than four whole numbers from 0 on.
         """

@@ -39,9 +39,9 @@ class Coordinates:
         self._likelihood = likelihood
         tree, models = likelihood.tree, likelihood.models
         own = int(tree.edges[ROOT, 0]) if likelihood.is_rooted else -1
-        self.edges = np.flatnonzero(np.arange(tree.n_edges) != own) if lengths else np.empty(0, dtype=np.intp)
+        self._edges = np.flatnonzero(np.arange(tree.n_edges) != own) if lengths else np.empty(0, dtype=np.intp)
         self._groups = [[name for name in one.free_parameters if model and name != CATEGORIES] for one in models]
-        self.n_lengths = tree.lengths[self.edges].size
+        self.n_lengths = tree.lengths[self._edges].size
         self._sizes = [len(get_vector(*pair)) for pair in zip(models, self._groups, strict=True)]
 
     @property
@@ -50,7 +50,7 @@ class Coordinates:
 
     def get(self) -> FloatArray:
         """(n,) the present values."""
-        lengths = np.log(self._likelihood.tree.lengths[self.edges]).ravel()
+        lengths = np.log(self._likelihood.tree.lengths[self._edges]).ravel()
         return np.concatenate([lengths, *(get_vector(*pair) for pair in self._models)])
 
     @property
@@ -64,7 +64,7 @@ class Coordinates:
         several = len(self._likelihood.models) > 1
         own_lengths = self._likelihood.tree.lengths.ndim > 1
         parts = [f" part {part}" for part in range(len(self._likelihood.models))] if own_lengths else [""]
-        names = [f"length {edge}{part}" for edge in self.edges.tolist() for part in parts]
+        names = [f"length {edge}{part}" for edge in self._edges.tolist() for part in parts]
         for number, (model, groups) in enumerate(self._models):
             prefix = f"part {number} " if several else ""
             names += [f"{prefix}{group} {k}" for group in groups for k in range(len(model.ratios(group)))]
@@ -93,7 +93,7 @@ class Coordinates:
         """Set lengths and models; elements beyond their bounds are moved to them."""
         likelihood = self._likelihood
         lengths = np.clip(np.exp(vector[: self.n_lengths]), MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-        likelihood.tree.lengths[self.edges] = lengths.reshape(-1, *likelihood.tree.lengths.shape[1:])
+        likelihood.tree.lengths[self._edges] = lengths.reshape(-1, *likelihood.tree.lengths.shape[1:])
         start = self.n_lengths
         for (model, groups), size in zip(self._models, self._sizes, strict=True):
             if size:
@@ -108,7 +108,7 @@ class Coordinates:
         if self.n_lengths:
             lnls, slopes = likelihood.all_derivatives()
             lnl = float(lnls.sum())
-            found.append((slopes[self.edges, ..., 0] * likelihood.tree.lengths[self.edges]).ravel())
+            found.append((slopes[self._edges, ..., 0] * likelihood.tree.lengths[self._edges]).ravel())
         if any(self._sizes):
             lnls, matrices, masses = likelihood.rate_matrix_gradient()
             lnl = float(lnls.sum())
