@@ -43,8 +43,8 @@ def read_alignment(
     `names` says what of a FASTA header is the name of its taxon: "whole", or its "first-word". With None this is the
     whole header, and a warning says so if headers have blanks.
 
-    `constant_sites`, four numbers, adds so many sites at which all taxa have A, C, G and T to DNA, such as those that
-    were left out of SNPs. They count in the likelihood and in all else, but no result has values of each of them.
+    `constant_sites` are the numbers of constant A, C, G and T sites to add to DNA, such as those that a set of SNPs
+    lacks. They count in the likelihood and all statistics, but tables of sites leave them out.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus`, `read_vcf` and `read_table` for what
     they allow. Line ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
