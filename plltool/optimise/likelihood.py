@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,13 @@ def _add_tables(tables: FloatArray) -> FloatArray:
 def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:
     """Values (n, n_parts, k) as they belong to `lengths`: summed to (n, k) if the parts share their lengths."""
     return values.sum(axis=1) if lengths.ndim == 1 else values
+
+
+class Fit(NamedTuple):
+    """Branch lengths and models of a tree, as they were at a time."""
+
+    lengths: FloatArray
+    models: list[Model]
 
 
 class TreeLikelihood:
@@ -74,6 +81,17 @@ class TreeLikelihood:
         self.view = view
         self._all_branches: IntArray | None = None
         self._prepared: AnyClas | None = None
+
+    def fit(self) -> Fit:
+        """A copy of lengths and models, for `restore`."""
+        return Fit(self.tree.lengths.copy(), [model.copy() for model in self.models])
+
+    def restore(self, fit: Fit) -> None:
+        """Let lengths and models be what they were, bit for bit; the topology stays."""
+        self.tree.lengths[:] = fit.lengths
+        for model, before in zip(self.models, fit.models, strict=True):
+            model.assign(before)
+        self.model_changed()
 
     def model_changed(self) -> None:
         """Send the models' eigensystems to the engine."""

@@ -20,7 +20,7 @@ from plltool.constants import (
     POLISH_PRECISION,
     POLISH_SHARE,
 )
-from plltool.model.model import SCALER, Model
+from plltool.model.model import SCALER
 from plltool.optimise.bounded import Curvatures
 from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
@@ -87,27 +87,6 @@ class Other(NamedTuple):
     def is_other_than(self, lengths: FloatArray) -> bool:
         """Whether the sums differ by OTHER_LENGTH; False for nan."""
         return bool(abs(np.log(self.length / lengths.sum())) >= np.log(OTHER_LENGTH))
-
-
-class _State(NamedTuple):
-    """What an optimisation has found so far, to be restored."""
-
-    lengths: FloatArray
-    models: list[Model]
-    curvatures: Curvatures
-
-    @classmethod
-    def of(cls, optimiser: ModelOptimiser) -> _State:
-        likelihood = optimiser.likelihood
-        models = [model.copy() for model in likelihood.models]
-        return cls(likelihood.tree.lengths.copy(), models, optimiser.curvatures.copy())
-
-    def restore(self, optimiser: ModelOptimiser) -> None:
-        likelihood = optimiser.likelihood
-        likelihood.tree.lengths[:], optimiser.curvatures = self.lengths, self.curvatures
-        for model, before in zip(likelihood.models, self.models, strict=True):
-            model.assign(before)
-        likelihood.model_changed()
 
 
 def polish(
@@ -192,13 +171,13 @@ def _begin(optimiser: ModelOptimiser, lnl: float, precision: float) -> tuple[flo
     long as it may overtake the first. A model that fits the lengths already has one start only.
     """
     likelihood, tree = optimiser.likelihood, optimiser.likelihood.tree
-    given = _State.of(optimiser)
+    given = likelihood.fit()
     if optimiser.run(precision) - lnl < precision:
         smooth(likelihood, precision)
         return optimiser.run(precision), Other()
     first = smooth(likelihood, precision).lnl
-    end, length = _State.of(optimiser), float(tree.lengths.sum())
-    given.restore(optimiser)
+    end, curvatures, length = likelihood.fit(), optimiser.curvatures.copy(), float(tree.lengths.sum())
+    likelihood.restore(given)
     optimiser.curvatures = Curvatures(len(likelihood.models))
     second, gain = smooth(likelihood, OTHER_PRECISION * precision).lnl, np.inf
     while second <= first < second + FORESIGHT * gain:
@@ -210,5 +189,6 @@ def _begin(optimiser: ModelOptimiser, lnl: float, precision: float) -> tuple[flo
     if second > first:
         return second, Other(first, length)
     other = Other(second, float(tree.lengths.sum()))
-    end.restore(optimiser)
+    likelihood.restore(end)
+    optimiser.curvatures = curvatures
     return first, other

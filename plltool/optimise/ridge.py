@@ -25,7 +25,7 @@ from plltool.model.rates import SITE_GROUPS
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.density import Coordinates
-from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.likelihood import Fit, TreeLikelihood
 from plltool.optimise.steps import at_bound
 
 RIDGE_GAIN, MAX_RIDGE_STEPS = 0.0005, 30  # lnL that a step gains or promises if another follows; typical 2 to 4
@@ -169,7 +169,7 @@ def climb_freely(likelihood: TreeLikelihood, lnl: float) -> float:
     from scipy.optimize import minimize
 
     coordinates = Coordinates(likelihood, lengths=True, model=True)
-    start = best = coordinates.get()
+    before = likelihood.fit()
 
     def loss(vector: FloatArray) -> tuple[float, FloatArray]:
         coordinates.set(vector)
@@ -179,11 +179,9 @@ def climb_freely(likelihood: TreeLikelihood, lnl: float) -> float:
             return np.inf, np.zeros_like(vector)
         return -value, -slopes
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=coordinates.bounds, options=FREE_OPTIONS)
-    if -found.fun > lnl:
-        best = found.x
-    coordinates.set(best)
-    return likelihood.lnl()
+    settings = {"method": "L-BFGS-B", "bounds": coordinates.bounds, "options": FREE_OPTIONS}
+    coordinates.set(minimize(loss, coordinates.get(), jac=True, **settings).x)
+    return _keep_better(likelihood, before, lnl)
 
 
 def climb_ridge(likelihood: TreeLikelihood, groups: Collection[str], lnl: float) -> float:
@@ -196,10 +194,9 @@ def climb_ridge(likelihood: TreeLikelihood, groups: Collection[str], lnl: float)
 
     Models with more than MAX_RIDGE_PARAMETERS parameters stay as they are.
     """
-    ridge, models = Ridge(likelihood, groups), [model.copy() for model in likelihood.models]
+    ridge, before = Ridge(likelihood, groups), likelihood.fit()
     if not 0 < ridge.n_parameters <= MAX_RIDGE_PARAMETERS:
         return lnl
-    lengths, reached = likelihood.tree.lengths.copy(), -np.inf
     try:
         ridge.let_lengths_follow()
         curvatures = Curvatures(1)
@@ -207,13 +204,19 @@ def climb_ridge(likelihood: TreeLikelihood, groups: Collection[str], lnl: float)
         everything = [np.arange(len(ridge.start))]
         best = minimise(ridge.evaluate, ridge.start, ridge.bounds, everything, RIDGE_GAIN, MAX_RIDGE_STEPS, curvatures)
         ridge.set(best)
+    except EngineError:  # some pattern cannot be represented
+        likelihood.restore(before)
+        return lnl
+    return _keep_better(likelihood, before, lnl)
+
+
+def _keep_better(likelihood: TreeLikelihood, before: Fit, lnl: float) -> float:
+    """Restore what was before, with lnL `lnl`, unless lnL is higher now; return lnL."""
+    try:
         reached = likelihood.lnl()
     except EngineError:  # some pattern cannot be represented
-        pass
+        reached = -np.inf
     if reached > lnl:
         return reached
-    for model, before in zip(likelihood.models, models, strict=True):
-        model.assign(before)
-    likelihood.tree.lengths[:] = lengths
-    likelihood.model_changed()
+    likelihood.restore(before)
     return lnl
