@@ -62,7 +62,7 @@ SMALL = {
     "simulate_dated.py": "--out OUT/s",
     "time_codons.py": "--taxa 6 --codons 20",
     "time_gradients.py": "--taxa 8 --states 4",
-    "try_alignments.py": f"{DATA} --output OUT/o.json",
+    "try_alignments.py": "data/treebase --output OUT/o.json",
     "verify_reference.py": "SHARED/data SHARED/reference --set primates --device numpy",
 }
 # Why the others have none.
