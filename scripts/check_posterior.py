@@ -26,17 +26,17 @@ import numpy as np
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
+from plltool.analyses.sampling.chains import Chains
+from plltool.analyses.sampling.kernel import make_moves
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, sampling_slots
+from plltool.analyses.sampling.priors import Exponential
+from plltool.analyses.sampling.state import Problem, State
+from plltool.analyses.sampling.tree import from_tree
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.run.engines import open_engine
-from plltool.sampling.chains import Chains
-from plltool.sampling.kernel import make_moves
-from plltool.sampling.likelihoods import EngineLikelihoods, sampling_slots
-from plltool.sampling.priors import Exponential
-from plltool.sampling.state import Problem, State
-from plltool.sampling.tree import from_tree
 from plltool.tree.random_tree import random_tree
 
 ROWS = ["ACGTAACA", "ACGTACCA", "ACTTAGCC", "ATTTCGCA", "GTTTCACC", "GTGTCATA"]

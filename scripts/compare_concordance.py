@@ -142,7 +142,7 @@ def factors_by_their_rule(alignment: Path, prefix: Path) -> Factors:
     """plltool's factors, those subtrees being without data which are so for IQ-TREE 3.1.2."""
     record = json.loads(Path(f"{prefix}.plltool-scfl1.cf.json").read_text())["evaluation"]
     settings = {"quartets": 0, "likelihood": True, "fixed": True, "threads": 1}
-    with patch("plltool.analyses.likelihood.node_states", node_states_by_their_rule):
+    with patch("plltool.run.likelihood.node_states", node_states_by_their_rule):
         found = plltool.concordance(record["tree"], None, alignment, record["model"], **settings)
     texts = found.texts()
     paths = [Path(f"{prefix}.rule.{ending}") for ending in ("cf.stat", "cf.branch.nwk")]

@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 
 import plltool
+from plltool.analyses.sampling.convergence import effective_size, split_deviation
+from plltool.analyses.sampling.posterior import shortest_interval
 from plltool.constants import CHECK_GROWTH, DEFAULT_BURNIN, ENOUGH_DEVIATION
 from plltool.io.tree_files import read_tree_set
-from plltool.run.posterior import shortest_interval
-from plltool.statistics.convergence import effective_size, split_deviation
 from plltool.tree.tree_set import TreeSet
 
 RUNS = 2

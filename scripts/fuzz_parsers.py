@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.report import report
+from plltool.analyses.sampling.priors import parse_prior
+from plltool.analyses.toolbox.report import report
 from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
@@ -29,7 +30,6 @@ from plltool.io.tree_files import read_gene_trees, read_tree_set
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
 from plltool.run.rooting import as_outgroup
-from plltool.sampling.priors import parse_prior
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 NAMES = ("a", "b c", "d_e", "it's", "f")

@@ -16,34 +16,39 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "plltool"
 LONG = 400  # lines from which on a module is listed
 
-BASE = {"arrays", "errors", "constants", "hardware", "processes"}
-DATA = BASE | {"alignment", "tree", "model", "statistics", "drawing"}
-SEARCH = DATA | {"engine", "optimise", "tree_search", "sampling"}
+GROUND = {"arrays", "constants", "errors", "hardware", "progress", "seeds"}
+DATA = GROUND | {"alignment", "tree", "model"}
+SEARCH = DATA | {"engine", "optimise", "tree_search"}
 MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltool" is the public namespace itself
     "plltool": {"constants"},
-    **dict.fromkeys(BASE, BASE),
-    **dict.fromkeys(("alignment", "tree", "model", "statistics", "drawing"), DATA),
-    "io": DATA | {"io"},
-    "engine": DATA | {"engine"},
-    "optimise": DATA | {"engine", "optimise"},
-    "tree_search": DATA | {"engine", "optimise", "tree_search"},
-    "sampling": DATA | {"engine", "sampling"},
-    "run": SEARCH | {"io", "pages", "run"},
-    "pages": DATA | {"io", "pages"},
+    **dict.fromkeys(GROUND, GROUND),
+    "processes": GROUND | {"processes"},
+    "alignment": GROUND | {"alignment"},
+    "tree": GROUND | {"alignment", "tree"},
+    "model": DATA,
+    "io": DATA | {"processes", "io"},
+    "report": DATA | {"io", "report"},
+    "engine": DATA | {"processes", "engine"},
     "beagle": DATA | {"engine", "beagle"},
-    "analyses": SEARCH | {"io", "run", "pages", "analyses"},
+    "optimise": DATA | {"engine", "optimise"},
+    "tree_search": SEARCH,
+    "run": SEARCH | {"processes", "io", "report", "run"},
+    "analyses": SEARCH | {"processes", "io", "report", "run", "analyses"},
     "cli": {"plltool", "cli", "errors", "constants", "processes"},
     "__main__": {"cli"},
+}
+CONVENIENCES = {  # methods of the public `Tree` whose work is done above, imported when they are called
+    "plltool.tree.topology": {"plltool.io.bridge", "plltool.report.tree_drawing"},
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),
     "click": ("cli/",),
     "mpi4py": ("processes/ranks.py",),
     "dendropy": ("io/", "tree/topology.py"),
-    "Bio": ("tree/topology.py",),
-    "matplotlib": ("drawing/pdf.py",),
-    "pandas": ("pages/shown.py",),
-    "tqdm": ("run/progress_bar.py",),
+    "Bio": ("io/bridge.py", "tree/topology.py"),
+    "matplotlib": ("report/pdf.py",),
+    "pandas": ("report/shown.py",),
+    "tqdm": ("report/progress_bar.py",),
     "lazy_loader": ("__init__.py",),
 }
 
@@ -89,6 +94,8 @@ def find_violations(module: str) -> list[str]:
     violations = []
     for name in find_imports(path):
         top = name.split(".")[0]
+        if name in CONVENIENCES.get(module, ()):
+            continue
         if top == "plltool" and layer_of(name) not in MAY_IMPORT[layer_of(module)]:
             violations.append(f"{module} imports {name}")
         if not path.relative_to(PACKAGE).as_posix().startswith(THIRD_PARTY_HOMES.get(top, "")):
@@ -98,7 +105,10 @@ def find_violations(module: str) -> list[str]:
 
 def map_imports() -> dict[str, set[str]]:
     """The modules of plltool that each of them imports when the program runs."""
-    return {module: set(find_imports(path, at_run_time=True)) & MODULES.keys() for module, path in MODULES.items()}
+    return {
+        module: (set(find_imports(path, at_run_time=True)) & MODULES.keys()) - CONVENIENCES.get(module, set())
+        for module, path in MODULES.items()
+    }
 
 
 def find_cycles(imports: Mapping[str, Set[str]]) -> list[list[str]]:

@@ -30,10 +30,10 @@ import numpy as np
 
 import plltool
 from plltool.alignment.facts import may_be_invariable
-from plltool.alignment.partition import cut_alignment
-from plltool.alignment.scheme import PartSpec
 from plltool.constants import LINKAGES, LINKED
 from plltool.io.bridge import alignment_from_object
+from plltool.model.partition import cut_alignment
+from plltool.model.scheme import PartSpec
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ROWS = Path(__file__).parent / "reference_rows.json"

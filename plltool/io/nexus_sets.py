@@ -18,7 +18,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plltool.alignment.scheme import PartSpec, Scheme, SitePair
 from plltool.constants import DEFAULT_DOUBLET_MODEL
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
@@ -33,6 +32,7 @@ from plltool.io.part_columns import (
     read_columns,
 )
 from plltool.io.partition_reader import ITEM, ModelReader, check_data, check_name, check_new, read_part_model
+from plltool.model.scheme import PartSpec, Scheme, SitePair
 
 _MAX_LISTED = 10  # charsets in one message
 _COUNT = re.compile(rf"{COLUMN}\s*+:")  # how many charsets a MrBayes partition has

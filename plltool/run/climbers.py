@@ -22,11 +22,11 @@ from plltool.processes.children import can_start_children
 from plltool.processes.crew import Crew, crew
 from plltool.processes.ranks import current
 from plltool.processes.workers import Workers
+from plltool.progress import Forecast, Listener, Progress, StopSearch
 from plltool.run.engines import open_engine
 from plltool.run.memory import plan_memory, search_slots
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.multistart import Climbing
-from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree_search.stages import planned_stages, stages_of_a_climb
 from plltool.tree_search.state import ClimbStarts, ClimbState
 

@@ -14,10 +14,10 @@ from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import Other, PolishRound
+from plltool.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree_search.stages import TreeSearch
 from plltool.tree_search.state import ClimbStarts, ClimbState
 from plltool.tree_search.stopping import Deadline

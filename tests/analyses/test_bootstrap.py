@@ -6,21 +6,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from plltool.analyses import replicates
-from plltool.analyses.bootstrap import bootstrap, replicate_options, resampled_alignments
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
-from plltool.analyses.support import supports
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports import replicates
+from plltool.analyses.supports.bootstrap import bootstrap, replicate_options, resampled_alignments
+from plltool.analyses.supports.support import supports
 from plltool.engine import select
 from plltool.errors import InputError
 from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick_writer import write_newick
+from plltool.progress import StopSearch
 from plltool.run import memory
+from plltool.run.evaluation import evaluate
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import branch_splits, members_of, rf_distance, splits_of
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.progress import StopSearch
 
 MODEL = "K80+G4"  # no frequencies, which would be those of all sites and not of the drawn ones
 PARTS = "HKY+F, one = 1-200\nJC, two = 201-400, 402-898\n"  # column 401 is in no part

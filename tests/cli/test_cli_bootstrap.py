@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from plltool.analyses.replicates import Replicator
+from plltool.analyses.supports.replicates import Replicator
 from plltool.constants import SUPPORT_KINDS
 from plltool.errors import DeviceError
 from plltool.io.checkpoint import remove_checkpoint

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from samples import small_records
 
-from plltool.analyses.compare import compare_records
+from plltool.analyses.machine.compare import compare_records
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.io.newick import parse_newick
 

@@ -18,9 +18,9 @@ def invoke(monkeypatch):
 
     def run(*arguments, found=(), failures=(), probes=()):
         outcomes = dict(probes)
-        monkeypatch.setattr("plltool.analyses.devices.describe_offer", lambda: ["a driver from somewhere"])
-        monkeypatch.setattr("plltool.analyses.devices.list_devices", lambda: (list(found), list(failures)))
-        monkeypatch.setattr("plltool.analyses.devices.retest_device", lambda device: outcomes.get(device.index))
+        monkeypatch.setattr("plltool.analyses.machine.devices.describe_offer", lambda: ["a driver from somewhere"])
+        monkeypatch.setattr("plltool.analyses.machine.devices.list_devices", lambda: (list(found), list(failures)))
+        monkeypatch.setattr("plltool.analyses.machine.devices.retest_device", lambda device: outcomes.get(device.index))
         return CliRunner().invoke(main, ["devices", *arguments], catch_exceptions=False)
 
     return run

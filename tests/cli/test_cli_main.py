@@ -13,9 +13,9 @@ import pytest
 from helpers import read_states
 
 from plltool import __version__
-from plltool.analyses.evaluate import evaluate
 from plltool.cli import main
 from plltool.io.record import read_record
+from plltool.run.evaluation import evaluate
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 

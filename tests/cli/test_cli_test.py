@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from dendropy import Tree as DendropyTree
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.topology_tests import topology_tests
+from plltool.analyses.topology_tests.analysis import topology_tests
+from plltool.run.evaluation import evaluate
 
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 

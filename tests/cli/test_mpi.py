@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.io.newick import parse_newick
 from plltool.processes.ranks import NUMBERS
+from plltool.run.evaluation import evaluate
 from plltool.tree.splits import rf_distance
 
 MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from plltool.alignment.codons import translation
+from plltool.analyses.selection.carry import carry_over
 from plltool.constants import MIN_EXCHANGEABILITY
-from plltool.model.carry import carry_over
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 

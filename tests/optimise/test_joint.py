@@ -7,10 +7,10 @@ import pytest
 from helpers import make_tree, random_codes, random_ends, random_mixture
 from oracles.likelihood import orient, transition_matrices
 
+from plltool.alignment import resampling
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.states import DNA
-from plltool.optimise.joint import joint_states
-from plltool.statistics import resampling
+from plltool.analyses.ancestral.joint import joint_states
 
 
 def best_states(ends, lengths, sets, components, n_tips):

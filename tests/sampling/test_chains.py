@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from sampling.toys import LENGTHS, PRIORS, draw_topology, make_parts, make_problem
 
+from plltool.analyses.sampling.chains import Chains
+from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
+from plltool.analyses.sampling.kernel import make_moves
+from plltool.analyses.sampling.length_moves import BranchMultiplier
+from plltool.analyses.sampling.likelihoods import NoData
+from plltool.analyses.sampling.parameters import find_parameters
+from plltool.analyses.sampling.state import Problem
+from plltool.analyses.sampling.topology_moves import Interchange
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.sampling.chains import Chains
-from plltool.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
-from plltool.sampling.kernel import make_moves
-from plltool.sampling.length_moves import BranchMultiplier
-from plltool.sampling.likelihoods import NoData
-from plltool.sampling.parameters import find_parameters
-from plltool.sampling.state import Problem
-from plltool.sampling.topology_moves import Interchange
 
 
 def test_what_is_packed_are_copies():
@@ -54,7 +54,7 @@ def test_what_is_no_number_is_never_accepted():
 
 def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
     """Bit for bit: three runs together, one of them alone, and one that goes on alone from where they were together."""
-    monkeypatch.setattr("plltool.sampling.joint_moves.FIRST_STATES", 8)
+    monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 8)
     problem, rng = make_problem(), np.random.default_rng(3)
     states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(6)]
 

@@ -7,10 +7,10 @@ from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 from sampling.toys import Shape, branches_of, draw_topology, make_parts, make_problem
 
-from plltool.sampling.kernel import make_moves
-from plltool.sampling.likelihoods import EngineLikelihoods, NoData, sampling_slots
-from plltool.sampling.moves import Proposal
-from plltool.sampling.survey import Slopes
+from plltool.analyses.sampling.kernel import make_moves
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, NoData, sampling_slots
+from plltool.analyses.sampling.moves import Proposal
+from plltool.analyses.sampling.survey import Slopes
 
 N_TAXA, N_CHAINS = 8, 2
 PROBLEM = make_problem("HKY+FO", N_TAXA)

@@ -7,9 +7,9 @@ import pytest
 from sampling.toys import LENGTHS, draw_topology, make_problem
 from scipy import integrate, stats
 
+from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform, parse_prior
+from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.errors import InputError
-from plltool.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform, parse_prior
-from plltool.sampling.settings import Priors, SampleOptions
 
 ALL = ("exponential", "uniform", "dirichlet", "gammadir")
 

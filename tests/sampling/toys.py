@@ -5,14 +5,14 @@ from oracles.posteriors import SiteModel, log_likelihood, simulate
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
+from plltool.analyses.sampling.joint_moves import CoordinateSlopes
+from plltool.analyses.sampling.parameters import ModelPriors, find_parameters
+from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
+from plltool.analyses.sampling.state import Known, Problem
+from plltool.analyses.sampling.survey import Neighbours
+from plltool.analyses.sampling.tree import from_tree
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.sampling.joint_moves import CoordinateSlopes
-from plltool.sampling.parameters import ModelPriors, find_parameters
-from plltool.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
-from plltool.sampling.state import Known, Problem
-from plltool.sampling.survey import Neighbours
-from plltool.sampling.tree import from_tree
 from plltool.tree.random_tree import random_tree
 
 PRIORS = ModelPriors(Dirichlet((1.0,)), Dirichlet((1.0,)), Exponential(1.0), Uniform(0.0, 1.0))

@@ -3,8 +3,8 @@
 import numpy as np
 
 import plltool
+from plltool.model.description import describe_data
 from plltool.run.inputs import resolve_inputs
-from plltool.statistics.description import describe_data
 
 ROWS = {
     "a": "AAC?-GTAR",

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
-from plltool.statistics.topologies import (
+from plltool.analyses.topology_tests.statistics import (
     TopologyTests,
     compare_with_best,
     difference_errors,
@@ -18,6 +17,7 @@ from plltool.statistics.topologies import (
     smallest_set,
     win_shares,
 )
+from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
 
 N_REPLICATES = 400
 

@@ -5,20 +5,20 @@ import pytest
 from helpers import likelihood_of, make_tree, many_taxa, mix, random_ends, simulate_codes
 from oracles.substitution import gamma_category_means
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.constants import STAGE_EPSILON
 from plltool.errors import EngineError
 from plltool.io.newick import parse_newick
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.optimise.polish import polish
+from plltool.progress import Forecast, StopSearch
+from plltool.run.evaluation import evaluate
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.climb import Round
 from plltool.tree_search.effort import SearchOptions, SearchPlan
-from plltool.tree_search.progress import Forecast, StopSearch
 from plltool.tree_search.stages import Stage, TreeSearch, planned_stages
 from plltool.tree_search.state import Cursor
 
