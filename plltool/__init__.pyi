@@ -75,8 +75,8 @@ from .io.tree_files import read_tree_set as read_tree_set
 from .io.tree_files import read_trees as read_trees
 from .progress import Progress as Progress
 from .progress import StopSearch as StopSearch
-from .report.progress_bar import ProgressBar as ProgressBar
-from .report.tree_drawing import TreeDrawing as TreeDrawing
+from .reports.progress_bar import ProgressBar as ProgressBar
+from .reports.tree_drawing import TreeDrawing as TreeDrawing
 from .run.evaluation import evaluate as evaluate
 from .run.likelihood import Likelihood as Likelihood
 from .run.model_choice import FittedModel as FittedModel

@@ -33,7 +33,7 @@ from draw_chains import as_document
 import plltool
 from plltool.constants import EFFORT_NAMES
 from plltool.io.alignment_writer import format_fasta
-from plltool.report.plots import draw_path
+from plltool.reports.plots import draw_path
 
 DNA = (
     *("dna354", "dna500", "dna1288", "dna2000"),

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plltool.report.plots import draw_path
+from plltool.reports.plots import draw_path
 
 STYLE = """<style>
 text { fill: #666; font: 12px sans-serif; } .tick { font-size: 11px; }

@@ -27,18 +27,18 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "tree": GROUND | {"alignment", "tree"},
     "model": DATA,
     "io": DATA | {"processes", "io"},
-    "report": DATA | {"io", "report"},
+    "reports": DATA | {"io", "reports"},
     "engine": DATA | {"processes", "engine"},
     "beagle": DATA | {"engine", "beagle"},
     "optimise": DATA | {"engine", "optimise"},
     "tree_search": SEARCH,
-    "run": SEARCH | {"processes", "io", "report", "run"},
-    "analyses": SEARCH | {"processes", "io", "report", "run", "analyses"},
+    "run": SEARCH | {"processes", "io", "reports", "run"},
+    "analyses": SEARCH | {"processes", "io", "reports", "run", "analyses"},
     "cli": {"plltool", "cli", "errors", "constants", "processes"},
     "__main__": {"cli"},
 }
 CONVENIENCES = {  # methods of the public `Tree` whose work is done above, imported when they are called
-    "plltool.tree.topology": {"plltool.io.bridge", "plltool.report.tree_drawing"},
+    "plltool.tree.topology": {"plltool.io.bridge", "plltool.reports.tree_drawing"},
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),
@@ -46,9 +46,9 @@ THIRD_PARTY_HOMES = {  # where other packages may be imported
     "mpi4py": ("processes/ranks.py",),
     "dendropy": ("io/", "tree/topology.py"),
     "Bio": ("io/bridge.py", "tree/topology.py"),
-    "matplotlib": ("report/pdf.py",),
-    "pandas": ("report/shown.py",),
-    "tqdm": ("report/progress_bar.py",),
+    "matplotlib": ("reports/pdf.py",),
+    "pandas": ("reports/shown.py",),
+    "tqdm": ("reports/progress_bar.py",),
     "lazy_loader": ("__init__.py",),
 }
 

@@ -15,8 +15,8 @@ from plltool.model.describe import shorten_model
 from plltool.model.description import describe_data
 from plltool.model.partition import Dataset
 from plltool.model.spec import ModelSpec
-from plltool.report.blocks import Row
-from plltool.report.shown import Shown
+from plltool.reports.blocks import Row
+from plltool.reports.shown import Shown
 from plltool.run.software import software_versions
 
 COLUMNS = ("AIC", "AICc", "BIC")  # of a table

@@ -23,8 +23,8 @@ from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
 from plltool.progress import Progress
-from plltool.report.blocks import Drawn, Row
-from plltool.report.shown import Shown
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice
 from plltool.run.per_site_rates import PerSiteRates

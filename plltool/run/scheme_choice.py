@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from plltool.report.blocks import Row
+from plltool.reports.blocks import Row
 from plltool.run.model_choice import Choice, FittedModel, format_table
 
 

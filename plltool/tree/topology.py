@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import Bio.Phylo.BaseTree
     import dendropy
 
-    from plltool.report.tree_drawing import TreeDrawing
+    from plltool.reports.tree_drawing import TreeDrawing
 
 
 class Tree:
@@ -229,7 +229,7 @@ class Tree:
 
     def draw(self) -> TreeDrawing:
         """The tree, smaller clades first, to print or to show in a notebook; see `TreeDrawing` for SVG and PDF."""
-        from plltool.report.tree_drawing import TreeDrawing
+        from plltool.reports.tree_drawing import TreeDrawing
         from plltool.tree.rooted_nodes import RootedNodes
 
         return TreeDrawing(RootedNodes.of_tree(self).ladderized())

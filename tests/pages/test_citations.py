@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plltool.report.methods import read_table, source_of_model
+from plltool.reports.methods import read_table, source_of_model
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REFERENCES = " ".join((DOCS / "references.md").read_text(encoding="utf-8").split())

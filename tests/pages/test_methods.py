@@ -6,7 +6,7 @@ import pytest
 
 from plltool.constants import SUPPORT_KINDS
 from plltool.model.nucleotides import EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS
-from plltool.report.methods import CRITERION_SOURCES, RATE_SOURCES, SUPPORT_SOURCES, read_table, source_of_model
+from plltool.reports.methods import CRITERION_SOURCES, RATE_SOURCES, SUPPORT_SOURCES, read_table, source_of_model
 
 
 def test_names_are_found_in_any_model_string():

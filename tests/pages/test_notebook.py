@@ -14,7 +14,7 @@ from page_records import HOSTILE
 import plltool
 from plltool.constants import ABAYES, FBP
 from plltool.progress import Progress
-from plltool.report.shown import Shown
+from plltool.reports.shown import Shown
 
 ROWS = {"a": "ACGTACGTAA", "b": "ACGTACGTAC", "c": "ACGAACGAAG", "d": "TCGAACTAAG", "e": "TCGAACTACG"}
 BINARY = {"a": "0101101001", "b": "0101101011", "c": "0111001000", "d": "1111001000", "e": "1111001100"}
@@ -194,7 +194,7 @@ def test_without_the_extra(monkeypatch, package, work):
 def test_extras_are_imported_when_they_are_asked_for():
     code = (
         "import plltool, sys; plltool.search, plltool.ProgressBar, plltool.Supports;"
-        "print({'pandas', 'tqdm', 'IPython', 'plltool.report.page'} & set(sys.modules))"
+        "print({'pandas', 'tqdm', 'IPython', 'plltool.reports.page'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

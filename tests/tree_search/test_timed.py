@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from plltool.analyses.search.analysis import analysis as searches
+from plltool.analyses.search import analysis as searches
 from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
 from plltool.io import checkpoint as files

@@ -37,8 +37,8 @@ from plltool.io.newick_writer import write_newick
 from plltool.model.scheme import PartSpec, SiteRange
 from plltool.processes.workers import Workers
 from plltool.progress import Listener, Progress, announce, ignore
-from plltool.report.blocks import Drawn, Row
-from plltool.report.shown import Shown
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
 from plltool.run.climbers import share_hardware
 from plltool.run.inputs import AlignmentLike, as_data, resolve_inputs, resolve_scheme
 from plltool.run.keywords import takes_keywords

@@ -15,8 +15,8 @@ from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
 from plltool.io.newick_writer import write_newick, written_label
 from plltool.io.record import nan_to_null
 from plltool.io.tree_views import write_nexus
-from plltool.report.blocks import Drawn, Row
-from plltool.report.shown import Shown
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
 from plltool.run.results import Result
 from plltool.run.supports import NOT_AVAILABLE, Supports
 

@@ -28,8 +28,8 @@ from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_nodes
 from plltool.io.tree_views import write_nexus
 from plltool.progress import announce
-from plltool.report.blocks import MarkedTree, Row
-from plltool.report.date_section import mark_dated
+from plltool.reports.blocks import MarkedTree, Row
+from plltool.reports.date_section import mark_dated
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords

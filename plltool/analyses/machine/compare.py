@@ -20,8 +20,8 @@ from plltool.io.fasta import NAMES_HINT
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
 from plltool.progress import Listener, Move, Progress, ignore
-from plltool.report.blocks import Row
-from plltool.report.shown import Shown
+from plltool.reports.blocks import Row
+from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.memory import plan_memory
 from plltool.run.results import SearchResult

@@ -26,7 +26,7 @@ from plltool.errors import InputError, check_least
 from plltool.io.jplace import EdgeNumbers, JplaceRow, format_jplace
 from plltool.io.query_reader import read_queries
 from plltool.model.model import Model
-from plltool.report.blocks import Row
+from plltool.reports.blocks import Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords

@@ -22,8 +22,8 @@ from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.constants import VERSION
 from plltool.model.description import describe_data
 from plltool.model.partition import Dataset
-from plltool.report.blocks import Drawn, Row
-from plltool.report.shown import Shown
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
 from plltool.run.software import software_versions
 
 ADVISED_SWAPS = 0.2, 0.8  # the range of rates at which neighbouring chains should swap

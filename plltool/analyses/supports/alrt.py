@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from plltool.constants import ALRT_REPLICATES, DEFAULT_SEED, NEIGHBOUR_KINDS, SH_ALRT
-from plltool.report.blocks import Drawn, Row
+from plltool.reports.blocks import Drawn, Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords

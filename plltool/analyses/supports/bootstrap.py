@@ -52,8 +52,8 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER, Checkpoint
 from plltool.io.newick_writer import write_newick
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
-from plltool.report.blocks import Drawn, Row
-from plltool.report.shown import Shown
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
 from plltool.run.climbers import share_hardware
 from plltool.run.engines import settle_share
 from plltool.run.identity import identify_replicates

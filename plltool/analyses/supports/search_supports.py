@@ -24,8 +24,8 @@ from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
-from plltool.report.blocks import Drawn, Row
-from plltool.report.shown import Shown
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import LENGTHS, Likelihood
 from plltool.run.memory import until_memory_suffices

@@ -18,7 +18,7 @@ from plltool.io.record import nan_to_null
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
 from plltool.progress import ignore
-from plltool.report.blocks import Row
+from plltool.reports.blocks import Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords

@@ -1,4 +1,4 @@
-"""What a report is made of; `plltool.report.page` shows it as HTML, `plltool.report.text` as text."""
+"""What a report is made of; `plltool.reports.page` shows it as HTML, `plltool.reports.text` as text."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from plltool.report.markup import Markup
-from plltool.report.picture import Mark
-from plltool.report.timed import TimeScale
+from plltool.reports.markup import Markup
+from plltool.reports.picture import Mark
+from plltool.reports.timed import TimeScale
 from plltool.tree.rooted_nodes import RootedNodes
 
 Row = Mapping[str, Any]  # of the table of a result, by the names of the columns

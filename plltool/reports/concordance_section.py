@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from plltool.constants import GCF, SCF, SCFL
 from plltool.io.newick import parse_nodes
-from plltool.report.blocks import Block, Items, Picture, Prose, Section, Table
-from plltool.report.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
-from plltool.report.plots import draw_points
-from plltool.report.records import Record, Row, split_keys, split_of
-from plltool.report.tree_section import mark_tree
+from plltool.reports.blocks import Block, Items, Picture, Prose, Section, Table
+from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
+from plltool.reports.plots import draw_points
+from plltool.reports.records import Record, Row, split_keys, split_of
+from plltool.reports.tree_section import mark_tree
 
 LABELLED = {GCF: "gCF", SCF: "sCF", SCFL: "sCFL"}  # the factors on the tree, and their columns
 COLUMNS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.arrays import FloatArray, IntArray
-from plltool.report.shape import drawn_lengths, nice_length, node_rows
+from plltool.reports.shape import drawn_lengths, nice_length, node_rows
 from plltool.tree.rooted_nodes import RootedNodes
 
 LEFT, RIGHT, UP, DOWN = 1, 2, 4, 8  # the directions in which lines leave a cell

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from plltool.io.newick import parse_nodes
-from plltool.report.blocks import Facts, MarkedTree, Picture, Prose, Section
-from plltool.report.picture import Mark
-from plltool.report.plots import draw_points
-from plltool.report.records import Record
-from plltool.report.timed import TimeScale
-from plltool.report.tree_section import mark_tree
+from plltool.reports.blocks import Facts, MarkedTree, Picture, Prose, Section
+from plltool.reports.picture import Mark
+from plltool.reports.plots import draw_points
+from plltool.reports.records import Record
+from plltool.reports.timed import TimeScale
+from plltool.reports.tree_section import mark_tree
 
 
 def describe_dates(run: Record, name: str) -> Section:

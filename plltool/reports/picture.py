@@ -1,4 +1,4 @@
-"""A tree as lines, dots and texts on a sheet, in points; `plltool.report.svg` and `plltool.report.pdf` write it."""
+"""A tree as lines, dots and texts on a sheet, in points; `plltool.reports.svg` and `plltool.reports.pdf` write it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.report.shape import drawn_lengths, equal_angles, nice_length, node_depths, node_rows
+from plltool.reports.shape import drawn_lengths, equal_angles, nice_length, node_depths, node_rows
 from plltool.tree.rooted_nodes import RootedNodes
 
 Anchor = Literal["start", "middle", "end"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from plltool.errors import InputError
-from plltool.report.picture import DOT, Picture, group_lines
+from plltool.reports.picture import DOT, Picture, group_lines
 
 POINTS_PER_INCH = 72.0
 PIXELS_PER_POINT = 3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from plltool.constants import SIGNIFICANCE
-from plltool.report.blocks import Cell, Facts, Items, Prose, Section, Table
-from plltool.report.figures import count, share
-from plltool.report.records import Record
+from plltool.reports.blocks import Cell, Facts, Items, Prose, Section, Table
+from plltool.reports.figures import count, share
+from plltool.reports.records import Record
 
 _MOST_IDENTICAL = 50  # groups that are listed
 

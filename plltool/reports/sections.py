@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from plltool.report.ancestral_section import describe_ancestors
-from plltool.report.blocks import Block, Facts, Items, Prose, Section
-from plltool.report.concordance_section import describe_concordance, describe_genes
-from plltool.report.data_section import describe_data
-from plltool.report.date_section import describe_dates
-from plltool.report.figures import duration
-from plltool.report.methods import write_methods
-from plltool.report.model_section import describe_model
-from plltool.report.placement_section import describe_placements
-from plltool.report.records import Records
-from plltool.report.sample_section import describe_samples
-from plltool.report.search_section import describe_search
-from plltool.report.support_section import describe_supports, describe_tests
-from plltool.report.tree_section import describe_tree
+from plltool.reports.ancestral_section import describe_ancestors
+from plltool.reports.blocks import Block, Facts, Items, Prose, Section
+from plltool.reports.concordance_section import describe_concordance, describe_genes
+from plltool.reports.data_section import describe_data
+from plltool.reports.date_section import describe_dates
+from plltool.reports.figures import duration
+from plltool.reports.methods import write_methods
+from plltool.reports.model_section import describe_model
+from plltool.reports.placement_section import describe_placements
+from plltool.reports.records import Records
+from plltool.reports.sample_section import describe_samples
+from plltool.reports.search_section import describe_search
+from plltool.reports.support_section import describe_supports, describe_tests
+from plltool.reports.tree_section import describe_tree
 
 
 def describe_runs(records: Records) -> list[Section]:

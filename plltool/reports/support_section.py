@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from plltool.constants import TEST_LEVEL
-from plltool.report.blocks import Block, Cell, Picture, Prose, Section, Table
-from plltool.report.figures import count, share
-from plltool.report.plots import draw_bars, draw_path
-from plltool.report.records import Record, Records
+from plltool.reports.blocks import Block, Cell, Picture, Prose, Section, Table
+from plltool.reports.figures import count, share
+from plltool.reports.plots import draw_bars, draw_path
+from plltool.reports.records import Record, Records
 
 BINS = 10
 STRONG = 0.95  # of the largest support: branches from here on are counted

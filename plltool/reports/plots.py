@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plltool.report.markup import Markup, element
-from plltool.report.shape import round_ticks
+from plltool.reports.markup import Markup, element
+from plltool.reports.shape import round_ticks
 
 WIDTH, HEIGHT = 560.0, 240.0
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 26.0, 12.0, 42.0  # margins

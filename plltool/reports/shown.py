@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from plltool.errors import InputError
-from plltool.report.blocks import Drawn, Row
+from plltool.reports.blocks import Drawn, Row
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +30,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: static HTML, which takes the colours of the page."""
-        from plltool.report.notebook import write_result
+        from plltool.reports.notebook import write_result
 
         return write_result(repr(self), self._drawn(), self._rows(), getattr(self, "warnings", ()))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plltool.constants import DRAWING_WIDTH, TEXT_WIDTH
-from plltool.report.characters import draw_characters
-from plltool.report.pdf import write_pdf
-from plltool.report.picture import Mark, Picture, draw_rectangular, draw_unrooted, no_marks, support_marks
-from plltool.report.svg import write_svg
-from plltool.report.timed import TimeScale, draw_timed
+from plltool.reports.characters import draw_characters
+from plltool.reports.pdf import write_pdf
+from plltool.reports.picture import Mark, Picture, draw_rectangular, draw_unrooted, no_marks, support_marks
+from plltool.reports.svg import write_svg
+from plltool.reports.timed import TimeScale, draw_timed
 from plltool.tree.rooted_nodes import RootedNodes
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from plltool.constants import REPORT_ROWS, VERSION
-from plltool.report.blocks import (
+from plltool.reports.blocks import (
     Cell,
     Facts,
     Folded,
@@ -23,9 +23,9 @@ from plltool.report.blocks import (
     Table,
     TreePicture,
 )
-from plltool.report.markup import Markup, element
-from plltool.report.tree_drawing import TreeDrawing
-from plltool.report.tree_section import collapse_large, draw_marked, tell_collapsed
+from plltool.reports.markup import Markup, element
+from plltool.reports.tree_drawing import TreeDrawing
+from plltool.reports.tree_section import collapse_large, draw_marked, tell_collapsed
 
 BEGIN = (  # by which a report is known
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="plltool '
@@ -61,7 +61,7 @@ def write_html_page(prefix: str, sections: Sequence[Section]) -> str:
 
 def read_part(name: str) -> str:
     """A file of the package."""
-    return files("plltool.report").joinpath(name).read_text(encoding="utf-8")
+    return files("plltool.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plltool.arrays import FloatArray
-from plltool.report.picture import (
+from plltool.reports.picture import (
     BAND_COLOUR,
     FONT,
     GAP,
@@ -22,7 +22,7 @@ from plltool.report.picture import (
     names_width,
     tree_height,
 )
-from plltool.report.shape import drawn_lengths, node_depths, node_rows, round_ticks
+from plltool.reports.shape import drawn_lengths, node_depths, node_rows, round_ticks
 from plltool.tree.rooted_nodes import RootedNodes
 
 TICKS = 10  # years with a line, roughly

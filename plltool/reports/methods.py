@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from plltool.constants import ABAYES, FBP, GCF, LINKED, ROOTSTRAP, SCF, SCFL, SH_ALRT, TBE, UFBOOT, VERSION
-from plltool.report.figures import count
-from plltool.report.records import Record, Records
+from plltool.reports.figures import count
+from plltool.reports.records import Record, Records
 
 REPOSITORY = "plltool: maximum-likelihood phylogenetic trees on OpenCL devices"  # there is no paper yet
 CRITERION_SOURCES = {"BIC": "Schwarz 1978", "AIC": "Akaike 1974", "AICc": "Hurvich & Tsai 1989"}
@@ -108,7 +108,7 @@ class _Cited:
 @cache
 def read_table(name: str) -> dict[str, str]:
     """A table of this package: lines "key = text"."""
-    lines = files("plltool.report").joinpath(name).read_text(encoding="utf-8").splitlines()
+    lines = files("plltool.reports").joinpath(name).read_text(encoding="utf-8").splitlines()
     return dict(line.split(" = ", 1) for line in lines)
 
 

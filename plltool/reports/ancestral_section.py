@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from plltool.io.newick import parse_nodes
-from plltool.report.blocks import Facts, Prose, Section, Table
-from plltool.report.picture import Mark
-from plltool.report.records import Record, Row
-from plltool.report.tree_section import mark_tree
+from plltool.reports.blocks import Facts, Prose, Section, Table
+from plltool.reports.picture import Mark
+from plltool.reports.records import Record, Row
+from plltool.reports.tree_section import mark_tree
 
 MOST_LISTED = 30  # mutations of a branch
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from plltool.report.picture import DOT, LABEL_COLOUR, LINE_COLOUR, TEXT_COLOUR, Line, Picture, Text, group_lines
+from plltool.reports.picture import DOT, LABEL_COLOUR, LINE_COLOUR, TEXT_COLOUR, Line, Picture, Text, group_lines
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML does not allow
 

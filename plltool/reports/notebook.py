@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from plltool.io.newick import parse_nodes
-from plltool.report.blocks import Block, Drawn, Items, MarkedTree, Prose, Row, Table, TreePicture
-from plltool.report.figures import count
-from plltool.report.markup import Markup, element
-from plltool.report.page import draw_tree, read_part, write_block
+from plltool.reports.blocks import Block, Drawn, Items, MarkedTree, Prose, Row, Table, TreePicture
+from plltool.reports.figures import count
+from plltool.reports.markup import Markup, element
+from plltool.reports.page import draw_tree, read_part, write_block
 
 SHOWN_ROWS = 12  # of a table
 _WIDEST = 48  # letters of a cell

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plltool.report.blocks import Block, Facts, Picture, Section, Table
-from plltool.report.figures import duration
-from plltool.report.markup import Markup
-from plltool.report.plots import draw_path
-from plltool.report.records import Record
+from plltool.reports.blocks import Block, Facts, Picture, Section, Table
+from plltool.reports.figures import duration
+from plltool.reports.markup import Markup
+from plltool.reports.plots import draw_path
+from plltool.reports.records import Record
 
 STAGES = {  # in the order of a search, and what they are
     "start": "start tree",

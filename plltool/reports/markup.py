@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plltool.report.svg import xml_text
+from plltool.reports.svg import xml_text
 
 VOID = ("input", "meta")  # elements without an end
 

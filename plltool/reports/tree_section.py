@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 from plltool.constants import REPORT_ROWS
-from plltool.report.blocks import Block, Facts, MarkedTree, Prose, Section, TreePicture
-from plltool.report.picture import Mark
-from plltool.report.records import Records
-from plltool.report.timed import TimeScale
-from plltool.report.tree_drawing import TreeDrawing
+from plltool.reports.blocks import Block, Facts, MarkedTree, Prose, Section, TreePicture
+from plltool.reports.picture import Mark
+from plltool.reports.records import Records
+from plltool.reports.timed import TimeScale
+from plltool.reports.tree_drawing import TreeDrawing
 from plltool.tree.rooted_nodes import RootedNodes
 
 UNROOTED = (

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Sequence
 
 from plltool.constants import REPORT_ROWS, REPORT_WIDTH, VERSION
-from plltool.report.blocks import Block, Cell, Facts, Folded, Items, MarkedTree, Prose, Section, Table, TreePicture
-from plltool.report.tree_drawing import TreeDrawing
-from plltool.report.tree_section import draw_marked
+from plltool.reports.blocks import Block, Cell, Facts, Folded, Items, MarkedTree, Prose, Section, Table, TreePicture
+from plltool.reports.tree_drawing import TreeDrawing
+from plltool.reports.tree_section import draw_marked
 
 BEGIN = "Report of plltool "  # by which a report is known
 _MOST_ROWS = 20  # of a table

@@ -6,11 +6,11 @@ from plltool.constants import CRITERIA, UNLINKED
 from plltool.io.newick import parse_nodes
 from plltool.model.criteria import information_score
 from plltool.model.describe import EQUAL_RATES, is_at_bound
-from plltool.report.blocks import Block, Facts, Folded, Picture, Prose, Section, Table
-from plltool.report.figures import score, share
-from plltool.report.plots import draw_bars, draw_named_bars
-from plltool.report.records import Record, Records
-from plltool.report.tree_section import sum_lengths
+from plltool.reports.blocks import Block, Facts, Folded, Picture, Prose, Section, Table
+from plltool.reports.figures import score, share
+from plltool.reports.plots import draw_bars, draw_named_bars
+from plltool.reports.records import Record, Records
+from plltool.reports.tree_section import sum_lengths
 from plltool.tree.rooted_nodes import UnrootedNodes
 
 _SHOWN_PARTS = 12  # more have only a line each

@@ -7,10 +7,10 @@ from statistics import median
 
 from plltool.constants import SURE_WEIGHT
 from plltool.io.jplace import Jplace
-from plltool.report.blocks import Block, Facts, Picture, Prose, Section, Table
-from plltool.report.picture import Mark
-from plltool.report.plots import draw_bars
-from plltool.report.tree_section import mark_tree, name_branches
+from plltool.reports.blocks import Block, Facts, Picture, Prose, Section, Table
+from plltool.reports.picture import Mark
+from plltool.reports.plots import draw_bars
+from plltool.reports.tree_section import mark_tree, name_branches
 
 BINS = 10
 WIDEST = 10.0  # points, of the band behind the branch with most placements

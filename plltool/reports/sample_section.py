@@ -6,11 +6,11 @@ import math
 
 from plltool.constants import ADVISED_R_HAT, ENOUGH_DEVIATION, ENOUGH_SIZE
 from plltool.io.newick import parse_nodes
-from plltool.report.blocks import Block, Cell, Facts, Gallery, Picture, Prose, Section, Table, TreePicture
-from plltool.report.figures import count, duration, share
-from plltool.report.markup import Markup
-from plltool.report.plots import draw_points, draw_traces
-from plltool.report.records import Record
+from plltool.reports.blocks import Block, Cell, Facts, Gallery, Picture, Prose, Section, Table, TreePicture
+from plltool.reports.figures import count, duration, share
+from plltool.reports.markup import Markup
+from plltool.reports.plots import draw_points, draw_traces
+from plltool.reports.records import Record
 
 MOST_DIFFERING = 20  # splits in the table
 MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
