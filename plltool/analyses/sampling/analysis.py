@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from os import PathLike
 from typing import Any, Unpack
 
-import numpy as np
-
-from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.sampling.course import SampleCourse
 from plltool.analyses.sampling.likelihoods import sampling_slots
 from plltool.analyses.sampling.parameters import find_parameters
@@ -34,8 +31,7 @@ from plltool.engine.storage import Slots
 from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
-from plltool.model.partition import Dataset
-from plltool.progress import Listener, announce, ignore
+from plltool.progress import Listener, ignore
 from plltool.run.climbers import share_hardware
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import settle_share
@@ -45,10 +41,8 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
 from plltool.run.rooting import OutgroupLike, as_outgroup
-from plltool.seeds import STARTS, generator
-from plltool.tree.random_tree import random_tree
+from plltool.run.task import Task
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony_rounds import parsimony_tree
 
 TUNING = "tuning"  # an item of the identity of a run
 
@@ -109,7 +103,8 @@ def sample(
     outgroup = as_outgroup(outgroup, data.names)
     parameters = find_parameters(models, priors.of_models())
     problem = Problem(data.names, tuple(models), tuple(parameters), priors.of_lengths())
-    parts = [compress(part) for part in data.alignments]
+    task = Task.of(data, models, seed, all_taxa=True)
+    parts = task.parts
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
     announce_data(data, parts, models if model is None else ())
     asked = settle_share(parts, models, asked, checkpoint)
@@ -120,7 +115,8 @@ def sample(
     given = asdict(priors).items() - asdict(Priors().canonical()).items()
     idle = sorted(name for name, _ in given if name not in sampled)
     n_chains = options.runs * options.chains
-    starts = [from_tree(tree) for tree in _start_trees(first, parts, data, n_chains, seed)]
+    trees = (first if isinstance(first, Tree) else task.start_tree(first, number) for number in range(n_chains))
+    starts = [from_tree(tree) for tree in trees]
     recorded = recorded_item(checkpoint, TUNING)  # of fewer generations, which may have been tuned for a shorter time
     tuning = options.tuning if recorded is None else int(recorded)
     setup = RunSetup(problem, parts, starts, options, tuning, seed)
@@ -164,21 +160,6 @@ def sample(
         warnings=warn(data, fallback, remarks),
         interrupted=course.interrupted,
     )
-
-
-def _start_trees(first: str | Tree, parts: Sequence[Patterns], data: Dataset, n: int, seed: int) -> Iterator[Tree]:
-    """Where each chain begins."""
-    for number in range(n):
-        if isinstance(first, Tree):
-            yield first
-            continue
-        rng = generator(seed, STARTS, number)
-        if first == "random":
-            yield random_tree(data.names, rng)
-        else:
-            announce(f"parsimony start tree {number + 1}")
-            masks = np.concatenate([part.masks for part in parts], axis=1)
-            yield parsimony_tree(masks, np.concatenate([part.weights for part in parts]), data.names, rng)
 
 
 def _fixed(options: SampleOptions) -> dict[str, Any]:

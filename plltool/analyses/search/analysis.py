@@ -12,24 +12,19 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from os import PathLike
 from time import perf_counter
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
-import numpy as np
-import numpy.typing as npt
-
-from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.selection.auto_model import choose_if_asked
 from plltool.arrays import FloatArray
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, SMALL_SEARCH, START_KINDS, UNLINKED
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, SMALL_SEARCH, START_KINDS
 from plltool.engine.kinds import AnyEngine
-from plltool.errors import InputError, check_least
+from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
-from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.processes.ranks import current
@@ -42,11 +37,6 @@ from plltool.run.inputs import (
     AlignmentLike,
     ModelLike,
     TreeLike,
-    as_constraint,
-    as_tree,
-    check_obedience,
-    leave_out_duplicates,
-    link_lengths,
     resolve_inputs,
 )
 from plltool.run.keywords import takes_keywords
@@ -56,15 +46,13 @@ from plltool.run.messages import announce_data, announce_engine, remarks_on_opti
 from plltool.run.results import SearchResult, describe_run, describe_tree
 from plltool.run.rooting import OutgroupLike, as_outgroup
 from plltool.run.site_rates import end_search, has_site_rates
-from plltool.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
+from plltool.run.task import Task
+from plltool.seeds import DIFFICULTY, PERTURBATIONS, generator
 from plltool.tree.constraint import Constraint
-from plltool.tree.duplicates import restore_duplicates, restrict_tree
-from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.multistart import Climbing, Pool, SearchOutcome, Watch
-from plltool.tree_search.parsimony_rounds import parsimony_tree
 from plltool.tree_search.scan import MAX_RADIUS
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts
@@ -145,141 +133,190 @@ def search(
     """
     began = perf_counter()
     asked = Hardware.of(**hardware)
-    if time is not None and not 0 < time < math.inf:
-        raise InputError(f"time: found {time}, expected a positive number of seconds")
-    if time is not None and current() is not None:
-        raise InputError(f"time: found {time:g}, expected none: the clocks of ranks would let them decide differently")
-    deadline = None if time is None else Deadline(time, began)
     trace = Trace(listener)
+    watch = Watch(trace.hear, _set_deadline(time, began))
     model, choice = choose_if_asked(alignment, model, partitions, start, brlen, seed, hardware)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     outgroup = as_outgroup(outgroup, data.names)
     options = options or SearchOptions()
-    if starts is not None:
-        options = replace(options, starts=starts)
-    if effort is not None:
-        options = replace(options, effort=effort)
-    parsed = None if constraint is None else as_constraint(constraint, data.names)
-    problem = _reduce(data, start, options.starts, seed, brlen == UNLINKED and len(models) > 1, parsed)
-    announce_data(data, problem.parts, models if model is None else ())
-    asked = settle_share(problem.parts, models, asked, checkpoint)
-    _announce_constraint(parsed)
-
-    settings: dict[str, Any] = {"timed": deadline is not None}
-
-    def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
-        announce("opening the device")
-        slots = search_slots(len(problem.names))
-        engine, reason = open_engine(problem.parts, models, slots, hardware, profile, screening=True)
-        with engine:
-            fallback = announce_engine(engine, reason, hardware)
-            plan = _plan(problem, options)
-            settings.update(identify_search(data, models, plan, problem.start, seed, brlen))
-            identity = settings | {"share": hardware.share} | describe_place(engine.device_name, engine.describe())
-            with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
-                n_workers = 1 if profile else workers
-                found = _find(problem, models, plan, engine, hardware, n_workers, store, Watch(trace.hear, deadline))
-            part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
-        unsaved = store.problem if store is not None else ""
-        return found, part_lnls, describe_run(data, engine, reason), fallback, unsaved
-
-    found, part_lnls, known, fallback, unsaved = until_memory_suffices(attempt, asked)
-    tree, lnl, found_models, psr = found.tree, found.lnl, found.models, None
-    changed = tree.n_taxa < data.n_taxa
-    if changed:
-        tree = restore_duplicates(tree, data.names, problem.groups)
-    if has_site_rates(found_models):
-        psr, tree, found_models = end_search(data, tree, found, problem.parts, brlen, asked)
-    ask_whole = partial(_ask_whole, data=data, models=found_models, brlen=brlen, hardware=asked)
-    if changed or psr is not None:
-        part_lnls = ask_whole(Likelihood.part_lnl, tree)
-        lnl = float(part_lnls.sum())
-    described, remarks = describe_tree(data, problem.parts, found_models, tree, part_lnls, outgroup)
-    remarks += [*problem.remarks, *remarks_on_data(data, models, brlen)]
-    if constraint is not None and parsed is None:
-        hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
-        remarks.append(f"the constraint has no internal branch, so that every tree obeys it; {hint}")
-    remarks += remarks_on_optima(found.lnl, found.tree, found.other)
-    if found.interrupted:
-        remarks.append("the search was interrupted: the tree is the best so far")
-    if time is not None:
-        remarks.append(
-            f"the search was given {time:g} s: the speed of the machine decides, so the tree may differ next time"
-        )
-    if unsaved:
-        remarks.append(f"the last steps of the search could not be saved: {unsaved}")
+    options = replace(options, starts=options.starts if starts is None else starts, effort=effort or options.effort)
+    task = Task.of(data, models, seed, brlen, constraint)
+    first, told = _read_start(task, start, options.starts)
+    announce_data(data, task.parts, models if model is None else ())
+    _announce_constraint(task.whole_constraint)
+    asked = settle_share(task.parts, models, asked, checkpoint)
+    run = _Search(data, task, first, options, brlen, outgroup, 1 if profile else workers, profile, checkpoint, watch)
+    ended = until_memory_suffices(run.attempt, asked)
+    found, (described, rooting) = ended.found, run.describe(ended, asked, site_lnl)
+    remarks = [*rooting, *told, *remarks_on_data(data, models, brlen), *run.remarks(ended, constraint is not None)]
     return SearchResult(
-        lnl=lnl,
         **described,
+        **ended.known,
         seed=seed,
         start_lnls=found.lnls,
         start_distances=found.distances[found.best],
         climb_distances=found.distances,
         brlen=brlen,
-        **known,
         seconds=perf_counter() - began,
-        warnings=warn(data, fallback, remarks),
+        warnings=warn(data, ended.fallback, remarks),
         interrupted=found.interrupted,
-        site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),
         constraint=constraint,
         options=options,
         choice=choice,
-        psr=psr,
         other=found.other,
-        settings={name: value for name, value in settings.items() if name not in RECORDED_APART},
+        settings={name: value for name, value in run.settings.items() if name not in RECORDED_APART},
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """What is searched: the patterns of each part without duplicates, and where to start.
+class _Ended(NamedTuple):
+    """A search that has ended: its outcome, lnL of the parts, what is known of the run, and warnings that are told."""
 
-    ``groups[i]`` holds the taxa of the whole alignment that taxon i stands for; `start` is a kind of start tree or the
-    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa;
-    `remarks` are warnings of the start tree as it was read.
+    found: SearchOutcome
+    part_lnls: FloatArray
+    known: dict[str, Any]
+    fallback: list[str]
+    unsaved: str
+
+
+@dataclass(eq=False)
+class _Search:
+    """A search with all that it was asked for.
+
+    Attributes
+    ----------
+    start : a kind of start tree, or the one start tree, without identical sequences
+    settings : what the result depends on, once the plan is known; see `identify_search`
     """
 
-    names: tuple[str, ...]
-    parts: list[Patterns]
-    groups: list[list[int]]
+    data: Dataset
+    task: Task
     start: str | Tree
-    seed: int
-    unlinked: bool
-    constraint: Constraint | None
-    remarks: tuple[str, ...]
+    options: SearchOptions
+    brlen: str
+    outgroup: Sequence[str] | None
+    workers: int | None
+    profile: bool
+    checkpoint: str | PathLike[str] | None
+    watch: Watch
+    settings: dict[str, Any] = field(default_factory=dict)
 
-    @cached_property
-    def masks(self) -> npt.NDArray[np.unsignedinteger]:
-        """The sets of states of all parts, side by side (n_taxa, n_patterns)."""
-        return np.concatenate([part.masks for part in self.parts], axis=1)
+    def attempt(self, hardware: Hardware) -> _Ended:
+        """Search with this hardware, from the checkpoint on if there is one."""
+        task, data = self.task, self.data
+        announce("opening the device")
+        slots = search_slots(len(task.names))
+        engine, reason = open_engine(task.parts, task.models, slots, hardware, self.profile, screening=True)
+        with engine:
+            fallback = announce_engine(engine, reason, hardware)
+            plan = self.plan()
+            self.settings = {"timed": self.watch.deadline is not None}
+            self.settings |= identify_search(data, task.models, plan, self.start, task.seed, self.brlen)
+            identity = self.settings | {"share": hardware.share} | describe_place(engine.device_name, engine.describe())
+            with open_checkpoint(self.checkpoint, identity, data, task.groups, self.outgroup) as store:
+                found = self.find(plan, engine, hardware, store)
+            part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
+        unsaved = store.problem if store is not None else ""
+        return _Ended(found, part_lnls, describe_run(data, engine, reason), fallback, unsaved)
 
-    @cached_property
-    def weights(self) -> FloatArray:
-        return np.concatenate([part.weights for part in self.parts])
+    def plan(self) -> SearchPlan:
+        """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
+        task, options, score, reason = self.task, self.options, 0.0, ""
+        if options.depends_on_difficulty:
+            announce("parsimony trees that tell how difficult the data are")
+            rng = generator(task.seed, DIFFICULTY)
+            difficulty = assess_difficulty(task.parts, task.names, rng, task.constraint, task.unlinked)
+            score, reason = difficulty.score, f"; difficulty {difficulty}"
+        n_taxa = len(task.names)
+        plan = options.plan(score, n_taxa, task.n_patterns, len(task.parts), task.unlinked)
+        plan = replace(plan, constraint=task.constraint)
+        if task.constraint is not None and task.constraint.n_members < n_taxa and options.radii is None:
+            plan = replace(plan, radii=(*plan.radii, MAX_RADIUS))
+        if isinstance(self.start, Tree) and options.starts is None:
+            plan = replace(plan, starts=1)
+        numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
+        _log.info("effort %s: %s%s", options.effort, numbers, reason)
+        _log.info("seed: %d", task.seed)
+        return plan
+
+    def find(self, plan: SearchPlan, engine: AnyEngine, hardware: Hardware, store: Checkpoint | None) -> SearchOutcome:
+        """The search itself, by one process or several; only by one if there is a deadline."""
+        task, deadline, workers = self.task, self.watch.deadline, self.workers
+        make_tree, make_rng = partial(_start_tree, task, self.start), partial(generator, task.seed, PERTURBATIONS)
+        starts = ClimbStarts(make_tree, make_rng, task.models, store, deadline, isinstance(self.start, Tree))
+        if deadline is not None:
+            _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
+            workers, plan = 1, replace(plan, perturbations=ENDLESS)
+        elif workers is None and plan.starts * len(task.names) * task.n_patterns < SMALL_SEARCH:
+            workers = 1
+        shares = share_hardware(workers, plan.starts, task.parts, task.models, hardware)
+        forecast = deadline or Forecast(planned_stages(plan))
+        pool = Pool(Climbing(starts, engine, plan, forecast, self.watch), self.watch)
+        if len(shares) == 1:
+            return pool.search()
+        engine.release_clas()  # the children may take all of the memory
+        elsewhere = (shares, starts, task.parts, plan, forecast, self.watch, engine.add_closed)
+        return pool.search(climb_at_once(*elsewhere))
+
+    def describe(self, ended: _Ended, hardware: Hardware, site_lnl: bool) -> tuple[dict[str, Any], list[str]]:
+        """The fields of the result that describe its tree, with all taxa, and warnings of it."""
+        found, part_lnls, lnl, psr = ended.found, ended.part_lnls, ended.found.lnl, None
+        tree, models = self.task.whole(found.tree), found.models
+        if has_site_rates(models):
+            psr, tree, models = end_search(self.data, tree, found, self.task.parts, self.brlen, hardware)
+
+        def ask(wanted: Callable[[Likelihood], FloatArray], hardware: Hardware) -> FloatArray:
+            with Likelihood(self.data, tree, models, brlen=self.brlen, lnl_only=True, **asdict(hardware)) as whole:
+                return wanted(whole)
+
+        if psr is not None or tree.n_taxa > len(self.task.names):
+            part_lnls = until_memory_suffices(partial(ask, Likelihood.part_lnl), hardware)
+            lnl = float(part_lnls.sum())
+        by_site = until_memory_suffices(partial(ask, Likelihood.site_lnl), hardware) if site_lnl else None
+        fields, remarks = describe_tree(self.data, self.task.parts, models, tree, part_lnls, self.outgroup)
+        return fields | {"lnl": lnl, "psr": psr, "site_lnl": by_site}, remarks
+
+    def remarks(self, ended: _Ended, is_constrained: bool) -> list[str]:
+        """Warnings of how the search ended, and of a constraint that asks for nothing."""
+        found, deadline, remarks = ended.found, self.watch.deadline, []
+        if is_constrained and self.task.whole_constraint is None:
+            hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
+            remarks.append(f"the constraint has no internal branch, so that every tree obeys it; {hint}")
+        remarks += remarks_on_optima(found.lnl, found.tree, found.other)
+        if found.interrupted:
+            remarks.append("the search was interrupted: the tree is the best so far")
+        if deadline is not None:
+            given = f"the search was given {deadline.limit:g} s"
+            remarks.append(f"{given}: the speed of the machine decides, so the tree may differ next time")
+        if ended.unsaved:
+            remarks.append(f"the last steps of the search could not be saved: {ended.unsaved}")
+        return remarks
 
 
-def _reduce(
-    data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool, constraint: Constraint | None
-) -> _Problem:
-    """Check what was asked for, and leave out the duplicates, except those that a constraint separates."""
-    check_least("seed", seed, 0)
-    reduced, groups, restricted = leave_out_duplicates(data, constraint)
-    first: str | Tree
-    remarks: tuple[str, ...] = ()
+def _set_deadline(limit: float | None, began: float) -> Deadline | None:
+    """The deadline of a search with a limited time; InputError if the time cannot be used."""
+    if limit is None:
+        return None
+    if not 0 < limit < math.inf:
+        raise InputError(f"time: found {limit}, expected a positive number of seconds")
+    if current() is not None:
+        raise InputError(f"time: found {limit:g}, expected none: the clocks of ranks would let them decide differently")
+    return Deadline(limit, began)
+
+
+def _read_start(task: Task, start: TreeLike, starts: int | None) -> tuple[str | Tree, tuple[str, ...]]:
+    """The kind of start tree, or the one given, without identical sequences; and warnings of it."""
     if isinstance(start, str) and start in START_KINDS:
-        first = start
-    elif starts is not None and starts > 1:
+        return start, ()
+    if starts is not None and starts > 1:
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
-    else:
-        given = as_tree(start, data.names, unlinked)
-        remarks = given.warnings
-        given = link_lengths(given, len(data.parts) if unlinked else 1)
-        if constraint is not None:
-            check_obedience(given, constraint, "the start tree")
-        first = restrict_tree(given, reduced.names)
-    parts = [compress(alignment) for alignment in reduced.alignments]
-    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted, remarks)
+    given = task.read_tree(start, "the start tree")
+    return task.reduce(given), given.warnings
+
+
+def _start_tree(task: Task, start: str | Tree, number: int) -> Tree:
+    """Start tree `number`, from 0."""
+    return start.copy() if isinstance(start, Tree) else task.start_tree(start, number)
 
 
 def _announce_constraint(constraint: Constraint | None) -> None:
@@ -287,85 +324,3 @@ def _announce_constraint(constraint: Constraint | None) -> None:
     if constraint is not None:
         n_members, n_taxa = constraint.n_members, len(constraint.names)
         _log.info("constraint: %d splits of %d of the %d taxa", constraint.n_splits, n_members, n_taxa)
-
-
-def _start_tree(problem: _Problem, number: int) -> Tree:
-    """Start tree `number`, from 0."""
-    rng = generator(problem.seed, STARTS, number)
-    if isinstance(problem.start, Tree):
-        tree = problem.start.copy()
-    elif problem.start == "random":
-        bound = problem.constraint
-        tree = random_tree(problem.names, rng) if bound is None else bound.random_tree(rng)
-    else:
-        announce(f"parsimony start tree {number + 1}")
-        tree = parsimony_tree(problem.masks, problem.weights, problem.names, rng, problem.constraint)
-    return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
-
-
-def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
-    """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
-    score, reason = 0.0, ""
-    if options.depends_on_difficulty:
-        announce("parsimony trees that tell how difficult the data are")
-        rng = generator(problem.seed, DIFFICULTY)
-        difficulty = assess_difficulty(problem.parts, problem.names, rng, problem.constraint, problem.unlinked)
-        score, reason = difficulty.score, f"; difficulty {difficulty}"
-    n_taxa, n_patterns = problem.masks.shape
-    plan = options.plan(score, n_taxa, n_patterns, len(problem.parts), problem.unlinked)
-    plan = replace(plan, constraint=problem.constraint)
-    if problem.constraint is not None and problem.constraint.n_members < n_taxa and options.radii is None:
-        plan = replace(plan, radii=(*plan.radii, MAX_RADIUS))
-    if isinstance(problem.start, Tree) and options.starts is None:
-        plan = replace(plan, starts=1)
-    numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
-    _log.info("effort %s: %s%s", options.effort, numbers, reason)
-    _log.info("seed: %d", problem.seed)
-    return plan
-
-
-def _find(
-    problem: _Problem,
-    models: Sequence[Model],
-    plan: SearchPlan,
-    engine: AnyEngine,
-    hardware: Hardware,
-    workers: int | None,
-    store: Checkpoint | None,
-    watch: Watch,
-) -> SearchOutcome:
-    """The search itself, by one process or several; only by one if there is a deadline."""
-    deadline = watch.deadline
-    make_tree, make_rng = partial(_start_tree, problem), partial(generator, problem.seed, PERTURBATIONS)
-    starts = ClimbStarts(make_tree, make_rng, models, store, deadline, isinstance(problem.start, Tree))
-    if deadline is not None:
-        _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
-        workers, plan = 1, replace(plan, perturbations=ENDLESS)
-    elif workers is None and plan.starts * problem.masks.size < SMALL_SEARCH:
-        workers = 1
-    shares = share_hardware(workers, plan.starts, problem.parts, models, hardware)
-    forecast = deadline or Forecast(planned_stages(plan))
-    climbing = Climbing(starts, engine, plan, forecast, watch)
-    pool = Pool(climbing, watch)
-    if len(shares) == 1:
-        return pool.search()
-    engine.release_clas()  # the children may take all of the memory
-    elsewhere = (shares, starts, problem.parts, plan, forecast, watch, engine.add_closed)
-    return pool.search(climb_at_once(*elsewhere))
-
-
-def _ask_whole(
-    ask: Callable[[Likelihood], FloatArray],
-    tree: Tree,
-    data: Dataset,
-    models: Sequence[Model],
-    brlen: str,
-    hardware: Hardware,
-) -> FloatArray:
-    """The answer of the likelihood of a tree of all taxa, duplicates included."""
-
-    def attempt(hardware: Hardware) -> FloatArray:
-        with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
-            return ask(whole)
-
-    return until_memory_suffices(attempt, hardware)

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Unpack
 
-import numpy as np
-
 from plltool.alignment.patterns import compress
 from plltool.analyses.selection.course import Candidates, Selection, run_together
 from plltool.analyses.selection.model_fits import Block, ModelFitter, compare_fits
@@ -33,9 +31,9 @@ from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, warn
 from plltool.run.model_choice import ModelChoice
 from plltool.run.rooting import write_rooted
+from plltool.run.task import Task
 from plltool.seeds import STARTS, generator
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony_rounds import parsimony_tree
 
 
 @takes_keywords(HardwareSettings)
@@ -121,7 +119,4 @@ def choose_tree(data: Dataset, tree: TreeLike | None, seed: int) -> tuple[Tree, 
         given = as_tree(tree, data.names)
         return given, given.warnings
     announce("parsimony tree")
-    parts = [compress(alignment) for alignment in data.alignments]
-    masks = np.concatenate([part.masks for part in parts], axis=1)
-    weights = np.concatenate([part.weights for part in parts])
-    return parsimony_tree(masks, weights, data.names, generator(seed, STARTS, 0)), ()
+    return Task.of(data, [], seed, all_taxa=True).parsimony_tree(generator(seed, STARTS, 0)), ()

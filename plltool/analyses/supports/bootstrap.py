@@ -21,7 +21,6 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites
 from plltool.analyses.supports.replicates import (
     Replicates,
@@ -44,7 +43,6 @@ from plltool.constants import (
     REPLICATE_RADII,
     REPLICATE_STAGE,
     ROOTSTRAP,
-    UNLINKED,
     VERSION,
 )
 from plltool.errors import InputError, check_least
@@ -61,15 +59,14 @@ from plltool.run.inputs import (
     AlignmentLike,
     ModelLike,
     TreeLike,
-    as_constraint,
     as_data,
-    leave_out_duplicates,
     resolve_inputs,
 )
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
 from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
 from plltool.run.supports import Supports, check_kinds
+from plltool.run.task import Task
 from plltool.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.rooted import drop_root
@@ -202,21 +199,15 @@ def bootstrap(
     keep_root = data.has_root or ROOTSTRAP in kinds
     target = None if tree is None else load_target(tree, data.names[data.has_root :], keep_root=keep_root)
     outgroup = as_outgroup(outgroup, data.names)
-    parsed = None if constraint is None else as_constraint(constraint, data.names)
-    reduced, groups, restricted = leave_out_duplicates(data, parsed)
-    parts = [compress(part) for part in reduced.alignments]
-    asked = settle_share(parts, models, asked, checkpoint)
-    shares = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
+    task = Task.of(data, models, seed, brlen, constraint)
+    asked = settle_share(task.parts, models, asked, checkpoint)
+    shares = share_hardware(workers, most_at_once(wanted.most, rapid), task.parts, models, asked)
     options = options or replicate_options(rapid=rapid)
-    n_patterns = sum(part.codes.shape[1] for part in parts)
-    plan = replace(options.plan(0.0, len(reduced.names), n_patterns), starts=1, constraint=restricted)
-    unlinked = brlen == UNLINKED and len(models) > 1
-    resampling = Resampling(
-        data.names, reduced.names, groups, parts, models, plan, parsed, rapid, seed, unlinked, asked
-    )
+    plan = replace(options.plan(0.0, len(task.names), task.n_patterns), starts=1, constraint=task.constraint)
+    resampling = Resampling(task, plan, rapid, asked)
     store = None
     if checkpoint is not None:
-        place = plan_memory(parts, models, asked)
+        place = plan_memory(task.parts, models, asked)
         identity = {"share": asked.share} | identify_replicates(data, models, plan, rapid, seed, brlen, place)
         store = Checkpoint(checkpoint, identity)
         wanted = wanted.with_kept(count_kept(store), checkpoint)

@@ -11,24 +11,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.engine.kinds import AnyEngine
 from plltool.hardware import Hardware
-from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.climbers import open_workers
 from plltool.run.engines import open_engine
 from plltool.run.memory import search_slots
+from plltool.run.task import Task
 from plltool.seeds import ULTRAFAST, generator
-from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony_rounds import parsimony_tree
 from plltool.tree_search.rell import WeightArray
 from plltool.tree_search.ufboot_search import Excursion, UfbootSearch
 
-Task: TypeAlias = tuple[int | None, Sequence[Tree], Set[bytes]]  # the arguments of an ExcursionMaker
-Make: TypeAlias = Callable[[Iterable[Task]], Iterator[Excursion]]
+Order: TypeAlias = tuple[int | None, Sequence[Tree], Set[bytes]]  # the arguments of an ExcursionMaker
+Make: TypeAlias = Callable[[Iterable[Order]], Iterator[Excursion]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,42 +34,35 @@ class ExcursionSetup:
 
     Attributes
     ----------
+    task : the data, models, constraint and seed
     start : the tree that decides which component of a mixture each pattern has in the screen
-    parts, models : the patterns and the model of each part
-    constraint : on all trees
     weights : of the resampled alignments, see `draw_weights`
-    seed : of all random choices
     """
 
+    task: Task
     start: Tree
-    parts: Sequence[Patterns]
-    models: Sequence[Model]
-    constraint: Constraint | None
     weights: WeightArray
-    seed: int
 
     def open_engine(self, hardware: Hardware) -> AnyEngine:
         """An engine for excursions."""
         slots = search_slots(self.start.n_taxa)
-        return open_engine(self.parts, self.models, slots, hardware, screening=True)[0]
+        return open_engine(self.task.parts, self.task.models, slots, hardware, screening=True)[0]
 
     def random(self, number: int) -> np.random.Generator:
         """The generator of an excursion; number 0 of this purpose draws the resampled alignments."""
-        return generator(self.seed, ULTRAFAST, number + 1)
+        return generator(self.task.seed, ULTRAFAST, number + 1)
 
     def fresh(self, weights: FloatArray, rng: np.random.Generator) -> Tree:
         """A parsimony tree from weights of all patterns."""
-        masks = np.concatenate([part.masks for part in self.parts], axis=1)
-        tree = parsimony_tree(masks, weights, self.start.names, rng, self.constraint)
-        return tree if self.start.lengths.ndim == 1 else tree.unlink(len(self.parts))
+        return self.task.parsimony_tree(rng, weights=weights)
 
 
 class ExcursionMaker:
     """Makes excursions with an engine."""
 
     def __init__(self, setup: ExcursionSetup, engine: AnyEngine):
-        likelihood = TreeLikelihood(setup.start.copy(), setup.models, engine)
-        self._search = UfbootSearch(likelihood, setup.weights, setup.random, setup.fresh, setup.constraint)
+        likelihood = TreeLikelihood(setup.start.copy(), setup.task.models, engine)
+        self._search = UfbootSearch(likelihood, setup.weights, setup.random, setup.fresh, setup.task.constraint)
 
     def __call__(
         self,
@@ -92,7 +82,7 @@ def begin_worker(setup: ExcursionSetup, hardware: Hardware) -> ExcursionMaker:
 
 @contextmanager
 def open_excursions(setup: ExcursionSetup, shares: Sequence[Hardware]) -> Iterator[Make]:
-    """A function that makes excursions in the order of their tasks.
+    """A function that makes excursions in the order of what is asked for.
 
     There is a process for each of `shares` of the hardware; on one device their number changes no bit.
     """

@@ -35,13 +35,12 @@ from plltool.progress import Forecast, ignore
 from plltool.run.climbers import open_workers
 from plltool.run.engines import open_engine
 from plltool.run.memory import search_slots, until_memory_suffices
+from plltool.run.task import Task
 from plltool.seeds import BOOTSTRAP, RAPID, generator
-from plltool.tree.constraint import Constraint
-from plltool.tree.duplicates import restore_duplicates, restrict_tree
+from plltool.tree.duplicates import restrict_tree
 from plltool.tree.random_tree import randomise_short_branches
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.parsimony_rounds import parsimony_tree
 from plltool.tree_search.root_scan import explore_roots
 from plltool.tree_search.stages import TreeSearch, planned_stages
 from plltool.tree_search.state import Arrays, ClimbState, Cursor, pack_tree, unpack_tree
@@ -57,42 +56,22 @@ class Resampling:
 
     Attributes
     ----------
-    all_names, names : all taxa, and those that are searched: one of each group of identical sequences
-    groups : the taxa of `all_names` that each of `names` stands for, see `without_duplicates`
-    parts : the patterns of each part
-    models : the model of each part; the search of a replicate starts with its values
-    plan : how to search, with one start tree and the constraint on `names`
-    constraint : the constraint on `all_names`
+    task : the data, and the models with which searches start
+    plan : how to search, with one start tree and the constraint of the task
     rapid : whether searches start from the trees of earlier replicates
-    seed : seed of all replicates
-    unlinked : whether each part has branch lengths of its own
     hardware : what the search of a replicate may use
     """
 
-    all_names: tuple[str, ...]
-    names: tuple[str, ...]
-    groups: list[list[int]]
-    parts: list[Patterns]
-    models: list[Model]
+    task: Task
     plan: SearchPlan
-    constraint: Constraint | None
     rapid: bool
-    seed: int
-    unlinked: bool
     hardware: Hardware
 
     def draw(self, number: int) -> tuple[list[FloatArray], np.random.Generator]:
         """The pattern weights of replicate `number`, from 0, and the generator of its further random choices."""
-        rng = generator(self.seed, BOOTSTRAP, number)
-        urns = [Urn(part.weights) for part in self.parts]
+        rng = generator(self.task.seed, BOOTSTRAP, number)
+        urns = [Urn(part.weights) for part in self.task.parts]
         return [urn.draw(urn.size, rng) for urn in urns], rng
-
-    def parsimony_tree(self, parts: Sequence[Patterns], rng: np.random.Generator) -> Tree:
-        """A parsimony tree for the patterns of each part."""
-        masks = np.concatenate([part.masks for part in parts], axis=1)
-        weights = np.concatenate([part.weights for part in parts])
-        tree = parsimony_tree(masks, weights, self.names, rng, self.plan.constraint)
-        return tree.unlink(len(parts)) if self.unlinked else tree
 
     def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:
         """The tree that the search of replicate `number` starts from, out of those of replicates 0, 1, ...
@@ -134,7 +113,7 @@ class Replicate:
 
 
 Replicates: TypeAlias = Generator[Replicate, None, None]
-Task: TypeAlias = tuple[int, Tree | None]  # the arguments of a Replicator
+Order: TypeAlias = tuple[int, Tree | None]  # the arguments of a Replicator
 
 
 class Replicator:
@@ -150,16 +129,13 @@ class Replicator:
         were not drawn are left out, and so is the polish at the end of a search, which changes no topology, unless the
         tree has a root, which the polish may move.
         """
-        asked = self._resampling
-        weights, rng = asked.draw(number)
-        parts = [take_patterns(part, own) for part, own in zip(asked.parts, weights, strict=True)]
-        start = asked.parsimony_tree(parts, rng) if before is None else restrict_tree(before, asked.names)
-        models = [model.of_patterns(np.flatnonzero(own)) for model, own in zip(asked.models, weights, strict=True)]
+        task = self._resampling.task
+        weights, rng = self._resampling.draw(number)
+        parts = [take_patterns(part, own) for part, own in zip(task.parts, weights, strict=True)]
+        start = task.parsimony_tree(rng, parts) if before is None else restrict_tree(before, task.names)
+        models = [model.of_patterns(np.flatnonzero(own)) for model, own in zip(task.models, weights, strict=True)]
         found = self._search(parts, models, start, rng)
-        whole = found.tree
-        if len(asked.all_names) > len(asked.names):
-            whole = restore_duplicates(whole, asked.all_names, asked.groups)
-        return Replicate(self._randomise_undecided(whole, rng), found.lnl)
+        return Replicate(self._randomise_undecided(task.whole(found.tree), rng), found.lnl)
 
     def _search(self, parts: list[Patterns], given: list[Model], start: Tree, rng: np.random.Generator) -> ClimbState:
         """Climb from a start tree."""
@@ -168,7 +144,7 @@ class Replicator:
         def attempt(hardware: Hardware) -> ClimbState:
             rng.bit_generator.state = drawn
             models = [model.copy() for model in given]
-            engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware, screening=True)
+            engine, _ = open_engine(parts, models, search_slots(start.n_taxa), hardware, screening=True)
             with engine:
                 likelihood = TreeLikelihood(start.copy(), models, engine)
                 search = TreeSearch(likelihood, asked.plan, Forecast(planned_stages(asked.plan)), ignore, Cursor())
@@ -187,11 +163,11 @@ class Replicator:
         that are identical in the alignment would stay together even where the drawn sites do not tell them from others.
         If the new tree breaks the constraint, the old one is returned.
         """
-        asked = self._resampling
-        n_sites = np.array([part.weights.sum() for part in asked.parts])
-        least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
+        task = self._resampling.task
+        n_sites = np.array([part.weights.sum() for part in task.parts])
+        least = REPLICATE_UNDECIDED / (n_sites if task.unlinked else n_sites.sum())
         drawn = randomise_short_branches(tree, least, rng)
-        return drawn if asked.constraint is None or asked.constraint.is_obeyed_by(drawn) else tree
+        return drawn if task.whole_constraint is None or task.whole_constraint.is_obeyed_by(drawn) else tree
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
@@ -199,11 +175,12 @@ def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
 
     `hardware` is what this optimisation may use.
     """
-    start = resampling.parsimony_tree(resampling.parts, generator(resampling.seed, RAPID))
+    task = resampling.task
+    start = task.parsimony_tree(generator(task.seed, RAPID))
 
     def attempt(hardware: Hardware) -> list[Model]:
-        models = [model.copy() for model in resampling.models]
-        engine, _ = open_engine(resampling.parts, models, search_slots(len(resampling.names)), hardware)
+        models = [model.copy() for model in task.models]
+        engine, _ = open_engine(task.parts, models, search_slots(start.n_taxa), hardware)
         with engine:
             likelihood = TreeLikelihood(start.copy(), models, engine)
             lnl = smooth(likelihood, START_EPSILON).lnl
@@ -212,8 +189,8 @@ def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
             optimise_model(likelihood, epsilon=START_EPSILON)
         return models
 
-    models = until_memory_suffices(attempt, hardware)
-    return replace(resampling, models=models, plan=replace(resampling.plan, optimise_parameters=False))
+    held = replace(task, models=until_memory_suffices(attempt, hardware))
+    return replace(resampling, task=held, plan=replace(resampling.plan, optimise_parameters=False))
 
 
 def most_at_once(most: int, rapid: bool) -> int:
@@ -240,9 +217,9 @@ def make_replicates(
         for replicate in _restore(resampling, min(most, count_kept(store)), store, made):
             made.append(replicate.tree)
             yield replicate
-        tasks = ((number, resampling.tree_before(number, made)) for number in range(len(made), most))
+        orders = ((number, resampling.tree_before(number, made)) for number in range(len(made), most))
         make = partial(_make_at_once, shares=shares) if len(shares) > 1 else _make_in_turn
-        with closing(make(resampling, tasks)) as new:
+        with closing(make(resampling, orders)) as new:
             for replicate in new:
                 if store:
                     store.save(_name(len(made)), replicate)
@@ -259,7 +236,7 @@ def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made
         except CheckpointError:  # a warning has said what is wrong
             saved = None
         if saved is not None:
-            yield Replicate.unpack(saved, resampling.all_names)
+            yield Replicate.unpack(saved, resampling.task.all_names)
             continue
         _log.warning("%s: replicate %d is missing or damaged and is made again", store.folder, k + 1)
         for replicate in _make_in_turn(resampling, [(k, resampling.tree_before(k, made))]):
@@ -271,14 +248,14 @@ def _name(number: int) -> str:
     return f"{NAME}{number + 1}"
 
 
-def _make_in_turn(resampling: Resampling, tasks: Iterable[Task]) -> Replicates:
+def _make_in_turn(resampling: Resampling, orders: Iterable[Order]) -> Replicates:
     make = Replicator(resampling)
-    for number, before in tasks:
+    for number, before in orders:
         yield make(number, before)
 
 
-def _make_at_once(resampling: Resampling, tasks: Iterable[Task], shares: Sequence[Hardware]) -> Replicates:
+def _make_at_once(resampling: Resampling, orders: Iterable[Order], shares: Sequence[Hardware]) -> Replicates:
     ahead = RAPID_CHAINS if resampling.rapid else None
     arguments = [(replace(resampling, hardware=own),) for own in shares]
     with open_workers("replicates", Replicator, arguments, shares) as workers:
-        yield from workers.map(tasks, lambda *_: None, ahead)
+        yield from workers.map(orders, lambda *_: None, ahead)

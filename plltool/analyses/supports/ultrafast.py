@@ -22,7 +22,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.supports.excursions import ExcursionSetup, Make, open_excursions
 from plltool.arrays import FloatArray
 from plltool.constants import (
@@ -36,12 +35,10 @@ from plltool.constants import (
     UFBOOT_SETS,
     UFBOOT_STEP,
     ULTRAFAST_STAGE,
-    UNLINKED,
 )
 from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
-from plltool.model.partition import Dataset
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.run.climbers import share_hardware
 from plltool.run.engines import settle_share
@@ -50,21 +47,15 @@ from plltool.run.inputs import (
     AlignmentLike,
     ModelLike,
     TreeLike,
-    as_constraint,
-    as_tree,
-    check_obedience,
-    leave_out_duplicates,
-    link_lengths,
     refuse_site_rates,
     resolve_inputs,
 )
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory, until_memory_suffices
 from plltool.run.supports import BetterTree, Supports
+from plltool.run.task import Task
 from plltool.seeds import ULTRAFAST, generator
 from plltool.tree.bootstop import correlate
-from plltool.tree.constraint import Constraint
-from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.rooted import drop_root, spread_over_branches
 from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies
@@ -135,7 +126,9 @@ def ultrafast_bootstrap(
     check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     refuse_site_rates(models, "the ultrafast bootstrap")
-    task = _prepare(data, tree, constraint, brlen)
+    task = Task.of(data, models, seed, brlen, constraint)
+    whole = task.read_tree(tree, "the tree given")
+    start = task.reduce(whole)
 
     def attempt(hardware: Hardware) -> Supports:
         rng = generator(seed, ULTRAFAST)
@@ -143,26 +136,26 @@ def ultrafast_bootstrap(
         shares = share_hardware(workers, UFBOOT_STEP, task.parts, models, hardware)
         place = plan_memory(task.parts, models, hardware)
         identity = {"adopts better trees": climb is not None, "share": hardware.share, "batch": UFBOOT_STEP}
-        identity |= identify_ultrafast(data, models, place, task.start, task.constraint, replicates, seed, brlen)
-        setup = ExcursionSetup(task.start, task.parts, models, task.constraint, weights, seed)
+        identity |= identify_ultrafast(data, models, place, start, task.constraint, replicates, seed, brlen)
+        setup = ExcursionSetup(task, start, weights)
         with _open_store(checkpoint, identity) as store:
-            at = _resume(store, task.start, replicates, rng)
+            at = _resume(store, start, replicates, rng)
             course = _Course(at, partial(open_excursions, setup, shares), listener, partial(_save, store, at, rng))
-            target = task.tree
+            target = whole
             if climb is not None and at.adopted is not None:
                 climbed = climb(task.whole(at.adopted))
                 if climbed is None:
-                    return task.count(target, at.pool, rng)
+                    return _count(task, target, at.pool, rng)
                 target = climbed
             while course.settle(task.reduce(target)) and climb and at.has_better:
-                _log.info("%s", task.better(at))
+                _log.info("%s", _better(task, at))
                 climbed = climb(task.whole(at.best))
                 if climbed is None:
                     break
                 target = climbed
                 at.adopt()
-        supports = task.count(target, at.pool, rng)
-        return replace(supports, better=task.better(at) if at.has_better else None)
+        supports = _count(task, target, at.pool, rng)
+        return replace(supports, better=_better(task, at) if at.has_better else None)
 
     asked = settle_share(task.parts, models, Hardware.of(**hardware), checkpoint)
     supports = until_memory_suffices(attempt, asked)
@@ -171,64 +164,25 @@ def ultrafast_bootstrap(
     return supports
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """The tree that gets supports, and the data.
+def _better(task: Task, at: UfbootState) -> BetterTree:
+    """The best tree that was met."""
+    return BetterTree(at.lnl, at.target_lnl, task.whole(at.best))
 
-    Attributes
-    ----------
-    tree : the tree of all taxa
-    groups : the taxa that each taxon of `start` stands for
-    start : the tree without identical sequences; with lengths for each part where these are unlinked
-    parts : the patterns of each part, without identical sequences
-    constraint : on `start` and all trees that are met
+
+def _count(task: Task, target: Tree, pool: RellPool, rng: np.random.Generator) -> Supports:
+    """The supports of a tree of all taxa.
+
+    Identical sequences are put back in random order, because no data prefer one.
     """
-
-    tree: Tree
-    groups: list[list[int]]
-    start: Tree
-    parts: list[Patterns]
-    constraint: Constraint | None
-
-    def reduce(self, tree: Tree) -> Tree:
-        """A tree of all taxa as excursions need it, without identical sequences."""
-        return link_lengths(restrict_tree(tree, self.start.names), self.start.lengths[0].size)
-
-    def whole(self, tree: Tree) -> Tree:
-        """A tree that excursions have found, with all taxa."""
-        return restore_duplicates(tree, self.tree.names, self.groups)
-
-    def better(self, at: UfbootState) -> BetterTree:
-        """The best tree that was met."""
-        return BetterTree(at.lnl, at.target_lnl, self.whole(at.best))
-
-    def count(self, target: Tree, pool: RellPool, rng: np.random.Generator) -> Supports:
-        """The supports of a tree of all taxa.
-
-        Identical sequences are put back in random order, because no data prefer one.
-        """
-        names, found = drop_root(self.tree).names, _tree_set(pool)
-        if self.tree.n_taxa > self.start.n_taxa:
-            whole = []
-            for number in pool.chosen.tolist():
-                groups = [rng.permutation(group).tolist() for group in self.groups]
-                restored = restore_duplicates(pool.trees[number], self.tree.names, groups)
-                whole.append(splits_of(drop_root(restored)))
-            found = make_tree_set(names, whole)
-        shares = spread_over_branches(target, frequencies(drop_root(target), found))
-        return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees})
-
-
-def _prepare(data: Dataset, tree: TreeLike, constraint: TreeLike | None, brlen: str) -> _Task:
-    """Errors as for `ultrafast_bootstrap`."""
-    parsed = None if constraint is None else as_constraint(constraint, data.names)
-    reduced, groups, restricted = leave_out_duplicates(data, parsed)
-    parts = [compress(part) for part in reduced.alignments]
-    target = as_tree(tree, data.names)
-    if parsed is not None:
-        check_obedience(target, parsed, "the tree given")
-    start = link_lengths(restrict_tree(target, reduced.names), len(parts) if brlen == UNLINKED else 1)
-    return _Task(target, groups, start, parts, restricted)
+    found = _tree_set(pool)
+    if len(task.all_names) > len(task.names):
+        whole = []
+        for number in pool.chosen.tolist():
+            groups = [rng.permutation(group).tolist() for group in task.groups]
+            whole.append(splits_of(drop_root(task.whole(pool.trees[number], groups))))
+        found = make_tree_set(drop_root(target).names, whole)
+    shares = spread_over_branches(target, frequencies(drop_root(target), found))
+    return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees})
 
 
 def _open_store(
