@@ -1,18 +1,16 @@
 """The manual pages in docs/man are those that the commands' help makes, and all of them are installed."""
 
-import importlib.util
 import tomllib
 from pathlib import Path
+
+import make_man_pages
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_the_pages_are_up_to_date():
-    spec = importlib.util.spec_from_file_location("make_man_pages", ROOT / "scripts" / "make_man_pages.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    found = {path.name: path.read_text(encoding="utf-8") for path in script.FOLDER.glob("*.1")}
-    assert found == script.make_pages(), "run scripts/make_man_pages.py"
+    found = {path.name: path.read_text(encoding="utf-8") for path in make_man_pages.FOLDER.glob("*.1")}
+    assert found == make_man_pages.make_pages(), "run scripts/tools/make_man_pages.py"
 
 
 def test_all_pages_are_installed():

@@ -1,4 +1,4 @@
-"""Every script runs, and the mutants of `scripts/mutate.py` are those of the code as it is."""
+"""Every script runs, and the mutants of `scripts/checks/mutate.py` are those of the code as it is."""
 
 import re
 import subprocess
@@ -10,7 +10,8 @@ import mutate
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "scripts"
-SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
+PATHS = {path.name: path for path in sorted(FOLDER.glob("*/*.py"))}
+SCRIPTS = sorted(PATHS)
 
 
 def test_every_line_to_mutate_is_there_exactly_once():
@@ -32,7 +33,7 @@ def test_lines_that_are_gone_are_found():
 def test_every_script_starts(script, tmp_path):
     if script == "fuzz_coverage.py":
         pytest.importorskip("atheris")
-    done = subprocess.run([sys.executable, FOLDER / script, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, PATHS[script], "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -49,7 +50,7 @@ SMALL = {
     "compare_stops.py": "SHARED/data SHARED/reference --set primates --program epsilon --starts 1 --output OUT/o.json",
     "compare_supports.py": f"{DATA} --replicates 2 --program plltool-fast --output OUT/o.json",
     "constraint_test.py": f"{DATA} --constraints 1",
-    "draw_chains.py": "scripts/results/2026-11-24-chains-intel.json OUT/chart.svg",
+    "draw_chains.py": "scripts/benchmarks/results/2026-11-24-chains-intel.json OUT/chart.svg",
     "fuzz.py": "newick --count 5",
     "kill_test.py": f"{DATA} --kills 1",
     "layout.py": "",
@@ -83,6 +84,7 @@ OTHERWISE = {
     "compare_site_rates.py": "its smallest set takes minutes",
     "experiments.py": "see test_the_experiment_with_chains",
     "fill_tables.py": "writes pages of the documentation, which tests/docs compares",
+    "figures.py": "a part of fill_tables.py",
     "find_races.py": "needs Oclgrind",
     "fuzz_coverage.py": "needs atheris",
     "fuzz_parsers.py": "a part of fuzz.py",
@@ -107,7 +109,7 @@ def test_the_smallest_case_of_every_script(script, tmp_path, request):
     if "SHARED" in SMALL[script]:
         places["SHARED"] = str(request.getfixturevalue("shared"))
     words = [re.sub("^(OUT|SHARED)", lambda place: places[place[0]], word) for word in SMALL[script].split()]
-    done = subprocess.run([sys.executable, FOLDER / script, *words], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, PATHS[script], *words], cwd=ROOT, capture_output=True, text=True)
     too_few = script == "check_posterior.py" and "mean square of errors apart: " in done.stdout  # generations to agree
     assert done.returncode == 0 or too_few, done.stderr
 
@@ -132,6 +134,6 @@ def test_every_script_is_listed():
 
 
 def test_without_a_browser_no_page_is_checked_and_a_line_says_so(tmp_path):
-    command = [sys.executable, FOLDER / "check_pages.py", "x.html"]
+    command = [sys.executable, PATHS["check_pages.py"], "x.html"]
     done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "nothing is checked: found no node and no npm and no Chromium\n")

@@ -1,4 +1,4 @@
-"""Every figure of the pages with tables is what the JSON in scripts/results/ gives."""
+"""Every figure of the pages with tables is what the JSON in scripts/benchmarks/results/ gives."""
 
 import re
 
@@ -60,12 +60,12 @@ def test_every_table_names_its_files_where_a_reader_sees_them():
         expressions = [text for number in range(len(rows)) for text in figures.row(number) if text]
         for name in {figures.source, *re.findall(r"\S+\.json(?=#)", " ".join(expressions))}:
             assert (RESULTS / name).is_file()
-            assert f"`scripts/results/{name}`" in "".join(shown) or "The same files" in "".join(shown), name
+            assert f"`scripts/benchmarks/results/{name}`" in "".join(shown) or "The same files" in "".join(shown), name
 
 
 def test_every_named_file_exists():
     for page in PAGES:
-        for name in re.findall(r"scripts/results/([\w.-]+\.json)", page):
+        for name in re.findall(r"scripts/benchmarks/results/([\w.-]+\.json)", page):
             assert (RESULTS / name).is_file(), name
 
 
