@@ -1,4 +1,4 @@
-"""Every script runs, and the mutants of `scripts/checks/mutate.py` are those of the code as it is."""
+"""Every script runs, and the mutants of `scripts/checks/mutants.toml` are those of the code as it is."""
 
 import re
 import subprocess
