@@ -54,7 +54,7 @@ SMALL = {
     "fuzz.py": "newick --count 5",
     "kill_test.py": f"{DATA} --kills 1",
     "layout.py": "",
-    "make_man_pages.py": "",
+    "make_man_pages.py": "OUT",
     "measure_repeats.py": "data/dated.fasta:data/dated.nwk",
     "measure_startup.py": "--repetitions 1",
     "mutate.py": "--check",

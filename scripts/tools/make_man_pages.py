@@ -1,8 +1,8 @@
-"""Write the manual pages, docs/man/*.1, from the help of the commands.
+"""Write the manual pages, build/man/*.1, from the help of the commands.
 
     python scripts/tools/make_man_pages.py [FOLDER]
 
-`pip install` puts them where `man plltool` finds them (pyproject.toml); tests/test_man_pages.py holds them up to date.
+`packaging/build_backend.py` calls this for each wheel, and `pip install` puts them where `man plltool` finds them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plltool.cli import main
 from plltool.cli.command import OPTIONS, Command
 from plltool.constants import VERSION
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "man"
+FOLDER = Path(__file__).resolve().parents[2] / "build" / "man"
 COMPLETION = {
     "bash": 'eval "$(_PLLTOOL_COMPLETE=bash_source plltool)"',
     "zsh": 'eval "$(_PLLTOOL_COMPLETE=zsh_source plltool)"',
