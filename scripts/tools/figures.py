@@ -1,33 +1,35 @@
-"""The figures of a page: what a comment above a table says of its cells, read from the JSON that holds them.
+"""The figures of tables: what docs/figures.toml says of their cells, read from the JSON that holds them.
 
-A comment names the file in ``scripts/benchmarks/results/`` and says for each column where its cells come from::
+The comment ``<!-- figures: NAME -->`` above a table of a page names a table of that file. It has the name of a file in
+``scripts/benchmarks/results/``, and says for each column where its cells come from::
 
-    <!-- figures: 2026-11-21-rivals-intel.json
-    rows: dna59 dna101
-    columns:
-    -
-    median sets/{row}/plltool:intel/*/seconds
-    -->
+    [NAME]
+    file = "2026-11-21-rivals-intel.json"
+    rows = ["dna59", "dna101"]
+    columns = ["-", "median sets/{row}/plltool:intel/*/seconds"]
 
-A `-` is a column that holds no figure. `{row}` is the word of that row, or the words between bars. ``cells:`` instead
-of ``columns:`` gives every row a line of its own, its columns separated by semicolons. A path consists of keys, numbers
-of list items, `*` for all items, and ``[key=value,key=value]`` for the item that has these values; ``FILE.json#``
-before it names another file. Words before a path change the number: "median" of all, "percent", "milli", "mega",
-"gibi". A cell whose path leads nowhere must be empty, and so must one of `UNMEASURED`, as long as nobody has made that
-file.
+A "-" is a column that holds no figure. ``{row}`` is the text of that row. ``cells`` in place of ``rows`` and
+``columns`` lists the columns of every row after the first, which holds no figure. A path consists of keys, numbers of
+list items, ``*`` for all items, and ``[key=value,key=value]`` for the item that has these values; ``FILE.json#`` before
+it names another file. Words before a path change the number: "median" of all, "percent", "milli", "mega", "gibi". A
+cell whose path leads nowhere must be empty, and so must one of `UNMEASURED`, as long as nobody has made that file.
 """
 
 import json
 import re
 import statistics
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
+REPOSITORY = Path(__file__).resolve().parents[2]
+FIGURES = REPOSITORY / "docs" / "figures.toml"
+RESULTS = REPOSITORY / "scripts" / "benchmarks" / "results"
 UNMEASURED = "gpu_day.json"
 FACTORS = {"percent": 100.0, "milli": 1e3, "mega": 1e-6, "gibi": 2.0**-30}
-TABLE = re.compile(r"<!-- (figures:.*?)-->\n\n((?:\|[^\n]*\n)+)", re.DOTALL)
+TABLE = re.compile(r"<!-- figures: (\S+) -->\n\n((?:\|[^\n]*\n)+)")
 
 
 @cache
@@ -40,31 +42,24 @@ def load(name):
 class Figures:
     """Where the cells of a table come from."""
 
-    source: str
-    rows: list[str]
-    columns: list[str]
-    cells: list[list[str]]
+    file: str
+    rows: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    cells: Sequence[Sequence[str]] = ()
 
     def row(self, number):
         """The expressions of a row, None for a cell that holds no figure."""
-        found = self.cells[number] if self.cells else [column.format(row=self.rows[number]) for column in self.columns]
-        return [None if text == "-" else f"{self.source} {text}" for text in found]
-
-
-def parse_comment(text):
-    """Read the text of a comment, from ``figures:`` on."""
-    lines = [line.strip() for line in text.strip().splitlines()]
-    source, rows, columns, cells = lines[0].removeprefix("figures:").strip(), [], [], []
-    target = None
-    for line in lines[1:]:
-        if line.startswith("rows:"):
-            words = line.removeprefix("rows:").strip()
-            rows = [word.strip() for word in (words.split("|") if "|" in words else words.split())]
-        elif line in ("columns:", "cells:"):
-            target = columns if line == "columns:" else cells
+        if self.cells:
+            found = ["-", *self.cells[number]]
         else:
-            target.append(line if target is columns else ["-", *(cell.strip() for cell in line.split(";"))])
-    return Figures(source, rows, columns, cells)
+            found = [column.format(row=self.rows[number]) for column in self.columns]
+        return [None if text == "-" else f"{self.file} {text}" for text in found]
+
+
+@cache
+def read_figures():
+    """The Figures of every table by their names."""
+    return {name: Figures(**entry) for name, entry in tomllib.loads(FIGURES.read_text(encoding="utf-8")).items()}
 
 
 def split_path(path):
@@ -106,6 +101,6 @@ def evaluate(expression):
 
 def tables(text):
     """The (Figures, rows of cells) of every table of a page that has a comment."""
-    for comment, table in TABLE.findall(text):
+    for name, table in TABLE.findall(text):
         rows = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()[2:]]
-        yield parse_comment(comment), rows
+        yield read_figures()[name], rows

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Fill the tables of a page of the documentation with the figures that their comments name.
+"""Fill the tables of a page of the documentation with their figures.
 
     python scripts/tools/fill_tables.py docs/experiments.md
 
-Every cell for which the comment above its table gives a path (see figures.py) gets the number that stands in
-`scripts/benchmarks/results/`: with as many decimals as it has now, or with three significant digits if it is empty. A
-cell whose path leads nowhere, such as that of a GPU that nobody has measured yet, becomes empty.
+Every cell for which docs/figures.toml gives a path (see figures.py) gets the number that `scripts/benchmarks/results/`
+has there: with as many decimals as it has now, or with three significant digits if it is empty. A cell whose path leads
+nowhere, such as that of a GPU that nobody has measured yet, becomes empty.
 """
 
 import argparse
 from pathlib import Path
 
-from figures import TABLE, evaluate, parse_comment
+from figures import TABLE, evaluate, read_figures
 
 SIGNIFICANT = 3
 
@@ -26,13 +26,13 @@ def show(value: float, cell: str) -> str:
     else:
         decimals = max(0, SIGNIFICANT - len(f"{abs(value):.0f}")) if abs(value) >= 1 else SIGNIFICANT
     separator = "," if "," in cell or not cell else ""
-    return f"{value:{separator}.{decimals}f}" + (" %" if cell.endswith("%") else "")
+    return f"{value:z{separator}.{decimals}f}" + (" %" if cell.endswith("%") else "")
 
 
 def fill(text: str) -> str:
     """A page with its tables filled."""
-    for comment, table in TABLE.findall(text):
-        figures = parse_comment(comment)
+    for name, table in TABLE.findall(text):
+        figures = read_figures()[name]
         head, ruler, *rows = table.splitlines()
         filled = []
         for number, line in enumerate(rows):
@@ -42,7 +42,7 @@ def fill(text: str) -> str:
                     value = evaluate(expression)
                     cells[place] = "" if value is None else show(value, cells[place])
             filled.append("| " + " | ".join(cells) + " |")
-        before = f"<!-- {comment}-->\n\n"  # two tables may look alike
+        before = f"<!-- figures: {name} -->\n\n"  # two tables may look alike
         text = text.replace(before + table, before + "\n".join([head, ruler, *filled]) + "\n")
     return text
 
