@@ -8,6 +8,7 @@ from pathlib import Path
 import experiments
 import mutate
 import pytest
+import size
 
 FOLDER = Path(__file__).resolve().parents[1] / "scripts"
 PATHS = {path.name: path for path in sorted(FOLDER.glob("*/*.py"))}
@@ -61,6 +62,7 @@ SMALL = {
     "profile_alpha.py": DATA,
     "simulate_alignment.py": "--taxa 6 --sites 20 --gaps 1 --out OUT/s",
     "simulate_dated.py": "--out OUT/s",
+    "size.py": "",
     "time_codons.py": "--taxa 6 --codons 20",
     "time_gradients.py": "--taxa 8 --states 4",
     "try_alignments.py": "data/treebase --output OUT/o.json",
@@ -131,6 +133,18 @@ def test_every_script_has_a_smallest_case_or_a_reason():
 def test_every_script_is_listed():
     listed = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert [script for script in SCRIPTS if f"`{script}`" not in listed] == []
+
+
+def test_too_many_lines_are_told(tmp_path, monkeypatch, capsys):
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "a.py").write_text("a = 1\n\nb = 2\n")
+    monkeypatch.setattr(size, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(size, "LIMITS", {"scripts": 3})
+    monkeypatch.setattr(sys, "argv", ["size.py"])
+    assert size.main() == 0
+    (tmp_path / "scripts" / "b.py").write_text("c = 3\n")
+    assert size.main() == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "scripts: 4 lines of Python, at most 3; TOO MANY"
 
 
 def test_without_a_browser_no_page_is_checked_and_a_line_says_so(tmp_path):
