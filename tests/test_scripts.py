@@ -56,7 +56,6 @@ SMALL = {
     "kill_test.py": f"{DATA} --kills 1",
     "layout.py": "",
     "make_man_pages.py": "OUT",
-    "measure_repeats.py": "data/dated.fasta:data/dated.nwk",
     "measure_startup.py": "--repetitions 1",
     "mutate.py": "--check",
     "profile_alpha.py": DATA,

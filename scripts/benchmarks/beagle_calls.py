@@ -1,6 +1,6 @@
 """The C interface of BEAGLE 3.1 on `plltool.beagle`, for `beagle_front.py`, which builds a shared library of it.
 
-Each function of the declarations below turns pointers into arrays and calls the method of that name of an instance. An error
+Each function of `beagle_calls.h` turns pointers into arrays and calls the method of that name of an instance. An error
 becomes its code; anything else that goes wrong is printed and becomes GENERAL.
 """
 
@@ -11,61 +11,14 @@ import os
 import re
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from plltool.beagle import BeagleError, Code, Flag, Instance, get_citation, get_resource_list, get_version
 
-DECLARATIONS = """
-typedef struct { int resourceNumber; char* resourceName; char* implName; char* implDescription; long flags; } BeagleInstanceDetails;
-typedef struct { char* name; char* description; long supportFlags; long requiredFlags; } BeagleResource;
-typedef struct { BeagleResource* list; int length; } BeagleResourceList;
-const char* beagleGetVersion(void);
-const char* beagleGetCitation(void);
-BeagleResourceList* beagleGetResourceList(void);
-void* beagleGetBenchmarkedResourceList(int, int, int, int, int, int*, int, long, long, int, int, int, long);
-int beagleCreateInstance(int, int, int, int, int, int, int, int, int, int*, int, long, long, BeagleInstanceDetails*);
-int beagleFinalizeInstance(int);
-int beagleFinalize(void);
-int beagleSetCPUThreadCount(int, int);
-int beagleSetTipStates(int, int, const int*);
-int beagleSetTipPartials(int, int, const double*);
-int beagleSetPartials(int, int, const double*);
-int beagleGetPartials(int, int, int, double*);
-int beagleSetEigenDecomposition(int, int, const double*, const double*, const double*);
-int beagleSetStateFrequencies(int, int, const double*);
-int beagleSetCategoryWeights(int, int, const double*);
-int beagleSetCategoryRates(int, const double*);
-int beagleSetCategoryRatesWithIndex(int, int, const double*);
-int beagleSetPatternWeights(int, const double*);
-int beagleSetPatternPartitions(int, int, const int*);
-int beagleConvolveTransitionMatrices(int, const int*, const int*, const int*, int);
-int beagleUpdateTransitionMatrices(int, int, const int*, const int*, const int*, const double*, int);
-int beagleUpdateTransitionMatricesWithMultipleModels(int, const int*, const int*, const int*, const int*, const int*, const double*, int);
-int beagleSetTransitionMatrix(int, int, const double*, double);
-int beagleSetTransitionMatrices(int, const int*, const double*, const double*, int);
-int beagleGetTransitionMatrix(int, int, double*);
-int beagleUpdatePartials(int, const int*, int, int);
-int beagleUpdatePartialsByPartition(int, const int*, int);
-int beagleWaitForPartials(int, const int*, int);
-int beagleAccumulateScaleFactors(int, const int*, int, int);
-int beagleAccumulateScaleFactorsByPartition(int, const int*, int, int, int);
-int beagleRemoveScaleFactors(int, const int*, int, int);
-int beagleRemoveScaleFactorsByPartition(int, const int*, int, int, int);
-int beagleResetScaleFactors(int, int);
-int beagleResetScaleFactorsByPartition(int, int, int);
-int beagleCopyScaleFactors(int, int, int);
-int beagleGetScaleFactors(int, int, double*);
-int beagleCalculateRootLogLikelihoods(int, const int*, const int*, const int*, const int*, int, double*);
-int beagleCalculateRootLogLikelihoodsByPartition(int, const int*, const int*, const int*, const int*, const int*, int, int, double*, double*);
-int beagleCalculateEdgeLogLikelihoods(int, const int*, const int*, const int*, const int*, const int*, const int*, const int*, const int*, int, double*, double*, double*);
-int beagleCalculateEdgeLogLikelihoodsByPartition(int, const int*, const int*, const int*, const int*, const int*, const int*, const int*, const int*, const int*, int, int, double*, double*, double*, double*, double*, double*);
-int beagleGetLogLikelihood(int, double*);
-int beagleGetDerivatives(int, double*, double*);
-int beagleGetSiteLogLikelihoods(int, double*);
-int beagleGetSiteDerivatives(int, double*, double*);
-"""
+DECLARATIONS = Path(__file__).with_name("beagle_calls.h").read_text(encoding="utf-8")
 TRACE = "PLLTOOL_BEAGLE_TRACE"  # set: print the name of every call
 
 
