@@ -97,6 +97,7 @@ OTHERWISE = {
     "measure_polish.py": "its smallest set takes minutes",
     "measure_precision.py": "needs the larger data and an hour",
     "measure_size.py": "simulates data of gigabytes",
+    "rivals.py": "a part of the others",
     "try_drivers.py": "downloads drivers",
 }
 

@@ -16,17 +16,16 @@ Needs gcc, Python's headers, cffi, and MrBayes with BEAGLE, such as Debian's pac
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from beagle_calls import DECLARATIONS
+from rivals import make_parser, save, today
 
 import plltool
 
@@ -85,14 +84,13 @@ def run_mrbayes(folder: Path, options: argparse.Namespace, own_library: Path | N
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("alignment", nargs="?", default=str(ALIGNMENT))
     parser.add_argument("--generations", type=int, default=10_000)
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--resource", type=int, help="number of the resource that MrBayes asks this library for")
     parser.add_argument("--folder", help="where files are kept; otherwise they are removed")
     parser.add_argument("--build-only", action="store_true", help="build the library in --folder and end")
-    parser.add_argument("--output", help="write the comparison as JSON")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.folder or temporary).resolve()
@@ -112,22 +110,11 @@ def main() -> int:
     on_plltool = "Impl Name : plltool" in log
     print(f"BEAGLE {seconds:.1f} s, plltool {own_seconds:.1f} s; ran on plltool: {on_plltool}")
     print("every number is the same" if same else f"first difference: {expected[differ[0]]} {found[differ[0]]}")
-    if options.output:
-        record = {
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "version": plltool.__version__,
-            "alignment": Path(options.alignment).name,
-            "generations": options.generations,
-            "chains": options.chains,
-            "samples": len(expected) - 1,
-            "same": same,
-            "beagle_seconds": seconds,
-            "plltool_seconds": own_seconds,
-            "resource": re.findall(r"Rsrc Name : (.*)", log)[:1],
-            "beagle_lnl": [row[1] for row in expected[1:]],
-            "plltool_lnl": [row[1] for row in found[1:]],
-        }
-        Path(options.output).write_text(json.dumps(record, indent=1))
+    record = {"date": today(), "version": plltool.__version__, "alignment": Path(options.alignment).name}
+    record |= {"generations": options.generations, "chains": options.chains, "samples": len(expected) - 1, "same": same}
+    record |= {"beagle_seconds": seconds, "plltool_seconds": own_seconds}
+    record |= {"resource": re.findall(r"Rsrc Name : (.*)", log)[:1], "beagle_lnl": [row[1] for row in expected[1:]]}
+    save(options.output, record | {"plltool_lnl": [row[1] for row in found[1:]]})
     return 0 if same and on_plltool else 1
 
 

@@ -13,14 +13,12 @@ overall and by ranges of support, and computes the Brier score, the mean square 
 import argparse
 import json
 import os
-import shutil
-import subprocess
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rivals import IQTREE, is_there, make_parser, run_iqtree, save, today, write_phylip
 
 import plltool
 from plltool.run.tree_sets import as_tree_set
@@ -31,13 +29,11 @@ MODEL = "GTR+F+G4"
 RANGES = ((0.95, 1.0), (0.8, 0.95), (0.5, 0.8), (0.0, 0.5))
 
 
-def run_iqtree(drawn: plltool.Simulation, threads: int) -> dict[int, float]:
+def shares_of_iqtree(drawn: plltool.Simulation, threads: int) -> dict[int, float]:
     """The shares of all splits in the 1000 trees of IQ-TREE's ultrafast bootstrap."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "set.fasta"
-        path.write_text("".join(f">{name}\n{row}\n" for name, row in zip(drawn.names, drawn.sequences, strict=True)))
-        options = ["-m", MODEL, "-B", "1000", "--wbtl", "-seed", "1", "--keep-ident", "-quiet"]
-        subprocess.run(["iqtree2", "-s", path, "-T", str(threads), *options], check=True, capture_output=True)
+        path = write_phylip(Path(folder) / "set.phy", dict(zip(drawn.names, drawn.sequences, strict=True)))
+        run_iqtree(path, path, "-m", MODEL, "-B", 1000, "--wbtl", "-seed", 1, "-T", threads)
         trees = Path(f"{path}.ufboot")
         trees.write_text("".join(line + "\n" for line in trees.read_text().splitlines() if line.endswith(";")))
         return as_tree_set(trees, drawn.names).shares
@@ -57,8 +53,8 @@ def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Na
         "plltool-ufboot": dict(zip(branch_splits(ultrafast.tree), ufboot, strict=True)),
         "plltool": as_tree_set(replicates.trees, names).shares,
     }
-    if shutil.which("iqtree2"):
-        found["iqtree-ufboot"] = run_iqtree(drawn, asked.threads)
+    if is_there(IQTREE):
+        found["iqtree-ufboot"] = shares_of_iqtree(drawn, asked.threads)
     of_programs = {name: [own.get(split, 0.0) for split in splits] for name, own in found.items()}
     return {"true": [float(split in known) for split in splits], **of_programs}
 
@@ -76,12 +72,11 @@ def judge(values: np.ndarray, true: np.ndarray) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("alignment", type=Path)
     for option, default in (("sets", 12), ("taxa", 40), ("sites", 600), ("replicates", 100)):
         parser.add_argument(f"--{option}", type=int, default=default)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     whole = plltool.search(asked.alignment, MODEL, threads=asked.threads)
     columns: dict[str, list[float]] = {}
@@ -94,7 +89,7 @@ def main() -> None:
         print(f"set {number} of {asked.sets}", flush=True)
     true_ones = np.array(columns.pop("true"))
     record = {
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": today(),
         "alignment": asked.alignment.name,
         **{name: getattr(asked, name) for name in ("sets", "taxa", "sites", "replicates")},
         "branches": len(true_ones),
@@ -102,8 +97,7 @@ def main() -> None:
         "programs": {name: judge(np.array(values), true_ones) for name, values in columns.items()},
     }
     print(json.dumps(record, indent=1))
-    if asked.output:
-        asked.output.write_text(json.dumps(record, indent=1) + "\n")
+    save(asked.output, record)
 
 
 if __name__ == "__main__":

@@ -17,16 +17,14 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import platform
-import subprocess
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import numpy as np
+from rivals import commit, make_parser, save, today
 
 from plltool import __version__
 from plltool.beagle import Flag, Instance
@@ -287,19 +285,12 @@ def load_library(name: str) -> ctypes.CDLL:
     return library
 
 
-def commit() -> str:
-    """The commit of the working tree; empty if git does not know it."""
-    found = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    return found.stdout.strip()
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", default="auto", choices=KINDS)
     parser.add_argument("--vw", type=int)
     parser.add_argument("--library", default="libhmsbeagle.so.1", help="BEAGLE's shared library")
     parser.add_argument("--repetitions", type=int, default=9)
-    parser.add_argument("--output", help="write the table as JSON")
     options = parser.parse_args()
     library = load_library(options.library)
     rows = []
@@ -312,16 +303,8 @@ def main() -> None:
         shown = [1e3 * seconds[name] for name in ("plltool", *BEAGLE_RUNS, "instance", "instance scaled")]
         numbers = " ".join(f"{number:11.2f}" for number in shown)
         print(f"{n_states:6d} {n_patterns:9d} {numbers}   {row['device']}; {row['beagle']}", flush=True)
-    if options.output:
-        record = {
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": commit(),
-            "version": __version__,
-            "machine": platform.machine(),
-            "rows": rows,
-        }
-        with open(options.output, "w", encoding="utf-8") as file:
-            json.dump(record, file, indent=1)
+    made = {"date": today(), "commit": commit(), "version": __version__, "machine": platform.machine()}
+    save(options.output, made | {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ the mean numbers of sites here. IQ-TREE takes more subtrees for ones without dat
 FOLDER keeps the trees: a run that was stopped goes on there. Needs iqtree2.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +30,8 @@ from unittest.mock import patch
 import dendropy
 import numpy as np
 from compare_partitions import write_data
-from compare_placement import as_iqtree_model, run
+from compare_placement import as_iqtree_model
+from rivals import IQTREE, load, make_parser, run, save
 
 import plltool
 from plltool.optimise.ancestral import _with_each_state
@@ -79,7 +79,7 @@ def concordance_command(program: str, prefix: Path, quartets: int, seed: int, ou
     if program == "plltool":
         options = ["--seed", seed, "--threads", 1, "--redo", "--quiet"]
         return ["plltool", "concordance", alignment, "--tree", tree, *factors, *options, "--prefix", out]
-    return ["iqtree2", "-s", alignment, "-t", tree, *factors, "-seed", seed, "-T", 1, "-redo", "--prefix", out]
+    return [IQTREE, "-s", alignment, "-t", tree, *factors, "-seed", seed, "-T", 1, "-redo", "--prefix", out]
 
 
 def read_factors(table: Path, numbered: Path) -> Factors:
@@ -196,7 +196,7 @@ def draw_twice(
     for seed in SEEDS:
         for program, times in seconds.items():
             out = Path(f"{prefix}.{program}{seed}")
-            times.append(run(command(program, prefix, quartets, seed, out))["cpu_seconds"])
+            times.append(run(command(program, prefix, quartets, seed, out)).cpu_seconds)
             numbered = ".cf.branch.nwk" if program.startswith("plltool") else ".cf.branch"
             draws[program, seed] = read_factors(Path(f"{out}.cf.stat"), Path(f"{out}{numbered}"))
     first, *others = draws.values()
@@ -228,16 +228,15 @@ def differences(factors: dict[tuple[str, int], np.ndarray]) -> Iterator[tuple[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--folder", type=Path, required=True, help="where the files of the programs stay")
     parser.add_argument("--set", action="append", help=f"default: {' '.join(SETS)}")
     parser.add_argument("--quartets", type=int, default=1000)
     parser.add_argument("--iqtree3", type=Path, metavar="LIBRARY", help="the library in piqtree")
-    parser.add_argument("--output", type=Path, help="sets that it has and that are not compared stay")
     options = parser.parse_args()
     folder = options.folder.resolve()
-    results = json.loads(options.output.read_text()) if options.output and options.output.exists() else {}
+    results = load(options.output, {})
     folder.mkdir(parents=True, exist_ok=True)
     for name in options.set or SETS:
         alignment, partition = write_data(name, options.data, folder)
@@ -248,8 +247,7 @@ def main() -> None:
         if options.iqtree3:
             results[name]["likelihood"] = compare_likelihoods(folder / name, options.quartets, options.iqtree3)
         print(name, results[name], flush=True)
-        if options.output:
-            plltool.write_text(options.output, json.dumps(results, indent=1) + "\n")
+        save(options.output, results)
 
 
 if __name__ == "__main__":

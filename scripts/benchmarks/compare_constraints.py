@@ -8,17 +8,15 @@ of a nearest-neighbour interchange, so that it is wrong. dendropy reads the tree
 names. A search that lacks one is told as LACKING, and the exit status is 1.
 """
 
-import argparse
-import json
 import re
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import dendropy
 import numpy as np
+from rivals import make_parser, save, today
 
 import plltool
 
@@ -85,10 +83,9 @@ def draw(kind: str, sides: set[Side], everyone: Side, rng: np.random.Generator) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("alignments", nargs="+", type=Path)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
-    parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     sets: dict[str, Any] = {}
     n_lacking = 0
@@ -120,9 +117,8 @@ def main() -> int:
                 verdict = f"{len(lacking)} LACKING" if lacking else ""
                 print(name, seed, kind, run[kind], f"free {run['free']['seconds']} s", verdict, flush=True)
             rows["runs"].append(run)
-            record = {"date": datetime.now(UTC).date().isoformat(), "sets": sets}
-            if asked.output:
-                asked.output.write_text(json.dumps(record, indent=1) + "\n")
+            record = {"date": today(), "sets": sets}
+            save(asked.output, record)
     return int(n_lacking > 0)
 
 

@@ -9,16 +9,14 @@ user and system time of the whole process, which other work on the machine distu
 driver is the median over the rounds of its seconds over those of the first driver in the same round.
 """
 
-import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from rivals import make_parser, run, save, today
 
 
 def time_search(alignment: Path, driver: str, folder: Path) -> dict[str, float]:
@@ -27,11 +25,8 @@ def time_search(alignment: Path, driver: str, folder: Path) -> dict[str, float]:
     options = ["--model", "GTR+F+G4", "--seed", "1", "--threads", "1", "--device", driver]
     plltool = Path(sys.executable).with_name("plltool")
     command = [plltool, "search", alignment, *options, "--prefix", prefix, "--redo", "--quiet"]
-    before = os.times()
-    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
-    after = os.times()
-    seconds = after.children_user - before.children_user + after.children_system - before.children_system
-    return {"cpu_seconds": round(seconds, 2), "lnl": json.loads(prefix.with_suffix(".json").read_text())["lnl"]}
+    spent = run(command)
+    return {"cpu_seconds": spent.cpu_seconds, "lnl": json.loads(prefix.with_suffix(".json").read_text())["lnl"]}
 
 
 def compare_set(alignment: Path, drivers: list[str], rounds: int) -> dict[str, Any]:
@@ -56,22 +51,18 @@ def compare_set(alignment: Path, drivers: list[str], rounds: int) -> dict[str, A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path, metavar="DATA_DIR")
     parser.add_argument("--set", action="append", dest="sets", metavar="NAME")
     parser.add_argument("--driver", action="append", dest="drivers", metavar="NAME")
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
-    parser.add_argument("--output", type=Path, metavar="FILE.json")
     arguments = parser.parse_args()
     drivers = arguments.drivers or ["intel", "pocl"]
     names = arguments.sets or ["dna101", "dna150", "dna354"]
     sets = {name: compare_set(arguments.data / f"{name}.phy", drivers, arguments.rounds) for name in names}
-    figures = {"date": datetime.now(UTC).date().isoformat(), "threads": 1, "rounds": arguments.rounds, "sets": sets}
-    text = json.dumps(figures, indent=1) + "\n"
-    if arguments.output:
-        arguments.output.write_text(text, encoding="utf-8")
-    else:
-        print(text)
+    figures = {"date": today(), "threads": 1, "rounds": arguments.rounds, "sets": sets}
+    save(arguments.output, figures)
+    print({name: found["ratios"] for name, found in sets.items()})
 
 
 if __name__ == "__main__":

@@ -12,16 +12,15 @@ with charsets and a charpartition that names the models; IQ-TREE reads it with -
 Each program runs on one thread. Needs iqtree2.
 """
 
-import argparse
 import json
 import re
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 from compare_supports import agreement
+from rivals import make_parser, run_iqtree, save
 
 import plltool
 from plltool.io.newick import parse_newick
@@ -33,13 +32,10 @@ DEFAULT_MODEL = "GTR+F+G4"
 COLUMNS = ("bp", "kh", "sh", "wkh", "wsh", "elw", "au")  # in the order of IQ-TREE's table, behind tree, lnL and delta
 
 
-def run_iqtree(folder, alignment, *arguments):
+def ask_iqtree(folder, alignment, *arguments):
     """A function that reads the files of an IQ-TREE run by their suffixes, and the seconds of the run."""
-    prefix = folder / "iq"
-    command = ["iqtree2", "-s", alignment, "-nt", "1", "-pre", prefix, "-redo", "-keep-ident"]
-    began = time.perf_counter()
-    subprocess.run([*map(str, [*command, "-seed", 1, *arguments])], check=True, stdout=subprocess.DEVNULL)
-    return lambda ending: Path(f"{prefix}.{ending}").read_text(), time.perf_counter() - began
+    spent = run_iqtree(alignment, folder / "iq", "-seed", 1, *arguments)
+    return lambda ending: (folder / f"iq.{ending}").read_text(), spent.seconds
 
 
 def their_model(model):
@@ -67,7 +63,7 @@ def compare_supports(alignment, model, tree, folder):
     result = plltool.alrt(alignment, tree, model, threads=1)
     seconds = time.perf_counter() - began
     (folder / "t.nwk").write_text(tree + "\n")
-    read, their_seconds = run_iqtree(
+    read, their_seconds = ask_iqtree(
         folder, alignment, *their_model(model), "-te", folder / "t.nwk", "-alrt", 1000, "-abayes"
     )
     names = result.tree.names
@@ -113,7 +109,7 @@ def compare_tests(alignment, model, trees, folder):
     seconds = time.perf_counter() - began
     (folder / "t.nwk").write_text(trees[0] + "\n")
     asked = ["-te", folder / "t.nwk", "-z", folder / "z.nwk", "-zb", 10000, "-zw", "-au"]
-    read, their_seconds = run_iqtree(folder, alignment, *their_model(model), *asked)
+    read, their_seconds = ask_iqtree(folder, alignment, *their_model(model), *asked)
     table = []
     for line in read("iqtree").split("USER TREES")[1].splitlines():
         fields = line.replace("+", " ").replace(" - ", " ").rstrip(" -").split()
@@ -141,7 +137,7 @@ def spelt_out(result):
 def compare_ancestors(alignment, result, folder):
     found = plltool.ancestral_states(alignment, result.newick, result.model, fixed=True, threads=1)
     (folder / "t.nwk").write_text(result.newick + "\n")
-    read, _ = run_iqtree(folder, alignment, "-m", spelt_out(result), "-te", folder / "t.nwk", "-blfix", "-asr")
+    read, _ = ask_iqtree(folder, alignment, "-m", spelt_out(result), "-te", folder / "t.nwk", "-blfix", "-asr")
     names = result.tree.names
     node_of = {label: key for key, label in labels_of(read("treefile"), names).items()}
     rows = [line.split("\t") for line in read("state").splitlines() if line.startswith("Node") and "Site" not in line]
@@ -163,9 +159,8 @@ def compare_ancestors(alignment, result, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, required=True)
     parser.add_argument("alignments", nargs="+")
-    parser.add_argument("--output", required=True)
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--partitions", help="partition file, NEXUS, instead of a model")
     arguments = parser.parse_args()
@@ -182,7 +177,7 @@ def main():
                 found["ancestors"] = compare_ancestors(alignment, result, folder)
             results[Path(alignment).stem] = found
             print(Path(alignment).stem, json.dumps(found, indent=1))
-    Path(arguments.output).write_text(json.dumps(results, indent=1) + "\n")
+    save(arguments.output, results)
 
 
 if __name__ == "__main__":

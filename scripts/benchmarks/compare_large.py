@@ -14,21 +14,14 @@ stay in FOLDER with the final trees, and what FILE.json holds is kept, so that t
 Programs that are not on the PATH are left out. FastTree is that of Debian; PyPI has VeryFastTree.
 """
 
-import argparse
-import json
 import multiprocessing
-import os
-import resource
 import shutil
-import subprocess
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import simulate_alignment
-from compare_rivals import printed_lnl
+from rivals import IQTREE, commit, is_there, load, make_parser, printed_lnl, run, save, today
 
 import plltool
 from plltool.io.alignment_writer import format_fasta
@@ -77,19 +70,12 @@ def time_search(program: str, alignment: Path, tree: Path) -> dict[str, Any] | N
     else:
         command = ["VeryFastTree", "-gtr", "-gamma", "-nt", "-threads", "1", "-double-precision", "-out", tree]
         command += [alignment]
-    if shutil.which(str(command[0])) is None:
+    if not is_there(command[0]):
         return None
-    load, before, began = os.getloadavg()[0], resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(list(map(str, command)), check=True, capture_output=True)
-    after, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - began
+    spent = run(command)
     if program == "plltool":
         shutil.copy(alignment.with_suffix(".best.nwk"), tree)
-    return {
-        "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
-        "seconds": round(seconds, 1),
-        "resident_bytes": 1024 * after.ru_maxrss,  # of the largest process so far: run one program at a time
-        "load": [round(load, 1), round(os.getloadavg()[0], 1)],
-    }
+    return {name: getattr(spent, name) for name in ("cpu_seconds", "seconds", "resident_bytes", "load")}
 
 
 def judge_by_plltool(alignment: Path, tree: Path) -> dict[str, Any]:
@@ -103,7 +89,7 @@ def judge_by_plltool(alignment: Path, tree: Path) -> dict[str, Any]:
 
 def judge_by_iqtree(alignment: Path, tree: Path, model: str) -> dict[str, Any]:
     """lnL by IQ-TREE at the lengths and under the model that plltool found."""
-    command = ["iqtree2", "-s", alignment, "--seqtype", "DNA", "-te", optimised_tree(tree), "-blfix", "-nt", "1"]
+    command = [IQTREE, "-s", alignment, "--seqtype", "DNA", "-te", optimised_tree(tree), "-blfix", "-nt", "1"]
     command += ["-m", model.replace("/", ",").replace("+FU", "+F"), "--keep-ident"]
     command += ["-pre", tree.with_suffix(""), "-redo"]
     return {"iqtree_lnl": printed_lnl(command, r"Initial log-likelihood: (-[\d.]+)")}
@@ -115,15 +101,13 @@ def optimised_tree(tree: Path) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, required=True)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--taxa", action="append", type=int, help="default: 2500, 5000 and 10000")
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--program", action="append", choices=PROGRAMS)
-    parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
-    figures: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {"sets": {}}
+    figures: dict[str, Any] = load(options.output, {"sets": {}})
     for n_taxa in options.taxa or (2500, 5000, 10000):
         alignment = prepare(n_taxa, options.folder)
         of_set = figures["sets"].setdefault(str(n_taxa), {})
@@ -142,8 +126,8 @@ def main() -> None:
                 of_set.setdefault(program, {}).update(found)
                 print(n_taxa, task, program, found, flush=True)
                 if task == "search" and program == "plltool":
-                    figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
-                options.output.write_text(json.dumps(figures, indent=1) + "\n")
+                    figures |= {"date": today(), "commit": commit()}
+                save(options.output, figures)
 
 
 if __name__ == "__main__":

@@ -16,21 +16,16 @@ true, and `fitted` counts the models that it had printed by then. Rows are added
 """
 
 import argparse
-import json
 import math
 import re
-import resource
-import signal
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from compare_partitions import CYNMIX_DNA, prepare
-from compare_rivals import comparison_parser, parsimony_tree, plain_alignment, report_row
+from rivals import IQTREE, comparison_parser, load, parsimony_tree, plain_alignment, report_row, run, write_phylip
 
 import plltool
 from plltool.alignment.multistate import MULTISTATE
@@ -69,8 +64,7 @@ class Task:
         if name in CODONS:
             tree = folder / "start.nwk"
             whole, alignment = plltool.read_alignment(data / f"{name}.nuc"), folder / f"{name}.phy"
-            rows = [f"{taxon}  {row.decode()}" for taxon, row in zip(whole.names, whole.rows, strict=True)]
-            alignment.write_text("\n".join([f"{whole.n_taxa} {whole.n_sites}", *rows]) + "\n")
+            write_phylip(alignment, dict(zip(whole.names, whole.rows, strict=True)))
             tree.write_text(parsimony_tree(alignment, "GY+F3X4", seed=1) + "\n")
             return cls(alignment, tree, is_codons=True)
         alignment = plain_alignment(data, FILES.get(name, name), folder)
@@ -123,9 +117,8 @@ def write_mixed(data: Path, folder: Path) -> tuple[Path, Path, bool, str]:
     unknown = bytes(whole.sets)
     rows = [row.translate(bytes.maketrans(unknown, b"?" * len(unknown))).decode() for row in whole.rows]
     for name, first, last in (("whole", 0, None), ("morphology", 0, n_first), ("genes", n_first, None)):
-        cut = [f"{taxon}  {row[first:last]}" for taxon, row in zip(whole.names, rows, strict=True)]
-        size = len(rows[0][first:last])
-        (folder / f"{name}.phy").write_text("\n".join([f"{len(cut)} {size}", *cut]) + "\n")
+        cut = {taxon: row[first:last] for taxon, row in zip(whole.names, rows, strict=True)}
+        write_phylip(folder / f"{name}.phy", cut)
     parts = folder / "all.part"
     lines = [f"DNA, {name} = {first}-{last}" for name, (first, last) in genes.items()]
     parts.write_text("\n".join([f"MK+ASC, morphology = 1-{n_first}", *lines]) + "\n")
@@ -134,26 +127,13 @@ def write_mixed(data: Path, folder: Path) -> tuple[Path, Path, bool, str]:
     return folder / "whole.phy", tree, False, str(parts)
 
 
-def run_timed(command: list[str], cpu_limit: int, folder: Path) -> dict[str, Any]:
-    """CPU seconds of a program, and whether it was stopped at the limit."""
-    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (cpu_limit, cpu_limit))
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=folder, capture_output=True, preexec_fn=limit)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    stopped = done.returncode in (-signal.SIGKILL, -signal.SIGXCPU)
-    if not stopped:
-        done.check_returncode()
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"cpu_seconds": round(seconds, 2), "stopped": stopped}
-
-
 def choose(program: str, task: Task, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """The choice of a program, None if it was stopped; its CPU seconds; and how many models it fitted.
 
     The choice is a model string, or the lines of a partition file, which for IQ-TREE are in NEXUS.
     """
     own = ["plltool", "select-model", *task.for_plltool, "--device", options.device, "--prefix", "own"]
-    theirs = ["iqtree2", *task.for_iqtree, "-pre", "theirs"]
+    theirs = [IQTREE, *task.for_iqtree, "-pre", "theirs"]
     if task.partition:
         own += ["--partitions", task.partition, "--merge", "greedy"]
         parts = task.partition
@@ -171,7 +151,8 @@ def choose(program: str, task: Task, options: argparse.Namespace, folder: Path) 
         "plltool": (own, "own.select-model.log", r"(\S+) +lnL -"),
         "iqtree": (theirs, "theirs.log", r"^ *[0-9]+  (\S+) +[0-9.]+ +[0-9]+ +[0-9.]+ "),
     }[program]
-    timed = run_timed(command, options.cpu_limit, folder)
+    spent = run(command, folder, cpu_limit=options.cpu_limit)
+    timed = {"cpu_seconds": spent.cpu_seconds, "stopped": spent.stopped}
     log_text = (folder / log).read_text()
     model = None
     if program == "plltool" and not timed["stopped"]:
@@ -218,9 +199,8 @@ def judge(model: str, task: Task, device: str, folder: Path) -> dict[str, Any]:
     if task.partition:
         task.write_parts(folder / "judge.nex", [part.ranges for part in result.data.parts], names)
         given = ["-p", "judge.nex"]
-    command = ["iqtree2", *task.for_iqtree, *given, "-pre", "judge", "-redo"]
-    done = subprocess.run(command, cwd=folder, capture_output=True)
-    if done.returncode == 0:
+    command = [IQTREE, *task.for_iqtree, *given, "-pre", "judge", "-redo"]
+    if run(command, folder, strict=False).status == 0:
         score = re.search(r"\(BIC\) score: ([0-9.]+)", (folder / "judge.iqtree").read_text())
         assert score is not None
         judged["iqtree_bic"] = float(score[1])
@@ -234,7 +214,7 @@ def main() -> None:
     parser.add_argument("--mset", default="", metavar="NAMES", help="matrices that IQ-TREE may choose, such as LG,WAG")
     parser.add_argument("--no-free-rates", dest="free_rates", action="store_false", help="no +R among the candidates")
     options = parser.parse_args()
-    results = json.loads(options.output.read_text()) if options.output and options.output.exists() else []
+    results = load(options.output, [])
     for name in options.set or SETS:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)

@@ -17,9 +17,7 @@ splits, those in between 10 % and 90 % of the samples, have effective sizes, too
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -29,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rivals import cpu_seconds, save
 
 import plltool
 from plltool.constants import CHECK_GROWTH, DEFAULT_BURNIN, ENOUGH_DEVIATION
@@ -92,9 +91,7 @@ class Race:
         return self._seconds
 
     def _spent(self, name: str) -> float:
-        """Seconds that a command has had; see proc(5)."""
-        fields = Path(f"/proc/{self._processes[name].pid}/stat").read_text().rpartition(")")[2].split()
-        self._seconds[name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        self._seconds[name] = cpu_seconds(self._processes[name].pid)
         return self._seconds[name]
 
 
@@ -273,8 +270,7 @@ def main() -> int:
         overlap = "" if apart["intervals_overlap"] else "  INTERVALS APART"
         means = f"{mine['mean']:12.6g} {other['mean']:12.6g}"
         print(f"{number:>10} {means}  {apart['errors_apart']:5.1f} errors apart  {rates}{overlap}")
-    if asked.output:
-        asked.output.write_text(json.dumps(found, indent=1) + "\n")
+    save(asked.output, found)
     return 0
 
 

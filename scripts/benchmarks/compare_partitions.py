@@ -17,10 +17,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from compare_rivals import comparison_parser, parsimony_tree, plain_alignment, report_row, time_command
+from rivals import IQTREE, comparison_parser, is_there, parsimony_tree, plain_alignment, report_row, run, write_phylip
 
 import plltool
 from plltool.constants import LINKAGES
+
+Files = tuple[Path, Path, Path]  # alignment, partition, tree
 
 SETS = ("dna59", "cynmix")
 PROGRAMS = ("plltool", "iqtree", "raxml")
@@ -38,10 +40,8 @@ def write_data(name: str, data: Path, folder: Path) -> tuple[Path, Path]:
     if name == "cynmix":
         skipped, parts = CYNMIX_DNA
         whole = plltool.read_alignment(data / "cynmix.nex")
-        rows = zip(whole.names, whole.rows, strict=True)
-        lines = [f"{whole.n_taxa} {whole.n_sites - skipped}", *(f"{n} {row[skipped:].decode()}" for n, row in rows)]
-        alignment = folder / "cynmix.phy"
-        alignment.write_text("\n".join(lines) + "\n")
+        rows = {taxon: row[skipped:] for taxon, row in zip(whole.names, whole.rows, strict=True)}
+        alignment = write_phylip(folder / "cynmix.phy", rows)
         ranges = [f"DNA, {part} = {first - skipped}-{last - skipped}" for part, (first, last) in parts.items()]
         partition.write_text("\n".join(ranges) + "\n")
     else:
@@ -62,7 +62,7 @@ def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path,
     return alignment, partition, start
 
 
-def make_command(program: str, files: tuple[Path, Path, Path], brlen: str, search: bool, device: str) -> list[Any]:
+def make_command(program: str, files: Files, brlen: str, search: bool, device: str) -> list[Any]:
     """The command line of one run; empty if the program has no such analysis."""
     alignment, partition, tree = files
     if program == "plltool":
@@ -72,7 +72,7 @@ def make_command(program: str, files: tuple[Path, Path, Path], brlen: str, searc
     if program == "iqtree":
         options = ["-te", tree] if not search else ["-t", tree, "-ninit", "1"]
         precision = [] if search else ["-me", "0.001"]
-        command = ["iqtree2", "-s", alignment, "-m", "GTR+F+G4", IQTREE_OPTION[brlen], partition, *options, *precision]
+        command = [IQTREE, "-s", alignment, "-m", "GTR+F+G4", IQTREE_OPTION[brlen], partition, *options, *precision]
         return [*command, "-nt", "1", "-pre", "iqtree", "-redo", "-seed", "1", "--keep-ident"]
     if brlen == "scaled":
         return []
@@ -82,24 +82,23 @@ def make_command(program: str, files: tuple[Path, Path, Path], brlen: str, searc
     return [*command, "-n", "run", "-p", "1"]
 
 
-def run(program: str, files: tuple[Path, Path, Path], brlen: str, search: bool, options: Any) -> dict[str, Any] | None:
+def time_run(program: str, files: Files, brlen: str, search: bool, options: Any) -> dict[str, Any] | None:
     """Seconds, the program's lnL, and plltool's lnL of the final tree; None if there is nothing to run."""
     command = make_command(program, files, brlen, search, options.device)
-    if not command or shutil.which(command[0]) is None:
+    if not command or not is_there(command[0]):
         return None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        limited = ["timeout", options.limit, *command]
-        seconds, done = time_command([*map(str, limited)], folder)
-        if done.returncode:
-            return {"seconds": seconds, "exit": done.returncode}
+        done = run(command, folder, limit=options.limit, strict=False)
+        if done.status:
+            return {"seconds": done.seconds, "exit": done.status}
         if program == "plltool":
-            return {"seconds": seconds, "lnl": read_lnl(folder, search)}
-        row = {"seconds": seconds, "lnl": float(re.findall(PRINTED[program], done.stdout)[-1])}
+            return {"seconds": done.seconds, "lnl": read_lnl(folder, search)}
+        row = {"seconds": done.seconds, "lnl": float(re.findall(PRINTED[program], done.printed)[-1])}
         if search:
             tree = folder / {"raxml": "RAxML_bestTree.run", "iqtree": "iqtree.treefile"}[program]
             judge = make_command("plltool", (files[0], files[1], tree), brlen, False, options.device)
-            time_command([*map(str, judge)], folder)[1].check_returncode()
+            run(judge, folder)
             row["by_plltool"] = read_lnl(folder, search=False)
         return row
 
@@ -113,7 +112,7 @@ def main() -> None:
     parser = comparison_parser(__doc__, SETS, PROGRAMS)
     parser.add_argument("--brlen", action="append", choices=LINKAGES)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--limit", default="600", help="seconds after which a run is given up")
+    parser.add_argument("--limit", type=float, default=600, help="seconds after which a run is given up")
     options = parser.parse_args()
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -122,7 +121,7 @@ def main() -> None:
             for brlen in options.brlen or LINKAGES:
                 for search in (False, True):
                     for program in options.program or PROGRAMS:
-                        row = run(program, files, brlen, search, options)
+                        row = time_run(program, files, brlen, search, options)
                         if row is not None:
                             task = "search" if search else "evaluate"
                             row = {"set": data_set, "brlen": brlen, "task": task, "program": program, **row}

@@ -15,17 +15,14 @@ FOLDER keeps the trees and what RAxML has done, --output the distances of taxa t
 stopped goes on there. Needs raxmlHPC and iqtree2. Debian's raxmlHPC takes 2 threads at least, which wait busily.
 """
 
-import argparse
 import json
 import re
-import resource
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import dendropy
 import numpy as np
+from rivals import load, make_parser, run, run_iqtree, save
 
 import plltool
 
@@ -36,17 +33,10 @@ FREED = {"plltool": None, "plltool --raxml-blo": True, "plltool --no-raxml-blo":
 LEAST_KNOWN = 0.5  # of the columns of a fragment
 
 
-def run(command):
+def time_run(command):
     """CPU and wall seconds of a command."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {
-        "cpu_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2),
-        "seconds": round(time.perf_counter() - began, 2),
-    }
+    spent = run(command)
+    return {"cpu_seconds": spent.cpu_seconds, "seconds": spent.seconds}
 
 
 def write_fasta(path, rows):
@@ -57,7 +47,7 @@ def place_with_plltool(folder, *extra):
     command = [Path(sys.executable).with_name("plltool"), "place", "--reference", folder / "ref.fa"]
     command += ["--tree", folder / "ref.nwk"]
     command += ["--queries", folder / "queries.fa", "--model", MODEL, "--threads", 1, "--prefix", folder / "own"]
-    times = run([*command, "--redo", "--filter-max", 50, "--filter-acc-lwr", 1, "--quiet", *extra])
+    times = time_run([*command, "--redo", "--filter-max", 50, "--filter-acc-lwr", 1, "--quiet", *extra])
     return times, read_places(folder / "own.jplace")
 
 
@@ -69,7 +59,7 @@ def place_with_raxml(folder, threads, *extra):
             old.unlink()
         command = [*RAXML, "-T", threads, "-f", "v", "-s", folder / "all.fa", "-t", folder / "ref.nwk", "-n", "x"]
         command += ["-w", folder, "--epa-keep-placements=50", "--epa-prob-threshold=0.0000001", *extra]
-        times.write_text(json.dumps(run(command)))
+        times.write_text(json.dumps(time_run(command)))
     return json.loads(times.read_text()), read_places(folder / "RAxML_portableTree.x.jplace")
 
 
@@ -164,8 +154,8 @@ def judge(query, own, theirs, folder):
     lnl = []
     for branch in (own, theirs):
         (folder / "judged.nwk").write_text(graft(folder / "ref.nwk", branch, query))
-        command = ["iqtree2", "-s", folder / "judged.fa", "-te", folder / "judged.nwk", "-m", model, "-T", 1]
-        run([*command, "--redo", "--quiet", "-blmin", "1e-6", "--prefix", folder / "judged"])
+        options = ["-te", folder / "judged.nwk", "-m", model, "-blmin", "1e-6"]
+        run_iqtree(folder / "judged.fa", folder / "judged", *options)
         found = re.search(r"Log-likelihood of the tree: (\S+)", (folder / "judged.iqtree").read_text())
         lnl.append(float(found[1]))
     return lnl[1] - lnl[0]
@@ -278,11 +268,10 @@ def nodes_between(tree, home, place):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, required=True)
     parser.add_argument("--fragments", type=Path, help="alignment")
     parser.add_argument("--leave-one-out", type=Path, help="alignment")
     parser.add_argument("--folder", type=Path, required=True, help="where the files of the programs stay")
-    parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--taxa", type=int, default=100, help="number of taxa to leave out of --fragments")
     parser.add_argument("--fragments-each", type=int, default=10, help="of each taxon left out")
     parser.add_argument("--sites", type=int, default=200, help="columns of a fragment")
@@ -290,7 +279,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="of RAxML")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    result = json.loads(options.output.read_text()) if options.output.exists() else {}
+    result = load(options.output, {})
     for what, path, compare in (
         ("fragments", options.fragments, compare_fragments),
         ("leave-one-out", options.leave_one_out, leave_out_each),
@@ -302,7 +291,7 @@ def main():
 
             def keep(found, what=what, about=about):
                 result[what] = found | about
-                plltool.write_text(options.output, json.dumps(result, indent=1) + "\n")
+                save(options.output, result)
 
             compare(plltool.read_alignment(path), folder, options, result.get(what, {}), keep)
             print(json.dumps(result[what]["programs"]))

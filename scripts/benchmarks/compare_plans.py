@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from draw_chains import as_document
+from rivals import load, save
 
 import plltool
 from plltool.constants import EFFORT_NAMES
@@ -102,7 +103,7 @@ def search(alignment: plltool.Sequences, model: str, plan: str, seed: int) -> di
 
 def run(files: list[Path], plans: list[str], seeds: list[int], label: str, output: Path) -> None:
     """Search every alignment by every plan with every seed."""
-    rows = json.loads(output.read_text()) if output.exists() else []
+    rows = load(output, [])
     done = {(row["set"], row["plan"], row["seed"]) for row in rows}
     for file in files:
         asked = itertools.product(seeds, plans)
@@ -113,7 +114,7 @@ def run(files: list[Path], plans: list[str], seeds: list[int], label: str, outpu
         search(alignment, model, "fast:perturbations=1", 1)  # compiles the kernels
         for plan, seed in todo:
             rows.append({"set": file.stem, "plan": label + plan, "seed": seed, **search(alignment, model, plan, seed)})
-            output.write_text(json.dumps(rows, indent=1) + "\n")
+            save(output, rows)
 
 
 def show(rows: list[dict[str, Any]], chart: Path | None) -> None:

@@ -14,18 +14,15 @@ run, so that IQ-TREE's searches take seconds. Without replicates only ultrafast 
 there keeps what it has of other sets and kinds of supports.
 """
 
-import argparse
-import json
 import re
 import statistics
-import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rivals import load, make_parser, run_iqtree, save, today, write_phylip
 
 import plltool
 from plltool.constants import REPLICATE_UNDECIDED
@@ -51,18 +48,10 @@ def share_of_trees(trees: Iterable[Splits], wanted: Iterable[int], least: float)
     return [100 * sum(tree.get(split, -1.0) >= least for tree in trees) / len(trees) for split in wanted]
 
 
-def search_with_iqtree(alignment: Path, model: str, number: int) -> Path:
-    """The file of the tree that IQ-TREE finds."""
-    command = ["iqtree2", "-s", alignment, "-m", model, "-nt", 1, "-seed", number + 1, "-quiet", "--keep-ident"]
-    subprocess.run(list(map(str, command)), capture_output=True, check=True)
-    return Path(f"{alignment}.treefile")
-
-
-def run_iqtree(alignment: Path, model: str, seed: int) -> Path:
+def bootstrap_with_iqtree(alignment: Path, model: str, seed: int) -> Path:
     """The file of the trees of IQ-TREE's ultrafast bootstrap."""
     prefix = alignment.parent / f"iq{seed}"
-    command = ["iqtree2", "-s", alignment, "-m", model, "-bb", 1000, "-wbtl", "-nt", 1, "-seed", seed, "-quiet"]
-    subprocess.run([*map(str, command), "--keep-ident", "--prefix", str(prefix)], capture_output=True, check=True)
+    run_iqtree(alignment, prefix, "-m", model, "-bb", 1000, "-wbtl", "-seed", seed)
     return Path(f"{prefix}.ufboot")
 
 
@@ -86,13 +75,6 @@ def read_rows(path: Path, n_columns: int | None) -> dict[str, str]:
     return {f"t{k}": row.decode() for k, row in enumerate(sequences.columns(sites))}
 
 
-def write_phylip(path: Path, rows: Mapping[str, str]) -> Path:
-    """The file, for IQ-TREE."""
-    n_sites = len(next(iter(rows.values())))
-    path.write_text(f"{len(rows)} {n_sites}\n" + "".join(f"{taxon} {row}\n" for taxon, row in rows.items()))
-    return path
-
-
 def compare_standard(
     data: dict[str, str], best: plltool.SearchResult, wanted: list[int], n_replicates: int
 ) -> dict[str, list[float]]:
@@ -103,8 +85,9 @@ def compare_standard(
         for number, one in enumerate(plltool.resampled_alignments(data, best.models, replicates=n_replicates)):
             rows = dict(zip(one.names, (row.decode() for row in one.rows), strict=True))
             file = write_phylip(Path(folder) / f"r{number}.phy", rows)
-            found = search_with_iqtree(file, str(best.models[0].spec), number)
-            theirs.append(splits_with_substitutions(plltool.read_tree(found, best.tree.names), n_sites))
+            run_iqtree(file, file, "-m", best.models[0].spec, "-seed", number + 1)
+            found = plltool.read_tree(f"{file}.treefile", best.tree.names)
+            theirs.append(splits_with_substitutions(found, n_sites))
     replicates = plltool.bootstrap(data, best.models, replicates=n_replicates, threads=1)
     ours = [splits_with_substitutions(tree, n_sites) for tree in replicates.trees]
     return {
@@ -122,7 +105,7 @@ def compare_ultrafast(
     with tempfile.TemporaryDirectory() as folder:
         file = write_phylip(Path(folder) / "all.phy", data)
         for seed in range(1, n_seeds + 1):
-            made = run_iqtree(file, str(best.models[0].spec), seed)
+            made = bootstrap_with_iqtree(file, str(best.models[0].spec), seed)
             theirs.append(as_tree_set(made, best.tree.names).shares)
             found = plltool.ultrafast_bootstrap(data, best.tree, best.models, threads=1, seed=seed)
             ours.append(dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True)))
@@ -156,24 +139,19 @@ def compare_alignment(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("alignments", nargs="+", type=Path)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--columns", type=int)
-    parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    record: dict[str, Any] = {"sets": {}}
-    if asked.output and asked.output.exists():
-        record = json.loads(asked.output.read_text())
-    record |= {"date": datetime.now(UTC).date().isoformat(), "seeds": asked.seeds}
+    record = load(asked.output, {"sets": {}}) | {"date": today(), "seeds": asked.seeds}
     for path in asked.alignments:
         name = re.sub(r"\.(fasta|phy)(\.gz)?$", "", path.name)
         row = compare_alignment(path, asked.replicates, asked.seeds, asked.columns, record["sets"].get(name, {}))
         record["sets"][name] = row
         print(name, {key: value for key, value in row.items() if key != "supports"}, flush=True)
-        if asked.output:
-            asked.output.write_text(json.dumps(record, indent=1) + "\n")
+        save(asked.output, record)
 
 
 if __name__ == "__main__":

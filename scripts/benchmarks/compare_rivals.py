@@ -18,27 +18,26 @@ the ratio of BRIDGE's seconds here to its seconds there.
 A program is raxml, iqtree, iqtree-fast, or plltool[-EFFORT][:DEVICE], such as plltool-fast:intel.
 """
 
-import argparse
-import gzip
 import json
-import re
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from plltool.alignment.patterns import compress
-from plltool.io.newick_writer import write_newick
-from plltool.run.inputs import resolve_inputs
-from plltool.tree_search.parsimony import stepwise_addition
+from rivals import (
+    IQTREE,
+    RAXML,
+    comparison_parser,
+    is_there,
+    parsimony_tree,
+    plain_alignment,
+    printed_lnl,
+    run,
+    save,
+    today,
+)
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
 DEFAULT_PROGRAMS = ("plltool-fast", "plltool", "plltool-thorough", "iqtree-fast", "raxml")
@@ -58,10 +57,10 @@ def search_command(program: str, alignment: Path, start: Path, folder: Path) -> 
         options = ["--effort", effort, "--device", device or "auto", "--prefix", str(folder / "plltool"), "--redo"]
         return [*map(str, command), *options], folder / "plltool.best.nwk"
     if program == "raxml":
-        command = ["raxmlHPC-PTHREADS-AVX", "-T", THREADS, "-f", "d", "-m", "GTRGAMMA", "-s", alignment, "-t", start]
+        command = [RAXML, "-T", THREADS, "-f", "d", "-m", "GTRGAMMA", "-s", alignment, "-t", start]
         return [*map(str, command), "-n", "run", "-w", str(folder), "-p", "1"], folder / "RAxML_bestTree.run"
     if program in ("iqtree", "iqtree-fast"):
-        command = ["iqtree2", "-s", alignment, "--seqtype", "DNA", "-m", "GTR+F+G4", "-t", start]
+        command = [IQTREE, "-s", alignment, "--seqtype", "DNA", "-m", "GTR+F+G4", "-t", start]
         command += ["-fast"] if program == "iqtree-fast" else ["-ninit", "1"]
         options = ["-nt", THREADS, "-pre", str(folder / "iqtree"), "-redo", "-quiet", "--keep-ident", "-seed", "1"]
         return [*map(str, command), *options], folder / "iqtree.treefile"
@@ -70,53 +69,37 @@ def search_command(program: str, alignment: Path, start: Path, folder: Path) -> 
 
 def judge_by_raxml(alignment: Path, tree: Path, folder: Path) -> float | None:
     """lnL of a tree after RAxML optimised lengths and model."""
-    command = ["raxmlHPC-PTHREADS-AVX", "-T", THREADS, "-f", "e", "-e", "0.0001", "-m", "GTRGAMMA", "-s", alignment]
+    command = [RAXML, "-T", THREADS, "-f", "e", "-e", "0.0001", "-m", "GTRGAMMA", "-s", alignment]
     return printed_lnl([*command, "-t", tree, "-n", "judge", "-w", folder], r"Final GAMMA\s+likelihood: (-[\d.]+)")
 
 
 def judge_by_iqtree(alignment: Path, tree: Path, folder: Path) -> float | None:
     """lnL of a tree after IQ-TREE optimised lengths and model."""
-    command = ["iqtree2", "-s", alignment, "--seqtype", "DNA", "-m", "GTR+F+G4", "-te", tree, "-nt", THREADS]
+    command = [IQTREE, "-s", alignment, "--seqtype", "DNA", "-m", "GTR+F+G4", "-te", tree, "-nt", THREADS]
     options = ["-me", "0.0001", "--keep-ident", "-pre", folder / "judge", "-redo"]
     return printed_lnl([*command, *options], r"Optimal log-likelihood: (-[\d.]+)")
-
-
-def printed_lnl(command: list[Any], pattern: str) -> float | None:
-    """The last number that matches `pattern` in a command's output; None without one, or if it is not installed."""
-    if shutil.which(command[0]) is None:
-        return None
-    output = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False).stdout
-    found = re.findall(pattern, output)
-    return float(found[-1]) if found else None
-
-
-def time_command(command: list[str], folder: Path) -> tuple[float, subprocess.CompletedProcess[str]]:
-    """Wall seconds of a process, and how it ended."""
-    began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-    return round(time.perf_counter() - began, 2), done
 
 
 JUDGES = {"raxml": judge_by_raxml, "iqtree": judge_by_iqtree}
 
 
-def run(program: str, alignment: Path, start: Path, judges: Sequence[str]) -> dict[str, Any] | None:
+def time_search(program: str, alignment: Path, start: Path, judges: Sequence[str]) -> dict[str, Any] | None:
     """Run one search: seconds, lnL by each judge, and plltool's own lnL where it is the program."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command, tree = search_command(program, alignment, start, folder)
-        if shutil.which(command[0]) is None:
+        if not is_there(command[0]):
             return None
         row: dict[str, Any] = {}
         if program.startswith("plltool"):
             warm_up = ["plltool", "evaluate", alignment, "--tree", start, "--model", "GTR+F+G4", "--fixed"]
             warm_up += ["--threads", THREADS]
             device = program.partition(":")[2] or "auto"
-            row["cold"], done = time_command([*map(str, warm_up), "--device", device], folder)
-            done.check_returncode()
-        row["seconds"], done = time_command(command, folder)
-        if done.returncode or not tree.exists():
-            print(f"{program}: exit {done.returncode}: {done.stderr[-500:]}", file=sys.stderr)
+            row["cold"] = run([*warm_up, "--device", device], folder).seconds
+        done = run(command, folder, strict=False)
+        row["seconds"] = done.seconds
+        if done.status or not tree.exists():
+            print(f"{program}: exit {done.status}: {done.printed[-500:]}", file=sys.stderr)
             return None
         record = folder / "plltool.json"
         if record.exists():
@@ -126,23 +109,6 @@ def run(program: str, alignment: Path, start: Path, judges: Sequence[str]) -> di
         return row
 
 
-def plain_alignment(data: Path, name: str, folder: Path) -> Path:
-    """The alignment as an uncompressed file, which the rivals need."""
-    path = data / f"{name}.phy"
-    if path.exists():
-        return path.resolve()
-    plain, packed = folder / f"{name}.phy", data / f"{name}.phy.gz"
-    if packed.exists():
-        plain.write_bytes(gzip.decompress(packed.read_bytes()))
-        return plain
-    base, _, size = name.partition("_")
-    whole = next(data.glob(f"{base}_*.phy.gz"))  # a taxon a line
-    rows = [line.split() for line in gzip.decompress(whole.read_bytes()).decode().splitlines()[1:] if line.strip()]
-    lines = [f"{len(rows)} {size}", *(f"{taxon} {sequence[: int(size)]}" for taxon, sequence in rows)]
-    plain.write_text("\n".join(lines) + "\n")
-    return plain
-
-
 def start_trees(data_set: str, alignment: Path, reference: Path, number: int, folder: Path) -> list[Path]:
     """`number` start trees: that of the reference, then parsimony trees of plltool."""
     trees = [(reference / "trees" / f"{data_set}.start.nwk").resolve()]
@@ -150,15 +116,6 @@ def start_trees(data_set: str, alignment: Path, reference: Path, number: int, fo
         trees.append(folder / f"{data_set}.parsimony{seed}.nwk")
         trees[-1].write_text(parsimony_tree(alignment, None, seed) + "\n")
     return trees
-
-
-def parsimony_tree(alignment: Path, model: str | None, seed: int) -> str:
-    """A randomised parsimony tree of plltool, as Newick text; `model` may be a partition file."""
-    data, _ = resolve_inputs(alignment, model)
-    patterns = [compress(part) for part in data.alignments]
-    masks = np.concatenate([part.masks for part in patterns], axis=1)
-    weights = np.concatenate([part.weights for part in patterns])
-    return write_newick(stepwise_addition(masks, weights, data.names, np.random.default_rng(seed)))
 
 
 def best_lnl(row: dict[str, Any]) -> float | None:
@@ -189,28 +146,6 @@ def summarise(results: dict[str, Any], elsewhere: dict[str, Any]) -> list[dict[s
     return rows
 
 
-def comparison_parser(
-    description: str, sets: Sequence[str], programs: Sequence[str], *, strict: bool = True
-) -> argparse.ArgumentParser:
-    """The arguments that comparing scripts share: by default all `sets` and `programs`; if strict, no others."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("reference", type=Path)
-    for name, values in (("--set", sets), ("--program", programs)):
-        choices = values if strict else None
-        parser.add_argument(name, action="append", choices=choices, help=f"default: {' '.join(values)}")
-    parser.add_argument("--output", type=Path)
-    return parser
-
-
-def report_row(rows: list[dict[str, Any]], row: dict[str, Any], output: Path | None) -> None:
-    """Add a row, print it, and write all rows to `output`; called after every run, because runs take long."""
-    rows.append(row)
-    print(row, flush=True)
-    if output:
-        output.write_text(json.dumps(rows, indent=1) + "\n")
-
-
 def main() -> None:
     parser = comparison_parser(__doc__, DEFAULT_SETS, DEFAULT_PROGRAMS, strict=False)
     parser.add_argument("--starts", type=int, default=1, help="start trees of each set; default: 1")
@@ -226,22 +161,15 @@ def main() -> None:
             results[data_set] = {}
             for start in start_trees(data_set, alignment, options.reference, options.starts, folder):
                 for program in options.program or DEFAULT_PROGRAMS:
-                    row = run(program, alignment, start, options.judge or list(JUDGES))
+                    row = time_search(program, alignment, start, options.judge or list(JUDGES))
                     if row is None:
                         continue
                     results[data_set].setdefault(program, []).append({"start": start.name, **row})
                     print(data_set, start.name, program, row, flush=True)
-                    if options.output:
-                        save(options.output, results, summarise(results, elsewhere))
+                    figures = {"date": today(), "threads": THREADS, "summary": summarise(results, elsewhere)}
+                    save(options.output, figures | {"sets": results})
     for row in summarise(results, elsewhere):
         print("{set:12} {program:50} {seconds:9.2f} s {lnl}".format(**row))
-
-
-def save(path: Path, results: dict[str, Any], summary: list[dict[str, Any]]) -> None:
-    """Write what there is; called after every run, because runs take long."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    record = {"date": now, "threads": THREADS, "summary": summary, "sets": results}
-    path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,22 +17,27 @@ FILE.json has. FOLDER keeps the files of the programs, which are thrown away oth
 """
 
 import json
-import os
-import resource
-import shutil
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import simulate_alignment
-from compare_rivals import comparison_parser, parsimony_tree, plain_alignment, report_row
+from rivals import (
+    RAXML,
+    commit,
+    comparison_parser,
+    is_there,
+    load,
+    parsimony_tree,
+    plain_alignment,
+    report_row,
+    run,
+    today,
+)
 
 import plltool
 from plltool.engine.kinds import AnyEngine
@@ -105,7 +110,7 @@ def time_passes(alignment: Path, start: Path, program: str, device: str) -> dict
 def search_command(program: str, task: str, alignment: Path, start: Path, device: str) -> list[str]:
     """The command line of one search."""
     if program == "raxml":
-        command = ["raxmlHPC-PTHREADS-AVX", "-T", "1", "-f", "E" if task == "fast" else "d", "-j", "-m", "GTRCAT"]
+        command = [RAXML, "-T", "1", "-f", "E" if task == "fast" else "d", "-j", "-m", "GTRCAT"]
         return [*command, "-n", "run", "-p", "1", "-s", str(alignment), "-t", str(start)]
     effort = "fast" if task == "fast" else "default"
     command = ["plltool", "search", str(alignment), "--start", str(start), "--model", MODELS[program], "--seed", "1"]
@@ -117,22 +122,12 @@ def time_search(
 ) -> dict[str, Any] | None:
     """One search in a folder: CPU seconds, memory, and plltool's lnL of the final tree; None without the program."""
     command = search_command(program, task, alignment, start, device)
-    if shutil.which(command[0]) is None:
+    if not is_there(command[0]):
         return None
-    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (cpu_limit, cpu_limit))
-    load, began = os.getloadavg()[0], time.perf_counter()
-    with (folder / "screen").open("w") as screen:
-        process = subprocess.Popen(command, cwd=folder, stdout=screen, stderr=screen, preexec_fn=limit)
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return {
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
-        "seconds": round(time.perf_counter() - began, 1),
-        "load": [round(load, 1), round(os.getloadavg()[0], 1)],
-        "resident_bytes": 1024 * used.ru_maxrss,
-        "finished": process.returncode == 0,
-        **judge(alignment, program, folder),
-    }
+    spent = run(command, folder, cpu_limit=cpu_limit, strict=False)
+    (folder / "screen").write_text(spent.printed)
+    row = {name: getattr(spent, name) for name in ("cpu_seconds", "seconds", "load", "resident_bytes")}
+    return {**row, "finished": spent.status == 0, **judge(alignment, program, folder)}
 
 
 def judge(alignment: Path, program: str, folder: Path) -> dict[str, Any]:
@@ -153,9 +148,7 @@ def main() -> None:
     parser.add_argument("--cpu-limit", type=int, default=3600, metavar="SECONDS")
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     options = parser.parse_args()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
-    commit = commit.strip()
-    results = json.loads(options.output.read_text()) if options.output and options.output.exists() else []
+    results = load(options.output, [])
     with nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory() as top:
         for name in options.set or SETS:
             files = prepare(name, options.data, options.reference.resolve(), Path(top).resolve())
@@ -170,8 +163,8 @@ def main() -> None:
                     else:
                         continue
                     if row is not None:
-                        date = datetime.now(UTC).date().isoformat()
-                        row = {"set": name, "task": task, "program": program, "date": date, "commit": commit, **row}
+                        date = today()
+                        row = {"set": name, "task": task, "program": program, "date": date, "commit": commit(), **row}
                         report_row(results, row, options.output)
 
 

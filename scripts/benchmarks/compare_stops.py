@@ -9,30 +9,25 @@ user and system, of the whole process.
 """
 
 import json
-import resource
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from compare_rivals import comparison_parser, plain_alignment, report_row
+from rivals import comparison_parser, plain_alignment, report_row, run
 
 from plltool.constants import STOP_RULES
 
 SETS = ("primates", "dna59", "dna101", "dna125", "aa140", "dna150", "dna218", "dna354", "dna500", "dna1288")
 
 
-def run(alignment: Path, rule: str, seed: int, folder: Path) -> dict[str, Any]:
+def search(alignment: Path, rule: str, seed: int, folder: Path) -> dict[str, Any]:
     """CPU seconds, lnL and the number of perturbations of one search."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = ["plltool", "search", str(alignment), "--stop", rule, "--seed", str(seed), "--threads", "1"]
-    subprocess.run([*command, "--prefix", str(folder / "run"), "--redo", "--quiet"], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    command = ["plltool", "search", alignment, "--stop", rule, "--seed", seed, "--threads", 1]
+    spent = run([*command, "--prefix", folder / "run", "--redo", "--quiet"])
     record = json.loads((folder / "run.json").read_text())
     perturbations = sum(event["stage"] == "perturb" for event in record["trace"])
     found = {"device": record["device"], "lnl": record["lnl"], "perturbations": perturbations}
-    return {**found, "cpu_seconds": round(seconds, 2)}
+    return {**found, "cpu_seconds": spent.cpu_seconds}
 
 
 def main() -> None:
@@ -46,7 +41,7 @@ def main() -> None:
             alignment = plain_alignment(options.data, data_set, folder)
             for seed in range(1, options.starts + 1):
                 for rule in options.program or STOP_RULES:
-                    found = run(alignment, rule, seed, folder)
+                    found = search(alignment, rule, seed, folder)
                     report_row(rows, {"set": data_set, "rule": rule, "seed": seed, **found}, options.output)
 
 

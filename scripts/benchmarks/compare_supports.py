@@ -15,19 +15,16 @@ that are not installed are left out.
 
 import argparse
 import itertools
-import json
 import os
-import resource
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rivals import IQTREE, RAXML, is_there, make_parser, run, save, today
 
 import plltool
 from plltool.run.tree_sets import as_tree_set
@@ -39,7 +36,7 @@ PROGRAMS = (
 )
 MODEL = "GTR+F+G4"
 RARE = 0.05  # share of the trees of both programs below which a split is left out
-EXECUTABLES = {"raxml": "raxmlHPC-PTHREADS-AVX", "iqtree": "iqtree2", "plltool": "plltool"}
+EXECUTABLES = {"raxml": RAXML, "iqtree": IQTREE, "plltool": "plltool"}
 
 
 def replicate_command(program: str, alignment: Path, folder: Path, number: int, threads: int) -> tuple[list[Any], Path]:
@@ -53,9 +50,9 @@ def replicate_command(program: str, alignment: Path, folder: Path, number: int, 
     if program.startswith("raxml"):
         kind = "-x" if program == "raxml-rapid" else "-b"
         model = "GTRCAT" if program == "raxml-cat" else "GTRGAMMA"
-        command = [EXECUTABLES["raxml"], "-T", threads, kind, "7", "-p", "7", "-#", number, "-m", model]
+        command = [RAXML, "-T", threads, kind, "7", "-p", "7", "-#", number, "-m", model]
         return [*command, "-s", alignment, "-n", program, "-w", folder], folder / f"RAxML_bootstrap.{program}"
-    command = ["iqtree2", "-s", alignment, "-m", MODEL, "-B", "1000", "--wbtl", "-T", threads]
+    command = [IQTREE, "-s", alignment, "-m", MODEL, "-B", "1000", "--wbtl", "-T", threads]
     command += ["-seed", seed_of(program), "-redo"]
     return [*command, "--keep-ident", "-quiet", "--prefix", folder / program], folder / f"{program}.ufboot"
 
@@ -65,18 +62,10 @@ def seed_of(program: str) -> int:
     return 8 if program.endswith("-again") else 7
 
 
-def run(command: list[Any], seconds: float) -> dict[str, Any]:
+def time_run(command: list[Any], seconds: float) -> dict[str, Any]:
     """Wall and processor seconds of a process that may take `seconds`, and whether it was stopped at the limit."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    began = time.perf_counter()
-    cut = False
-    try:
-        subprocess.run(list(map(str, command)), timeout=seconds, capture_output=True, check=True)
-    except subprocess.TimeoutExpired:
-        cut = True
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = sum(getattr(after, kind) - getattr(before, kind) for kind in ("ru_utime", "ru_stime"))
-    return {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(used, 1), "cut": cut}
+    spent = run(command, limit=seconds)
+    return {"seconds": spent.seconds, "cpu_seconds": spent.cpu_seconds, "cut": spent.stopped}
 
 
 def agreement(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
@@ -101,13 +90,13 @@ def compare(first: dict[int, float], second: dict[int, float], branches: list[in
 
 
 def make_ufboot(
-    alignment: Path, tree: Path, model: str, threads: int, seed: int
+    alignment: Path, tree: Path, model: str, asked: argparse.Namespace, seed: int, names: Sequence[str]
 ) -> tuple[dict[int, float], dict[str, Any]]:
-    """plltool's ultrafast supports of its tree, by split."""
+    """plltool's ultrafast supports of its tree, by split of the `names`."""
     began, used = time.perf_counter(), time.process_time()
-    found = plltool.ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=seed)
+    found = plltool.ultrafast_bootstrap(alignment, tree, model, threads=asked.threads, seed=seed)
     seconds = {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
-    values = dict(zip(branch_splits(found.tree), (found.values["ufboot"] / 100).tolist(), strict=True))
+    values = dict(zip(branch_splits(found.tree, names), (found.values["ufboot"] / 100).tolist(), strict=True))
     return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
 
 
@@ -118,14 +107,13 @@ def split_made(text: str) -> tuple[str, Path]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("alignment", type=Path)
     parser.add_argument("--replicates", type=int, default=100)
     parser.add_argument("--program", nargs="+", default=PROGRAMS, choices=PROGRAMS)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=7200.0)
     parser.add_argument("--made", nargs="+", default=[], type=split_made)
-    parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
 
@@ -138,19 +126,19 @@ def main() -> None:
         alignment = folder / asked.alignment.name
         shutil.copy(asked.alignment, alignment)
         command = ["plltool", "search", alignment, "--model", MODEL, "--threads", asked.threads, "--quiet"]
-        search = run([*command, "--prefix", folder / "best"], asked.seconds)
+        search = time_run([*command, "--prefix", folder / "best"], asked.seconds)
         best = plltool.read_tree(folder / "best.best.nwk", plltool.read_alignment(alignment).names)
         splits = inner_splits(best)
         for program in asked.program:
-            if shutil.which(EXECUTABLES[program.partition("-")[0]]) is None:
+            if not is_there(EXECUTABLES[program.partition("-")[0]]):
                 continue
             if program.startswith("plltool-ufboot"):
                 tree, model = folder / "best.best.nwk", str(folder / "best.json")
-                found = make_ufboot(alignment, tree, model, asked.threads, seed_of(program))
+                found = make_ufboot(alignment, tree, model, asked, seed_of(program), best.names)
                 shares[program], programs[program] = found
             else:
                 command, path = replicate_command(program, alignment, folder, asked.replicates, asked.threads)
-                programs[program] = run(command, asked.seconds)
+                programs[program] = time_run(command, asked.seconds)
                 if not path.exists():
                     continue
                 lines = [line for line in path.read_text().splitlines() if line.endswith(";")]
@@ -170,15 +158,14 @@ def main() -> None:
     for pair, values in pairs.items():
         print(pair, values["branches"])
     record = {
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": today(),
         "alignment": asked.alignment.name,
         "threads": asked.threads,
         "search": search,
         "programs": programs,
         "pairs": pairs,
     }
-    if asked.output:
-        asked.output.write_text(json.dumps(record, indent=1) + "\n")
+    save(asked.output, record)
 
 
 if __name__ == "__main__":

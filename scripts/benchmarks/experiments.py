@@ -18,19 +18,18 @@ What FILE.json holds of other experiments is kept. `time_gradients.py` makes the
 the chart of chains.
 """
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+from rivals import commit, load, make_parser, save, today
 
 import plltool
 from plltool.tree.random_tree import random_tree
@@ -142,25 +141,23 @@ def run_experiment(name: str, machine: Machine, most: int | None = None) -> Iter
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, required=True)
     parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="all by default")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--first", type=int, metavar="N", help="only the first N runs or shapes of each")
-    parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     unknown = sorted(set(options.experiments) - set(EXPERIMENTS))
     if unknown:
         parser.error(f"found {', '.join(unknown)}, expected some of: {', '.join(EXPERIMENTS)}")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    figures: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {}
+    figures: dict[str, Any] = load(options.output, {})
     machine = Machine(options.device, options.repetitions, options.threads)
     for name in options.experiments or EXPERIMENTS:
-        figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit, "command": sys.argv[1:], name: []}
+        figures |= {"date": today(), "commit": commit(), "command": sys.argv[1:], name: []}
         for row in run_experiment(name, machine, options.first):
             figures[name].append(row)
-            options.output.write_text(json.dumps(figures, indent=1) + "\n")
+            save(options.output, figures)
             print(name, row["item"], row["taxa"], row["patterns"], f"{row['seconds']:.3g} s", flush=True)
 
 

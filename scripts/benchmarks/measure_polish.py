@@ -7,18 +7,15 @@ Besides each alignment, samples of a quarter of its columns (at least 100) are e
 alignment after the other. A gain is lnL with all strategies less lnL without the one. Prints the largest for each.
 """
 
-import argparse
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from rivals import commit, make_parser, save, today
 
 import plltool
 from plltool.optimise import lengths, polish
@@ -83,12 +80,11 @@ def draw_cases(pairs: list[str], n_samples: int, seed: int) -> Iterator[tuple[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("pairs", nargs="+", metavar="ALIGNMENT=TREE")
     parser.add_argument("--samples", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for name, data, tree, model in draw_cases(asked.pairs, asked.samples, asked.seed):
@@ -107,9 +103,8 @@ def main() -> None:
         done = [row for row in rows if "lnl" in row]
         most = {strategy: max(row[strategy]["gain"] for row in done) for strategy in STRATEGIES}
         if asked.output:
-            commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-            record = {"date": datetime.now(UTC).date().isoformat(), "commit": commit, "most": most, "cases": rows}
-            asked.output.write_text(json.dumps(record, indent=1) + "\n")
+            record = {"date": today(), "commit": commit(), "most": most, "cases": rows}
+            save(asked.output, record)
     print(most)
 
 

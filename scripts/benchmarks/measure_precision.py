@@ -7,13 +7,11 @@ GTR+F+G4{0.3}, with lengths and parameters as given. Slopes are the first deriva
 their differences are relative to the largest of them.
 """
 
-import argparse
-import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rivals import make_parser, save, today
 
 import plltool
 
@@ -40,10 +38,9 @@ def compare(found: dict[str, Any], exact: dict[str, Any]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     sets: dict[str, Any] = {}
     for name in SETS:
@@ -57,14 +54,13 @@ def main() -> None:
         }
         print(name, sets[name], flush=True)
     record = {
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": today(),
         "version": plltool.__version__,
         "model": RATES,
         "reason": exact["reason"],
         "sets": sets,
     }
-    if asked.output:
-        asked.output.write_text(json.dumps(record, indent=1) + "\n")
+    save(asked.output, record)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ of "read" is split into two again and again, and each half changes at one site o
 FILE.json holds of other tasks, and of other steps with --step, is kept.
 """
 
-import argparse
 import contextlib
 import json
 import math
@@ -30,12 +29,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from compare_large import make_apart, prepare
+from rivals import commit, cpu_seconds, load, make_parser, save, today
 
 TASKS = {  # taxa, sites
     "read": (1000, 1_000_000),
@@ -119,12 +118,6 @@ def measure(command: Sequence[object], limit: float = math.inf) -> tuple[dict[st
     return figures | ({"stopped_at": limit} if stopped else {}), printed
 
 
-def cpu_seconds(process: int) -> float:
-    """Processor seconds, user and system, of a process that runs."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> Iterator[Figures]:
     """Reading, compressing and nothing else."""
     alignment = folder / "read.fasta"
@@ -189,16 +182,14 @@ def run(command: Sequence[object], limit: float, file: Path | None = None) -> di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, required=True)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--step", action="append", choices=STEPS["sites"], help="only these steps")
     parser.add_argument("--memory", default="8G", help="for conditional likelihoods (default: 8G)")
     parser.add_argument("--limit", type=float, default=math.inf, help="processor seconds of each process")
-    parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
-    figures: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {"tasks": {}}
+    figures: dict[str, Any] = load(options.output, {"tasks": {}})
     for task in options.task or TASKS:
         n_taxa, n_sites = TASKS[task]
         if task == "read":
@@ -211,12 +202,12 @@ def main() -> None:
             alignment = prepare(n_taxa, options.folder, n_sites)
             found = measure_runs(alignment, options.memory, options.limit, steps)
         before = figures["tasks"].get(task, {}) if options.step else {}
-        made = {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip(), "memory": options.memory}
+        made = {"date": today(), "commit": commit(), "memory": options.memory}
         of_task = figures["tasks"][task] = {**before, "n_taxa": n_taxa, "n_sites": n_sites, **made}
         for name, own in found:
             of_task[name] = own
             print(task, name, own, flush=True)
-            options.output.write_text(json.dumps(figures, indent=1) + "\n")
+            save(options.output, figures)
 
 
 if __name__ == "__main__":

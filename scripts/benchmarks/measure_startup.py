@@ -14,7 +14,6 @@ not counted. Times are seconds from the start of the process:
 - search: the same search as a whole
 """
 
-import argparse
 import json
 import os
 import platform
@@ -23,9 +22,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from rivals import cpu_seconds, make_parser, save, today
 
 ALIGNMENT = Path(__file__).resolve().parents[2] / "data" / "primates.phy"
 COMMAND = "from plltool.cli import main; main(prog_name='plltool')"
@@ -50,16 +50,9 @@ def search(python: str, variables: dict[str, str], folder: str) -> dict[str, flo
         assert process.stderr is not None
         while json.loads(process.stderr.readline())["event"] != "progress":
             pass
-        first, cpu = time.perf_counter() - began, processor_seconds(process.pid)
+        first, cpu = time.perf_counter() - began, cpu_seconds(process.pid)
         process.stderr.read()
     return {"first round": first, "first round, CPU": cpu, "search": time.perf_counter() - began}
-
-
-def processor_seconds(number: int) -> float:
-    """Processor time of a process so far, as Linux tells it."""
-    fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    user, system = fields[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(python: str, variables: dict[str, str]) -> dict[str, float]:
@@ -91,10 +84,9 @@ def processor() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("installed", nargs="*", metavar="NAME=PYTHON", default=[f"plltool={sys.executable}"])
     parser.add_argument("--repetitions", type=int, default=7)
-    parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     pythons = dict(entry.split("=", 1) for entry in asked.installed)
     samples: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
@@ -116,16 +108,9 @@ def main() -> None:
     for name, row in rows.items():
         for what in samples[name][0]:
             print(f"{name + ' ' + what:26}{row[what]['median']:10.3f}{row[what]['least']:10.3f}")
-    if asked.output:
-        facts = {
-            "benchmark": "start-up",
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": f"{processor()}, {len(os.sched_getaffinity(0))} cores, {platform.platform()}",
-            "python_version": platform.python_version(),
-            "repetitions": asked.repetitions,
-            "seconds": rows,
-        }
-        asked.output.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    machine = f"{processor()}, {len(os.sched_getaffinity(0))} cores, {platform.platform()}"
+    facts = {"benchmark": "start-up", "date": today(), "machine": machine, "python_version": platform.python_version()}
+    save(asked.output, facts | {"repetitions": asked.repetitions, "seconds": rows})
 
 
 if __name__ == "__main__":

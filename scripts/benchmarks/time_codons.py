@@ -10,18 +10,15 @@ with the gradient of the rate matrix; and of `plltool search --effort fast`. It 
 the true tree. With --rival IQ-TREE 2 (`-fast`) gets the same data, at most --cpu-limit seconds of processor time.
 """
 
-import argparse
 import json
 import re
-import resource
-import subprocess
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rivals import IQTREE, make_parser, run, save, write_phylip
 
 import plltool
 from plltool.tree.random_tree import random_tree
@@ -73,26 +70,22 @@ def time_rival(data: Any, cpu_limit: int) -> dict[str, Any]:
     """IQ-TREE 2 with one thread; lnl is None if it was stopped."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = zip(data.names, data.rows, strict=True)
-        (folder / "data.fasta").write_text("".join(f">{taxon}\n{row.decode()}\n" for taxon, row in rows))
-        limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (cpu_limit, cpu_limit))
-        command = ["iqtree2", "-s", "data.fasta", "-st", "CODON2", "-m", "GY+F3X4", "-fast", "-nt", "1", "-seed", "1"]
-        subprocess.run([*command, "-pre", "run"], cwd=folder, capture_output=True, preexec_fn=limit)
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        write_phylip(folder / "data.phy", dict(zip(data.names, data.rows, strict=True)))
+        command = [IQTREE, "-s", "data.phy", "-st", "CODON2", "-m", "GY+F3X4", "-fast", "-nt", "1", "-seed", "1"]
+        spent = run([*command, "-pre", "run"], folder, cpu_limit=cpu_limit, strict=False)
         log = (folder / "run.log").read_text()
     found = re.search(r"BEST SCORE FOUND : (\S+)", log)
-    return {"cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1), "lnl": float(found[1]) if found else None}
+    return {"cpu_seconds": spent.cpu_seconds, "lnl": float(found[1]) if found else None}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--taxa", type=int, default=62)
     parser.add_argument("--codons", type=int, default=3600)
     parser.add_argument("--seed", type=int, default=62)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--rival", action="store_true")
     parser.add_argument("--cpu-limit", type=int, default=600)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     tree, data = simulate(arguments.taxa, arguments.codons, arguments.seed)
     report: dict[str, Any] = {"taxa": arguments.taxa, "codons": arguments.codons, "seed": arguments.seed}
@@ -104,8 +97,7 @@ def main() -> None:
     for name, step in steps:
         report[name] = step()
         print(f"{name}: {json.dumps(report[name])}", flush=True)
-        if arguments.output:
-            arguments.output.write_text(json.dumps(report, indent=1) + "\n")
+        save(arguments.output, report)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,12 @@ includes those in all free parameters of the model; and of the P matrices alone,
 product for all branches. The shortest repetition counts.
 """
 
-import argparse
-import json
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from rivals import make_parser, save, today
 
 import plltool
 from plltool.engine import program as prog
@@ -106,11 +104,10 @@ def measure(n_states: int, n_taxa: int, device: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--taxa", type=int, nargs="+", default=TAXA)
     parser.add_argument("--states", type=int, nargs="+", choices=tuple(MODELS), default=tuple(MODELS))
-    parser.add_argument("--output", help="write the table as JSON")
     options = parser.parse_args()
     rows = []
     print("states  taxa patterns     lnL ms  lengths ms gradient ms  ratios          matrices: n, ms, numpy ms")
@@ -125,10 +122,7 @@ def main() -> None:
                 f" {1e3 * row['matrices_seconds']:9.2f} {1e3 * row['numpy_matrices_seconds']:9.2f}",
                 flush=True,
             )  # fmt: skip
-    if options.output:
-        record = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "version": plltool.__version__, "rows": rows}
-        with open(options.output, "w", encoding="utf-8") as file:
-            json.dump(record, file, indent=1)
+    save(options.output, {"date": today(), "version": plltool.__version__, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -162,31 +162,16 @@ class Day:
 
     def _compare(self, alignment: Path) -> Any:
         """How searches on the device and on numpy differ."""
-        return json.loads(
-            plltool(
-                "compare", str(alignment), "--a", self.kind, "--b", "numpy", "--effort", "fast", "--json", "--quiet"
-            )
-        )
+        options = ["--a", self.kind, "--b", "numpy", "--effort", "fast", "--json", "--quiet"]
+        return json.loads(plltool("compare", str(alignment), *options))
 
     def _search(self, alignment: Path, effort: str) -> Any:
         """Seconds, lnL and device of a search; the second one, because the first compiles kernels."""
         prefix = self.out / "search.tmp"
+        options = ["--effort", effort, "--seed", "1", "--device", self.kind, "--prefix", str(prefix)]
         for _ in range(2):
             began = time.perf_counter()
-            plltool(
-                "search",
-                str(alignment),
-                "--effort",
-                effort,
-                "--seed",
-                "1",
-                "--device",
-                self.kind,
-                "--prefix",
-                str(prefix),
-                "--redo",
-                "--quiet",
-            )
+            plltool("search", str(alignment), *options, "--redo", "--quiet")
             seconds = time.perf_counter() - began
         record = json.loads(prefix.with_suffix(".tmp.json").read_text())
         for file in self.out.glob("search.tmp*"):
@@ -196,18 +181,8 @@ class Day:
     def _simulate(self, name: str, model: str, sites: int) -> Path:
         """An alignment that evolves on the tree of data/simulated.nwk."""
         file = self.out / f"{name}.fasta"
-        plltool(
-            "simulate",
-            "--tree",
-            str(self.data / "simulated.nwk"),
-            "--model",
-            model,
-            "--sites",
-            str(sites),
-            "--output",
-            str(file),
-            "--redo",
-        )
+        options = ["--tree", str(self.data / "simulated.nwk"), "--model", model, "--sites", str(sites)]
+        plltool("simulate", *options, "--output", str(file), "--redo")
         return file
 
     def _experiment(self, name: str) -> list[dict[str, Any]]:
