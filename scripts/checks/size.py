@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 54_311, "tests": 42_112, "scripts": 9_279}
+LIMITS = {"plltool": 54_311, "tests": 42_126, "scripts": 8_658}
 
 
 def count_lines(folder: Path) -> int:
