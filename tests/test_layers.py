@@ -1,4 +1,4 @@
-"""Who may import whom: packages import those before them only. `scripts/layout.py` declares the order."""
+"""Who may import whom: packages import those before them only. `scripts/checks/layout.py` declares the order."""
 
 from collections import Counter
 from pathlib import Path

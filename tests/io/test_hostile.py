@@ -1,4 +1,4 @@
-"""Input that is broken, huge or made to hurt: one line, soon and in little memory. `scripts/fuzz.py` found most.
+"""Input that is broken, huge or made to hurt: one line, soon and in little memory. `scripts/checks/fuzz.py` found most.
 
 Limits of seconds are ten times what this takes here; before it was mended each of these took minutes or for ever.
 """
