@@ -196,7 +196,7 @@ def hint_at_command(unknown: str, known: Iterable[str]) -> str:
 
 
 def _closest_option(unknown: str, known: Sequence[str]) -> list[str]:
-    """Likewise; an option of which it is a word comes first, dashes do not count, and a short option is close to none."""
+    """Likewise; options of which it is a word come first, dashes do not count, a short option is close to none."""
     if not unknown.startswith("--"):
         return []
     names = [name[2:] for name in known if name.startswith("--")]
