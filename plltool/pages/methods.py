@@ -163,9 +163,8 @@ def _tell_models(specs: Sequence[str], brlen: str, cited: _Cited) -> str:
     told = []
     for spec in dict.fromkeys(re.sub(r"\+BU?(\{[^}]*\})?$", "", spec) for spec in specs):
         rates = [what + cited.cite(*sources) for pattern, what, sources in RATE_SOURCES if re.search(pattern, spec)]
-        bare = re.sub(r"\{[^{}]*\}", "", spec).replace("+FU", "+F").replace("+IU", "+I")
-        name = spec if len(spec) <= 60 else bare.partition("{")[0]
-        given = f"{name}{cited.cite(*source_of_model(spec))}"
+        bare = re.sub(r"\{[^{}]*\}", "", spec).replace("+FU", "+F").replace("+IU", "+I").partition("{")[0]
+        given = f"{spec if len(spec) <= 60 else bare}{cited.cite(*source_of_model(spec))}"
         told.append(f"{given} with {_list(rates)}" if rates else given)
     models = f"the model {told[0]}" if len(told) == 1 else f"the models {'; '.join(told[:-1])}; and {told[-1]}"
     return models if len(specs) == 1 else f"{models}, for {len(specs)} partitions with {LINKING[brlen]}"
@@ -262,8 +261,9 @@ def _tell_tests(run: Record, cited: _Cited) -> str:
             ("expected likelihood weights", "Strimmer & Rambaut 2002"),
         )
     ]
-    by = f"{', '.join(told[:-1])}, and {told[-1]}"
-    return f"We compared {len(tests['trees'])} trees with {by}, using {tests['n_replicates']:,} RELL replicates."
+    return (
+        f"We compared {len(tests['trees'])} trees with {_list(told)}, using {tests['n_replicates']:,} RELL replicates."
+    )
 
 
 def _tell_concordance(found: Record, cited: _Cited) -> list[str]:
@@ -286,12 +286,10 @@ def _tell_placements(run: Record, cited: _Cited) -> str:
 
 def _tell_ancestors(cited: _Cited) -> str:
     marginal, joint = cited.cite("Yang, Kumar & Nei 1995"), cited.cite("Pupko et al. 2000")
-    methods = f"marginal{marginal} and joint{joint} maximum likelihood"
-    return f"Ancestral states at internal nodes were reconstructed by {methods}."
+    return f"Ancestral states at internal nodes were reconstructed by marginal{marginal} and joint{joint} likelihood."
 
 
 def _tell_dates(run: Record, cited: _Cited) -> str:
-    dating = run["dating"]
-    tips = count(len(dating["root_to_tip"]), "sampling date")
-    source = cited.cite("Sagulenko, Puller & Neher 2018")
-    return f"Internal nodes were dated with TreeTime {dating['treetime']}{source}, using {tips}."
+    tips = count(len(run["dating"]["root_to_tip"]), "sampling date")
+    treetime = run["dating"]["treetime"] + cited.cite("Sagulenko, Puller & Neher 2018")
+    return f"Internal nodes were dated with TreeTime {treetime}, using {tips}."
