@@ -307,7 +307,7 @@ def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
     """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
-        announce("parsimony trees that tell how difficult the data are")
+        announce("parsimony trees to estimate the difficulty")
         rng = generator(problem.seed, DIFFICULTY)
         difficulty = assess_difficulty(problem.parts, problem.names, rng, problem.constraint, problem.unlinked)
         score, reason = difficulty.score, f"; difficulty {difficulty}"

@@ -13,7 +13,7 @@ from plltool.cli.terminal import print_line, print_results
 @command(short_help="List and test the OpenCL devices.", examples=("plltool devices", "plltool devices --json"))
 @json_option
 def devices(as_json: bool) -> None:
-    """List the OpenCL devices, test each one, and tell which one `--device auto` takes and why.
+    """List and test the OpenCL devices, and show which one `--device auto` uses and why.
 
     The last lines give the versions of packages and, if there is a GPU that cannot be used, what to do.
 

@@ -87,7 +87,7 @@ run_options = packed(
         default="auto",
         show_default=True,
         metavar="N|auto",
-        help=f"Number of generations. With auto the chains go on until ASDSF is below {ENOUGH_DEVIATION} and every"
+        help=f"Number of generations. With auto, the chains run until ASDSF is below {ENOUGH_DEVIATION} and every"
         f" effective sample size above {ENOUGH_SIZE}.",
     ),
     click.option(

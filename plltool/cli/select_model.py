@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from plltool import ModelChoice, SchemeChoice
 
 SELECT_MODEL_FILES = (
-    OutputFile("select-model.model", "chosen model", "or that of each partition, without values; a file for --model"),
+    OutputFile("select-model.model", "chosen model", "or models of partitions, without values; for --model"),
     OutputFile("select-model.json", "record", "JSON, with all models that were fitted"),
     OutputFile("select-model.log", "log"),
     *REPORT_FILES,

@@ -89,7 +89,7 @@ def share_hardware(
     default = threads if plans[0].kind != "gpu" and can_start_children() else 1
     number = max(1, min(wanted or default, n_tasks, fitting * len(each)))
     if wanted is not None and number < min(wanted, n_tasks):
-        _log.warning("memory is short: %d processes at the same time, not %d", number, wanted)
+        _log.warning("not enough memory for %d processes at a time; running %d", wanted, number)
     if number == 1:
         return (hardware,)
     of_one = -(-number // len(each))  # processes that share a device

@@ -207,7 +207,7 @@ def test_a_damaged_replicate_alone_is_made_again(primates, tmp_path, made, monke
     assert found.lnls[:4] == whole.lnls
     assert [write_newick(tree) for tree in found.trees[:4]] == [write_newick(tree) for tree in whole.trees]
     for number in (2, 3):
-        assert f"replicate {number} is missing or damaged and is made again" in caplog.text
+        assert f"replicate {number} is missing or damaged and is computed again" in caplog.text
     made.clear()
     assert bootstrap(primates, replicates=5, **run).n_kept == 5
     assert made == []
