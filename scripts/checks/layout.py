@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Prints the layout of the package: modules per package, long modules, imports against the order, import cycles.
 
-The order of the layers is declared here and nowhere else; `tests/test_layers.py` holds the package to it. The exit
-status is 1 if an import goes against the order or modules import each other in a circle.
+The order is that of the drawing in CONTRIBUTING.md; `tests/test_layers.py` holds the package to it. The exit status is
+1 if an import goes against the order or modules import each other in a circle.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
@@ -16,27 +17,26 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2] / "plltool"
 LONG = 400  # lines from which on a module is listed
 
-GROUND = {"arrays", "constants", "errors", "hardware", "progress", "seeds"}
-DATA = GROUND | {"alignment", "tree", "model"}
-SEARCH = DATA | {"engine", "optimise", "tree_search"}
-MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltool" is the public namespace itself
-    "plltool": {"constants"},
-    **dict.fromkeys(GROUND, GROUND),
-    "processes": GROUND | {"processes"},
-    "alignment": GROUND | {"alignment"},
-    "tree": GROUND | {"alignment", "tree"},
-    "model": DATA,
-    "io": DATA | {"processes", "io"},
-    "reports": DATA | {"io", "reports"},
-    "engine": DATA | {"processes", "engine"},
-    "beagle": DATA | {"engine", "beagle"},
-    "optimise": DATA | {"engine", "optimise"},
-    "tree_search": SEARCH,
-    "run": SEARCH | {"processes", "io", "reports", "run"},
-    "analyses": SEARCH | {"processes", "io", "reports", "run", "analyses"},
-    "cli": {"plltool", "cli", "errors", "constants", "processes"},
-    "__main__": {"cli"},
-}
+
+def read_drawing(text: str) -> dict[str, set[str]]:
+    """Which rooms each one may import, from the lines of a drawing: those on which it stands, and all below them.
+
+    "plltool" is the public namespace itself, in which names are imported when they are first used.
+    """
+    may_import: dict[str, set[str]] = {"plltool": {"constants"}, "__main__": {"cli"}}
+    for line in reversed(re.findall(r"^    ([a-z_ ]+[|=][a-z_ ]+)$", text, re.MULTILINE)):
+        rooms, stands_on = (side.split() for side in re.split("[|=]", line))
+        if rooms == ["ground"]:
+            may_import |= {name: set(stands_on) for name in (*stands_on, "ground")}
+            continue
+        for room in rooms:
+            below = set() if room == "cli" else set().union(*(may_import[name] for name in stands_on))
+            may_import[room] = {room, *stands_on} | below
+    del may_import["ground"]
+    return {room: below - {"ground"} for room, below in may_import.items()}
+
+
+MAY_IMPORT = read_drawing((PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 CONVENIENCES = {  # methods of the public `Tree` whose work is done above, imported when they are called
     "plltool.tree.topology": {"plltool.io.bridge", "plltool.reports.tree_drawing"},
 }
