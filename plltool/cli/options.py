@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool import Hardware
-from plltool.cli.command import DEVICE, OUTPUT, SEARCH, put_under
+from plltool.cli.command import DEVICE, EXPERT, OUTPUT, SEARCH, put_under
 from plltool.cli.job import WORKERS
 from plltool.cli.option_values import (
     PATH,
@@ -127,10 +127,12 @@ class Views:
     collapse: float
 
 
-def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") -> Decorator:
+def packed(
+    keyword: str, kind: type[Any], *options: Decorator, title: str = "", experts: Sequence[str] = ()
+) -> Decorator:
     """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`.
 
-    With a `title` they have a section of their own in the help.
+    With a `title` they have a section of their own in the help, except for those that are for `experts`.
     """
     names = [field.name for field in fields(kind)]
 
@@ -143,7 +145,7 @@ def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") 
         wrapped: Callable[..., Any] = with_packed
         for option in reversed(options):
             wrapped = option(wrapped)
-        return put_under(title, *names)(wrapped) if title else wrapped
+        return put_under(EXPERT, *experts)(put_under(title, *names)(wrapped)) if title else wrapped
 
     return decorate
 
@@ -294,6 +296,7 @@ hardware_options = packed(
         help="Shares of the patterns that several devices take, such as 0.6,0.4.  [default: measured]",
     ),
     title=DEVICE,
+    experts=("precision", "vw", "share"),
 )
 start_options = packed(
     "start",
