@@ -10,7 +10,7 @@ from .analyses.concordance.genes import genes as genes
 from .analyses.concordance.result import Concordance as Concordance
 from .analyses.dating.analysis import DateResult as DateResult
 from .analyses.dating.analysis import date as date
-from .analyses.machine.bench.compare import read_benchmark as read_benchmark
+from .analyses.machine.bench.report import read_benchmark as read_benchmark
 from .analyses.machine.bench.run import Benchmark as Benchmark
 from .analyses.machine.bench.run import bench as bench
 from .analyses.machine.compare import Comparison as Comparison
@@ -81,10 +81,10 @@ from .run.evaluation import evaluate as evaluate
 from .run.likelihood import Likelihood as Likelihood
 from .run.model_choice import FittedModel as FittedModel
 from .run.model_choice import ModelChoice as ModelChoice
+from .run.model_choice import PartChoice as PartChoice
+from .run.model_choice import SchemeChoice as SchemeChoice
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
-from .run.scheme_choice import PartChoice as PartChoice
-from .run.scheme_choice import SchemeChoice as SchemeChoice
 from .run.software import software_versions as software_versions
 from .run.supports import Supports as Supports
 from .tree.topology import Tree as Tree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import TypeAlias
@@ -33,6 +33,7 @@ from plltool.io.labels import list_names
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.part_trees import read_tree
+from plltool.io.tree_files import read_tree_set
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme
@@ -42,9 +43,11 @@ from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.rooted import add_root
 from plltool.tree.topology import Tree
+from plltool.tree.tree_set import TreeSet
 
 AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
 TreeLike: TypeAlias = str | PathLike[str] | Tree | TreeObject
+TreesLike: TypeAlias = str | PathLike[str] | Sequence[TreeLike] | TreeSet
 ModelLike: TypeAlias = str | PathLike[str] | ModelSpec | Model | Sequence[Model]
 
 
@@ -276,3 +279,26 @@ def link_lengths(tree: Tree, n_lengths: int) -> Tree:
         several = f" or one for each of {n_lengths} partitions" if n_lengths > 1 else ""
         raise InputError(f"the tree given: found branch lengths of {found} trees, expected 1{several}")
     return tree.unlink(n_lengths) if found < n_lengths else tree
+
+
+def as_tree_set(trees: TreesLike, names: Sequence[str] | None = None, whose: str = "the tree") -> TreeSet:
+    """A set of trees from a file (Newick or NEXUS, gzipped or not), Newick text, or several of these or of trees.
+
+    Parameters
+    ----------
+    trees : a file, Newick text, a sequence of files, texts and trees in any form that `evaluate` takes, or a `TreeSet`,
+        which is returned as it is
+    names : the taxa in the order wanted, those of `whose`; by default as in the first tree. A `TreeSet` keeps its own
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, there is no tree, or the taxa are not the same in all.
+    """
+    if isinstance(trees, TreeSet):
+        return trees
+    if isinstance(trees, (str, PathLike)):
+        return read_tree_set([trees], names, whose)
+    if isinstance(trees, Tree) or not isinstance(trees, Iterable):
+        raise InputError(f"trees: found an object of type {type(trees).__name__}, expected a file, or a list of trees")
+    return read_tree_set(list(trees), names, whose)

@@ -26,10 +26,9 @@ from plltool.progress import Progress
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.inputs import TreeLike
-from plltool.run.model_choice import ModelChoice
+from plltool.run.model_choice import ModelChoice, SchemeChoice
 from plltool.run.per_site_rates import PerSiteRates
 from plltool.run.rooting import mean_tree, write_rooted
-from plltool.run.scheme_choice import SchemeChoice
 from plltool.run.software import software_versions
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree

@@ -21,7 +21,7 @@ import numpy as np
 from rivals import IQTREE, is_there, make_parser, run_iqtree, save, today, write_phylip
 
 import plltool
-from plltool.run.tree_sets import as_tree_set
+from plltool.run.inputs import as_tree_set
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import branch_splits, inner_splits
 

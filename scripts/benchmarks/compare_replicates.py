@@ -26,7 +26,7 @@ from rivals import load, make_parser, run_iqtree, save, today, write_phylip
 
 import plltool
 from plltool.constants import REPLICATE_UNDECIDED
-from plltool.run.tree_sets import as_tree_set
+from plltool.run.inputs import as_tree_set
 from plltool.tree.splits import branch_splits
 
 MODELS = {"DNA": "GTR+F+G4", "protein": "LG+F+G4"}

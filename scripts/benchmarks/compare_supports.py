@@ -27,7 +27,7 @@ import numpy as np
 from rivals import IQTREE, RAXML, is_there, make_parser, run, save, today
 
 import plltool
-from plltool.run.tree_sets import as_tree_set
+from plltool.run.inputs import as_tree_set
 from plltool.tree.splits import branch_splits, inner_splits
 
 PROGRAMS = (

@@ -9,10 +9,9 @@ import pytest
 from helpers import caterpillar, make_tree
 
 from plltool.analyses.machine.bench import data, run
-from plltool.analyses.machine.bench.compare import BENCHMARK_KEYS, compare_rows, read_benchmark
 from plltool.analyses.machine.bench.data import FixedModel, Shape, encode_states, make_data
 from plltool.analyses.machine.bench.items import count_rescaled, make_items
-from plltool.analyses.machine.bench.report import describe_rows
+from plltool.analyses.machine.bench.report import BENCHMARK_KEYS, compare_rows, describe_rows, read_benchmark
 from plltool.analyses.machine.bench.run import bench, newview_bound, time_in_turn
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout_choice import DataShape

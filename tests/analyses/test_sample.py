@@ -17,7 +17,7 @@ from scipy import stats
 import plltool
 from plltool.analyses.sampling.likelihoods import EngineLikelihoods
 from plltool.analyses.sampling.posterior import summarise
-from plltool.analyses.sampling.record import describe_deviations
+from plltool.analyses.sampling.result import describe_deviations
 from plltool.analyses.sampling.samples import Sample, Samples
 from plltool.analyses.sampling.tree import to_tree
 from plltool.errors import CheckpointError, DeviceError, EngineError, InputError

@@ -12,7 +12,7 @@ from plltool.analyses.toolbox.trees import tree_distances
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.tree_files import read_tree_set
-from plltool.run.tree_sets import as_tree_set
+from plltool.run.inputs import as_tree_set
 from plltool.tree.splits import branch_score_distance
 from plltool.tree.tree_set import distances
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plltool.alignment.patterns import Patterns
-from plltool.analyses.sampling.fitch import FitchSets
-from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft
+from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
 from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin
-from plltool.analyses.sampling.langevin_move import LengthLangevin
-from plltool.analyses.sampling.length_moves import BranchMultiplier, NodeSlider, TreeMultiplier
 from plltool.analyses.sampling.moves import Move
 from plltool.analyses.sampling.parameters import ALPHA, SHARES
-from plltool.analyses.sampling.parsimony_move import ParsimonyRegraft
-from plltool.analyses.sampling.quartet_move import QuartetDraw
+from plltool.analyses.sampling.parsimony_move import FitchSets, ParsimonyRegraft
 from plltool.analyses.sampling.state import Problem
 from plltool.analyses.sampling.topology_moves import Extension, Interchange
-from plltool.analyses.sampling.value_moves import NumberMultiplier, ShareSlider, SimplexDraw, SimplexSlider
+from plltool.analyses.sampling.value_moves import (
+    BranchMultiplier,
+    LengthLangevin,
+    NodeSlider,
+    NumberMultiplier,
+    ShareSlider,
+    SimplexDraw,
+    SimplexSlider,
+    TreeMultiplier,
+)
 
 LENGTH_WEIGHTS = ((BranchMultiplier, 3.0), (NodeSlider, 1.5), (TreeMultiplier, 1.0), (LengthLangevin, 1.5))
 TOPOLOGY_WEIGHTS = (

@@ -12,8 +12,7 @@ from plltool.errors import InputError, show_name
 from plltool.hardware import HardwareSettings
 from plltool.model.candidates import VARIABLE_ONLY
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
-from plltool.run.model_choice import ModelChoice
-from plltool.run.scheme_choice import SchemeChoice
+from plltool.run.model_choice import ModelChoice, SchemeChoice
 
 _log = logging.getLogger("plltool")
 

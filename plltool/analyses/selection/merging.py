@@ -27,7 +27,7 @@ from plltool.model.criteria import information_score
 from plltool.model.partition import Part
 from plltool.model.spec import ModelSpec
 from plltool.progress import announce
-from plltool.run.scheme_choice import Merge
+from plltool.run.model_choice import Merge
 
 _log = logging.getLogger("plltool")
 

@@ -53,9 +53,8 @@ from plltool.run.inputs import AlignmentLike, TreeLike, cut_inputs, default_mode
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, warn
-from plltool.run.model_choice import finite_or_none
+from plltool.run.model_choice import PartChoice, SchemeChoice, finite_or_none
 from plltool.run.rooting import mean_tree, write_rooted
-from plltool.run.scheme_choice import PartChoice, SchemeChoice
 from plltool.tree.topology import Tree
 
 

@@ -20,10 +20,9 @@ from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FBP, REPLICATE_KINDS, ROOTSTRAP, TBE
 from plltool.io.newick import ROOT_REMOVED, number_tips, unrooted_tree
 from plltool.io.tree_files import find_labels, find_splits, load_nodes
-from plltool.run.inputs import TreeLike, as_tree
+from plltool.run.inputs import TreeLike, TreesLike, as_tree, as_tree_set
 from plltool.run.rooting import OutgroupLike
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
-from plltool.run.tree_sets import TreesLike, as_tree_set
 from plltool.tree.rooted import add_root, drop_root, spread_over_branches, unrooted_branches
 from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies, root_frequencies, transfer_supports

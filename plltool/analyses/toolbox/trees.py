@@ -14,7 +14,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import MAJORITY
 from plltool.errors import InputError
 from plltool.io.tree_files import write_splits
-from plltool.run.tree_sets import TreesLike, as_tree_set
+from plltool.run.inputs import TreesLike, as_tree_set
 from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
 from plltool.tree.tree_set import RF, distances
 

@@ -7,11 +7,11 @@ from sampling.toys import LENGTHS, PRIORS, draw_topology, make_parts, make_probl
 from plltool.analyses.sampling.chains import Chains
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
 from plltool.analyses.sampling.kernel import make_moves
-from plltool.analyses.sampling.length_moves import BranchMultiplier
 from plltool.analyses.sampling.likelihoods import NoData
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.state import Problem
 from plltool.analyses.sampling.topology_moves import Interchange
+from plltool.analyses.sampling.value_moves import BranchMultiplier
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 

@@ -7,8 +7,8 @@ from sampling.toys import branches_of, draw_topology, make_parts, make_problem
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.fitch import FitchSets
 from plltool.analyses.sampling.informed_moves import Regrafts, prune
+from plltool.analyses.sampling.parsimony_move import FitchSets
 
 
 @pytest.mark.parametrize("n_taxa", [4, 9])

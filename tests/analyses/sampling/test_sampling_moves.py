@@ -27,20 +27,24 @@ from sampling.toys import (
 from scipy import interpolate, special, stats
 
 from plltool.analyses.sampling.chains import Chains
-from plltool.analyses.sampling.fitch import FitchSets
-from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft
+from plltool.analyses.sampling.informed_moves import LENGTHS as QUARTET_LENGTHS
+from plltool.analyses.sampling.informed_moves import (
+    LONGEST,
+    MIDDLES,
+    InformedInterchange,
+    InformedRegraft,
+    QuartetDraw,
+    spline_weights,
+)
 from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin, JointMove
 from plltool.analyses.sampling.kernel import make_moves
-from plltool.analyses.sampling.langevin_move import LengthLangevin
-from plltool.analyses.sampling.length_moves import NodeSlider
 from plltool.analyses.sampling.likelihoods import NoData
 from plltool.analyses.sampling.moves import Proposal
-from plltool.analyses.sampling.parsimony_move import COST, ParsimonyRegraft
+from plltool.analyses.sampling.parsimony_move import COST, FitchSets, ParsimonyRegraft
 from plltool.analyses.sampling.priors import Exponential, GammaDirichlet
-from plltool.analyses.sampling.quartet_move import LENGTHS as QUARTET_LENGTHS
-from plltool.analyses.sampling.quartet_move import LONGEST, MIDDLES, QuartetDraw, spline_weights
 from plltool.analyses.sampling.topology_moves import Extension, Interchange
 from plltool.analyses.sampling.tree import ROOT
+from plltool.analyses.sampling.value_moves import LengthLangevin, NodeSlider
 
 # The largest of some 20 differences in 12 tests would be called significant once in 4,000 such suites; seeds are fixed.
 LEAST_P = 1e-6

@@ -38,7 +38,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from plltool.analyses.machine.bench.compare import RATE, compare_rows
 from plltool.analyses.machine.bench.data import (
     DEFAULT_SHAPES,
     N_COMPONENTS,
@@ -49,7 +48,7 @@ from plltool.analyses.machine.bench.data import (
     make_data,
 )
 from plltool.analyses.machine.bench.items import Item, count_rescaled, engine_of, make_items, n_slots
-from plltool.analyses.machine.bench.report import describe_ratios, describe_rows
+from plltool.analyses.machine.bench.report import RATE, compare_rows, describe_ratios, describe_rows
 from plltool.constants import VERSION
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import Layout
