@@ -45,8 +45,10 @@ MAX_PINV = 0.99  # RAxML-NG's bound
 DEFAULT_PINV = 0.1
 MIN_SWITCH_RATE, MAX_SWITCH_RATE = 1e-3, 1e3  # of +COV, per expected substitution
 DEFAULT_SWITCH_RATES = (1.0, 1.0)  # from off to on, and from on to off
-MIN_FREE_RATIO = 1e-5  # of free rates, and of their weights, relative to the last one
-MAX_FREE_RATIO = 1e5
+MIN_FREE_RATIO = (
+    1e-7  # of free rates, and their weights, relative to the last one; 1e-5 is too much if sites are saturated
+)
+MAX_FREE_RATIO = 1e7
 MIN_SCALER = 1e-6  # of a part's branch lengths relative to those of the tree; constant parts gain from it
 MAX_SCALER = 100.0  # RAxML-NG's bound
 MAX_CONDITION = 1e6  # of eigenvectors; P matrices keep 10 digits
@@ -67,8 +69,6 @@ FLAT_SLOPE = 1e-8  # lnL per unit of length; smaller slopes are rounding errors,
 MAX_SMOOTHING_ROUNDS = 100  # rounds over all branches; typical 5 to 15
 SMOOTHING_EPSILON = 0.01  # branch lengths have converged when a full Newton step promises less lnL
 DAMPING_GROWTH = 1.5  # growth of the damping factor of a length whose derivative kept its sign
-REMEMBERED_STEPS = 6  # of all lengths, which tell how lengths interact; 3 and 12 need as many rounds
-COUPLING_GAIN = 1.0  # lnL that is still promised to a part when its lengths begin to take common steps
 MODEL_EPSILON = 0.01  # model parameters have converged when an iteration gains less lnL
 MANY_RATES = 100  # of a directed model, from which on its optimisation begins with curvatures from expected changes
 LEAST_CHANGES = 0.01  # the least of these curvatures, for rates of changes of which there are hardly any
