@@ -230,8 +230,7 @@ class Density:
             raise InputError(f"element {wrong} of the direction: found {along[wrong]}, expected a finite number")
         if largest == 0.0:
             return np.zeros_like(along)
-        here, before = coordinates.get(), [one.copy() for one in likelihood.models]
-        held, step = likelihood.tree.lengths.copy(), along * (RIDGE_STEP / largest)
+        here, before, step = coordinates.get(), likelihood.fit(), along * (RIDGE_STEP / largest)
         beyond = {side: coordinates.outside(here + side * step) for side in (1.0, -1.0)}
         ends = [side for side, elements in beyond.items() if not len(elements)]
         if not ends:
@@ -247,10 +246,7 @@ class Density:
                 coordinates.set(here + side * step)
                 slopes.append(coordinates.slopes()[1])
         finally:
-            for one, old in zip(likelihood.models, before, strict=True):
-                one.assign(old)
-            likelihood.tree.lengths[:] = held
-            likelihood.model_changed()
+            likelihood.restore(before)
         return (slopes[0] - slopes[1]) * (largest / RIDGE_STEP / (ends[0] - ends[1]))
 
     def log_density(self, vector: npt.ArrayLike, lengths: bool = True, model: bool = True) -> float:

@@ -215,7 +215,7 @@ def _try_other_rates(optimiser: ModelOptimiser, groups: Sequence[str], lnl: floa
         return lnl
     for number in np.flatnonzero(gains <= 0).tolist():
         models[number].assign(before.models[number])
-        likelihood.tree.lengths[:, number] = before.lengths[:, number]
+        likelihood.tree.lengths[:, number] = before.tree.lengths[:, number]
         optimiser.curvatures.matrices[number] = curvatures.matrices[number]
     likelihood.model_changed()
     return likelihood.lnl()
