@@ -5,7 +5,8 @@ Each function has an approximation of its own Hessian, by the update of Broyden,
 without a common variable are minimised in lock-step: an evaluation has a point of each, and each takes, shortens or
 ends its steps on its own. Steps are projected onto the bounds (Bertsekas 1982).
 
-Everything is done without the matrix routines of numpy's libraries, whose bits may depend on the number of threads.
+All but the small matrices of `Memory` is done without numpy's matrix routines, whose bits may depend on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ class Memory(Curvatures):
                 used.append((change, turn, curvature, share))
         ends = np.cumsum([len(self._diagonal), *map(len, self._inverses)])
         first, *others = np.split(left, ends[:-1])
-        solved = [first / self._diagonal, *(inverse @ own for inverse, own in zip(self._inverses, others, strict=True))]
-        left = np.where(free, np.concatenate(solved), 0.0)
+        blocks = [(inverse * own).sum(axis=1) for inverse, own in zip(self._inverses, others, strict=True)]
+        left = np.where(free, np.concatenate([first / self._diagonal, *blocks]), 0.0)
         for change, turn, curvature, share in reversed(used):
             left = left + (share - (turn * left).sum() / curvature) * change
         return left
