@@ -46,7 +46,6 @@ def begin_once(optimiser: polish.ModelOptimiser, lnl: float, precision: float) -
 
 STRATEGIES: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "joint steps": (polish, "_climb_together", keep),
-    "revival": (polish, "revive_rates", keep),
     "scales": (polish, "try_scales", keep_first),
     "other rates over sites": (polish, "_try_other_rates", keep),
     "given lengths first": (polish, "_begin", begin_once),

@@ -151,7 +151,6 @@ LIE_MARKOV_PY, NAMED_PY = "plltool/model/lie_markov.py", "plltool/model/named.py
 LIE_MARKOV = ("tests/model/test_lie_markov.py",)
 LIE_MARKOV_RUNS = ("tests/analyses/test_lie_markov_runs.py", "-k", "another_program and numpy")
 ROOTED_ANCESTORS = ("tests/analyses/test_rooted_ancestors.py", "-k", "numpy")
-REVIVAL_PY, REVIVAL = "plltool/optimise/revival.py", ("tests/optimise/test_revival.py",)
 TOPOLOGY_PY = "plltool/tree/topology.py"
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
@@ -802,7 +801,7 @@ MUTANTS = [
     Mutant("lengths: the wrong scale is kept", "plltool/optimise/lengths.py", "if lnls[best] < lnl + epsilon:", "if True:",
            (LENGTHS, "-k", "scale")),
     Mutant("polish: scales are not tried", "plltool/optimise/polish.py",
-           "try_scales(likelihood, lnl, POLISH_GAIN)", "lnl", (LENGTHS, "-k", "scale")),
+           "[other_scales, other_rates] if", "[other_rates] if", (LENGTHS, "-k", "scale")),
     Mutant("driver: lengths are held while the model changes", "plltool/tree_search/stages.py",
            "ModelOptimiser(likelihood, scale=True)", "ModelOptimiser(likelihood)", (DRIVER, "-k", "before_the_first_move")),
     Mutant("driver: the start tree is forgotten", "plltool/tree_search/stages.py",
@@ -831,7 +830,7 @@ MUTANTS = [
     Mutant("together: curvatures of another parameter", DENSITY, "hessian[k] = -turn", "hessian[k - 1] = -turn",
            (DENSITIES, "-k", "curvatures and numpy")),
     Mutant("polish: other rates over sites are not tried", "plltool/optimise/polish.py",
-           "lambda lnl: _try_other_rates(optimiser, chosen, lnl)", "lambda lnl: lnl", ("tests/optimise/test_polish.py", "-k", "quasi or rare")),
+           "[other_scales, other_rates] if lengths", "[other_scales] if lengths", ("tests/optimise/test_polish.py", "-k", "quasi or rare")),
     Mutant("driver: the optimum of the start is forgotten", "plltool/tree_search/stages.py",
            "self._at.first_length = float(likelihood.tree.lengths.sum())", "pass", (DRIVER, "-k", "two_optima")),
     Mutant("driver: the other optimum stays", "plltool/tree_search/stages.py",
@@ -1827,18 +1826,6 @@ MUTANTS = [
     Mutant("rays: slopes without the shares of rays", NAMED_PY,
         "by_pair = (by_pair / (self.rays @ products)) @ self.rays * products",
         "by_pair = by_pair @ self.rays * products", ROOTED_SLOPES),
-    Mutant("revival: slopes in logarithms, which are 0 where rates are", REVIVAL_PY,
-        "* rates.mean() / rates) @ rays",
-        ") @ rays", REVIVAL),
-    Mutant("revival: rays that are not of mean 1", NAMED_PY,
-        "extremes / extremes.mean(axis=0)",
-        "extremes", REVIVAL),
-    Mutant("revival: values in braces change", REVIVAL_PY,
-        "RATES in groups and RATES in model.free_parameters",
-        "RATES in groups", REVIVAL),
-    Mutant("revival is never asked for", "plltool/optimise/polish.py",
-        "[lambda lnl: revive_rates(likelihood, chosen, lnl)]",
-        "[lambda lnl: lnl]", REVIVAL),
     Mutant("states of ancestors: the side of the root comes second", "plltool/optimise/ancestral.py",
         "beyond, scratch, branch)",
         "scratch, beyond, branch)", ROOTED_ANCESTORS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,6 @@ from plltool.optimise.density import Coordinates
 from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
-from plltool.optimise.revival import revive_rates
 from plltool.optimise.site_rates import possible_likelihoods
 
 TOGETHER_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
@@ -103,7 +103,7 @@ def polish(
     A round optimises lengths and models in turn, lengths to a share of what the last round gained, and then all of them
     together if they have gained little. The first round has several starts, see `_begin`. As soon as a round gains
     little, other optima of the parts are looked for. When rounds gain no more, the finishes are tried, each once: other
-    scales of all lengths, rates that a model has left near 0, and other rates over sites. Rounds go on if one gains.
+    scales of all lengths, and other rates over sites. Rounds go on if one gains.
 
     Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
 
@@ -118,10 +118,9 @@ def polish(
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
     optimiser, tree = ModelOptimiser(likelihood, chosen, scale=lengths), likelihood.tree
-    finishes = [lambda lnl: revive_rates(likelihood, chosen, lnl)]
-    if lengths:
-        finishes.insert(0, lambda lnl: try_scales(likelihood, lnl, POLISH_GAIN))
-        finishes.append(lambda lnl: _try_other_rates(optimiser, chosen, lnl))
+    other_scales = partial(try_scales, likelihood, epsilon=POLISH_GAIN)
+    other_rates = partial(_try_other_rates, optimiser, chosen)
+    finishes: list[Callable[[float], float]] = [other_scales, other_rates] if lengths else []
     is_joint = lengths and CATEGORIES not in chosen and 0 < optimiser.most_parameters <= MAX_TOGETHER_PARAMETERS
     if done is None:
         lnl = likelihood.lnl()

@@ -8,9 +8,10 @@ from scipy.optimize import minimize
 import plltool
 from plltool.optimise.lengths import smooth
 from plltool.optimise.models import ModelOptimiser
-from plltool.optimise.polish import Other, _begin, _climb_together
+from plltool.optimise.polish import Other, _begin, _climb_together, polish
 from plltool.run.messages import remarks_on_optima
 from plltool.tree.random_tree import random_tree
+from tests.analyses.test_rooted import IQTREE_TREE, PRIMATES
 
 
 def primates(data_dir, n_taxa=6, n_sites=300):
@@ -141,3 +142,9 @@ def test_a_rare_fast_rate_is_found(data_dir):
         expected = likelihood.optimise()
     with plltool.Likelihood(data, tree, "JC+R3", device="numpy") as likelihood:
         assert likelihood.optimise() > expected - 0.01
+
+
+def test_a_directed_model_reaches_the_optimum_of_another_program():
+    """Some weights of rays end almost at 0; lnL is that of IQ-TREE 2.0.7, -m RY6.17a+G4 -te IQTREE_TREE."""
+    with plltool.Likelihood(PRIMATES, IQTREE_TREE, "RY6.17a+G4") as likelihood:
+        assert polish(likelihood._likelihood) > -5903.99850252
