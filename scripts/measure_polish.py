@@ -33,8 +33,8 @@ def keep(_: Any, *arguments: Any) -> float:
     return float(arguments[-1])
 
 
-def keep_first(_: Any, lnl: float, *arguments: Any) -> float:
-    """Likewise, where lnL is not the last argument."""
+def keep_first(_: Any, lnl: float, **keywords: Any) -> float:
+    """Likewise, where more than lnL is asked for."""
     return lnl
 
 
