@@ -110,12 +110,6 @@ class RateDesign:
         one_each = (self.powers.sum(axis=1) == 1) & (self.powers.max(axis=1, initial=0) == 1) & (self.base == 1)
         return self.powers.argmax(axis=1) if one_each.all() else None
 
-    @property
-    def directions(self) -> FloatArray:
-        """(n_pairs, k) exchangeabilities of mean 1 whose sums are all that follow the design, for rays or classes."""
-        extremes = self.powers if self.rays is None else self.rays
-        return np.asarray(extremes / extremes.mean(axis=0))
-
     def places_in(self, other: RateDesign) -> list[int | None]:
         """For each parameter that of another design that multiplies the same exchangeabilities; None if it has none."""
         theirs = np.moveaxis(other.powers, -1, 0)

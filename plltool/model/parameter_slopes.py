@@ -35,11 +35,6 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     return np.concatenate([np.empty(0), *(slopes[name] for name in names)])
 
 
-def directed_slopes(model: Model, matrices: FloatArray, masses: FloatArray) -> FloatArray:
-    """d lnL / d log of each rate (S (S - 1),) of a directed model, taken as independent; arguments as above."""
-    return _directed_slopes(model, _slopes_in_matrices(model, matrices), masses)
-
-
 def has_many_rates(model: Model, names: Sequence[str]) -> bool:
     """Whether the parameters of the groups `names` begin with MANY_RATES rates of a directed model."""
     return model.spec.is_directed and names[:1] == ["rates"] and len(model.ratios("rates")) >= MANY_RATES

@@ -31,6 +31,7 @@ from plltool.model.values import format_values
 RateKind = Literal["equal", "gamma", "free", "psr"]
 
 SITE_GROUPS = ("alpha", "pinv", "free_rates")
+RARE_RATE, RARE_SHARE = 8.0, 0.01  # of a category that is added: times the fastest rate, and its weight
 NUMBERS, ROWS = ("alpha", "pinv"), ("rates", "weights")  # the values that a model may fix or estimate
 
 
@@ -154,10 +155,32 @@ class SiteRates:
         Few invariable sites and a small alpha explain about the same data as many and a large alpha. So where these
         groups are free, invariable sites become common if they are rare, or rare if they are common.
         """
-        others = [self, *(replace(self, alpha=alpha) for alpha in START_ALPHAS if "alpha" in groups)]
-        if "pinv" in groups and self.n_categories > 1:
-            others += [start for start in self.starts(groups) if start._is_mostly_variable != self._is_mostly_variable]
-        return others
+        return [
+            self,
+            *(replace(self, alpha=alpha) for alpha in START_ALPHAS if "alpha" in groups),
+            *self._turned(groups),
+        ]
+
+    def elsewhere(self, groups: Collection[str]) -> list[SiteRates]:
+        """Rates over sites from where all lengths and parameters together may lead to another optimum of lnL."""
+        is_rare = "free_rates" in groups and self.n_categories > 1
+        return [*self._turned(groups), *([self._with_rare_rate()] if is_rare else [])]
+
+    def _turned(self, groups: Collection[str]) -> list[SiteRates]:
+        """Start values with common invariable sites if they are rare, or rare ones if they are common."""
+        if "pinv" not in groups or self.n_categories == 1:
+            return []
+        return [start for start in self.starts(groups) if start._is_mostly_variable != self._is_mostly_variable]
+
+    def _with_rare_rate(self) -> SiteRates:
+        """Free rates with a much faster category of little weight, for which the two slowest ones become one."""
+        assert self.rates is not None, "filled"
+        order, shares = np.argsort(self.rates), self.varying_weights()
+        rates, shares = np.array(self.rates)[order], shares[order]
+        slow = shares[:2].sum()
+        rates = np.array([shares[:2] @ rates[:2] / slow, *rates[2:], RARE_RATE * rates[-1]])
+        shares = np.array([*(1 - RARE_SHARE) * np.append(slow, shares[2:]), RARE_SHARE])
+        return replace(self, rates=tuple((rates / (shares @ rates)).tolist()), weights=tuple(shares.tolist()))
 
     @property
     def _is_mostly_variable(self) -> bool:

@@ -5,17 +5,21 @@ Each function has an approximation of its own Hessian, by the update of Broyden,
 without a common variable are minimised in lock-step: an evaluation has a point of each, and each takes, shortens or
 ends its steps on its own. Steps are projected onto the bounds (Bertsekas 1982).
 
-Everything is done without the matrix routines of numpy's libraries, whose bits may depend on the number of threads.
+All but the small matrices of `Memory` is done without numpy's matrix routines, whose bits may depend on the number of
+threads.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import LEAST_CURVATURE, MAX_BACKTRACKS, SUFFICIENT_DECREASE
+
+REMEMBERED_STEPS = 6  # of many variables, which tell how they interact; 12 need as many
 
 Function = Callable[[FloatArray, BoolArray], tuple[FloatArray, Sequence[FloatArray]]]
 
@@ -67,6 +71,54 @@ class Curvatures:
             share = (1 - LEAST_CURVATURE) * expected / (expected - found)
             turn = share * turn + (1 - share) * ahead
         self.matrices[number] = matrix - np.outer(ahead, ahead) / expected + np.outer(turn, turn) / (change @ turn)
+
+
+def positive_definite(matrix: FloatArray, least: float) -> FloatArray:
+    """A symmetric matrix with the sizes of its eigenvalues, and at least `least`, in their place."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.maximum(np.abs(values), least) @ vectors.T)
+
+
+class Memory(Curvatures):
+    """The Hessian of one function of many variables: a start, and what the last steps add to it (Nocedal 1980).
+
+    Parameters
+    ----------
+    diagonal : of the first variables in the start, positive
+    blocks : matrices of those that follow, positive definite
+    """
+
+    def __init__(self, diagonal: FloatArray, blocks: Sequence[FloatArray]):
+        super().__init__(1)
+        self._diagonal, self._inverses = diagonal, [np.linalg.inv(block) for block in blocks]
+        self._pairs: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=REMEMBERED_STEPS)
+        self.matrices[0] = diagonal  # it is known
+
+    def update(self, number: int, change: FloatArray, turn: FloatArray) -> None:
+        """Remember a step, unless the function is concave along it."""
+        if self.matrices[0] is None:
+            self._pairs.clear()
+        if (change * turn).sum() > 0.0:
+            self._pairs.append((change, turn))
+            self.matrices[0] = self._diagonal
+
+    def solve(self, gradient: FloatArray, free: BoolArray) -> FloatArray:
+        """The inverse of the Hessian of the `free` variables times their gradient; 0 for the others."""
+        left, used = np.where(free, gradient, 0.0), []
+        for change, turn in reversed(self._pairs if self.matrices[0] is not None else ()):
+            change, turn = np.where(free, change, 0.0), np.where(free, turn, 0.0)
+            curvature = (change * turn).sum()
+            if curvature > 0.0:
+                share = (change * left).sum() / curvature
+                left = left - share * turn
+                used.append((change, turn, curvature, share))
+        ends = np.cumsum([len(self._diagonal), *map(len, self._inverses)])
+        first, *others = np.split(left, ends[:-1])
+        blocks = [(inverse * own).sum(axis=1) for inverse, own in zip(self._inverses, others, strict=True)]
+        left = np.where(free, np.concatenate([first / self._diagonal, *blocks]), 0.0)
+        for change, turn, curvature, share in reversed(used):
+            left = left + (share - (turn * left).sum() / curvature) * change
+        return left
 
 
 class _Block:
@@ -154,6 +206,8 @@ class _Block:
 
         The variables that only one function has are eliminated one function after another, the shared ones at last.
         """
+        if isinstance(self._curvatures, Memory):
+            return -self._curvatures.solve(self._gradient, free)
         guess = max(1.0, float(np.abs(self._gradient[free]).sum()))  # of a curvature that is not known: a short step
         shared = np.flatnonzero(self._is_shared & free)
         left = np.column_stack([np.zeros((len(shared), len(shared))), -self._gradient[shared]])

@@ -7,18 +7,24 @@ orders them. No element has a unit, and one that grows by 0.01 raises its length
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import BOUND_TOLERANCE, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, RIDGE_STEP
 from plltool.engine.base import NotFiniteError
-from plltool.errors import InputError
-from plltool.model.model import CATEGORIES, Model
+from plltool.errors import EngineError, InputError
+from plltool.model.model import CATEGORIES, GROUPS, Model
 from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.optimise.bounded import positive_definite
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT
+
+LEAST_FOUND = 0.01  # lnL, of second derivatives in logarithms: from there on lnL is flat
 
 
 class Coordinates:
@@ -33,14 +39,15 @@ class Coordinates:
         If neither lengths nor models are wanted.
     """
 
-    def __init__(self, likelihood: TreeLikelihood, lengths: bool, model: bool):
+    def __init__(self, likelihood: TreeLikelihood, lengths: bool, model: bool, groups: Collection[str] | None = None):
         if not (lengths or model):
             raise InputError("found neither lengths nor model, expected at least one")
         self._likelihood = likelihood
         tree, models = likelihood.tree, likelihood.models
         own = int(tree.edges[ROOT, 0]) if likelihood.is_rooted else -1
         self._edges = np.flatnonzero(np.arange(tree.n_edges) != own) if lengths else np.empty(0, dtype=np.intp)
-        self._groups = [[name for name in one.free_parameters if model and name != CATEGORIES] for one in models]
+        chosen = set(GROUPS if groups is None else groups) - {CATEGORIES} if model else set()
+        self._groups = [[name for name in one.free_parameters if name in chosen] for one in models]
         self.n_lengths = tree.lengths[self._edges].size
         self._sizes = [len(get_vector(*pair)) for pair in zip(models, self._groups, strict=True)]
 
@@ -110,13 +117,53 @@ class Coordinates:
             lnl = float(lnls.sum())
             found.append((slopes[self._edges, ..., 0] * likelihood.tree.lengths[self._edges]).ravel())
         if any(self._sizes):
-            lnls, matrices, masses = likelihood.rate_matrix_gradient()
-            lnl = float(lnls.sum())
-            found += [
-                parameter_slopes(model, groups, *own)
-                for (model, groups), *own in zip(self._models, matrices, masses, strict=True)
-            ]
+            lnl, own = self._model_slopes()
+            found.append(own)
         return (likelihood.lnl() if np.isnan(lnl) else lnl), np.concatenate(found)
+
+    def _model_slopes(self) -> tuple[float, FloatArray]:
+        """lnL, and its slopes in the elements of the models; one launch."""
+        lnls, matrices, masses = self._likelihood.rate_matrix_gradient()
+        parts = zip(self._models, matrices, masses, strict=True)
+        return float(lnls.sum()), np.concatenate([parameter_slopes(*pair, *own) for pair, *own in parts])
+
+    @property
+    def most_parameters(self) -> int:
+        """The largest number of parameters of a part."""
+        return max(self._sizes)
+
+    def curvatures(self) -> tuple[FloatArray, list[FloatArray]]:
+        """The size of the second derivative of lnL in each length alone, and of the Hessian of each part's parameters.
+
+        Those of lengths take one launch. The rows of the Hessians are differences of slopes, of all parts at once.
+        """
+        likelihood, here, high = self._likelihood, self.get(), self.bounds[:, 1]
+        lengths = likelihood.tree.lengths[self._edges]
+        slopes = likelihood.all_derivatives()[1][self._edges]
+        alone = (slopes[..., 1] * lengths**2 + slopes[..., 0] * lengths).ravel()
+        steps = np.where(here + RIDGE_STEP > high, -RIDGE_STEP, RIDGE_STEP)
+        ends, own = np.cumsum([self.n_lengths, *self._sizes]), self._model_slopes()[1]
+        hessians = [np.zeros((size, size)) for size in self._sizes]
+        for k in range(self.most_parameters):
+            moved = [start + k for start, end in pairwise(ends) if start + k < end]
+            self.set(here + steps * np.isin(np.arange(len(here)), moved))
+            change = np.split(self._model_slopes()[1] - own, ends[1:-1] - self.n_lengths)
+            for hessian, start, turn in zip(hessians, ends, change, strict=False):
+                if k < len(hessian):
+                    hessian[k] = -turn / steps[start + k]
+        self.set(here)
+        return np.maximum(np.abs(alone), LEAST_FOUND), [
+            positive_definite(one + one.T, 2 * LEAST_FOUND) / 2 for one in hessians
+        ]
+
+    def evaluate(self, vector: FloatArray, _wanted: BoolArray) -> tuple[FloatArray, list[FloatArray]]:
+        """-lnL and its slopes, as `minimise` asks for them; infinite where some pattern cannot be represented."""
+        self.set(vector)
+        try:
+            lnl, slopes = self.slopes()
+        except EngineError:
+            return np.array([np.inf]), [np.zeros_like(vector)]
+        return np.array([-lnl]), [-slopes]
 
 
 class Density:
@@ -183,8 +230,7 @@ class Density:
             raise InputError(f"element {wrong} of the direction: found {along[wrong]}, expected a finite number")
         if largest == 0.0:
             return np.zeros_like(along)
-        here, before = coordinates.get(), [one.copy() for one in likelihood.models]
-        held, step = likelihood.tree.lengths.copy(), along * (RIDGE_STEP / largest)
+        here, before, step = coordinates.get(), likelihood.fit(), along * (RIDGE_STEP / largest)
         beyond = {side: coordinates.outside(here + side * step) for side in (1.0, -1.0)}
         ends = [side for side, elements in beyond.items() if not len(elements)]
         if not ends:
@@ -200,10 +246,7 @@ class Density:
                 coordinates.set(here + side * step)
                 slopes.append(coordinates.slopes()[1])
         finally:
-            for one, old in zip(likelihood.models, before, strict=True):
-                one.assign(old)
-            likelihood.tree.lengths[:] = held
-            likelihood.model_changed()
+            likelihood.restore(before)
         return (slopes[0] - slopes[1]) * (largest / RIDGE_STEP / (ends[0] - ends[1]))
 
     def log_density(self, vector: npt.ArrayLike, lengths: bool = True, model: bool = True) -> float:

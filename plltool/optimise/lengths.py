@@ -8,7 +8,6 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import (
-    COUPLING_GAIN,
     DAMPING_GROWTH,
     MAX_BRANCH_LENGTH,
     MAX_SMOOTHING_ROUNDS,
@@ -17,7 +16,6 @@ from plltool.constants import (
 )
 from plltool.errors import EngineError
 from plltool.model.model import SCALER
-from plltool.optimise.coupling import Coupling
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
@@ -61,21 +59,18 @@ def smooth(
 
     Each round computes lnL and both derivatives of every branch and changes all lengths at once. Neighbours interact,
     so each length has its own damping, which is halved when the first derivative changes its sign and grows back
-    otherwise. Near the maximum, lengths take the steps that the last rounds suggest for all together (`Coupling`). If
-    lnL falls, the next round tries half the step of each length alone. Parts with lengths of their own are judged by
-    their own lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`.
+    otherwise. If lnL falls, the next round tries half the step of each length. Parts with lengths of their own are
+    judged by their own lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`.
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     best_lnl, slopes = likelihood.all_derivatives(best)
-    damping, coupling = np.ones(best.shape), Coupling()
+    damping = np.ones(best.shape)
     gains = predicted_gains(best, slopes[..., 0], slopes[..., 1])
     rounds = 1
     while gains.sum() >= epsilon and rounds < max_rounds:
         steps = damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
-        coupled, is_coupled = coupling.couple(steps, slopes[..., 0])
-        trial = np.where(is_coupled, apply_step(best, coupled), best + steps)
-        trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may pass a bound
+        trial = np.clip(best + steps, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may pass a bound
         try:
             lnl, trial_slopes = likelihood.all_derivatives(trial)
         except EngineError:  # at these lengths some pattern cannot be represented
@@ -85,9 +80,7 @@ def smooth(
         better = lnl > best_lnl
         shrunk = np.where(flipped, damping / 4, damping / 2)
         grown = np.where(flipped, damping / 2, np.minimum(1.0, damping * DAMPING_GROWTH))
-        damping = np.where(is_coupled, damping, np.where(better, grown, shrunk))
-        coupling.learn(trial - best, slopes[..., 0] - trial_slopes[..., 0], gains.sum(axis=0) < COUPLING_GAIN)
-        coupling.forget(is_coupled & ~better)
+        damping = np.where(better, grown, shrunk)
         best, best_lnl = np.where(better, trial, best), np.where(better, lnl, best_lnl)
         slopes = np.where(better[..., None], trial_slopes, slopes)
         if not np.any(better) and np.all(damping < 1e-6):

@@ -35,9 +35,9 @@ def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:
 
 
 class Fit(NamedTuple):
-    """Branch lengths and models of a tree, as they were at a time."""
+    """Tree and models, as they were at a time."""
 
-    lengths: FloatArray
+    tree: Tree
     models: list[Model]
 
 
@@ -83,12 +83,15 @@ class TreeLikelihood:
         self._prepared: AnyClas | None = None
 
     def fit(self) -> Fit:
-        """A copy of lengths and models, for `restore`."""
-        return Fit(self.tree.lengths.copy(), [model.copy() for model in self.models])
+        """A copy of tree and models, for `restore`."""
+        return Fit(self.tree.copy(), [model.copy() for model in self.models])
 
     def restore(self, fit: Fit) -> None:
-        """Let lengths and models be what they were, bit for bit; the topology stays."""
-        self.tree.lengths[:] = fit.lengths
+        """Let tree and models be what they were, bit for bit."""
+        has_moved = not self.tree.has_topology_of(fit.tree)
+        self.tree.assign(fit.tree)
+        if has_moved:
+            self.topology_changed()
         for model, before in zip(self.models, fit.models, strict=True):
             model.assign(before)
         self.model_changed()

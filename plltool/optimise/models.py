@@ -116,18 +116,15 @@ class ModelOptimiser:
 
     def _improve(self, find: Callable[[FloatArray], FloatArray]) -> float:
         """Go from the present vector to the one that `find` makes of it, unless lnL is lower there; return lnL."""
-        likelihood, models = self.likelihood, self.likelihood.models
-        before, lengths, lnl = [model.copy() for model in models], likelihood.tree.lengths.copy(), likelihood.lnl()
+        likelihood = self.likelihood
+        before, lnl = likelihood.fit(), likelihood.lnl()
         found = find(self.begin())
         self._set_models(found)
         self._settle_factors(found)
         reached = likelihood.lnl()
         if reached >= lnl:
             return reached
-        for model, old in zip(models, before, strict=True):
-            model.assign(old)
-        likelihood.tree.lengths[:] = lengths
-        likelihood.model_changed()
+        likelihood.restore(before)
         return lnl
 
     def _minimise(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import (
+    EXPLORING_EPSILON,
     EXPLORING_SHARE,
     FIRST_POLISH_SHARE,
     FORESIGHT,
@@ -20,16 +22,18 @@ from plltool.constants import (
     POLISH_PRECISION,
     POLISH_SHARE,
 )
-from plltool.model.model import SCALER
-from plltool.optimise.bounded import Curvatures
+from plltool.errors import EngineError
+from plltool.model.model import CATEGORIES, SCALER
+from plltool.optimise.bounded import Curvatures, Memory, minimise
+from plltool.optimise.density import Coordinates
 from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
-from plltool.optimise.revival import revive_rates
-from plltool.optimise.ridge import climb_freely, climb_ridge, has_ridges
+from plltool.optimise.site_rates import possible_likelihoods
 
-LAST_GAIN = 0.002  # lnL of the last round: with long branches each gains 0.8 times as much as the one before
-RIDGE_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
+TOGETHER_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
+TOGETHER_GAIN, MAX_TOGETHER = 5e-5, 100  # lnL that a step then gains or promises if another follows; typical 5 to 20
+MAX_TOGETHER_PARAMETERS = 32  # of a part that changes together with the lengths; each takes a launch
 OTHER_PRECISION = 3.0  # times the precision of the first start: that of the second one
 SAME_LENGTH, OTHER_LENGTH = 1.5, 2.0  # ratio of sums of lengths: below, one optimum; from here on, two are reported
 
@@ -43,8 +47,7 @@ class PolishRound:
     number, lnl : of the round
     is_last : whether there is no next round
     precision : of branch lengths in the next round, lnL
-    has_explored : whether other optima of the parts have been looked for
-    is_settled : whether lengths and models have been optimised together, and that gained little
+    n_finishes : number of finishes that have been tried, see `polish`; other optima of the parts are the first
     other_lnl, other_length : lnL and sum of the lengths where another start of the lengths leads; nan if to none that
         is worse and whose sum differs by OTHER_LENGTH
     curvatures : what is known of the Hessians of the parts
@@ -54,8 +57,7 @@ class PolishRound:
     lnl: float
     is_last: bool
     precision: float
-    has_explored: bool
-    is_settled: bool
+    n_finishes: int
     other_lnl: float
     other_length: float
     curvatures: Curvatures
@@ -72,10 +74,9 @@ class PolishRound:
     @classmethod
     def unpack(cls, packed: FloatArray) -> PolishRound:
         """The round that was packed, bit for bit."""
-        number, lnl, is_last, precision, has_explored, is_settled, *other = packed[:8].tolist()
-        flags = bool(has_explored), bool(is_settled)
-        curvatures = Curvatures.unpack(packed[8:])
-        return cls(int(number), lnl, bool(is_last), precision, *flags, other[0], other[1], curvatures)
+        number, lnl, is_last, precision, n_finishes, *other = packed[:7].tolist()
+        curvatures = Curvatures.unpack(packed[7:])
+        return cls(int(number), lnl, bool(is_last), precision, int(n_finishes), other[0], other[1], curvatures)
 
 
 class Other(NamedTuple):
@@ -99,10 +100,12 @@ def polish(
 ) -> float:
     """Optimise in place until a round gains less than POLISH_GAIN, or a share of it; return lnL, which never falls.
 
+    A round optimises lengths and models in turn, lengths to a share of what the last round gained, and then all of them
+    together if they have gained little. The first round has several starts, see `_begin`. As soon as a round gains
+    little, other optima of the parts are looked for. When rounds gain no more, the finishes are tried, each once: other
+    scales of all lengths, and other rates over sites. Rounds go on if one gains.
+
     Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
-    Lengths are optimised to a share of what the last round gained. The first round has several starts, see `_begin`. As
-    soon as a round gains little, other optima of the parts and other scales of the lengths are looked for, once. Then
-    all lengths and parameters are optimised together.
 
     Parameters
     ----------
@@ -110,24 +113,24 @@ def polish(
     groups : groups of free model parameters to optimise, see `Model.free_parameters`; None for all
     report : called after every round
     done : the last round of an earlier run; None if there is none
-    given : whether the lengths come from elsewhere. Then they are a start of their own, and all is optimised together
-        whatever the model; after a search that took a tenth of its time, and gained next to nothing unless a model has
-        several parameters that differ between sites
+    given : whether the lengths come from elsewhere, and are a start of their own
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
     optimiser, tree = ModelOptimiser(likelihood, chosen, scale=lengths), likelihood.tree
+    other_scales = partial(try_scales, likelihood, epsilon=POLISH_GAIN)
+    other_rates = partial(_try_other_rates, optimiser, chosen)
+    finishes: list[Callable[[float], float]] = [other_scales, other_rates] if lengths else []
+    is_joint = lengths and CATEGORIES not in chosen and 0 < optimiser.most_parameters <= MAX_TOGETHER_PARAMETERS
     if done is None:
         lnl = likelihood.lnl()
         precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
-        done = PolishRound(0, lnl, False, precision, False, False, np.nan, np.nan, optimiser.curvatures)
+        done = PolishRound(0, lnl, False, precision, 0, *Other(), optimiser.curvatures)
     optimiser.curvatures = done.curvatures
     share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
-    least_gain, last_gain = share * POLISH_GAIN, share * (LAST_GAIN if given else POLISH_GAIN)
-    is_free = given and lengths and "free_rates" in chosen and set(chosen) == free
-    is_joint = lengths and (given or has_ridges(likelihood.models, chosen))
+    least_gain = share * POLISH_GAIN
     while not done.is_last:
-        lnl, has_explored, is_settled, other = done.lnl, done.has_explored, done.is_settled, done.other
+        lnl, n_finishes, other = done.lnl, done.n_finishes, done.other
         if given and lengths and chosen and not done.number and np.ptp(tree.lengths) > 0:
             lnl, other = _begin(optimiser, lnl, done.precision)
         else:
@@ -135,32 +138,86 @@ def polish(
                 lnl = smooth(likelihood, done.precision).lnl
             if chosen:
                 lnl = optimiser.run(max(share * POLISH_PRECISION, done.precision))
-        if not has_explored and (not chosen or lnl - done.lnl < EXPLORING_SHARE * abs(lnl)):
-            lnl, has_explored = optimiser.explore(), True
-            if lengths:
-                here = Other(lnl, float(tree.lengths.sum()))
-                lnl = try_scales(likelihood, lnl, POLISH_GAIN)
-                other = here if here.is_other_than(tree.lengths) else other
-        gain = lnl - done.lnl
-        if is_joint and has_explored and gain < RIDGE_START and (gain >= least_gain or not is_settled):
-            before, lnl = lnl, climb_ridge(likelihood, chosen, lnl)
-            is_settled = lnl - before < least_gain
-            lnl = optimiser.settle() if SCALER in chosen else lnl
-        if lengths and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < least_gain:
-            lnl = revive_rates(likelihood, chosen, lnl)
-        if is_free and has_explored and done.precision == LENGTHS_PRECISION and lnl - done.lnl < last_gain:
-            lnl = climb_freely(likelihood, lnl)
-        gain, number = lnl - done.lnl, done.number + 1
-        is_enough = gain < last_gain and done.precision == LENGTHS_PRECISION and has_explored
-        is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS
-        precision = min(done.precision, POLISH_SHARE * gain)
+        gain, is_precise = lnl - done.lnl, done.precision == LENGTHS_PRECISION
+        if not n_finishes and gain < max(least_gain, EXPLORING_SHARE * abs(lnl)):
+            lnl, n_finishes = optimiser.explore(), 1
+            gain = lnl - done.lnl
+        if is_joint and n_finishes and gain < TOGETHER_START:
+            before, lnl = lnl, _climb_together(optimiser, chosen, lnl)
+            gain, is_precise = lnl - before, True
+        is_over = n_finishes > 0 and is_precise and gain < least_gain
+        while is_over and n_finishes <= len(finishes):
+            here = Other(lnl, float(tree.lengths.sum()))
+            lnl, n_finishes = finishes[n_finishes - 1](lnl), n_finishes + 1
+            is_over = lnl - here.lnl < least_gain
+            other = here if here.is_other_than(tree.lengths) else other
+        number = done.number + 1
+        is_last = is_over or number == MAX_POLISH_ROUNDS
+        precision = min(done.precision, POLISH_SHARE * (lnl - done.lnl))
         precision = precision if precision > POLISH_PRECISION else LENGTHS_PRECISION
         other = other if other.is_other_than(tree.lengths) else Other()
-        done = PolishRound(
-            number, lnl, is_last, precision, has_explored, is_settled, *other, optimiser.curvatures.copy()
-        )
+        done = PolishRound(number, lnl, is_last, precision, n_finishes, *other, optimiser.curvatures.copy())
         report(done)
     return done.lnl
+
+
+def _climb_together(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float) -> float:
+    """Optimise all branch lengths and the free parameters of some groups at once; return lnL, which never falls.
+
+    Invariable sites, alpha and branch lengths explain the same data, and so do free rates, or rates of rare changes:
+    lnL has narrow ridges on which no group of them gains alone. The last steps show their direction, see `Memory`.
+    """
+    likelihood = optimiser.likelihood
+    here, before = Coordinates(likelihood, True, True, groups), likelihood.fit()
+    try:
+        everything = [np.arange(len(here.get()))]
+        memory = Memory(*here.curvatures())
+        best = minimise(here.evaluate, here.get(), here.bounds, everything, TOGETHER_GAIN, MAX_TOGETHER, memory)
+        here.set(best)
+        reached = optimiser.settle() if SCALER in groups else likelihood.lnl()
+    except EngineError:  # some pattern cannot be represented
+        reached = -np.inf
+    if reached > lnl:
+        return reached
+    likelihood.restore(before)
+    return lnl
+
+
+def _try_other_rates(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float) -> float:
+    """Look for another optimum, from other rates over sites; return lnL, which never falls.
+
+    Parts with lengths of their own are judged on their own.
+    """
+    likelihood, models = optimiser.likelihood, optimiser.likelihood.models
+    starts = [model.sites.elsewhere({*groups}.intersection(model.free_parameters)) or [model.sites] for model in models]
+    tried = [[model.copy() for model in models] for _ in range(max(map(len, starts)))]
+    for number, some in enumerate(tried):
+        for model, own in zip(some, starts, strict=True):
+            model.set_sites(own[min(number, len(own) - 1)])
+    if all(own == [model.sites] for own, model in zip(starts, models, strict=True)):
+        return lnl
+    before, lnls, curvatures = likelihood.fit(), likelihood.part_lnl(), optimiser.curvatures.copy()
+    best = np.argmax(possible_likelihoods(likelihood, tried), axis=0)
+    for number, model in enumerate(models):
+        model.assign(tried[best[number]][number])
+    likelihood.model_changed()
+    try:
+        _climb_together(optimiser, groups, optimiser.run(EXPLORING_EPSILON))
+        gains = likelihood.part_lnl() - lnls
+    except EngineError:  # some pattern cannot be represented
+        gains = np.full(len(models), -np.inf)
+    if likelihood.tree.lengths.ndim == 1:
+        gains[:] = gains.sum()
+    if gains.max() <= 0:
+        likelihood.restore(before)
+        optimiser.curvatures = curvatures
+        return lnl
+    for number in np.flatnonzero(gains <= 0).tolist():
+        models[number].assign(before.models[number])
+        likelihood.tree.lengths[:, number] = before.tree.lengths[:, number]
+        optimiser.curvatures.matrices[number] = curvatures.matrices[number]
+    likelihood.model_changed()
+    return likelihood.lnl()
 
 
 def _begin(optimiser: ModelOptimiser, lnl: float, precision: float) -> tuple[float, Other]:

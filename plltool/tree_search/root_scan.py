@@ -20,7 +20,6 @@ from plltool.constants import (
     ROOT_PRECISION,
     ROOT_TRIALS,
 )
-from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
@@ -162,24 +161,15 @@ def _try_places(
     likelihood: TreeLikelihood, places: RootPlaces, trials: Sequence[int], lnl: float, optimise: Callable[[], float]
 ) -> float:
     """Move the root to the best of the `trials` after `optimise`, unless that is below `lnl`; return lnL."""
-    before = likelihood.tree.copy(), [model.copy() for model in likelihood.models]
-    best, best_lnl = before, lnl
-
-    def restore(state: tuple[Tree, list[Model]]) -> None:
-        likelihood.tree.assign(state[0])
-        for model, own in zip(likelihood.models, state[1], strict=True):
-            model.assign(own)
-        likelihood.topology_changed()
-        likelihood.model_changed()
-
+    best, best_lnl = before, lnl = likelihood.fit(), lnl
     for trial in trials:
         _put_root(likelihood.tree, places, trial)
         likelihood.topology_changed()
         reached = optimise()
         if reached > best_lnl:
-            best, best_lnl = (likelihood.tree.copy(), [model.copy() for model in likelihood.models]), reached
-        restore(before)
-    restore(best)
+            best, best_lnl = likelihood.fit(), reached
+        likelihood.restore(before)
+    likelihood.restore(best)
     return best_lnl
 
 

@@ -6,12 +6,14 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from plltool.constants import (
     FUSE,
+    MAX_BRANCH_LENGTH,
+    MIN_BRANCH_LENGTH,
     NNI_EPSILON,
     NNI_SHARE,
     PERTURB,
@@ -26,7 +28,7 @@ from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
-from plltool.optimise.polish import PolishRound, polish
+from plltool.optimise.polish import Other, PolishRound, polish
 from plltool.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
@@ -232,6 +234,11 @@ class TreeSearch:
             with self._naming_models():
                 at.lnl = self._polish_at_best_root(groups, report, done)
                 has_returned = start is not None and self._return_to(start, groups)
+                assert at.polish is not None, "the polish has reported a round"
+                done = PolishRound.unpack(at.polish)
+                if has_returned or np.isnan(done.other_lnl):
+                    other = self._find_other(groups)
+                    at.polish = replace(done, other_lnl=other.lnl, other_length=other.length).pack()
                 at.polished = True
                 if has_returned:
                     self._end_step("polish", at.round + 1)
@@ -265,8 +272,7 @@ class TreeSearch:
 
         It is not polished if it is far behind with the lengths that fit the present model.
         """
-        likelihood, found = self.likelihood, self._state().copy()
-        lnl = found.lnl
+        likelihood, found, lnl = self.likelihood, self.likelihood.fit(), self._at.lnl
         margin = max(START_EPSILON, TUNING_SHARE * abs(lnl))
         likelihood.tree.assign(start)
         likelihood.topology_changed()
@@ -284,12 +290,30 @@ class TreeSearch:
             self._at.lnl = reached
             _log.info("the start tree is the best: the tree found has lnL %.6f", lnl)
             return True
-        likelihood.tree.assign(found.tree)
-        for model, own in zip(likelihood.models, found.models, strict=True):
-            model.assign(own)
-        likelihood.topology_changed()
-        likelihood.model_changed()
+        likelihood.restore(found)
         return False
+
+    def _find_other(self, groups: Sequence[str] | None) -> Other:
+        """Where the sum of the lengths of the first fit leads on this tree, if that is another optimum.
+
+        It is optimised roughly. The better optimum is kept.
+        """
+        likelihood, lengths, at = self.likelihood, self.likelihood.tree.lengths, self._at
+        if not Other(length=at.first_length).is_other_than(lengths):
+            return Other()
+        found, here = likelihood.fit(), Other(at.lnl, float(lengths.sum()))
+        lengths[:] = np.clip(lengths * (at.first_length / here.length), MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+        optimiser = ModelOptimiser(likelihood, groups)
+        before, lnl = -math.inf, optimiser.run(START_EPSILON)
+        while lnl - before > START_EPSILON:
+            smooth(likelihood, START_EPSILON)
+            before, lnl = lnl, optimiser.run(START_EPSILON)
+        there = Other(lnl, float(lengths.sum()))
+        if lnl > at.lnl:
+            at.lnl = polish(likelihood, groups=groups)
+            return here if here.is_other_than(lengths) else Other()
+        likelihood.restore(found)
+        return there if there.is_other_than(lengths) else Other()
 
     @contextmanager
     def _naming_models(self) -> Iterator[None]:
@@ -362,6 +386,8 @@ class TreeSearch:
         before, lnl = -math.inf, smooth(likelihood, epsilon).lnl
         while is_free and lnl - before > TUNING_SHARE * abs(lnl):
             before, lnl = lnl, fit_model()
+        if stage.name == "start":
+            self._at.first_length = float(likelihood.tree.lengths.sum())
         if not by_site:
             before, lnl = lnl, try_scales(likelihood, lnl, epsilon)
             if is_free and lnl > before:

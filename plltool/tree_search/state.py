@@ -52,6 +52,7 @@ class Cursor:
     failures : number of perturbations without gain since the last success
     generator : the state of the random numbers after the last perturbation; None before the first
     rest_lnl : Final lnL of the perturbations; None until then
+    first_length : sum of the lengths when lengths and model were fitted for the first time
     polish : the last round of the polish, packed; None before the first
     polished : whether the search is finished
     seconds : that a search with a limited time had used
@@ -74,6 +75,7 @@ class Cursor:
     failures: int = 0
     generator: Mapping[str, Any] | None = None
     rest_lnl: float | None = None
+    first_length: float = math.nan
     polish: FloatArray | None = None
     polished: bool = False
     seconds: float = 0.0

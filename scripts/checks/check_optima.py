@@ -81,11 +81,12 @@ def main() -> None:
             rows.append({"case": number, "error": str(error)})
             continue
         rows.append({"case": number, "name": name, "model": model, "lnl": round(lnl, 4), "gain": round(gain, 5)})
+        gains = [row["gain"] for row in rows if "gain" in row]
+        over = sum(one > asked.least for one in gains)
         if gain > asked.least:
             print(rows[-1], flush=True)
-    gains = [row["gain"] for row in rows if "gain" in row]
-    over = sum(gain > asked.least for gain in gains)
-    print(f"{over} of {len(gains)} cases gain more than {asked.least:g}, at most {max(gains):.4f}")
+        if gain > asked.least or number % 10 == 9 or number == asked.cases - 1:
+            print(f"{over} of {len(gains)} cases gain more than {asked.least:g}, at most {max(gains):.4f}", flush=True)
     if asked.output:
         record = {"date": datetime.now(UTC).date().isoformat(), "seed": asked.seed, "least": asked.least, "cases": rows}
         asked.output.write_text(json.dumps(record, indent=1) + "\n")

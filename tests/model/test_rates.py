@@ -166,3 +166,14 @@ class TestSiteRates:
         assert {start.alpha for start in fixed.filled().starts(fixed.free_parameters)} == {0.3}
         free = SiteRates("free", 4).filled()
         assert len({start.rates for start in free.starts(["free_rates"])}) == len(START_ALPHAS)
+
+
+def test_a_rare_fast_rate_in_place_of_a_slow_one():
+    """The mean stays 1; the two slowest rates become their mean, and the new one is 8 times the fastest."""
+    sites = SiteRates("free", 3, rates=(2.6, 0.2, 0.8), weights=(0.2, 0.5, 0.3))
+    (found,) = sites.elsewhere(["free_rates"])
+    rates, weights = found.categories()
+    assert weights == pytest.approx([0.8 * 0.99, 0.2 * 0.99, 0.01])
+    assert rates / rates[0] == pytest.approx(np.array([1, 2.6 / 0.425, 8 * 2.6 / 0.425]))
+    assert weights @ rates == pytest.approx(1)
+    assert sites.elsewhere(["alpha"]) == []

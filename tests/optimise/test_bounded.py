@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plltool.optimise.bounded import Curvatures, minimise
+from plltool.optimise.bounded import REMEMBERED_STEPS, Curvatures, Memory, minimise, positive_definite
 
 UNBOUNDED = np.array([-np.inf, np.inf])
 
@@ -215,3 +215,73 @@ def test_hills_are_damped(seed):
         after = curvatures.matrices[0]
         np.testing.assert_allclose(step @ after @ step, kept * expected, rtol=1e-12)
         np.testing.assert_array_less(0, np.linalg.eigvalsh(after))
+
+
+def conjugate_steps(hessian, rng):
+    """Conjugate steps that span all directions: the update learns the inverse of the Hessian exactly from them."""
+    steps = []
+    for candidate in rng.normal(size=hessian.shape):
+        for step in steps:
+            candidate = candidate - (step @ hessian @ candidate) / (step @ hessian @ step) * step
+        steps.append(candidate)
+    return steps
+
+
+def remembered(start, hessian, steps):
+    memory = Memory(*start)
+    for step in steps:
+        memory.update(0, step, hessian @ step)
+    return memory
+
+
+def test_as_many_conjugate_steps_as_variables_teach_the_hessian():
+    """Whatever the start (Nocedal 1980)."""
+    rng = np.random.default_rng(1)
+    _, hessian, slope = quadratic(rng, REMEMBERED_STEPS)
+    memory = remembered((np.ones(REMEMBERED_STEPS), []), hessian, conjugate_steps(hessian, rng))
+    found = memory.solve(slope, np.ones(REMEMBERED_STEPS, dtype=bool))
+    np.testing.assert_allclose(found, np.linalg.solve(hessian, slope), rtol=1e-8)
+
+
+@pytest.mark.parametrize("fixed", [[], [0, 6]])
+def test_steps_add_to_a_diagonal_and_blocks(fixed):
+    """By the update as its definition has it, with whole matrices; variables that are not free play no part."""
+    rng = np.random.default_rng(4)
+    _, hessian, slope = quadratic(rng, 7)
+    blocks = [positive_definite(hessian[3:5, 3:5], 0.1), positive_definite(hessian[5:, 5:], 0.1)]
+    steps = rng.normal(size=(4, 7))
+    free = ~np.isin(np.arange(7), fixed)
+    start = np.zeros((7, 7))
+    start[:3, :3] = np.diag(1 / np.diag(hessian)[:3])
+    start[3:5, 3:5], start[5:, 5:] = (np.linalg.inv(block) for block in blocks)
+    inverse = start[np.ix_(free, free)]
+    for step in steps:
+        own, turn = step[free], (hessian @ step)[free]
+        if own @ turn > 0:
+            left = np.eye(len(own)) - np.outer(own, turn) / (own @ turn)
+            inverse = left @ inverse @ left.T + np.outer(own, own) / (own @ turn)
+    found = remembered((np.diag(hessian)[:3], blocks), hessian, steps).solve(slope, free)
+    np.testing.assert_allclose(found[free], inverse @ slope[free], rtol=1e-8)
+    assert np.all(found[fixed] == 0)
+
+
+def test_steps_along_which_a_function_is_concave_teach_nothing():
+    memory = Memory(np.array([10.0, 10.0]), [])
+    memory.update(0, np.array([1.0, 2.0]), np.array([-3.0, -1.0]))
+    np.testing.assert_allclose(memory.solve(np.array([2.0, -1.0]), np.array([True, True])), [0.2, -0.1])
+
+
+def test_eigenvalues_become_positive():
+    matrix = np.array([[0.0, 2.0], [2.0, 0.0]])  # its eigenvalues are 2 and -2
+    np.testing.assert_allclose(positive_definite(matrix, 0.1), 2 * np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(positive_definite(np.diag([1.0, 1e-9]), 0.1), np.diag([1.0, 0.1]), atol=1e-12)
+
+
+@pytest.mark.parametrize(("bounds", "minimum"), [(UNBOUNDED, [1.0, 1.0]), (np.array([-2.0, 0.5]), [0.5, 0.25])])
+def test_a_curved_valley_by_memory(bounds, minimum):
+    both = np.array([bounds, UNBOUNDED])
+    counted = Sum([rosenbrock], [np.arange(2)], both)
+    start = np.array([-1.2, 1.0])
+    found = minimise(counted, start, both, counted.members, 1e-14, 200, Memory(np.array([800.0, 200.0]), []))
+    np.testing.assert_allclose(found, minimum, atol=1e-5)
+    assert counted.evaluations < 150

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from plltool import InputError, Likelihood
 from plltool.engine.base import NotFiniteError
+from plltool.optimise.density import LEAST_FOUND, Coordinates
 
 TREE = "((a:0.2,b:0.3):0.1,c:0.4,(d:0.05,e:0.6):0.2);"
 STEP = 1e-3  # of the oracle's difference, whose error is of the order of its fourth power
@@ -253,3 +254,17 @@ def test_a_likelihood_of_zero(likelihood, monkeypatch):
     monkeypatch.setattr(likelihood.engine, "execute", fail)
     assert likelihood.log_density(vector) == -np.inf
     assert likelihood.value_and_grad(vector)[0] == -np.inf
+
+
+def test_curvatures_of_lengths_and_parameters(likelihood):
+    """Sizes of second differences of the oracle; the Hessian of the parameters is turned positive definite."""
+    tree, vector = likelihood.tree, likelihood.vector()
+    alone, (hessian,) = Coordinates(likelihood._likelihood, True, True).curvatures()
+    n, unit = len(alone), np.eye(len(vector))
+    for k, found in enumerate(alone):
+        expected = derivative(lambda x, k=k: oracle(tree, replaced(vector, k, x)), vector[k], STEP)[1]
+        assert found == pytest.approx(max(abs(expected), LEAST_FOUND), rel=1e-4)
+    np.testing.assert_allclose(likelihood.vector(), vector, rtol=1e-12)
+    rows = [likelihood.hessian_vector(unit[n + k])[n:] for k in range(len(hessian))]
+    values, vectors = np.linalg.eigh(-np.array(rows))
+    assert hessian == pytest.approx(vectors * np.maximum(abs(values), LEAST_FOUND) @ vectors.T, rel=5e-3, abs=5e-3)

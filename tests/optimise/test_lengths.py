@@ -15,7 +15,7 @@ from helpers import (
 from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
-from plltool.constants import COUPLING_GAIN, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
 from plltool.optimise.lengths import predicted_gain, smooth, try_scales
 from plltool.optimise.polish import polish
 from plltool.optimise.site_rates import possible_likelihoods
@@ -189,19 +189,6 @@ def test_predicted_gain():
     lengths = np.array([0.1, MIN_BRANCH_LENGTH])
     found = predicted_gain(lengths, np.array([0.01, -5.0]), np.array([-100.0, -100.0]))
     assert found == pytest.approx(0.01**2 / 200)
-
-
-def test_common_steps_save_rounds(monkeypatch):
-    """The same maximum is reached with fewer rounds if neighbours, which interact, take steps together."""
-    found = []
-    for gain in (0.0, COUPLING_GAIN):
-        monkeypatch.setattr("plltool.optimise.lengths.COUPLING_GAIN", gain)
-        found.append(smooth(many_taxa("JC"), FINE, 500))
-    alone, together = found
-    assert alone.converged
-    assert together.converged
-    assert together.lnl == pytest.approx(alone.lnl, abs=1e-7)
-    assert together.rounds < 0.8 * alone.rounds
 
 
 def return_at_once(likelihood):

@@ -11,7 +11,7 @@ from plltool.errors import EngineError
 from plltool.io.newick import parse_newick
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.optimise.polish import polish
+from plltool.optimise.polish import PolishRound, polish
 from plltool.progress import Forecast, StopSearch
 from plltool.run.evaluation import evaluate
 from plltool.tree.duplicates import restrict_tree
@@ -57,7 +57,8 @@ def test_radii_widen_as_long_as_they_gain(monkeypatch):
     rounds, stages = climb(monkeypatch, {4: (PLENTY, 1, 3)})
     # NNI; the first radius, without gain; the second, again where it changed; the third, without gain
     assert rounds == [(1, None), (2, None), (4, None), (4, 3), (8, None)]
-    assert stages == ["start", "nni", "spr", "model", "spr", "spr", "model", "spr", "polish"]
+    assert stages[:8] == ["start", "nni", "spr", "model", "spr", "spr", "model", "spr"]
+    assert set(stages[8:]) == {"polish"}
 
 
 @pytest.mark.parametrize("n_gaining", range(4))
@@ -96,6 +97,25 @@ def test_a_start_tree_with_lengths_on_a_wrong_scale():
     plan = SearchPlan()
     TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), stop, Cursor()).climb()
     assert likelihood.tree.lengths.sum() == pytest.approx(true_length, rel=0.5)  # see MEAN_RATE_RTOL in test_lengths.py
+
+
+@pytest.mark.parametrize("factor", [3.4, 1.0])
+def test_two_optima_of_the_lengths_are_told(factor):
+    """From 3.4 times the true lengths, where the first fit of lengths under a fixed alpha stays; the better is kept."""
+    likelihood, plan = many_taxa("JC+G4{0.5}"), SearchPlan(radii=(1,))
+    true_length = likelihood.tree.lengths.sum()
+    likelihood.tree.lengths *= factor
+    search = TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), lambda _: None, Cursor())
+    search.climb()
+    cursor = search.polish().cursor
+    other, length = PolishRound.unpack(cursor.polish).other, likelihood.tree.lengths.sum()
+    assert length == pytest.approx(true_length, rel=0.5)  # see MEAN_RATE_RTOL in test_lengths.py
+    assert likelihood.lnl() == pytest.approx(cursor.lnl, rel=1e-12)
+    if factor == 1.0:
+        assert np.isnan(other.lnl)
+    else:
+        assert other.length > 2 * length
+        assert other.lnl < likelihood.lnl() - 1
 
 
 def simulated():

@@ -269,7 +269,7 @@ class ModelFitter:
         lnl = sum((fit.lnl for fit in fits[1:]), fits[0].lnl)
         curvatures = Curvatures(len(fits))
         curvatures.matrices = [fit.curvature for fit in fits]
-        done = PolishRound(1, lnl, False, LENGTHS_PRECISION, True, False, np.nan, np.nan, curvatures)
+        done = PolishRound(1, lnl, False, LENGTHS_PRECISION, 2, np.nan, np.nan, curvatures)
         lnl = polish(likelihood, done=done)
         if likelihood.is_rooted:
             lnl = self._place_root(likelihood, lnl, fits[0].spec.name)
