@@ -113,9 +113,7 @@ def _find_charset(name: str, where: str, charsets: Charsets) -> PartColumns:
     if found is None:
         there = ", ".join(map(show_name, list(charsets)[:_MAX_LISTED])) or "none"
         more = f" and {len(charsets) - _MAX_LISTED} more" if len(charsets) > _MAX_LISTED else ""
-        raise InputError(
-            f"{where}: found charset {show_name(name)}, expected one of those that are there: {there}{more}"
-        )
+        raise InputError(f"{where}: found charset {show_name(name)}, expected one of these: {there}{more}")
     return replace(found, where=found.where or where)
 
 

@@ -44,7 +44,7 @@ def mark_dated(dating: Record, newick: str) -> MarkedTree:
     bars = f" Bars are {level} intervals of node dates." if any(ranges) else ""
     legend = f"The axis has calendar years.{bars}"
     marks = [Mark()] * len(nodes.parents)
-    caption = "The tree in time: branch lengths are years."
+    caption = "The time-scaled tree: branch lengths are in years."
     return mark_tree(nodes, marks, caption, legend=legend, keeps_root=True, time=time)
 
 

@@ -60,7 +60,7 @@ class Methods(NamedTuple):
 def write_methods(records: Records) -> Methods | None:
     """The methods of all runs with the prefix; None if no run left a record."""
     cited, first = _Cited(), next(iter(records.all_runs.values()), None)
-    if first is None and records.concordance is None:
+    if first is None and records.concordance is None and records.supports is None:
         return None
     sentences = [] if first is None else [_tell_data(first), *_tell_choice(records, cited)]
     if "search" in records.runs:
@@ -163,15 +163,18 @@ def _tell_models(specs: Sequence[str], brlen: str, cited: _Cited) -> str:
     told = []
     for spec in dict.fromkeys(re.sub(r"\+BU?(\{[^}]*\})?$", "", spec) for spec in specs):
         rates = [what + cited.cite(*sources) for pattern, what, sources in RATE_SOURCES if re.search(pattern, spec)]
-        name = re.split(r"\{", spec, maxsplit=1)[0] if len(spec) > 60 else spec
-        given = f"{name}{cited.cite(*source_of_model(spec))}"
+        bare = re.sub(r"\{[^{}]*\}", "", spec).replace("+FU", "+F").replace("+IU", "+I").partition("{")[0]
+        given = f"{spec if len(spec) <= 60 else bare}{cited.cite(*source_of_model(spec))}"
         told.append(f"{given} with {_list(rates)}" if rates else given)
     models = f"the model {told[0]}" if len(told) == 1 else f"the models {'; '.join(told[:-1])}; and {told[-1]}"
     return models if len(specs) == 1 else f"{models}, for {len(specs)} partitions with {LINKING[brlen]}"
 
 
 def _tell_search(run: Record, cited: _Cited) -> list[str]:
-    starts = count(len(run["start_lnls"]), "starting tree")
+    kind = run.get("settings", {}).get("start", "")
+    starts = count(
+        len(run["start_lnls"]), f"{kind} starting tree" if kind in ("parsimony", "random") else "starting tree"
+    )
     stages = {event["stage"] for event in run.get("trace", ())}
     moves = [words for stage, words in MOVES if stage in stages]
     if "perturb" in stages:
@@ -210,7 +213,7 @@ def _tell_samples(run: Record, cited: _Cited) -> list[str]:
     runs = f"{count(options['runs'], 'run')} of {chains}"
     text = (
         f"Trees and parameters were sampled from their {kind} under {model}. We performed {runs} for"
-        f" {run['generations']} generations{each} (random seed {run['seed']}) and took a sample every"
+        f" {run['generations']} generations{each} (random seed {run['seed']}) and sampled every"
         f" {options['sample_every']} generations. The first {count(run['burnin_samples'], 'sample')}{of_each}"
         f" {'was' if run['burnin_samples'] == 1 else 'were'} discarded as burn-in."
     )
@@ -258,8 +261,9 @@ def _tell_tests(run: Record, cited: _Cited) -> str:
             ("expected likelihood weights", "Strimmer & Rambaut 2002"),
         )
     ]
-    by = f"{', '.join(told[:-1])}, and {told[-1]}"
-    return f"We compared {len(tests['trees'])} trees with {by}, using {tests['n_replicates']} RELL replicates."
+    return (
+        f"We compared {len(tests['trees'])} trees with {_list(told)}, using {tests['n_replicates']:,} RELL replicates."
+    )
 
 
 def _tell_concordance(found: Record, cited: _Cited) -> list[str]:
@@ -271,7 +275,7 @@ def _tell_concordance(found: Record, cited: _Cited) -> list[str]:
         told.append(f"site concordance factors{by} from {kinds[SCF]['replicates']} quartets per branch")
     if SCFL in kinds:
         told.append(f"likelihood-based site concordance factors{cited.cite('Mo et al. 2023')}")
-    return [f"Concordance with each branch was measured by {_list(told)}."] if told else []
+    return [f"Concordance was assessed with {_list(told)}."] if told else []
 
 
 def _tell_placements(run: Record, cited: _Cited) -> str:
@@ -282,12 +286,10 @@ def _tell_placements(run: Record, cited: _Cited) -> str:
 
 def _tell_ancestors(cited: _Cited) -> str:
     marginal, joint = cited.cite("Yang, Kumar & Nei 1995"), cited.cite("Pupko et al. 2000")
-    methods = f"marginal{marginal} and joint{joint} maximum likelihood"
-    return f"Ancestral states at internal nodes were reconstructed by {methods}."
+    return f"Ancestral states at internal nodes were reconstructed by marginal{marginal} and joint{joint} likelihood."
 
 
 def _tell_dates(run: Record, cited: _Cited) -> str:
-    dating = run["dating"]
-    tips = count(len(dating["root_to_tip"]), "sampling date")
-    source = cited.cite("Sagulenko, Puller & Neher 2018")
-    return f"Internal nodes were dated with TreeTime {dating['treetime']}{source}, using {tips}."
+    tips = count(len(run["dating"]["root_to_tip"]), "sampling date")
+    treetime = run["dating"]["treetime"] + cited.cite("Sagulenko, Puller & Neher 2018")
+    return f"Internal nodes were dated with TreeTime {treetime}, using {tips}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plltool.constants import CRITERIA, UNLINKED
 from plltool.io.newick import parse_nodes
 from plltool.model.criteria import information_score
-from plltool.model.describe import EQUAL_RATES, is_at_bound
+from plltool.model.describe import EQUAL_RATES, is_at_bound, shorten_model
 from plltool.reports.blocks import Block, Facts, Folded, Picture, Prose, Section, Table
 from plltool.reports.figures import score, share
 from plltool.reports.plots import draw_bars, draw_named_bars
@@ -55,7 +55,7 @@ def _describe_fit(run: Record, parts: list[Record]) -> Facts:
     k, n = count_parameters(run), sum(part["n_sites"] for part in parts)
     n_own = int(run["parameters"]["n_free_parameters"])
     specs = list(dict.fromkeys(part["parameters"]["spec"] for part in parts))
-    rows = [("Model", specs[0] if len(specs) == 1 else f"{len(parts)} partitions, see below")]
+    rows = [("Model", shorten_model(specs[0]) if len(specs) == 1 else f"{len(parts)} partitions, see below")]
     if len(parts) > 1:
         rows.append(("Branch lengths of partitions", run["brlen"]))
     rows += [
@@ -81,7 +81,7 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
             part["sites"],
             str(part["n_sites"]),
             str(part["n_patterns"]),
-            part["parameters"]["spec"],
+            shorten_model(part["parameters"]["spec"]),
             f"{part['lnl']:.3f}",
             f"{length:.4f}",
         )

@@ -3,11 +3,12 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
   const part = (name) => figure.querySelector("." + name);
   const data = JSON.parse(figure.querySelector("script").textContent);
   const holder = part("tree"), time = data.time;
-  const ROW = 18, FONT = 12, SMALL = 9, MARGIN = 12, GAP = 4, DOT = 3.5, LETTER = 0.6 * FONT;
+  const ROW = 18, FONT = 12, SMALL = 9, MARGIN = 12, GAP = 4, DOT = 3.5, LETTER = 0.6 * FONT, DIGIT = 0.75 * SMALL;
   const isNarrow = matchMedia("(max-width: 40rem)").matches;  // a phone, see report.css; a support is only written where its branch has room for it
   const WIDTH = isNarrow ? Math.max(holder.clientWidth - 2, 240) : 980;
   const CROWDED = 60;  // rows from which on a support is only written where its branch has room for it
   const LINE = "#333333", TEXT = "#111111", LABEL = "#666666", BAND = "#9dbfe0", GRID = "#d0d0d0";
+  const BEYOND = 200;  // at most, from a tip to its name
   const TICKS = 10, RANGE = 7;  // years with a line, roughly; width of the bar over the years of a node
   const SHADES = [[95, "#1b7837"], [80, "#b8860b"], [0, "#b2182b"]];
 
@@ -210,10 +211,28 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
     });
     const [left, right] = [Math.min(...shown.map((v) => v.x)), Math.max(...shown.map((v) => v.x))];
     const [top, bottom] = [Math.min(...shown.map((v) => v.y)), Math.max(...shown.map((v) => v.y))];
-    const edge = MARGIN + GAP + Math.max(...shown.filter((v) => !v.open).map((v) => titleOf(v).length)) * LETTER;
-    const room = Math.max(WIDTH - 2 * edge, WIDTH / 2);
+    const tips = shown.filter((v) => !v.open), names = MARGIN + GAP + Math.max(...tips.map((v) => titleOf(v).length)) * LETTER;
+    const room = Math.max(WIDTH - 2 * names, WIDTH / 2);
     const scale = room / Math.max(right - left, bottom - top, 1e-300);
-    shown.forEach((visit) => { visit.x = edge + (visit.x - left) * scale; visit.y = edge + (visit.y - top) * scale; });
+    shown.forEach((visit) => { visit.x = (visit.x - left) * scale; visit.y = (visit.y - top) * scale; });
+    const taken = shown.slice(1).map((visit) => [view[visit.parent].x, view[visit.parent].y, visit.x, visit.y, 2]);
+    tips.forEach((visit) => {  // a name goes outwards until it meets no branch and no other name
+      const [x, y] = nameEnd(visit, true, BEYOND), range = [Math.min(x, visit.x), Math.min(y, visit.y), Math.max(x, visit.x), Math.max(y, visit.y)];
+      const near = taken.filter((line) => meets(line, range)), own = titleOf(visit).length * LETTER;
+      const isFree = (far) => {
+        for (let back = 0; back < own; back += FONT / 2) {
+          const [px, py] = nameEnd(visit, true, far - back);
+          if (near.some((line) => meets(line, [px - 2, py - 2, px + 2, py + 2]))) return false;
+        }
+        return true;
+      };
+      visit.far = 0;
+      while (visit.far < BEYOND && !isFree(visit.far)) visit.far += GAP;
+      if (visit.far >= BEYOND) visit.far = 0;
+      taken.push([...nameEnd(visit, true, visit.far - own), ...nameEnd(visit, true, visit.far), FONT / 2]);
+    });
+    const edge = names + Math.max(...tips.map((visit) => visit.far));
+    shown.forEach((visit) => { visit.x += edge; visit.y += edge; });
     return { scale, room, width: (right - left) * scale + 2 * edge, height: (bottom - top) * scale + 2 * edge };
   }
 
@@ -242,8 +261,9 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
     const wanted = part("find").value.trim().toLowerCase();
     const found = new Set(wanted ? view.filter((v) => v.name !== undefined && v.name.toLowerCase().includes(wanted)) : []);
     const isCrowded = isNarrow || shown.filter((visit) => !visit.open).length > CROWDED;
-    const hasRoom = (visit) => !isCrowded || visit.length * sheet.scale > labelWidth(visit);
-    const pieces = shown.map((visit) => drawNode(view, visit, unrooted, threshold, found, hasRoom(visit)));
+    const written = shown.filter((visit) => hasText(visit) && (!isCrowded || visit.length * sheet.scale > labelWidth(visit)));
+    const beside = placeTexts(view, shown, written, unrooted);
+    const pieces = shown.map((visit) => drawNode(view, visit, unrooted, threshold, found, beside.get(visit) || ""));
     if (time && !unrooted) pieces.unshift(drawYears(shown, sheet.height));
     else if (hasLengths) pieces.push(drawScale(sheet));
     const height = sheet.height + (hasLengths ? FONT + GAP + MARGIN : 0);
@@ -255,9 +275,49 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
     markCurrent();
   }
 
-  function drawNode(view, visit, unrooted, threshold, found, hasRoom) {
+  function meets([x1, y1, x2, y2, radius], [left, top, right, bottom]) {  // whether a thick line crosses a box
+    let from = 0, to = 1;
+    for (const [at, along, low, high] of [[x1, x2 - x1 || 1e-9, left, right], [y1, y2 - y1 || 1e-9, top, bottom]]) {
+      const ends = [(low - radius - at) / along, (high + radius - at) / along];
+      from = Math.max(from, Math.min(...ends));
+      to = Math.min(to, Math.max(...ends));
+    }
+    return from < to;
+  }
+
+  function placeTexts(view, shown, written, unrooted) {
+    // the texts beside nodes: each where it meets the least of lines, dots, names and other texts
+    const taken = [], places = unrooted ? [[1, -1], [-1, -1], [1, 1], [-1, 1]] : [[-1, -1], [1, 0], [-1, 1]];
+    shown.forEach((visit) => {
+      const { x, y, children } = visit, above = view[visit.parent];
+      if (above) taken.push([above.x, unrooted ? above.y : y, x, y, 2, 1]);
+      if (visit.open && !unrooted) taken.push([x, view[children[0]].y, x, view[children[children.length - 1]].y, 2, 1]);
+      if (children.length && above) taken.push([x, y, x, y, DOT, 1]);
+      if (!visit.open) taken.push([x, y, ...nameEnd(visit, unrooted, unrooted ? visit.far : 0), FONT / 2, 0.4]);
+    });
+    return new Map(written.map((visit) => {
+      const wide = labelWidth(visit);
+      const boxes = places.map(([right, down]) => {
+        const left = visit.x + (right < 0 ? -GAP - wide : down ? GAP : 2 * GAP), bottom = visit.y + (down < 0 ? -GAP : down ? GAP + DIGIT : DIGIT / 2);
+        return [left, bottom - DIGIT, left + wide, bottom, right];
+      });
+      const met = boxes.map((own) => taken.reduce((sum, other) => sum + (meets(other, own) ? other[5] : 0), 0)), least = Math.min(...met);
+      const box = boxes[met.indexOf(least)], [left, top, right, bottom] = box;
+      if (least && unrooted) return [visit, ""];
+      taken.push([left, (top + bottom) / 2, right, (top + bottom) / 2, DIGIT / 2, 3]);
+      const side = box[4] < 0 ? `text-anchor="end" x="${fixed(right)}"` : `x="${fixed(left)}"`;
+      return [visit, `<text ${side} y="${fixed(bottom)}" font-size="${SMALL}" fill="${LABEL}">${escapeText(visit.text)}</text>`];
+    }));
+  }
+
+  function nameEnd(visit, unrooted, far) {  // the point where the name of a tip ends that begins `far` beyond it
+    const along = far + GAP + titleOf(visit).length * LETTER;
+    return unrooted ? [visit.x + along * Math.cos(visit.angle), visit.y + along * Math.sin(visit.angle)] : [visit.tail + along, visit.y];
+  }
+
+  function drawNode(view, visit, unrooted, threshold, found, beside) {
     const above = view[visit.parent], number = view.indexOf(visit), percent = support(visit);
-    let under = "", over = "";
+    let under = "", over = beside;
     if (above) {
       const line = unrooted ? `M${fixed(above.x)} ${fixed(above.y)}L${fixed(visit.x)} ${fixed(visit.y)}` : `M${fixed(above.x)} ${fixed(visit.y)}H${fixed(visit.x)}`;
       const faded = percent < threshold;
@@ -274,10 +334,6 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
       const colour = visit.dot || (Number.isNaN(percent) ? LABEL : shade(percent));
       over += `<circle class="node" data-number="${number}" cx="${fixed(visit.x)}" cy="${fixed(visit.y)}" r="${DOT}" fill="${colour}"><title>${escapeText(visit.text || visit.size + " taxa")}</title></circle>`;
     }
-    if (hasText(visit) && hasRoom) {
-      const side = unrooted ? `x="${fixed(visit.x + GAP)}"` : `text-anchor="end" x="${fixed(visit.x - GAP)}"`;
-      over += `<text ${side} y="${fixed(visit.y - GAP)}" font-size="${SMALL}" fill="${LABEL}">${escapeText(visit.text)}</text>`;
-    }
     return { under, over };
   }
 
@@ -287,7 +343,8 @@ document.querySelectorAll("figure.interactive").forEach((figure) => {
     let x = visit.x + GAP, turn = "", anchor = "", clade = "";
     if (unrooted) {
       const degrees = ((visit.angle * 180) / Math.PI + 360) % 360, flipped = degrees > 90 && degrees < 270;
-      x = visit.x + (flipped ? -GAP : GAP);
+      x = visit.x + (flipped ? -GAP - visit.far : GAP + visit.far);
+      if (visit.far > 0) clade = `<path d="M${fixed(visit.x)} ${fixed(visit.y)}l${fixed(visit.far * Math.cos(visit.angle))} ${fixed(visit.far * Math.sin(visit.angle))}" fill="none" stroke="${GRID}" stroke-width="1.2"/>`;
       turn = ` transform="rotate(${fixed(flipped ? degrees - 180 : degrees)} ${fixed(visit.x)} ${fixed(visit.y)})"`;
       anchor = flipped ? ' text-anchor="end"' : "";
     } else if (visit.children.length) {

@@ -227,7 +227,7 @@ def _describe_moves(run: Record) -> Section:
         rows = tuple((f"{rank} and {rank + 1}", _rate(rate)) for rank, rate in enumerate(run["swaps"], start=1))
         caption = "Acceptance rates of swaps between neighbouring chains; chain 1 is the cold one"
         blocks.append(Table(caption, ("Chains", "Accepted"), rows))
-    blocks.append(Prose("Rates are over all runs, after tuning."))
+    blocks.append(Prose("Rates of all runs together, after tuning."))
     return Section("moves", "Moves", tuple(blocks))
 
 

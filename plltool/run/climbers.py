@@ -38,7 +38,7 @@ def open_workers(
 ) -> Workers:
     """Processes that have a share of the hardware each, see `share_hardware`; the log says what they make."""
     threads = shares[0].threads or 1
-    _log.info("%s: %d at the same time, threads each: %d", what, len(shares), threads)
+    _log.info("%s: %d at a time, %d threads each", what, len(shares), threads)
     return Workers(make, arguments, child_environment(threads))
 
 
@@ -89,7 +89,7 @@ def share_hardware(
     default = threads if plans[0].kind != "gpu" and can_start_children() else 1
     number = max(1, min(wanted or default, n_tasks, fitting * len(each)))
     if wanted is not None and number < min(wanted, n_tasks):
-        _log.warning("memory is short: %d processes at the same time, not %d", number, wanted)
+        _log.warning("not enough memory for %d processes at a time; running %d", wanted, number)
     if number == 1:
         return (hardware,)
     of_one = -(-number // len(each))  # processes that share a device

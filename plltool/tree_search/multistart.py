@@ -150,7 +150,7 @@ class Pool:
                     f"{found}; with a longer time the same search resumes from its checkpoint, if it has one"
                 )
         n_perturbations = sum(one.cursor.spent for one in self._climbs)
-        _log.info("start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
+        _log.info("done: start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
         leader = _leader([one.lnl for one in self._climbs], self._in_order())
         if not self._watch.stopped:
             if deadline is not None:

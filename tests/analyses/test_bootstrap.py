@@ -207,7 +207,7 @@ def test_a_damaged_replicate_alone_is_made_again(primates, tmp_path, made, monke
     assert found.lnls[:4] == whole.lnls
     assert [write_newick(tree) for tree in found.trees[:4]] == [write_newick(tree) for tree in whole.trees]
     for number in (2, 3):
-        assert f"replicate {number} is missing or damaged and is made again" in caplog.text
+        assert f"replicate {number} is missing or damaged and is computed again" in caplog.text
     made.clear()
     assert bootstrap(primates, replicates=5, **run).n_kept == 5
     assert made == []
@@ -279,7 +279,7 @@ def test_chains_share_what_there_is(primates, short_chains, caplog):
     """A replicate waits for the one before it, so that more processes than chains would be idle."""
     caplog.set_level("INFO", "plltool")
     bootstrap(primates, replicates=3, threads=8, workers=4, options=SearchOptions("fast", radii=(1,)), **RAPID)
-    assert "replicates: 2 at the same time, threads each: 4" in caplog.messages
+    assert "replicates: 2 at a time, 4 threads each" in caplog.messages
 
 
 def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_path, monkeypatch):

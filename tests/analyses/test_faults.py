@@ -57,7 +57,7 @@ class TestDisks:
         found = search(few, device="numpy", checkpoint=tmp_path / "saved", **SETTINGS)
         assert outcome(found) == outcome(expected)
         assert "could not be saved: [Errno 28] No space left on device" in found.warnings[-1]
-        assert caplog.text.count("the run goes on and tries again") == 1
+        assert caplog.text.count("the run continues and tries again later") == 1
         monkeypatch.setattr(files, "write_bytes", write)
         events = []  # what was written before is still good
         again = search(few, device="numpy", checkpoint=tmp_path / "saved", listener=events.append, **SETTINGS)

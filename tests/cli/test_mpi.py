@@ -120,7 +120,7 @@ def test_ranks_climb_from_start_trees(few, tmp_path):
     asked = ("search", few.name, "--starts", "3", "--bootstrap", "3", "--supports", "fbp,ufboot")
     done = mpi(3, tmp_path, *asked, *CREW, "--prefix", "crew")
     assert done.returncode == 0, done.stderr
-    assert "start trees: 2 at the same time" in done.stderr
+    assert "start trees: 2 at a time" in done.stderr
     assert "replicates: 2 at the same time" in done.stderr
     assert "excursions: 2 at the same time" in done.stderr
     command = [*PLLTOOL, *asked, *SETTINGS, "--workers", "1", "--prefix", "alone"]

@@ -69,7 +69,7 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("activity", ["spr radius 10", "parsimony trees that tell how difficult the data are"])
+@pytest.mark.parametrize("activity", ["spr radius 10", "parsimony trees to estimate the difficulty"])
 def test_the_bar_fits_any_width(activity):
     """From 40 columns up it has the time left, the lnL and the stage, in that order; words are whole."""
     facts = Facts(**FACTS | {"activity": activity})

@@ -1,5 +1,7 @@
 """Reports in a browser: the script runs under the page's policy, and names do nothing. Skipped without Chromium."""
 
+import itertools
+import math
 import re
 import shutil
 import subprocess
@@ -116,3 +118,54 @@ def bands_in(section):
 
 def dots_in(section):
     return re.findall(r'<circle [^>]*fill="(#\w+)"', tree_in(section))
+
+
+def drawn_tree(folder, tree, names, layout):
+    """The tree of a page as the script draws it in a layout."""
+    write(folder / "x.json", record_of_search(names, tree))
+    plltool.report(folder / "x").write()
+    page = folder / "x.html"
+    html = page.read_text().replace(" checked", "", 1).replace(f'value="{layout}"', f'value="{layout}" checked', 1)
+    page.write_text(html)
+    dom, _ = open_page(page, folder, "--window-size=1200,900", "--dump-dom")
+    return re.search(r'<div class="scroll tree".*?</svg>', dom, re.DOTALL)[0]
+
+
+def test_a_support_of_a_short_branch_crosses_no_line(tmp_path):
+    tree = "(Homo:0.1,(Pan:0.2,Gorilla:0.2)99.9/98.5:0.01,((Pongo:0.3,Hylobates:0.3)91/90.5:0.02,Macaca:0.3)88/77:0.2);"
+    drawn = drawn_tree(tmp_path, tree, (*NAMES, "Macaca"), "rectangular")
+    number = r"([-\d.]+)"
+    across = [tuple(map(float, found)) for found in re.findall(rf'd="M{number} {number}H{number}" fill', drawn)]
+    down = [tuple(map(float, found)) for found in re.findall(rf'd="M{number} {number}V{number}" fill', drawn)]
+    texts = re.findall(
+        rf'<text (text-anchor="end" )?x="{number}" y="{number}" font-size="9"[^>]*>([\d./]+)</text>', drawn
+    )
+    supports = [found for found in texts if "/" in found[3]]
+    assert sorted(text for *_, text in supports) == ["88/77", "91/90.5", "99.9/98.5"]
+    assert (len(across), len(down)) == (2 * 9, 4)  # each branch and where it may be clicked; four nodes
+    for is_end, x, y, text in supports:
+        wide, bottom = 4.5 * len(text), float(y)  # a digit is 0.5 to 0.56 of its height wide in every sans-serif font
+        left = float(x) - wide if is_end else float(x)
+        assert not [
+            line for line in across if bottom - 6 < line[1] < bottom and line[0] < left + wide and line[2] > left
+        ]
+        assert not [line for line in down if left < line[0] < left + wide and line[1] < bottom and line[2] > bottom - 6]
+
+
+def test_names_of_a_tree_without_a_root_stand_apart(tmp_path):
+    names = [f"a_rather_long_name_{number}" for number in range(24)]
+    tree = "(" + ",".join(f"({a}:0.001,{b}:0.001):0.2" for a, b in zip(names[::2], names[1::2], strict=True)) + ");"
+    drawn = drawn_tree(tmp_path, tree, names, "unrooted")
+    found = re.findall(
+        r'<text x="([-\d.]+)" y="([-\d.]+)" font-size="12" fill="#111111"( text-anchor="end")? '
+        r'transform="rotate\(([-\d.]+) ([-\d.]+) ([-\d.]+)\)"[^>]*>(\w+)<', drawn,
+    )  # fmt: skip
+    assert sorted(text for *_, text in found) == sorted(names)
+    axes = []
+    for x, _, is_end, angle, centre_x, centre_y, text in found:
+        turn = math.radians(float(angle))
+        start = float(x) - float(centre_x)
+        steps = [start + (-1 if is_end else 1) * 6.0 * step for step in range(len(text))]
+        axes.append([(float(centre_x) + s * math.cos(turn), float(centre_y) + s * math.sin(turn)) for s in steps])
+    for first, second in itertools.combinations(axes, 2):
+        assert min(math.dist(a, b) for a in first for b in second) > 7.0  # letters without ascenders are 6.3 high

@@ -3,7 +3,9 @@
 import re
 
 import pytest
+from page_records import record_of_search, record_of_supports, write
 
+import plltool
 from plltool.constants import SUPPORT_KINDS
 from plltool.model.nucleotides import EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS
 from plltool.reports.methods import CRITERION_SOURCES, RATE_SOURCES, SUPPORT_SOURCES, read_table, source_of_model
@@ -39,3 +41,19 @@ def test_every_source_has_a_reference():
     used |= set(read_table("models.txt").values())
     assert used <= read_table("citations.txt").keys()
     assert SUPPORT_SOURCES.keys() == set(SUPPORT_KINDS)
+
+
+def test_a_model_with_values_is_named_without_them(tmp_path):
+    record = record_of_search()
+    spec = "GTR{1.23456789012345/2.34567890123456/3.4/4.5/5.6/1.0}+FU{0.3/0.2/0.1/0.4}+G4{0.543210987654321}"
+    record["parts"][0]["parameters"]["spec"] = spec
+    write(tmp_path / "x.json", record)
+    text = " ".join(plltool.report(tmp_path / "x").text.split())
+    assert "under the model GTR+F+G4 (Tavaré 1986) with gamma-distributed rates" in text
+    assert "Model:GTR{1.235/2.346/3.4/4.5/5.6/1}+F{0.3/0.2/0.1/0.4}+G4{0.5432}" in text.replace(" ", "")
+
+
+def test_a_bootstrap_alone_has_methods(tmp_path):
+    write(tmp_path / "x.support.json", record_of_supports())
+    text = " ".join(plltool.report(tmp_path / "x").text.split())
+    assert "Branch support was assessed with the nonparametric bootstrap (Felsenstein 1985; 50 replicates) and" in text

@@ -62,7 +62,7 @@ def test_all_that_was_run_and_found(make):
     assert "under the models HKY+FO+G4 (Hasegawa" in flat
     assert ", for 2 partitions with the same branch lengths. We performed" in flat
     chains = "2 runs of 3 Metropolis-coupled chains (Geyer 1991; Altekar et al. 2004) for 100 generations each"
-    assert f"We performed {chains} (random seed 5) and took a sample every" in flat
+    assert f"We performed {chains} (random seed 5) and sampled every" in flat
     assert (
         "gammadir(1.0,0.1,1.0,1.0) for branch lengths (Zhang, Rannala & Yang 2012) and exponential(1.0) for alpha."
         in flat

@@ -88,7 +88,7 @@ class DateResult(Result):
         between = "" if root.interval is None else " ({:.2f} to {:.2f})".format(*root.interval)
         lines = [f"clock rate: {clock.rate:.4g} substitutions per site and year{within}"]
         lines += [f"root: {root.year:.2f}{between}, {root.day}"]
-        lines += [f"regression: R2 {clock.r_squared:.3f}, distance 0 in {clock.origin:.2f}"]
+        lines += [f"regression: R2 {clock.r_squared:.3f}, x-intercept {clock.origin:.2f}"]
         if clock.coalescent_time is not None:
             lines.append(f"coalescent time: {clock.coalescent_time:.4g} years")
         return lines

@@ -189,23 +189,23 @@ class Comparison(Shown):
     def describe(self) -> list[str]:
         """Lines for people: the two traces side by side, and what the comparison found."""
         a, b = self.a, self.b
-        lines = [f"note: not the same search: {'; '.join(self.other_settings)}"] * bool(self.other_settings)
+        lines = [f"note: the settings differ: {'; '.join(self.other_settings)}"] * bool(self.other_settings)
         lines += [f"{name}: {run.label}: {run.record['reason']}" for name, run in (("a", a), ("b", b))]
         if a.trace or b.trace:
             lines += ["", f"{'round':<22} {'lnL of a':>18} {'lnL of b':>18} {'difference':>12}"]
             lines += [_describe_row(self, *row) for row in self.rows()]
         first = self.first_difference
-        where = "none" if first is None else f"row {first + 1} of the table"
+        where = f"difference in moves, or in lnL above {self.tolerance:g}"
         return [
             *lines,
             "",
-            f"first difference in moves, or in lnL beyond {self.tolerance:g}: {where}",
+            f"no {where}" if first is None else f"first {where}: row {first + 1} of the table",
             *_describe_parting(self),
             f"final lnL: {a.lnl:.6f} and {b.lnl:.6f}, difference {self.difference:.6f}",
             f"Robinson-Foulds distance: {self.rf}",
             f"branch score distance: {self.branch_score:.6f}",
             f"seconds: {a.seconds:.1f} and {b.seconds:.1f}",
-            "the two agree" if self.agree else "the two DIFFER",
+            "the results agree" if self.agree else "the results DIFFER",
         ]
 
 
@@ -238,7 +238,7 @@ def _describe_parting(comparison: Comparison) -> list[str]:
     for name, moves in zip("ab", comparison.own_moves(), strict=True):
         lines += [f"  only {name} moved {_describe_move(move)}" for move in moves[:SHOWN_MOVES]]
         lines += [f"  and {len(moves) - SHOWN_MOVES} more"] * (len(moves) > SHOWN_MOVES)
-    return lines or ["  both moved the same subtrees there, if any"]
+    return lines
 
 
 def _describe_move(move: Move) -> str:

@@ -159,7 +159,7 @@ class SampleResult(Shown):
             shown = " ".join("-" if x is None else f"{x:.2f}" for x in self.swaps)
             lines.append(f"chain swaps accepted: {shown}{_judge_swaps(self.swaps)}")
         n_trees = len(found.credible)
-        sure = "; few moves of subtrees are accepted then, which is normal" if n_trees == 1 else ""
+        sure = "; with one topology, low acceptance of topology moves is normal" if n_trees == 1 else ""
         lines += [*describe_numbers(found.numbers), f"topologies in the 95 % credible set: {n_trees}{sure}"]
         return lines
 

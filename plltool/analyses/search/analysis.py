@@ -223,7 +223,7 @@ class _Search:
         """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
         task, options, score, reason = self.task, self.options, 0.0, ""
         if options.depends_on_difficulty:
-            announce("parsimony trees that tell how difficult the data are")
+            announce("parsimony trees to estimate the difficulty")
             rng = generator(task.seed, DIFFICULTY)
             difficulty = assess_difficulty(task.parts, task.names, rng, task.constraint, task.unlinked)
             score, reason = difficulty.score, f"; difficulty {difficulty}"

@@ -238,7 +238,7 @@ def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made
         if saved is not None:
             yield Replicate.unpack(saved, resampling.task.all_names)
             continue
-        _log.warning("%s: replicate %d is missing or damaged and is made again", store.folder, k + 1)
+        _log.warning("%s: replicate %d is missing or damaged and is computed again", store.folder, k + 1)
         for replicate in _make_in_turn(resampling, [(k, resampling.tree_before(k, made))]):
             store.save(_name(k), replicate)
             yield replicate

@@ -197,7 +197,7 @@ def _resume(store: Checkpoint | None, start: Tree, n_sets: int, rng: np.random.G
     if saved is None:
         return UfbootState(RellPool(n_sets, rng))
     at = UfbootState.unpack(saved, start, rng)
-    _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
+    _log.info("resuming the ultrafast bootstrap after %d excursions", at.n_made)
     return at
 
 

@@ -180,9 +180,7 @@ def _remarks_on_topologies(trees: Sequence[Tree]) -> list[str]:
     for number, tree in enumerate(trees, start=1):
         groups.setdefault(frozenset(inner_splits(tree, trees[0].names)), []).append(str(number))
     return [
-        f"trees {shorten(', '.join(numbers))}: all have the same topology, expected different topologies"
-        for numbers in groups.values()
-        if len(numbers) > 1
+        f"trees {shorten(', '.join(numbers))} have the same topology" for numbers in groups.values() if len(numbers) > 1
     ]
 
 
