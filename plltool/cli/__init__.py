@@ -37,14 +37,7 @@ from plltool.cli.select_model import select_model
 from plltool.cli.show import show
 from plltool.cli.simulate import simulate
 from plltool.cli.support import support
-from plltool.cli.terminal import (
-    ERROR,
-    INTERNAL_ERROR,
-    WARNING,
-    drop_stdout,
-    echo_message,
-    usage_errors_in_colour,
-)
+from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, drop_stdout, echo_message, usage_errors_in_colour
 from plltool.cli.test import test
 from plltool.cli.trees import trees
 from plltool.constants import VERSION

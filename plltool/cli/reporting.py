@@ -23,15 +23,7 @@ import click
 from plltool.cli import job
 from plltool.cli.bar import draw_progress
 from plltool.cli.command import given_command
-from plltool.cli.heartbeat import (
-    JSON_TO_STDERR,
-    Heartbeat,
-    JsonLines,
-    about,
-    describe_versions,
-    name_counts,
-    open_log,
-)
+from plltool.cli.heartbeat import JSON_TO_STDERR, Heartbeat, JsonLines, about, describe_versions, name_counts, open_log
 from plltool.cli.outputs import COMMAND_LINE, FINISHED
 from plltool.cli.terminal import (
     WARNING,

@@ -46,16 +46,10 @@ root_option = click.option(
     help="Year of the latest tip, if branch lengths are years: pictures get an axis of years, and bars where TREE has"
     " intervals of its nodes, as PREFIX.date.nex of plltool date, and NEXUS of BEAST and MrBayes.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=WRITTEN,
-    metavar="FILE",
-    help="Write the picture, as the end of the name says: .svg, .pdf, .png.",
-)
-@click.option("--svg", type=WRITTEN, metavar="FILE", help="Write the picture as SVG.")
-@click.option("--pdf", type=WRITTEN, metavar="FILE", help="Write the picture as PDF, which needs matplotlib.")
-@click.option("--png", type=WRITTEN, metavar="FILE", help="Write the picture as PNG, which needs matplotlib, too.")
+@click.option("--output", "-o", type=WRITTEN, help="Write the picture, as the end of the name says: .svg, .pdf, .png.")
+@click.option("--svg", type=WRITTEN, help="Write the picture as SVG.")
+@click.option("--pdf", type=WRITTEN, help="Write the picture as PDF, which needs matplotlib.")
+@click.option("--png", type=WRITTEN, help="Write the picture as PNG, which needs matplotlib, too.")
 @click.option(
     "--width",
     type=click.IntRange(20, 20000),
