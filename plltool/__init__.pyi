@@ -66,7 +66,7 @@ from .io.checkpoint import mark_checkpoint as mark_checkpoint
 from .io.checkpoint import read_mark as read_mark
 from .io.checkpoint import remove_checkpoint as remove_checkpoint
 from .io.part_trees import read_tree as read_tree
-from .io.query_reader import read_queries as read_queries
+from .io.alignment_reader import read_queries as read_queries
 from .io.record import read_record as read_record
 from .io.record import write_bytes as write_bytes
 from .io.record import write_record as write_record

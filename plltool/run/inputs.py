@@ -28,11 +28,10 @@ from plltool.io.bridge import (
     nodes_from_object,
     tree_from_object,
 )
-from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.labels import list_names
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
-from plltool.io.part_trees import read_tree
+from plltool.io.part_trees import constraint_from_nodes, parse_constraint, read_constraint, read_tree
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme
