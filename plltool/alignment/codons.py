@@ -108,10 +108,7 @@ def read_codons(
     ----------
     rows, sites : the columns, with characters of DNA only, and their places in `given`, from 0
 
-    Raises
-    ------
-    InputError
-        If the number of columns is not a multiple of 3, or a sequence has a stop codon.
+    Raises InputError if the number of columns is not a multiple of 3, or a sequence has a stop codon.
     """
     n_codons, left = divmod(len(sites), WIDTH)
     if left:

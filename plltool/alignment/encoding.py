@@ -32,11 +32,8 @@ def make_alignment(
     source : the file, for messages.
     positions : the line of `source` on which each taxon starts, or None if unknown.
 
-    Raises
-    ------
-    InputError
-        For fewer than `MIN_TAXA` taxa, an empty or repeated name, a character that `states` does not know, sequences
-        of different lengths, and sequences without sites.
+    Raises InputError for fewer than `MIN_TAXA` taxa, an empty or repeated name, a character that `states` does not
+    know, sequences of different lengths, and sequences without sites.
     """
     given = Sequences(tuple(names), tuple(map(to_bytes, sequences)), source, states, positions)
     alignment = encode(given, states, np.arange(given.n_sites))

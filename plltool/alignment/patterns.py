@@ -79,9 +79,7 @@ def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> Flo
     it allows, to each of these states. Frequencies below `MIN_EMPIRICAL_FREQUENCY` are raised to it. If no cell counts,
     all states are equally frequent.
 
-    Returns
-    -------
-    float64 array (n_states,); sums to 1, every entry positive.
+    Returns float64 array (n_states,); sums to 1, every entry positive.
     """
     set_sizes = states.state_sets.sum(axis=1)
     counted = (set_sizes > 0) & (set_sizes < states.n_states)

@@ -124,9 +124,7 @@ class Likelihoods(Buffers):
         The matrix of an edge is that of `set_differential_matrix`. Category weights are one set for all edges, or one
         for each.
 
-        Returns
-        -------
-        (n_edges, n_patterns) derivatives of sites, (n_edges,) their weighted sums, and those of their squares
+        Returns (n_edges, n_patterns) derivatives of sites, (n_edges,) their weighted sums, and those of their squares.
         """
         lists = [check_indices("buffer", own, self._buffer_count) for own in (post_buffer_indices, pre_buffer_indices)]
         lists.append(check_indices("matrix", derivative_matrix_indices, self.matrix_buffer_count))

@@ -38,12 +38,9 @@ def source_name(path: str | os.PathLike[str]) -> str:
 def read_content(path: str | os.PathLike[str]) -> bytes:
     """The content of a file, or of standard input for the path ``-``; its first bytes tell whether it is gzipped.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is a broken or incomplete gzip file, has more bytes than CONTENT_MEMORY_SHARE of the free
-        memory, or is a gzip file that unpacks to MAX_GZIP_RATIO times its size and more than TRUSTED_CONTENT bytes: no
-        alignment does. Also if standard input is read a second time.
+    Raises InputError if it cannot be read, is a broken or incomplete gzip file, has more bytes than
+    CONTENT_MEMORY_SHARE of the free memory, or is a gzip file that unpacks to MAX_GZIP_RATIO times its size and more
+    than TRUSTED_CONTENT bytes: no alignment does. Also if standard input is read a second time.
     """
     source = source_name(path)
     try:

@@ -111,10 +111,7 @@ class Jplace:
 def parse_jplace(content: bytes, source: str) -> Jplace:
     """The content of a file, of any program.
 
-    Raises
-    ------
-    InputError
-        If it is not JSON, lacks a key or a field, or a query is on a branch that the tree does not have.
+    Raises InputError if it is not JSON, lacks a key or a field, or a query is on a branch that the tree does not have.
     """
     given = parse_object(content, source, ("tree", "fields", "placements"), "placements (jplace)")
     try:

@@ -43,11 +43,8 @@ def read_scheme(text: str) -> Scheme:
     charsets; see `partition_reader`. Files that it names may be beside it. A string may also hold the
     lines of a partition file. A text that can be read as a model is never taken for a file name.
 
-    Raises
-    ------
-    InputError
-        If the text is neither a model nor the name of a file, the file cannot be read, or it holds neither a model nor
-        a partition.
+    Raises InputError if the text is neither a model nor the name of a file, the file cannot be read, or it holds
+    neither a model nor a partition.
     """
     if is_partition_line(text.strip().split("\n", 1)[0]) and not _is_file(text):
         return read_lines(text, "the partition given", read_model)
@@ -89,10 +86,7 @@ def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     That is 19 rows of the lower triangle and 20 frequencies, in the order A R N D C Q E G H I L K M F P S T W Y V.
     What follows the last number that is needed is a comment.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has too few numbers, or something else than a number among them.
+    Raises InputError if the file cannot be read, has too few numbers, or something else than a number among them.
     """
     words = read_content(path).decode("utf-8", "replace").split()
     if len(words) < _N_NUMBERS:
@@ -138,10 +132,7 @@ def read_states(path: str) -> tuple[str, FloatArray | None]:
     ``matrix`` there is a row for each state: its rates of change to the others, in their order; what stands on the
     diagonal does not count. Text after ``#`` is a comment.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is no such file, or a state is left for ever.
+    Raises InputError if the file cannot be read, is no such file, or a state is left for ever.
     """
     source = source_name(path)
     lines = _split_lines(read_content(path).decode("utf-8", "replace"))

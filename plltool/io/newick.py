@@ -69,11 +69,8 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     resolve_seed : seed for resolving nodes with more than three branches at random, all resolutions being equally
         likely, by branches of the least length; None refuses such trees.
 
-    Raises
-    ------
-    InputError
-        If the text is not a tree, a taxon occurs twice, the taxa are not `names`, there are fewer than three, or a
-        node has too many branches and there is no seed.
+    Raises InputError if the text is not a tree, a taxon occurs twice, the taxa are not `names`, there are fewer than
+    three, or a node has too many branches and there is no seed.
     """
     return unrooted_tree(parse_nodes(text, source), source, names, resolve_seed)
 

@@ -40,10 +40,7 @@ def write_newick(
     left_out : (n_edges,) mask of inner branches that are contracted.
     marks : (n_edges,) texts that follow the lengths of the branches.
 
-    Raises
-    ------
-    InputError
-        If the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
+    Raises InputError if the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
     """
     root = find_root(tree, outgroup)
     tails = [""] * tree.n_edges
@@ -145,10 +142,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9.]++")  # in NEXUS a bare underscore means a bla
 def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
     """A tree without its inner branches of at most `threshold`, and their number; nodes may have more branches then.
 
-    Raises
-    ------
-    InputError
-        If the text is not a tree.
+    Raises InputError if the text is not a tree.
     """
     nodes = parse_nodes(newick, "the tree")
     inner = set(nodes.parents)

@@ -181,12 +181,10 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. In standard
     and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
 
-    Raises
-    ------
-    InputError
-        If there is no such block or more than one, its datatype does not fit `states` or is not supported, its FORMAT
-        has an option that changes the meaning of the matrix and is not read, a comment or the matrix is not closed, no
-        letter stands for a set of states, a symbol is not declared, or the sizes differ from those announced.
+    Raises InputError if there is no such block or more than one, its datatype does not fit `states` or is not
+    supported, its FORMAT has an option that changes the meaning of the matrix and is not read, a comment or the matrix
+    is not closed, no letter stands for a set of states, a symbol is not declared, or the sizes differ from those
+    announced.
     """
     blocks = _group_blocks(split_commands(text, source))
     block = _choose_block(blocks, source)

@@ -96,14 +96,9 @@ def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint
     source : the file's name, for errors
     names : of all taxa; labels stand for them as in `parse_newick`
 
-    Returns
-    -------
-    The constraint; None for a tree without inner branches, which every tree obeys.
+    Returns the constraint; None for a tree without inner branches, which every tree obeys.
 
-    Raises
-    ------
-    InputError
-        If the text is not a tree, or a taxon in it occurs twice or is none of `names`.
+    Raises InputError if the text is not a tree, or a taxon in it occurs twice or is none of `names`.
     """
     return constraint_from_nodes(parse_nodes(text, source), source, names)
 

@@ -94,10 +94,8 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
 
     Blank lines and lines that begin with ``#`` are skipped; a model may take several lines, see `unwrap`.
 
-    Raises
-    ------
-    InputError
-        For a line that is not ``MODEL, NAME = SITES``, has a model or sites that cannot be read, or repeats a name.
+    Raises InputError for a line that is not ``MODEL, NAME = SITES``, has a model or sites that cannot be read, or
+    repeats a name.
     """
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}

@@ -44,10 +44,7 @@ Names = dict[str, str]  # what a label stands for
 def read_nexus_trees(content: bytes, source: str) -> Iterator[RootedNodes]:
     """Every tree of the trees blocks of a NEXUS file, one after another.
 
-    Raises
-    ------
-    InputError
-        If a tree, the translation or a comment cannot be read.
+    Raises InputError if a tree, the translation or a comment cannot be read.
     """
     block = ""
     numbers: Names = {}
@@ -162,11 +159,8 @@ def read_gene_trees(
     ----------
     names : the taxa, those of `whose`
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, holds no tree or something else, an object is no tree, or a tree has a taxon twice or
-        one that is not among `names`.
+    Raises InputError if a file cannot be read, holds no tree or something else, an object is no tree, or a tree has a
+    taxon twice or one that is not among `names`.
     """
     trees: list[GeneTree] = []
     for item in given:

@@ -99,9 +99,7 @@ def exponential(exponents: FloatArray, angles: FloatArray | None) -> tuple[Float
     ----------
     exponents, angles : (..., S) real and imaginary parts of the eigenvalues; None if all are real
 
-    Returns
-    -------
-    (..., S) its diagonal, and its elements (k, partner of k); None if they are all 0.
+    Returns (..., S) its diagonal, and its elements (k, partner of k); None if they are all 0.
     """
     grow = np.expm1(exponents)
     if angles is None:

@@ -129,12 +129,9 @@ class Dataset:
 def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     """Cut an alignment into parts.
 
-    Raises
-    ------
-    InputError
-        If a part has no columns, columns that do not exist, belong to an earlier part or to another file, or data of
-        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all, or
-        constant sites are added to parts or to other data than DNA.
+    Raises InputError if a part has no columns, columns that do not exist, belong to an earlier part or to another file,
+    or data of another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all,
+    or constant sites are added to parts or to other data than DNA.
     """
     check_files(scheme, given.source)
     added = given.constant_sites if isinstance(given, Sequences) else ()

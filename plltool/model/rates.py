@@ -295,9 +295,7 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
     alpha : shape, from MIN_ALPHA to MAX_ALPHA.
     n_categories : k, from 1 to MAX_RATE_CATEGORIES.
 
-    Returns
-    -------
-    float64 (n_categories,), positive, not decreasing, with mean 1; read-only.
+    Returns float64 (n_categories,), positive, not decreasing, with mean 1; read-only.
     """
     means = _means_between(alpha, np.arange(n_categories + 1) / n_categories)
     rates = means / means.mean()

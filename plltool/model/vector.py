@@ -44,14 +44,9 @@ def get_vector(model: Model, names: Iterable[str] | None = None) -> FloatArray:
     ----------
     names : groups to restrict to; groups that are not free contribute nothing. None: all free groups.
 
-    Returns
-    -------
-    float64 (n,), the groups in the order of ``model.free_parameters``.
+    Returns float64 (n,), the groups in the order of ``model.free_parameters``.
 
-    Raises
-    ------
-    ValueError
-        For a name that is no group.
+    Raises ValueError for a name that is no group.
     """
     return np.log(np.concatenate([np.empty(0), *map(model.ratios, _free_groups(model, names))]))
 
@@ -73,10 +68,7 @@ def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None 
     ----------
     vector : (n,), as from `get_vector` with the same `names`.
 
-    Raises
-    ------
-    ValueError
-        If the length is wrong, an element is not finite, or a name is no group.
+    Raises ValueError if the length is wrong, an element is not finite, or a name is no group.
     """
     values = np.asarray(vector, dtype=np.float64)
     groups = _free_groups(model, names)

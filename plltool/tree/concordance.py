@@ -65,9 +65,7 @@ def count_genes(around: Sequence[Surroundings], trees: Iterable[GeneTree]) -> In
 
     A tree is decisive if it has taxa of two subtrees at each end of the branch.
 
-    Returns
-    -------
-    (n_branches, 4): trees with the branch, with its first and its second interchange, and decisive trees. The
+    Returns (n_branches, 4): trees with the branch, with its first and its second interchange, and decisive trees. The
     interchanges of branches at nodes of more than three branches have no trees.
     """
     counts = np.zeros((len(around), TOPOLOGIES + 1), dtype=np.intp)
@@ -88,9 +86,8 @@ def quartet_shares(around: Sequence[Surroundings], trees: Sequence[GeneTree], n_
     A quartet has a taxon of each of the four subtrees. The shares of a tree are those of the quartets whose taxa it
     has; they are averaged over the trees that have any. A quartet that a tree leaves unresolved counts in none.
 
-    Returns
-    -------
-    (n_branches, 3); NaN for branches at nodes of more than three branches, and where no tree has such a quartet.
+    Returns (n_branches, 3); NaN for branches at nodes of more than three branches, and where no tree has such a
+    quartet.
     """
     shares = np.full((len(around), TOPOLOGIES), np.nan)
     resolved = [k for k, place in enumerate(around) if place.is_resolved]
@@ -152,9 +149,7 @@ def internode_certainty(splits: Sequence[int], trees: Sequence[GeneTree], n_taxa
     splits : as in `plltool.tree.splits`
     trees : those that lack taxa are left out
 
-    Returns
-    -------
-    (n_splits, 2), -1 to 1; NaN where neither the split nor one that contradicts it occurs.
+    Returns (n_splits, 2), -1 to 1; NaN where neither the split nor one that contradicts it occurs.
     """
     complete = [tree for tree in trees if tree.taxa == everyone(n_taxa)]
     counted = Counter(split for tree in complete for split in tree.splits)

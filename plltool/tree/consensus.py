@@ -48,10 +48,7 @@ def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float =
         contradict none taken before (the extended majority rule of Felsenstein's PHYLIP)
     threshold : a share from 0.5 to below 1
 
-    Raises
-    ------
-    InputError
-        If the rule is unknown or the threshold out of bounds.
+    Raises InputError if the rule is unknown or the threshold out of bounds.
     """
     check_one_of("rule", rule, RULES)
     if not MAJORITY <= threshold < 1:

@@ -26,9 +26,7 @@ def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[in
     tip : the tip to insert.
     n_placed : the number of tips in the tree so far, at least 2.
 
-    Returns
-    -------
-    The new inner node and the two new branches.
+    Returns the new inner node and the two new branches.
     """
     n_taxa = (len(ends) + 3) // 2
     inner, lower, pendant = n_taxa + n_placed - 2, 2 * n_placed - 3, 2 * n_placed - 2
@@ -44,14 +42,9 @@ def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
     Taxa are inserted in random order, each into a branch chosen uniformly: every labelled topology comes
     from exactly one sequence of choices.
 
-    Returns
-    -------
-    int32 array (2 n_taxa - 3, 2), the two nodes of each branch, numbered as in `Tree`.
+    Returns int32 array (2 n_taxa - 3, 2), the two nodes of each branch, numbered as in `Tree`.
 
-    Raises
-    ------
-    InputError
-        If there are fewer than 3 taxa.
+    Raises InputError if there are fewer than 3 taxa.
     """
     if n_taxa < 3:
         raise InputError(f"a tree needs at least 3 taxa, found {n_taxa}")
@@ -67,10 +60,7 @@ def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
 def random_tree(names: Sequence[str], rng: np.random.Generator) -> Tree:
     """Draw a tree uniformly from all topologies over `names`; all branches get the default length.
 
-    Raises
-    ------
-    InputError
-        If there are fewer than 3 names.
+    Raises InputError if there are fewer than 3 names.
     """
     return Tree.from_edges(names, random_topology(len(names), rng))
 
@@ -84,10 +74,8 @@ def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator)
     lengths : float64 array (n_branches,), or (n_branches, n_parts).
     rng : the source of the choices.
 
-    Returns
-    -------
-    ends, lengths : the same branches in the same order, some with new inner nodes, then the new branches, which
-        have the minimum length; new nodes have the numbers after those in use.
+    Returns the same branches in the same order, some with new inner nodes, then the new branches, which
+    have the minimum length; new nodes have the numbers after those in use.
     """
     sides = ends.copy().reshape(-1)
     degrees = np.bincount(sides)
@@ -120,9 +108,7 @@ def randomise_short_branches(tree: Tree, least: float | FloatArray, rng: np.rand
     least : the length up to which a branch is short, for all parts or (n_parts,); it must be short in all parts.
     rng : the source of the choices.
 
-    Returns
-    -------
-    A tree over the same taxa; new branches have MIN_BRANCH_LENGTH.
+    Returns a tree over the same taxa; new branches have MIN_BRANCH_LENGTH.
     """
     excess = (tree.lengths - least).reshape(tree.n_edges, -1).max(axis=1)
     is_gone = tree.is_inner_branch & (excess <= 0)

@@ -80,10 +80,8 @@ class _Survey:
 def place_outgroup(tree: UnrootedNodes, outgroup: Collection[str]) -> Place:
     """The middle of the branch between the outgroup and the other taxa.
 
-    Raises
-    ------
-    InputError
-        If the outgroup is empty, has unknown names or all of them, or no branch divides it from the others.
+    Raises InputError if the outgroup is empty, has unknown names or all of them, or no branch divides it from the
+    others.
     """
     members = set(outgroup)
     unknown = sorted(members.difference(tree.names.values()))
@@ -128,14 +126,10 @@ def place_minimal_deviation(tree: UnrootedNodes) -> tuple[Place, float, float]:
     Where two tips i and j have their ancestor at v, it deviates by ``2 d(i, v) / d(i, j) - 1`` from the middle of
     their path. The score of a root is the root mean square over all pairs; pairs at distance 0 do not count.
 
-    Returns
-    -------
-    the place, its score, and the ratio of its score to that of the next best branch: near 1 if the root is ambiguous
+    Returns the place, its score, and the ratio of its score to that of the next best branch: near 1 if the root is
+    ambiguous.
 
-    Raises
-    ------
-    InputError
-        If a branch has no length, or all tips are at distance 0.
+    Raises InputError if a branch has no length, or all tips are at distance 0.
     """
     survey = _Survey.of(tree)
     n_pairs = np.count_nonzero(survey.distances) / 2

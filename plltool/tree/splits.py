@@ -34,14 +34,9 @@ def branch_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
     ----------
     names : the tree's names in the order of the bits; by default the tree's own order.
 
-    Returns
-    -------
-    (n_edges,), branch by branch; bit i is set if ``names[i]`` is on the side without ``names[0]``.
+    Returns (n_edges,), branch by branch; bit i is set if ``names[i]`` is on the side without ``names[0]``.
 
-    Raises
-    ------
-    InputError
-        If `names` are not exactly the tree's taxa.
+    Raises InputError if `names` are not exactly the tree's taxa.
     """
     bits = _bit_numbers(tree, tree.names if names is None else names)
     below = [1 << bit for bit in bits] + [0] * (tree.n_nodes - tree.n_taxa)
@@ -70,10 +65,7 @@ def splits_of(tree: Tree, names: Sequence[str] | None = None) -> dict[int, float
 def rf_distance(a: Tree, b: Tree) -> int:
     """The number of splits in exactly one of two trees over the same taxa (Robinson & Foulds 1981).
 
-    Raises
-    ------
-    InputError
-        If the trees do not have the same taxa.
+    Raises InputError if the trees do not have the same taxa.
     """
     return len(set(inner_splits(a)) ^ set(inner_splits(b, a.names)))
 
@@ -84,10 +76,7 @@ def branch_score_distance(a: Tree, b: Tree) -> float:
     The root of the summed squared differences of the lengths of corresponding branches. A branch that a tree lacks
     counts as length 0 (Kuhner & Felsenstein 1994; the root is taken as in PHYLIP's treedist).
 
-    Raises
-    ------
-    InputError
-        If the trees do not have the same taxa.
+    Raises InputError if the trees do not have the same taxa.
     """
     differences = splits_of(a)
     for split, length in splits_of(b, a.names).items():

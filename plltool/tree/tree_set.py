@@ -129,10 +129,7 @@ def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
         Foulds 1979); "branch-score", the root of the sum of their squares (Kuhner & Felsenstein 1994). The last two
         include the branches at the tips. A root is ignored.
 
-    Raises
-    ------
-    InputError
-        If `kind` is unknown, or needs lengths that a tree does not have.
+    Raises InputError if `kind` is unknown, or needs lengths that a tree does not have.
     """
     check_one_of("distance", kind, DISTANCES)
     if kind == RF:
