@@ -59,14 +59,9 @@ _DIFFERENCES = {
 
 @dataclass(frozen=True, eq=False)
 class CodonSpace(WordSpace):
-    """The sense codons of a genetic code, in alphabetical order.
+    """The sense codons of a genetic code, in alphabetical order."""
 
-    Attributes
-    ----------
-    genetic_code : its number, as NCBI counts
-    """
-
-    genetic_code: int
+    genetic_code: int  # its number, as NCBI counts
 
 
 def translation(genetic_code: int) -> dict[str, str]:

@@ -19,14 +19,10 @@ class WordSpace(StateSpace):
 
     A word of letters stands for all states that the letters allow. Gaps and undetermined letters allow every base, so a
     word of gaps is undetermined, and ``A-`` is any word that begins with A.
-
-    Attributes
-    ----------
-    code_of_word : uint16 array (16^width,)
-        The code of each word, ``16 a + b`` for the codes a, b of its letters in `DNA`, and so on for longer ones;
-        `ILLEGAL_CODE` where they allow no state.
     """
 
+    # uint16 array (16^width,), the code of each word, ``16 a + b`` for the codes a, b of its letters in `DNA`, and so on
+    # for longer ones; `ILLEGAL_CODE` where they allow no state.
     code_of_word: CodeArray
 
     @property

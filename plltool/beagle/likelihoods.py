@@ -16,16 +16,10 @@ from plltool.beagle.partials import PatternBlock
 
 @dataclass(eq=False)
 class Answer:
-    """Sums of a request, once they are there.
+    """Sums of a request, once they are there."""
 
-    Attributes
-    ----------
-    sites : (1 or more, n_patterns) log-likelihoods and derivatives of patterns
-    sums : (n_parts, k) of the partitions asked for, in their order, weighted
-    """
-
-    sites: FloatArray
-    sums: FloatArray
+    sites: FloatArray  # (1 or more, n_patterns) log-likelihoods and derivatives of patterns
+    sums: FloatArray  # (n_parts, k) of the partitions asked for, in their order, weighted
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,19 +11,12 @@ from plltool.arrays import FloatArray, IndexArray
 
 @dataclass(frozen=True)
 class EigenSystem:
-    """Q = right @ B @ left: B is diagonal, but for [[a, b], [-b, a]] at a pair of neighbours with eigenvalues a +- bi.
+    """Q = right @ B @ left: B is diagonal, but for [[a, b], [-b, a]] at neighbours with eigenvalues a +- bi."""
 
-    Attributes
-    ----------
-    values : float64 (S,) real parts
-    turns : float64 (S,) imaginary parts
-    partner : (S,) the other place of each pair
-    right, left : float64 (S, S)
-    """
-
-    values: FloatArray
-    turns: FloatArray
-    partner: IndexArray
+    values: FloatArray  # float64 (S,) real parts
+    turns: FloatArray  # float64 (S,) imaginary parts
+    partner: IndexArray  # (S,) the other place of each pair
+    # right, left: float64 (S, S)
     right: FloatArray
     left: FloatArray
 

@@ -22,25 +22,17 @@ JSON_TO_STDERR = "-"
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a running command.
+    """What is known of a running command."""
 
-    Attributes
-    ----------
-    activity, activity_seconds : what is being done, and for how long
-    best_lnl : of the data, None if there is none yet
-    seconds : since the command began
-    left : seconds that the present step still takes, None where nobody knows
-    later : steps that follow it, empty if none does
-    round, moves, tree : of the last report, as text; empty if something else is being done since, other than the next
-        replicate
-    """
-
+    # activity, activity_seconds: what is being done, and for how long
     activity: str
     activity_seconds: float
-    best_lnl: float | None
-    seconds: float
-    left: float | None
-    later: str
+    best_lnl: float | None  # of the data, None if there is none yet
+    seconds: float  # since the command began
+    left: float | None  # seconds that the present step still takes, None where nobody knows
+    later: str  # steps that follow it, empty if none does
+    # round, moves, tree: of the last report, as text; empty if something else is being done since, other than the next
+    # replicate
     round: str = ""
     moves: str = ""
     tree: str = ""

@@ -40,21 +40,13 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True)
 class OutputFile:
-    """A file that a command writes, PREFIX.ENDING.
+    """A file that a command writes, PREFIX.ENDING."""
 
-    Attributes
-    ----------
-    ending : the end of its name; N stands for any number, KIND for each of `kinds`
-    what : what it holds, a noun
-    when : when it is written, or what else to know; empty if it always is
-    kinds : what KIND stands for
-    is_derived : whether all in it comes from other files, so that it is made again by each command with the prefix
-    """
-
-    ending: str
-    what: str
-    when: str = ""
-    kinds: tuple[str, ...] = ()
+    ending: str  # the end of its name; N stands for any number, KIND for each of `kinds`
+    what: str  # what it holds, a noun
+    when: str = ""  # when it is written, or what else to know; empty if it always is
+    kinds: tuple[str, ...] = ()  # what KIND stands for
+    # whether all in it comes from other files, so that it is made again by each command with the prefix
     is_derived: bool = False
 
     @property

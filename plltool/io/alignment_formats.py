@@ -30,17 +30,12 @@ class Record:
 
 @dataclass(frozen=True)
 class AnnouncedSize:
-    """The size of an alignment as its file announces it.
+    """The size of an alignment as its file announces it."""
 
-    Attributes
-    ----------
-    n_taxa, n_sites : the size; n_taxa is None where the file does not tell it
-    origin : where the file announces it, for messages
-    """
-
+    # n_taxa, n_sites: the size; n_taxa is None where the file does not tell it
     n_taxa: int | None
     n_sites: int
-    origin: str
+    origin: str  # where the file announces it, for messages
 
     def choose_reading(self, readings: Iterable[list[Record]], states: StateSpace) -> list[Record] | None:
         """The first reading of exactly this size in which every character is one of `states`.

@@ -38,17 +38,11 @@ _DENDROPY_STATES = {"dna": DNA, "protein": PROTEIN}  # by the data type of a mat
 
 
 class _TreeKind(NamedTuple):
-    """How the trees of a library are walked.
+    """How the trees of a library are walked."""
 
-    Attributes
-    ----------
-    name : what errors call such a tree
-    root : its root
-    children, label, length : of a node: its children, its name or None, the length of the branch above it or None
-    """
-
-    name: str
-    root: Any
+    name: str  # what errors call such a tree
+    root: Any  # its root
+    # children, label, length: of a node: its children, its name or None, the length of the branch above it or None
     children: Callable[[Any], Iterable[Any]]
     label: Callable[[Any], str | None]
     length: Callable[[Any], float | None]

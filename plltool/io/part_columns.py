@@ -54,22 +54,13 @@ DATA_NAMES |= {word: data_name(code) for word, code in _WORDS_OF_CODONS.items()}
 
 @dataclass(frozen=True)
 class PartColumns:
-    """The columns of a part.
+    """The columns of a part."""
 
-    Attributes
-    ----------
-    ranges : see `PartSpec`
-    where : the file and line that name them, for messages
-    file : the alignment file that they are said to be of, or empty
-    data_word : the kind of data that they are said to be, a key of `USUAL_MODELS`, or empty
-    n_sites : see `PartSpec`
-    """
-
-    ranges: tuple[SiteRange, ...]
-    where: str
-    file: str = ""
-    data_word: str = ""
-    n_sites: int | None = None
+    ranges: tuple[SiteRange, ...]  # see `PartSpec`
+    where: str  # the file and line that name them, for messages
+    file: str = ""  # the alignment file that they are said to be of, or empty
+    data_word: str = ""  # the kind of data that they are said to be, a key of `USUAL_MODELS`, or empty
+    n_sites: int | None = None  # see `PartSpec`
 
     @property
     def files(self) -> tuple[str, ...]:

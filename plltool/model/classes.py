@@ -13,20 +13,12 @@ from plltool.model.substitution import exchangeability_matrix
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The classes of sites in a model, before rates vary over sites.
+    """The classes of sites in a model, before rates vary over sites."""
 
-    Attributes
-    ----------
-    exchangeabilities : (n_classes, n_pairs) in the order of `pair_names`; one row if classes share them
-    frequencies : (n_classes, n_states)
-    rates : (n_classes,) relative rates
-    weights : (n_classes,) summing to 1
-    """
-
-    exchangeabilities: FloatArray
-    frequencies: FloatArray
-    rates: FloatArray
-    weights: FloatArray
+    exchangeabilities: FloatArray  # (n_classes, n_pairs) in the order of `pair_names`; one row if classes share them
+    frequencies: FloatArray  # (n_classes, n_states)
+    rates: FloatArray  # (n_classes,) relative rates
+    weights: FloatArray  # (n_classes,) summing to 1
 
     def processes(self) -> tuple[FloatArray, FloatArray]:
         """Exchangeabilities (n_classes, S, S) and frequencies (n_classes, S)."""

@@ -20,28 +20,18 @@ class Components:
     If a process is not time-reversible, its eigenvalues may be complex, in pairs ``a + bi`` and ``a - bi``.
     Such a pair has neighbouring places, the first of them even, and the diagonal matrix has the block
     ``[[a, b], [-b, a]]`` there, so that nothing is complex: ``rotations`` holds b and -b.
-
-    Attributes
-    ----------
-    eigenvalues : float64 (C, S), or their real parts
-    right : float64 (C, S, S), right eigenvectors in columns
-    left : float64 (C, S, S), the inverse of ``right``
-    frequencies : float64 (C, S), stationary frequencies; each row sums to 1
-    rates : float64 (C,), relative rates; their weighted mean is 1 in a rate mixture
-    weights : float64 (C,), summing to 1; all 1 where each pattern has one component
-    category_of : (n_patterns,) the component of each pattern, where each has only one (+PSR); None for a mixture, in
-        which each pattern has all of them
-    rotations : float64 (C, S), imaginary parts of the eigenvalues, 0 where they are real; None for time-reversible
-        processes
     """
 
-    eigenvalues: FloatArray
-    right: FloatArray
-    left: FloatArray
-    frequencies: FloatArray
-    rates: FloatArray
-    weights: FloatArray
+    eigenvalues: FloatArray  # float64 (C, S), or their real parts
+    right: FloatArray  # float64 (C, S, S), right eigenvectors in columns
+    left: FloatArray  # float64 (C, S, S), the inverse of ``right``
+    frequencies: FloatArray  # float64 (C, S), stationary frequencies; each row sums to 1
+    rates: FloatArray  # float64 (C,), relative rates; their weighted mean is 1 in a rate mixture
+    weights: FloatArray  # float64 (C,), summing to 1; all 1 where each pattern has one component
+    # (n_patterns,) the component of each pattern, where each has only one (+PSR); None for a mixture, in which each
+    # pattern has all of them
     category_of: IndexArray | None = None
+    # float64 (C, S), imaginary parts of the eigenvalues, 0 where they are real; None for time-reversible processes
     rotations: FloatArray | None = None
 
     @property

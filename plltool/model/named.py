@@ -172,30 +172,19 @@ class RateDesign:
 
 @dataclass(frozen=True, eq=False)
 class NamedModel:
-    """What the name of a substitution model stands for.
+    """What the name of a substitution model stands for."""
 
-    Attributes
-    ----------
-    data : the kind of data, as in `StateSpace.name`
-    symbols : the name of each state, in the order of frequencies
-    pairs : names of the pairs of states, in the order of exchangeabilities
-    rates : how exchangeabilities follow from parameters
-    frequency_mode : the frequencies that the name implies
-    frequencies : float64 (n_states,), published ones, or those that an optimisation starts from
-    is_reversible : whether processes are time-reversible; if not, trees have a root
-    is_directed : whether each change has a rate of its own, so that `pairs` are ordered, from and to, and frequencies
-        follow from rates; so in all processes that are not time-reversible
-    of_bases : whether rates between codons are proportional to the frequency of the new base, not of the new codon
-    """
-
-    data: str
-    symbols: tuple[str, ...]
-    pairs: tuple[str, ...]
-    rates: RateDesign
-    frequency_mode: FrequencyMode
-    frequencies: FloatArray
-    is_reversible: bool = True
+    data: str  # the kind of data, as in `StateSpace.name`
+    symbols: tuple[str, ...]  # the name of each state, in the order of frequencies
+    pairs: tuple[str, ...]  # names of the pairs of states, in the order of exchangeabilities
+    rates: RateDesign  # how exchangeabilities follow from parameters
+    frequency_mode: FrequencyMode  # the frequencies that the name implies
+    frequencies: FloatArray  # float64 (n_states,), published ones, or those that an optimisation starts from
+    is_reversible: bool = True  # whether processes are time-reversible; if not, trees have a root
+    # whether each change has a rate of its own, so that `pairs` are ordered, from and to, and frequencies follow from
+    # rates; so in all processes that are not time-reversible
     is_directed: bool = False
+    # whether rates between codons are proportional to the frequency of the new base, not of the new codon
     of_bases: bool = False
 
 

@@ -33,20 +33,13 @@ BEYOND_MORPHOLOGY = b"GTUgtu"  # bases that would be the 17th state and later on
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Columns of an alignment that share a model.
+    """Columns of an alignment that share a model."""
 
-    Attributes
-    ----------
-    name : see `PartSpec`
-    ranges : the columns as text, such as ``1-100, 200-300\\3``
-    columns : (n, width) the columns of each site, from 0, in the order of `alignment`; a codon has three, a doublet two
-    alignment : of these columns only, sorted by their content
-    """
-
-    name: str
-    ranges: str
+    name: str  # see `PartSpec`
+    ranges: str  # the columns as text, such as ``1-100, 200-300\\3``
+    # (n, width) the columns of each site, from 0, in the order of `alignment`; a codon has three, a doublet two
     columns: IndexArray
-    alignment: Alignment
+    alignment: Alignment  # of these columns only, sorted by their content
 
     @property
     def sites(self) -> IndexArray:
@@ -65,22 +58,14 @@ class Dataset:
 
     Taxa are sorted by name, and the columns of each part by content, so that no result depends on the order in which
     the file has them.
-
-    Attributes
-    ----------
-    names : taxon names, the same in every part
-    source : the file, for messages
-    n_sites : of the whole alignment, columns without a part and added constant sites included
-    parts : in the order in which they were described
-    warnings : what a user should know about the data, one line each
-    names_are, constant_sites : see `Sequences`
     """
 
-    names: tuple[str, ...]
-    source: str
-    n_sites: int
-    parts: tuple[Part, ...]
-    warnings: tuple[str, ...]
+    names: tuple[str, ...]  # taxon names, the same in every part
+    source: str  # the file, for messages
+    n_sites: int  # of the whole alignment, columns without a part and added constant sites included
+    parts: tuple[Part, ...]  # in the order in which they were described
+    warnings: tuple[str, ...]  # what a user should know about the data, one line each
+    # names_are, constant_sites: see `Sequences`
     names_are: str = WHOLE
     constant_sites: tuple[int, ...] = ()
 

@@ -48,23 +48,14 @@ REMAINDER = SiteRange(0, None, 0)  # stands for the columns that no part has
 
 @dataclass(frozen=True)
 class PartSpec:
-    """A part as the user describes it.
+    """A part as the user describes it."""
 
-    Attributes
-    ----------
-    model : None for the default model of its data
-    name : unique among the parts; empty for the whole alignment without a name
-    ranges : its columns
-    where : the file and line of the description, for messages
-    files : names of the alignment files that the columns are those of, where they are named
-    n_sites : the number of columns that the alignment must have, where they are those of a structure; else None
-    """
-
-    model: ModelSpec | None
-    name: str = ""
-    ranges: tuple[SiteRange, ...] = ALL_SITES
-    where: str = ""
-    files: tuple[str, ...] = ()
+    model: ModelSpec | None  # None for the default model of its data
+    name: str = ""  # unique among the parts; empty for the whole alignment without a name
+    ranges: tuple[SiteRange, ...] = ALL_SITES  # its columns
+    where: str = ""  # the file and line of the description, for messages
+    files: tuple[str, ...] = ()  # names of the alignment files that the columns are those of, where they are named
+    # the number of columns that the alignment must have, where they are those of a structure; else None
     n_sites: int | None = None
 
 

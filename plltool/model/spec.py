@@ -53,37 +53,23 @@ def find_named(name: str) -> NamedModel:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """The specification of a model. `parse_model` makes it, and ``parse_model(str(spec)) == spec``.
+    """The specification of a model. `parse_model` makes it, and ``parse_model(str(spec)) == spec``."""
 
-    Attributes
-    ----------
-    name : canonical name of the substitution model, or ``DNA`` and six digits.
-    frequency_mode : ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
-    sites : how rates vary over sites, without values that are optimised.
-    rates : fixed parameters of the exchangeabilities, see `RateDesign`; None if free.
-    frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
-    profiles : canonical name of the profile mixture; None without one. It replaces the frequencies, or if their mode
-        is not ``model``, stands beside a first class that has them.
-    class_weights : fixed weights of classes; None if they are free or published.
-    switching : whether sites switch between on and off, see `plltool.model.covarion`.
-    switch_rates : fixed rates from off to on and from on to off; None if free.
-    ascertainment : the correction of lnL for ascertainment bias; None for none.
-    scaled : whether branch lengths are multiplied by a scaler.
-    scaler : fixed value of the scaler; None if free.
-    """
-
-    name: str
+    name: str  # canonical name of the substitution model, or ``DNA`` and six digits
+    # ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
     frequency_mode: FrequencyMode
-    sites: SiteRates = field(default_factory=SiteRates)
-    rates: tuple[float, ...] | None = None
-    frequencies: tuple[float, ...] | None = None
+    sites: SiteRates = field(default_factory=SiteRates)  # how rates vary over sites, without values that are optimised
+    rates: tuple[float, ...] | None = None  # fixed parameters of the exchangeabilities, see `RateDesign`; None if free
+    frequencies: tuple[float, ...] | None = None  # fixed frequencies, summing to 1; None unless the mode is ``given``
+    # canonical name of the profile mixture; None without one. It replaces the frequencies, or if their mode is not
+    # ``model``, stands beside a first class that has them.
     profiles: str | None = None
-    class_weights: tuple[float, ...] | None = None
-    scaled: bool = False
-    scaler: float | None = None
-    ascertainment: Ascertainment | None = None
-    switching: bool = False
-    switch_rates: tuple[float, ...] | None = None
+    class_weights: tuple[float, ...] | None = None  # fixed weights of classes; None if they are free or published
+    scaled: bool = False  # whether branch lengths are multiplied by a scaler
+    scaler: float | None = None  # fixed value of the scaler; None if free
+    ascertainment: Ascertainment | None = None  # the correction of lnL for ascertainment bias; None for none
+    switching: bool = False  # whether sites switch between on and off, see `plltool.model.covarion`
+    switch_rates: tuple[float, ...] | None = None  # fixed rates from off to on and from on to off; None if free
 
     @cached_property
     def named(self) -> NamedModel:

@@ -32,15 +32,10 @@ RANGE_WIDTH = 7.0
 
 @dataclass(frozen=True)
 class TimeScale:
-    """When the nodes of a tree lived whose lengths are years.
+    """When the nodes of a tree lived whose lengths are years."""
 
-    Attributes
-    ----------
-    latest : the year of the tip that is furthest from the root
-    ranges : of each node the years between which it lies, None where they are not known; or none of any node
-    """
-
-    latest: float
+    latest: float  # the year of the tip that is furthest from the root
+    # of each node the years between which it lies, None where they are not known; or none of any node
     ranges: tuple[tuple[float, float] | None, ...] = ()
 
     def years(self, nodes: RootedNodes) -> FloatArray:

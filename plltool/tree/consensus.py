@@ -17,22 +17,14 @@ RULES = STRICT, MAJORITY_RULE, EXTENDED = "strict", "majority", "extended"
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """A consensus tree, whose nodes may have many branches.
+    """A consensus tree, whose nodes may have many branches."""
 
-    Attributes
-    ----------
-    names : the taxa
-    splits : its inner branches, as `TreeSet.splits`
-    shares : (n_splits,) the share of the trees that have each split
-    lengths : (n_splits,) mean length of each in the trees that have it, NaN if one of these trees gives none
-    pendants : (n_taxa,) mean lengths of the branches at the tips, likewise
-    """
-
-    names: tuple[str, ...]
-    splits: tuple[int, ...]
-    shares: FloatArray
+    names: tuple[str, ...]  # the taxa
+    splits: tuple[int, ...]  # its inner branches, as `TreeSet.splits`
+    shares: FloatArray  # (n_splits,) the share of the trees that have each split
+    # (n_splits,) mean length of each in the trees that have it, NaN if one of these trees gives none
     lengths: FloatArray
-    pendants: FloatArray
+    pendants: FloatArray  # (n_taxa,) mean lengths of the branches at the tips, likewise
 
     def __repr__(self) -> str:
         return f"<Consensus: {len(self.names)} taxa, {len(self.splits)} of {len(self.names) - 3} internal branches>"

@@ -14,27 +14,17 @@ from plltool.tree.rooted_nodes import Place, UnrootedNodes
 
 @dataclass(frozen=True, eq=False)
 class _Survey:
-    """The distances in a tree, seen from one of its inner nodes, its top.
+    """The distances in a tree, seen from one of its inner nodes, its top."""
 
-    Attributes
-    ----------
-    top : the inner node
-    visits : (node, parent, branch) of every other node, in preorder
-    tips : the tips in preorder, so that those below a node are neighbours
-    first, last : by node, the range of the tips below it
-    children : by node, the nodes next below it
-    depths : by node, the distance from the top
-    distances : (n_tips, n_tips) between tips
-    """
-
-    top: int
-    visits: list[tuple[int, int, int]]
-    tips: list[int]
+    top: int  # the inner node
+    visits: list[tuple[int, int, int]]  # (node, parent, branch) of every other node, in preorder
+    tips: list[int]  # the tips in preorder, so that those below a node are neighbours
+    # first, last: by node, the range of the tips below it
     first: dict[int, int]
     last: dict[int, int]
-    children: dict[int, list[int]]
-    depths: dict[int, float]
-    distances: FloatArray
+    children: dict[int, list[int]]  # by node, the nodes next below it
+    depths: dict[int, float]  # by node, the distance from the top
+    distances: FloatArray  # (n_tips, n_tips) between tips
 
     @classmethod
     def of(cls, tree: UnrootedNodes) -> _Survey:

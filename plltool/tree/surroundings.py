@@ -14,15 +14,10 @@ ORIENTING_TIP = 0
 
 
 class Subtree(NamedTuple):
-    """What hangs at an end of a branch, seen from there.
+    """What hangs at an end of a branch, seen from there."""
 
-    Attributes
-    ----------
-    taxa : its taxa as a set of bits, see `plltool.tree.splits`
-    node, column : the inner node at which it hangs, and its place among the neighbours of that node
-    """
-
-    taxa: int
+    taxa: int  # its taxa as a set of bits, see `plltool.tree.splits`
+    # node, column: the inner node at which it hangs, and its place among the neighbours of that node
     node: int
     column: int
 
