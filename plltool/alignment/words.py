@@ -21,8 +21,8 @@ class WordSpace(StateSpace):
     word of gaps is undetermined, and ``A-`` is any word that begins with A.
     """
 
-    # uint16 array (16^width,), the code of each word, ``16 a + b`` for the codes a, b of its letters in `DNA`, and so on
-    # for longer ones; `ILLEGAL_CODE` where they allow no state.
+    # uint16 array (16^width,), the code of each word, ``16 a + b`` for the codes a, b of its letters in `DNA`, and so
+    # on for longer ones; `ILLEGAL_CODE` where they allow no state
     code_of_word: CodeArray
 
     @property

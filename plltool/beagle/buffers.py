@@ -13,6 +13,7 @@ from plltool.beagle.codes import (
     BeagleError,
     Code,
     Flag,
+    Sizes,
     check_array,
     check_index,
     check_indices,
@@ -23,7 +24,6 @@ from plltool.beagle.model import ModelBuffers
 from plltool.beagle.partials import SCRATCH, PatternBlock
 from plltool.beagle.resources import Resource
 from plltool.beagle.scaling import ScaleBuffers
-from plltool.beagle.sizes import Sizes
 from plltool.engine.buffer_choice import open_buffers
 from plltool.engine.buffers import BufferEngine
 from plltool.errors import DeviceError, DeviceMemoryError

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.beagle.codes import check_index, check_indices
-from plltool.beagle.sizes import Sizes
+from plltool.beagle.codes import Sizes, check_index, check_indices
 
 
 class ScaleBuffers:

@@ -1,6 +1,6 @@
 """What a running command reports: log lines and progress on stderr, the same in the log file, and as JSON on request.
 
-On a terminal, progress is one line that is overwritten, see `bar`. Elsewhere, and in the log, it is a line for each
+On a terminal, progress is one line that is overwritten, see `draw_progress`. Elsewhere, and in the log, it is a line for each
 round, and one every HEARTBEAT_SECONDS where a round takes longer.
 """
 
@@ -21,9 +21,17 @@ from typing import TYPE_CHECKING, Self, TextIO
 import click
 
 from plltool.cli import job
-from plltool.cli.bar import draw_progress
 from plltool.cli.command import given_command
-from plltool.cli.heartbeat import JSON_TO_STDERR, Heartbeat, JsonLines, about, describe_versions, name_counts, open_log
+from plltool.cli.heartbeat import (
+    JSON_TO_STDERR,
+    Heartbeat,
+    JsonLines,
+    about,
+    describe_versions,
+    draw_progress,
+    name_counts,
+    open_log,
+)
 from plltool.cli.outputs import COMMAND_LINE, FINISHED
 from plltool.cli.terminal import (
     WARNING,

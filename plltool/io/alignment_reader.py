@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from plltool.alignment.alignment import MIN_TAXA, Sequences
-from plltool.alignment.genotypes import GENOTYPES
 from plltool.alignment.spaces import SPACES, detect_states, space_called
-from plltool.alignment.states import PROTEIN, StateSpace
+from plltool.alignment.states import GENOTYPES, PROTEIN, StateSpace
 from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
 from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.alignment_formats import Record

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plltool.alignment.alignment import DeclaredKind
-from plltool.alignment.multistate import MAX_STATES, MULTISTATE, SYMBOLS
 from plltool.alignment.spaces import COUNTED, SPACES, detect_states
-from plltool.alignment.states import DNA, PROTEIN, StateSpace
+from plltool.alignment.states import DNA, MAX_STATES, MULTISTATE, PROTEIN, SYMBOLS, StateSpace
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import (
     AnnouncedSize,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from plltool.alignment.codons import data_name
-from plltool.alignment.multistate import MULTISTATE
+from plltool.alignment.states import MULTISTATE
 from plltool.constants import (
     DEFAULT_CODON_MODEL,
     DEFAULT_MODEL,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from plltool.alignment.alignment import MIN_TAXA, Sequences
-from plltool.alignment.cells import CellTable
+from plltool.alignment.alignment import MIN_TAXA, CellTable, Sequences
 from plltool.alignment.spaces import NAMED
 from plltool.alignment.states import EITHER, UNKNOWN_CELL
 from plltool.errors import InputError, show_name

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.alignment.codons import STANDARD_CODE, genetic_code_of
-from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.states import StateSpace
+from plltool.alignment.states import MULTISTATE, StateSpace
 from plltool.arrays import IndexArray
 from plltool.constants import SELECTION_GTR_STATES
 from plltool.errors import InputError

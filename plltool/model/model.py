@@ -14,21 +14,20 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError, shorten, show_name
 from plltool.model import mixtures
-from plltool.model.classes import Classes
 from plltool.model.codons import per_base_factors
-from plltool.model.components import Components
+from plltool.model.components import Classes, Components
 from plltool.model.covarion import hidden_frequencies, switching_components, switching_matrices
-from plltool.model.initial import (
+from plltool.model.nonreversible import directed_components, frequencies_of_rates, rates_matrix, scaled_matrix
+from plltool.model.rates import SITE_GROUPS
+from plltool.model.rates_over_sites import RatesOverSites
+from plltool.model.spec import (
+    ModelSpec,
     initial_class_weights,
     initial_frequencies,
     initial_rates,
     initial_sites,
     initial_switch_rates,
 )
-from plltool.model.nonreversible import directed_components, frequencies_of_rates, rates_matrix, scaled_matrix
-from plltool.model.rates import SITE_GROUPS
-from plltool.model.rates_over_sites import RatesOverSites
-from plltool.model.spec import ModelSpec
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
 from plltool.model.values import (
     check_exchangeabilities,

@@ -10,8 +10,6 @@ import numpy as np
 from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites, sort_columns
 from plltool.alignment.encoding import encode
 from plltool.alignment.facts import data_warnings, find_states, gap_share, refuse_no_data
-from plltool.alignment.genotypes import GENOTYPES
-from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
 from plltool.alignment.spaces import (
     COUNTED,
     count_bytes,
@@ -21,7 +19,7 @@ from plltool.alignment.spaces import (
     has_bases,
     settle_space,
 )
-from plltool.alignment.states import DNA, ILLEGAL_CODE, PROTEIN, StateSpace
+from plltool.alignment.states import DNA, GENOTYPES, ILLEGAL_CODE, MULTISTATE, PROTEIN, UNDETERMINED, StateSpace
 from plltool.arrays import IndexArray
 from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME, WHOLE
 from plltool.errors import InputError, show_name

@@ -34,9 +34,8 @@ from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.part_trees import constraint_from_nodes, parse_constraint, read_constraint, read_tree
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part, check_states, cut_alignment
-from plltool.model.scheme import PartSpec, Scheme
+from plltool.model.scheme import PartSpec, Scheme, split_by_states
 from plltool.model.spec import ModelSpec
-from plltool.model.split import split_by_states
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.rooted import add_root

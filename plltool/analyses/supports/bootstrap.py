@@ -21,7 +21,7 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.resample import draw_sites
+from plltool.alignment.resampling import draw_sites
 from plltool.analyses.supports.replicates import (
     Replicates,
     Resampling,
