@@ -1,7 +1,7 @@
 """What a running command reports: log lines and progress on stderr, the same in the log file, and as JSON on request.
 
-On a terminal, progress is one line that is overwritten, see `draw_progress`. Elsewhere, and in the log, it is a line for each
-round, and one every HEARTBEAT_SECONDS where a round takes longer.
+On a terminal, progress is one line that is overwritten, see `draw_progress`. Elsewhere, and in the log, it is a line
+for each round, and one every HEARTBEAT_SECONDS where a round takes longer.
 """
 
 from __future__ import annotations
