@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,35 +27,7 @@ TRIPLETS = tuple(a + b + c for a in DNA.symbols for b in DNA.symbols for c in DN
 
 # The amino acid of each codon, in the order of `TRIPLETS` (NCBI, https://www.ncbi.nlm.nih.gov/Taxonomy/Utils, 2024).
 _STANDARD = "KNKNTTTTRSRSIIMIQHQHPPPPRRRRLLLLEDEDAAAAGGGGVVVV*Y*YSSSS*CWCLFLF"
-# What differs from the standard code in each of the others. A codon that may be a stop or an amino acid is the latter.
-_DIFFERENCES = {
-    2: "AGA=* AGG=* ATA=M TGA=W",
-    3: "ATA=M CTA=T CTC=T CTG=T CTT=T TGA=W",
-    4: "TGA=W",
-    5: "AGA=S AGG=S ATA=M TGA=W",
-    6: "TAA=Q TAG=Q",
-    9: "AAA=N AGA=S AGG=S TGA=W",
-    10: "TGA=C",
-    11: "",
-    12: "CTG=S",
-    13: "AGA=G AGG=G ATA=M TGA=W",
-    14: "AAA=N AGA=S AGG=S TAA=Y TGA=W",
-    15: "TAG=Q",
-    16: "TAG=L",
-    21: "AAA=N AGA=S AGG=S ATA=M TGA=W",
-    22: "TAG=L TCA=*",
-    23: "TTA=*",
-    24: "AGA=S AGG=K TGA=W",
-    25: "TGA=G",
-    26: "CTG=A",
-    27: "TAA=Q TAG=Q TGA=W",
-    28: "TAA=Q TAG=Q TGA=W",
-    29: "TAA=Y TAG=Y",
-    30: "TAA=E TAG=E",
-    31: "TAA=E TAG=E TGA=W",
-    32: "TAG=W",
-    33: "AGA=S AGG=K TAA=Y TGA=W",
-}
+_CODES = files("plltool.alignment").joinpath("genetic_codes.txt")  # what differs in each of the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +42,9 @@ def translation(genetic_code: int) -> dict[str, str]:
     standard = dict(zip(TRIPLETS, _STANDARD, strict=True))
     if genetic_code == STANDARD_CODE:
         return standard
-    return standard | dict(change.split("=") for change in _DIFFERENCES[genetic_code].split())
+    lines = _CODES.read_text(encoding="utf-8").splitlines()
+    changes = next(line.split()[1:] for line in lines if line.split()[0] == str(genetic_code))
+    return standard | dict(change.split("=") for change in changes)
 
 
 def data_name(genetic_code: int) -> str:
