@@ -38,7 +38,7 @@ def open_workers(
 ) -> Workers:
     """Processes that have a share of the hardware each, see `share_hardware`; the log says what they make."""
     threads = shares[0].threads or 1
-    _log.info("%s: %d at a time, %d threads each", what, len(shares), threads)
+    _log.info("%s: %d at a time, threads each: %d", what, len(shares), threads)
     return Workers(make, arguments, child_environment(threads))
 
 

@@ -279,7 +279,7 @@ def test_chains_share_what_there_is(primates, short_chains, caplog):
     """A replicate waits for the one before it, so that more processes than chains would be idle."""
     caplog.set_level("INFO", "plltool")
     bootstrap(primates, replicates=3, threads=8, workers=4, options=SearchOptions("fast", radii=(1,)), **RAPID)
-    assert "replicates: 2 at a time, 4 threads each" in caplog.messages
+    assert "replicates: 2 at a time, threads each: 4" in caplog.messages
 
 
 def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_path, monkeypatch):
