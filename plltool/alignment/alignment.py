@@ -50,28 +50,17 @@ _HINTS = {  # of characters that DNA or proteins do not have
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Aligned sequences.
+    """Aligned sequences."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Taxon names; bytes that are not UTF-8 are kept as surrogates (``surrogateescape``).
-    codes : unsigned array (n_taxa, n_sites)
-        Codes of `states`, none of them illegal; read-only. A site of codons is a codon.
-    states : StateSpace
-    source : str
-        The file, for messages.
-    warnings : tuple of str
-        What a user should know about the data, one line each.
-    weights : float64 array (n_sites,), or None
-        The number of sites that each column stands for; with None it is 1 for all of them.
-    """
-
+    # tuple of str Taxon names; bytes that are not UTF-8 are kept as surrogates (``surrogateescape``).
     names: tuple[str, ...]
+    # unsigned array (n_taxa, n_sites) Codes of `states`, none of them illegal; read-only. A site of codons is a codon.
     codes: CodeArray
-    states: StateSpace
-    source: str
-    warnings: tuple[str, ...] = ()
+    states: StateSpace  # StateSpace
+    source: str  # str The file, for messages
+    warnings: tuple[str, ...] = ()  # tuple of str What a user should know about the data, one line each
+    # float64 array (n_sites,), or None The number of sites that each column stands for; with None it is 1 for all of
+    # them.
     weights: FloatArray | None = None
 
     def __repr__(self) -> str:

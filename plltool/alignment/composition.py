@@ -37,9 +37,7 @@ def composition_statistic(counts: FloatArray, frequencies: FloatArray) -> FloatA
 def symmetry_statistics(pairs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Chi-square and degrees of freedom of the tests of symmetry, marginal and internal symmetry; each (n, 3).
 
-    Parameters
-    ----------
-    pairs : (n, n_states, n_states), how often each state of one sequence meets each of the other
+    `pairs`: (n, n_states, n_states), how often each state of one sequence meets each of the other.
 
     A test that cannot be made, because too few pairs of states occur, has 0 degrees of freedom.
     """

@@ -30,26 +30,17 @@ class StateSpace:
     A code stands for a set of states: one state, an ambiguity, or all states where nothing is known. Only
     ``state_sets`` defines what a code means. So a space of 20 or 61 states need not number its codes as bit masks;
     `DNA` does (code c holds state i if bit i of c is set).
-
-    Attributes
-    ----------
-    name : str
-        As messages call the data, such as "DNA".
-    symbols : tuple of str
-        The name of each state, in the order of the rate matrix; one character for bases and amino acids.
-    code_of : uint8 array (256,)
-        The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing. For codons, that of a base.
-    state_sets : bool array (n_codes, n_states)
-        Row c holds the states that code c allows; the row of `ILLEGAL_CODE` is empty.
-    doubtful : str
-        Characters that are read as undetermined but deserve a warning.
     """
 
-    name: str
+    name: str  # str As messages call the data, such as "DNA"
+    # tuple of str The name of each state, in the order of the rate matrix; one character for bases and amino acids.
     symbols: tuple[str, ...]
+    # uint8 array (256,) The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing. For codons,
+    # that of a base.
     code_of: CodeArray
+    # bool array (n_codes, n_states) Row c holds the states that code c allows; the row of `ILLEGAL_CODE` is empty.
     state_sets: BoolArray
-    doubtful: str
+    doubtful: str  # str Characters that are read as undetermined but deserve a warning
 
     @property
     def width(self) -> int:

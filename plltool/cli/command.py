@@ -90,9 +90,7 @@ class Group(click.Group):
 class Command(click.Command):
     """A command whose help has sections of options, of the files that it writes with a prefix, and of examples.
 
-    Parameters
-    ----------
-    examples : command lines
+    `examples`: command lines.
     """
 
     context_class = Context

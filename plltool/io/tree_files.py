@@ -155,9 +155,7 @@ def read_gene_trees(
 ) -> list[GeneTree]:
     """All trees of several sources, each over all or some taxa; sources as in `read_tree_set`.
 
-    Parameters
-    ----------
-    names : the taxa, those of `whose`
+    `names`: the taxa, those of `whose`.
 
     Raises InputError if a file cannot be read, holds no tree or something else, an object is no tree, or a tree has a
     taxon twice or one that is not among `names`.

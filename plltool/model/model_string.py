@@ -92,9 +92,7 @@ _ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable 
 def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec:
     """Read a model string; the docstring of the module has the grammar.
 
-    Parameters
-    ----------
-    read_matrix : reads the file of ``GTR20{FILE}``; without it the braces must hold numbers.
+    `read_matrix`: reads the file of ``GTR20{FILE}``; without it the braces must hold numbers.
 
     Raises InputError for unknown names, models that this version lacks, a part given twice, a wrong number of values,
     values that are not positive and finite, and frequencies that do not sum to 1. The message names the part of the

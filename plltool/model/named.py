@@ -21,28 +21,22 @@ class RateDesign:
     """How exchangeabilities follow from positive parameters: ``r[p] = base[p] * prod_k parameter[k] ** powers[p, k]``.
 
     With `rays` the products are those of rays, ``t[j]``, and ``r[p] = sum_j rays[p, j] t[j]``.
-
-    Attributes
-    ----------
-    base : float64 (n_pairs,), or (n_rays,)
-    powers : float64 (n_pairs, n_parameters); 0 and 1 in most models, one 1 in each row if pairs form classes of equal
-        exchangeabilities. (n_classes, n_pairs, n_parameters) where sites form classes, whose rates then differ, too.
-        (n_rays, n_parameters) with rays
-    starts : float64 (n_parameters,) values that an optimisation starts from
-    reference : the parameter that is 1 unless given, because only ratios matter; None if all are free
-    names : of the parameters; empty where they are exchangeabilities themselves
-    limits : float64 (n_parameters, 2), the bounds within which they are optimised; None for those of exchangeabilities
-    class_weights : (n_classes,) weights of the classes of sites that an optimisation starts from
-    rays : float64 (n_pairs, n_rays), not negative; None where exchangeabilities are products themselves
     """
 
-    base: FloatArray
+    base: FloatArray  # float64 (n_pairs,), or (n_rays,)
+    # float64 (n_pairs, n_parameters); 0 and 1 in most models, one 1 in each row if pairs form classes of equal
+    # exchangeabilities. (n_classes, n_pairs, n_parameters) where sites form classes, whose rates then differ, too.
+    # (n_rays, n_parameters) with rays
     powers: FloatArray
-    starts: FloatArray
+    starts: FloatArray  # float64 (n_parameters,) values that an optimisation starts from
+    # the parameter that is 1 unless given, because only ratios matter; None if all are free
     reference: int | None = None
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of the parameters; empty where they are exchangeabilities themselves
+    # float64 (n_parameters, 2), the bounds within which they are optimised; None for those of exchangeabilities
     limits: FloatArray | None = None
+    # (n_classes,) weights of the classes of sites that an optimisation starts from
     class_weights: tuple[float, ...] = (1.0,)
+    # float64 (n_pairs, n_rays), not negative; None where exchangeabilities are products themselves
     rays: FloatArray | None = None
 
     @classmethod

@@ -14,9 +14,7 @@ from plltool.arrays import FloatArray, IndexArray
 def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
     """A list of exchangeabilities as a symmetric matrix, or several lists.
 
-    Parameters
-    ----------
-    exchangeabilities : (..., S (S - 1) / 2), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
+    `exchangeabilities`: (..., S (S - 1) / 2), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
 
     Returns float64 (..., S, S), symmetric, with zeros on the diagonal.
 

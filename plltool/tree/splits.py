@@ -30,9 +30,7 @@ def members_of(split: int) -> Iterator[int]:
 def branch_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
     """The split of each branch: the taxa on its side without the first name.
 
-    Parameters
-    ----------
-    names : the tree's names in the order of the bits; by default the tree's own order.
+    `names`: the tree's names in the order of the bits; by default the tree's own order.
 
     Returns (n_edges,), branch by branch; bit i is set if ``names[i]`` is on the side without ``names[0]``.
 

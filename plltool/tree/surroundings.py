@@ -46,9 +46,7 @@ class Surroundings(NamedTuple):
 def find_surroundings(tree: Tree, added: BoolArray | None = None) -> list[Surroundings]:
     """The surroundings of each inner branch, in the order of the branches.
 
-    Parameters
-    ----------
-    added : (n_edges,) branches that only resolve nodes of more than three branches, and are no branches of the tree
+    `added`: (n_edges,) branches that only resolve nodes of more than three branches, and are no branches of the tree.
     """
     everybody, splits = everyone(tree.n_taxa), branch_splits(tree)
     is_added = np.zeros(tree.n_edges, dtype=np.bool_) if added is None else added

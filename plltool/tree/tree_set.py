@@ -18,27 +18,18 @@ DISTANCES = RF, WEIGHTED_RF, BRANCH_SCORE = "rf", "wrf", "branch-score"
 
 @dataclass(frozen=True, eq=False)
 class TreeSet:
-    """Trees as sets of splits.
+    """Trees as sets of splits."""
 
-    Attributes
-    ----------
-    names : the taxa, in the order of the splits' bits
-    splits : the distinct splits of all inner branches in the order of first occurrence, see `plltool.tree.splits`
-    starts : (n_trees + 1,) where the splits of each tree start in `members`
-    members : (starts[-1],) numbers of splits, ascending within a tree
-    lengths : (starts[-1],) lengths of these branches, NaN if a tree gives none
-    pendants : (n_trees, n_taxa) lengths of the branches at the tips
-    roots : (n_trees,) the split of the branch on which each tree has its root; None for a tree without one
-    labels : (n_trees,) the file of each tree and its number there, such as a.nwk:2, or its number in the set
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the taxa, in the order of the splits' bits
+    # the distinct splits of all inner branches in the order of first occurrence, see `plltool.tree.splits`
     splits: tuple[int, ...]
-    starts: IndexArray
-    members: IndexArray
-    lengths: FloatArray
-    pendants: FloatArray
+    starts: IndexArray  # (n_trees + 1,) where the splits of each tree start in `members`
+    members: IndexArray  # (starts[-1],) numbers of splits, ascending within a tree
+    lengths: FloatArray  # (starts[-1],) lengths of these branches, NaN if a tree gives none
+    pendants: FloatArray  # (n_trees, n_taxa) lengths of the branches at the tips
+    # (n_trees,) the split of the branch on which each tree has its root; None for a tree without one
     roots: tuple[int | None, ...]
+    # (n_trees,) the file of each tree and its number there, such as a.nwk:2, or its number in the set
     labels: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -122,12 +113,10 @@ def make_tree_set(
 def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
     """The distances between all pairs of trees: (n_trees, n_trees).
 
-    Parameters
-    ----------
-    kind : "rf", the number of splits in exactly one of two trees (Robinson & Foulds 1981); "wrf", the sum of absolute
-        differences between the lengths of corresponding branches, where a missing branch has length 0 (Robinson &
-        Foulds 1979); "branch-score", the root of the sum of their squares (Kuhner & Felsenstein 1994). The last two
-        include the branches at the tips. A root is ignored.
+    `kind`: "rf", the number of splits in exactly one of two trees (Robinson & Foulds 1981); "wrf", the sum of absolute
+    differences between the lengths of corresponding branches, where a missing branch has length 0 (Robinson & Foulds
+    1979); "branch-score", the root of the sum of their squares (Kuhner & Felsenstein 1994). The last two include the
+    branches at the tips. A root is ignored.
 
     Raises InputError if `kind` is unknown, or needs lengths that a tree does not have.
     """
