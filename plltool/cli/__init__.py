@@ -10,41 +10,25 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
 from plltool.cli import job
-from plltool.cli.alrt import alrt
-from plltool.cli.ancestral import ancestral
-from plltool.cli.bench import bench
-from plltool.cli.bootstrap import bootstrap
-from plltool.cli.check import check
 from plltool.cli.command import COMMAND_KEY, Group
-from plltool.cli.compare import compare
-from plltool.cli.concordance import concordance
-from plltool.cli.date import date
-from plltool.cli.devices import devices
-from plltool.cli.evaluate import evaluate
-from plltool.cli.genes import genes
 from plltool.cli.hints import hint_at_command
-from plltool.cli.place import place
-from plltool.cli.report import report
-from plltool.cli.sample import sample
-from plltool.cli.search import search
-from plltool.cli.select_model import select_model
-from plltool.cli.show import show
-from plltool.cli.simulate import simulate
-from plltool.cli.support import support
 from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, drop_stdout, echo_message, usage_errors_in_colour
-from plltool.cli.test import test
-from plltool.cli.trees import trees
 from plltool.constants import VERSION
 from plltool.errors import PlltoolError, PlltoolWarning
 
 _log = logging.getLogger("plltool")
 
+COMMANDS = (  # modules, each with the command of its name, in the order of use
+    "search", "select_model", "evaluate", "bootstrap", "support", "alrt", "concordance", "genes", "test", "ancestral",
+    "place", "date", "sample", "simulate", "report", "show", "trees", "compare", "check", "devices", "bench",
+)  # fmt: skip
 EXIT_ERROR = 1
 EXIT_SIGNAL = 128  # plus the number of the signal
 SIGPIPE = 13  # its number on Unix; Windows does not have it
@@ -170,27 +154,5 @@ def main(debug: bool) -> None:
     """
 
 
-for _command in (
-    search,
-    select_model,
-    evaluate,
-    bootstrap,
-    support,
-    alrt,
-    concordance,
-    genes,
-    test,
-    ancestral,
-    place,
-    date,
-    sample,
-    simulate,
-    report,
-    show,
-    trees,
-    compare,
-    check,
-    devices,
-    bench,
-):
-    main.add_command(_command)
+for _name in COMMANDS:
+    main.add_command(getattr(import_module(f"plltool.cli.{_name}"), _name))

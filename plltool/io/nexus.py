@@ -10,20 +10,8 @@ from plltool.alignment.alignment import DeclaredKind
 from plltool.alignment.spaces import COUNTED, SPACES, detect_states
 from plltool.alignment.states import DNA, MAX_STATES, MULTISTATE, PROTEIN, SYMBOLS, StateSpace
 from plltool.errors import InputError, show_name
-from plltool.io.alignment_formats import (
-    AnnouncedSize,
-    Line,
-    NameSplitter,
-    Record,
-    Row,
-    decode_name,
-    join_rows,
-    number_lines,
-    read_sequential,
-    remove_blanks,
-    resolve_matches,
-    split_name,
-)
+from plltool.io import alignment_formats as formats
+from plltool.io.alignment_formats import Record
 from plltool.io.nexus_commands import Command, split_commands
 
 # --- symbols of standard data -----------------------------------------------------------------------------
@@ -193,7 +181,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     sets = StateSets(text, source)
     records = _read_matrix(block.commands["matrix"], declared, announced, source, sets)
     if declared.match and records:
-        records = resolve_matches(records, declared.match)
+        records = formats.resolve_matches(records, declared.match)
     plain = declared.plain_symbols
     records = [replace(record, sequence=record.sequence.translate(plain)) for record in records]
     warnings: tuple[str, ...] = ()
@@ -214,7 +202,7 @@ def _group_blocks(commands: Iterable[Command]) -> list[_Block]:
     is_open = False
     for command in commands:
         if command.word == "begin":
-            blocks.append(_Block(decode_name(command.text.strip()).lower(), command.line))
+            blocks.append(_Block(formats.decode_name(command.text.strip()).lower(), command.line))
             is_open = True
         elif command.word in ("end", "endblock"):
             is_open = False
@@ -283,12 +271,12 @@ def _is_standard(states: StateSpace, options: Mapping[str, str]) -> bool:
     return "symbols" in options and states.name == MULTISTATE
 
 
-def _parse_kinds(block: _Block, announced: AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:
+def _parse_kinds(block: _Block, announced: formats.AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:
     """The kinds of data of ``datatype=mixed(Standard:1-166,DNA:167-3246)`` (MrBayes); none without it."""
     if "format" not in block.commands:
         return ()
     command = block.commands["format"]
-    mixed = _MIXED.search(decode_name(command.text))
+    mixed = _MIXED.search(formats.decode_name(command.text))
     if mixed is None:
         return ()
     if mixed[2] is None:
@@ -316,7 +304,7 @@ def _parse_symbol(options: Mapping[str, str], key: str, where: str) -> bytes:
     return value.encode("ascii")
 
 
-def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> AnnouncedSize:
+def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> formats.AnnouncedSize:
     """The announced sizes; the number of taxa may be in the taxa block or missing."""
     sizes: dict[str, str] = {}
     for other in blocks:
@@ -330,23 +318,23 @@ def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> A
     if "nchar" not in sizes:
         raise InputError(f"{source}: line {block.line}: found no nchar in the dimensions, expected the number of sites")
     n_taxa = int(sizes["ntax"]) if "ntax" in sizes else None
-    return AnnouncedSize(n_taxa, int(sizes["nchar"]), "the dimensions command")
+    return formats.AnnouncedSize(n_taxa, int(sizes["nchar"]), "the dimensions command")
 
 
 def _read_matrix(
-    matrix: Command, declared: _Format, announced: AnnouncedSize, source: str, sets: StateSets
+    matrix: Command, declared: _Format, announced: formats.AnnouncedSize, source: str, sets: StateSets
 ) -> list[Record]:
     """The rows of a matrix, each of the announced length; raises InputError otherwise."""
 
     def clean(text: bytes) -> bytes:
-        return _replace_state_sets(remove_blanks(text), declared, sets)
+        return _replace_state_sets(formats.remove_blanks(text), declared, sets)
 
     def split(line: bytes) -> tuple[str, bytes]:
-        name, sequence = split_name(line)
+        name, sequence = formats.split_name(line)
         return name, clean(sequence)
 
-    lines = number_lines(matrix.text, matrix.line)
-    readings = [read_sequential(lines, announced.n_sites, split, clean), _read_named_rows(lines, split)]
+    lines = formats.number_lines(matrix.text, matrix.line)
+    readings = [formats.read_sequential(lines, announced.n_sites, split, clean), _read_named_rows(lines, split)]
     if declared.is_interleaved:
         readings.reverse()
     records = announced.choose_reading(readings, (declared.states or COUNTED).with_sets(sets.members))
@@ -371,23 +359,23 @@ def _replace_state_sets(sequence: bytes, declared: _Format, sets: StateSets) -> 
     return _STATE_SET.sub(replace_set, sequence)
 
 
-def _refuse_brackets(lines: Iterable[Line], source: str, states: StateSpace | None) -> None:
+def _refuse_brackets(lines: Iterable[formats.Line], source: str, states: StateSpace | None) -> None:
     """Raise InputError for the first bracket in a sequence."""
     for number, sequence in lines:
         bracket = _BRACKET.search(sequence)
         if bracket is not None:
             shown = _STATE_SET.match(sequence, bracket.start())
-            found = decode_name(shown[0] if shown else sequence[bracket.start() :])
+            found = formats.decode_name(shown[0] if shown else sequence[bracket.start() :])
             expected = "a set of states such as {01}"
             if states is not None and states.name in _EXAMPLES:
                 expected = f"a set of states that a letter of {states.name} stands for, {_EXAMPLES[states.name]}"
             raise InputError(f"{source}: line {number}: found {show_name(found)}, expected {expected}")
 
 
-def _read_named_rows(lines: Iterable[Line], split: NameSplitter) -> list[Record]:
+def _read_named_rows(lines: Iterable[formats.Line], split: formats.NameSplitter) -> list[Record]:
     """Rows that start with their name, as in interleaved blocks; rows of one name are joined."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, formats.Row] = {}
     for number, line in lines:
         name, sequence = split(line)
         rows.setdefault(name, (name, number, []))[2].append(sequence)
-    return join_rows(rows.values())
+    return formats.join_rows(rows.values())

@@ -7,20 +7,8 @@ from dataclasses import dataclass
 
 from plltool.alignment.states import StateSpace
 from plltool.errors import InputError, show_name
-from plltool.io.alignment_formats import (
-    AnnouncedSize,
-    Line,
-    NameSplitter,
-    Record,
-    Row,
-    decode_name,
-    join_rows,
-    number_lines,
-    read_sequential,
-    remove_blanks,
-    resolve_matches,
-    split_name,
-)
+from plltool.io import alignment_formats as formats
+from plltool.io.alignment_formats import Record
 
 _MATCH = b"."
 _STRICT_NAME_LENGTH = 10  # characters, Felsenstein's PHYLIP
@@ -53,16 +41,16 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     Raises InputError if the header announces no taxa or no sites or has an unknown option, or no layout gives the
     announced sizes.
     """
-    (header_line, header_text), *lines = number_lines(text)
+    (header_line, header_text), *lines = formats.number_lines(text)
     header = _parse_header(header_text, header_line, source)
-    announced = AnnouncedSize(header.n_taxa, header.n_sites, f"line {header.line}")
-    relaxed = _read_layouts(lines, header, split_name)
+    announced = formats.AnnouncedSize(header.n_taxa, header.n_sites, f"line {header.line}")
+    relaxed = _read_layouts(lines, header, formats.split_name)
     records = announced.choose_reading(relaxed, states)
     if records is None:
         records = announced.choose_reading(_read_layouts(lines, header, _split_strict), states)
     if records is None:
         raise InputError(f"{source}: {announced.explain_mismatch(relaxed)}")
-    return resolve_matches(records, _MATCH)
+    return formats.resolve_matches(records, _MATCH)
 
 
 def _parse_header(text: bytes, line: int, source: str) -> _Header:
@@ -71,7 +59,7 @@ def _parse_header(text: bytes, line: int, source: str) -> _Header:
         raise InputError(
             f"{source}: line {line}: found {int(n_taxa)} taxa and {int(n_sites)} sites, expected at least 1 of each"
         )
-    found = decode_name(b" ".join(options)).upper()
+    found = formats.decode_name(b" ".join(options)).upper()
     if found not in ("", _INTERLEAVED, _SEQUENTIAL):
         raise InputError(
             f"{source}: line {line}: found {show_name(found)} after the two sizes, expected nothing, "
@@ -80,17 +68,17 @@ def _parse_header(text: bytes, line: int, source: str) -> _Header:
     return _Header(int(n_taxa), int(n_sites), line, found or None)
 
 
-def _read_layouts(lines: Sequence[Line], header: _Header, split: NameSplitter) -> list[list[Record]]:
+def _read_layouts(lines: Sequence[formats.Line], header: _Header, split: formats.NameSplitter) -> list[list[Record]]:
     """A reading for each layout that the header allows."""
     readings = []
     if header.layout != _INTERLEAVED:
-        readings.append(read_sequential(lines, header.n_sites, split))
+        readings.append(formats.read_sequential(lines, header.n_sites, split))
     if header.layout != _SEQUENTIAL:
         readings.append(_read_interleaved(lines, header, split))
     return readings
 
 
-def _read_interleaved(lines: Sequence[Line], header: _Header, split: NameSplitter) -> list[Record]:
+def _read_interleaved(lines: Sequence[formats.Line], header: _Header, split: formats.NameSplitter) -> list[Record]:
     """Blocks of one line per taxon; the first block holds the names.
 
     With PAML's option the later blocks may be preceded by a line that holds only a site number.
@@ -98,17 +86,17 @@ def _read_interleaved(lines: Sequence[Line], header: _Header, split: NameSplitte
     named, unnamed = lines[: header.n_taxa], lines[header.n_taxa :]
     if header.layout == _INTERLEAVED:
         unnamed = [(number, line) for number, line in unnamed if not line.strip().isdigit()]
-    rows: list[Row] = []
+    rows: list[formats.Row] = []
     for number, line in named:
         name, sequence = split(line)
         rows.append((name, number, [sequence]))
     for index, (_, line) in enumerate(unnamed):
-        rows[index % header.n_taxa][2].append(remove_blanks(line))
-    return join_rows(rows)
+        rows[index % header.n_taxa][2].append(formats.remove_blanks(line))
+    return formats.join_rows(rows)
 
 
 def _split_strict(line: bytes) -> tuple[str, bytes]:
     """A name of exactly 10 characters, blanks at its ends removed, and the sequence after it."""
-    text = decode_name(line)
+    text = formats.decode_name(line)
     name, sequence = text[:_STRICT_NAME_LENGTH], text[_STRICT_NAME_LENGTH:]
-    return name.strip(" \t"), remove_blanks(sequence.encode("utf-8", "surrogateescape"))
+    return name.strip(" \t"), formats.remove_blanks(sequence.encode("utf-8", "surrogateescape"))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plltool.reports.markup import Markup
-from plltool.reports.picture import Mark
-from plltool.reports.timed import TimeScale
+from plltool.reports.picture import Mark, TimeScale
 from plltool.tree.rooted_nodes import RootedNodes
 
 Row = Mapping[str, Any]  # of the table of a result, by the names of the columns

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from plltool.constants import DRAWING_WIDTH, TEXT_WIDTH
 from plltool.reports.characters import draw_characters
 from plltool.reports.pdf import write_pdf
-from plltool.reports.picture import Mark, Picture, draw_rectangular, draw_unrooted, no_marks, support_marks
+from plltool.reports.picture import (
+    Mark,
+    Picture,
+    TimeScale,
+    draw_rectangular,
+    draw_timed,
+    draw_unrooted,
+    no_marks,
+    support_marks,
+)
 from plltool.reports.svg import write_svg
-from plltool.reports.timed import TimeScale, draw_timed
 from plltool.tree.rooted_nodes import RootedNodes
 
 
