@@ -74,9 +74,7 @@ def read_codons(
 ) -> tuple[CodeArray, tuple[str, ...]]:
     """The codes of columns of DNA, and warnings; a last codon that is a stop wherever it is known is dropped.
 
-    Parameters
-    ----------
-    rows, sites : the columns, with characters of DNA only, and their places in `given`, from 0
+    `rows`, `sites`: the columns, with characters of DNA only, and their places in `given`, from 0.
 
     Raises InputError if the number of columns is not a multiple of 3, or a sequence has a stop codon.
     """

@@ -75,10 +75,7 @@ def resampled_sums(
 
     The weights of as many replicates as RESAMPLED_VALUES allows are held at a time; the draws do not depend on this.
 
-    Parameters
-    ----------
-    parts : the pattern weights of each part, which are whole numbers
-    scale : see `resample_once`
+    `parts`: the pattern weights of each part, which are whole numbers; `scale`: see `resample_once`.
     """
     sums = np.empty((n_replicates, len(sites)))
     urns = [Urn(own) for own in parts]

@@ -249,10 +249,8 @@ class Instance(Buffers):
     ) -> None:
         """Ask for sets of buffers, of all partitions or of those named; the answer comes when it is its turn.
 
-        Parameters
-        ----------
-        ends : the buffers of each set, of roots, or of parents and of children
-        matrices : for each order of derivatives those of the sets, none for roots
+        `ends`: the buffers of each set, of roots, or of parents and of children; `matrices`: for each order of
+        derivatives those of the sets, none for roots.
         """
         rows, orders = self._rows(ends, weights, frequencies, scales), self._orders(matrices)
         check_same_length([("sets of buffers", rows), *(("matrices", own) for own in orders)])

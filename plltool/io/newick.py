@@ -60,8 +60,6 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
 
     Parameters
     ----------
-    text : the tree, ended by ``;``.
-    source : the file's name, for errors.
     names : the alignment's names; tips are numbered in this order, by default in that of the text. Other programs
         cut names at blanks and replace marks. So a bare label that is not among them stands for the only unused name
         that has blanks or marks instead of some of its underscores, or that has it as its first word. A label with

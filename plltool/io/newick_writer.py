@@ -31,7 +31,6 @@ def write_newick(
 
     Parameters
     ----------
-    tree : the tree.
     lengths : write branch lengths, in expected substitutions per site.
     outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.

@@ -90,15 +90,10 @@ def read_constraint(path: str | PathLike[str], names: Sequence[str]) -> Constrai
 def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint | None:
     """The constraint that Newick text makes; branch lengths, labels of inner nodes and the root are ignored.
 
-    Parameters
-    ----------
-    text : the tree, ended by ``;``
-    source : the file's name, for errors
-    names : of all taxa; labels stand for them as in `parse_newick`
+    `names`: of all taxa; labels stand for them as in `parse_newick`.
 
-    Returns the constraint; None for a tree without inner branches, which every tree obeys.
-
-    Raises InputError if the text is not a tree, or a taxon in it occurs twice or is none of `names`.
+    Returns the constraint; None for a tree without inner branches, which every tree obeys. Raises InputError if the
+    text is not a tree, or a taxon in it occurs twice or is none of `names`.
     """
     return constraint_from_nodes(parse_nodes(text, source), source, names)
 

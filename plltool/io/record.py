@@ -53,10 +53,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) -> dict[str, Any]:
     """Read a file that holds one JSON object, gzipped or not.
 
-    Parameters
-    ----------
-    keys : the keys that it must have
-    what : what the file should be, for errors
+    `keys`: the keys that it must have; `what`: what the file should be, for errors.
 
     Raises InputError if the file cannot be read, is not a JSON object, or lacks a key.
     """

@@ -300,7 +300,6 @@ def write_splits(
 
     Parameters
     ----------
-    names : n_taxa names.
     splits : as in `TreeSet`; of any two that overlap one holds the other.
     lengths, labels : of the splits' branches; a length that is NaN is not written.
     pendants : (n_taxa,) lengths of the branches at the tips.

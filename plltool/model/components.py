@@ -87,9 +87,7 @@ def partners(n_states: int) -> IndexArray:
 def exponential(exponents: FloatArray, angles: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
     """exp(B) - I of matrices B of the form that `Components` describes.
 
-    Parameters
-    ----------
-    exponents, angles : (..., S) real and imaginary parts of the eigenvalues; None if all are real
+    `exponents`, `angles`: (..., S) real and imaginary parts of the eigenvalues; None if all are real.
 
     Returns (..., S) its diagonal, and its elements (k, partner of k); None if they are all 0.
     """

@@ -149,10 +149,7 @@ def real_eigensystem(matrix: FloatArray, pi: FloatArray) -> RealSystem:
     A matrix that has too few eigenvectors, or almost so, is first changed by a few of its last digits, which separates
     its eigenvalues (Davies 2007).
 
-    Parameters
-    ----------
-    matrix : float64 (S, S), Q
-    pi : float64 (S,), its stationary frequencies
+    `matrix`: float64 (S, S), Q; `pi`: float64 (S,), its stationary frequencies.
 
     Returns
     -------

@@ -162,10 +162,8 @@ class SiteRates:
     def with_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> SiteRates:
         """The same with one of the rates for each pattern.
 
-        Parameters
-        ----------
-        rates, category_of : (n_categories,), and the index of each pattern's rate (n_patterns,)
-        weights : (n_patterns,) how often each pattern occurs
+        `rates`, `category_of`: (n_categories,), and the index of each pattern's rate (n_patterns,); `weights`:
+        (n_patterns,) how often each pattern occurs.
         """
         shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
         return replace(self, rates=tuple(rates.tolist()), weights=tuple(shares.tolist()), category_of=category_of)
@@ -283,10 +281,7 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
     incomplete gamma function, category i has the rate ``k (I(alpha + 1, b[i + 1]) - I(alpha + 1, b[i]))``
     (Yang 1994, equation 10). The rates are then divided by their mean, which is 1 up to rounding.
 
-    Parameters
-    ----------
-    alpha : shape, from MIN_ALPHA to MAX_ALPHA.
-    n_categories : k, from 1 to MAX_RATE_CATEGORIES.
+    `alpha`: shape, from MIN_ALPHA to MAX_ALPHA; `n_categories`: k, from 1 to MAX_RATE_CATEGORIES.
 
     Returns float64 (n_categories,), positive, not decreasing, with mean 1; read-only.
     """

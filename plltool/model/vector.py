@@ -42,9 +42,8 @@ def get_vector(model: Model, names: Iterable[str] | None = None) -> FloatArray:
 
     `names`: groups to restrict to; groups that are not free contribute nothing. None: all free groups.
 
-    Returns float64 (n,), the groups in the order of ``model.free_parameters``.
-
-    Raises ValueError for a name that is no group.
+    Returns float64 (n,), the groups in the order of ``model.free_parameters``. Raises ValueError for a name that is no
+    group.
     """
     return np.log(np.concatenate([np.empty(0), *map(model.ratios, _free_groups(model, names))]))
 

@@ -144,10 +144,7 @@ def internode_certainty(splits: Sequence[int], trees: Sequence[GeneTree], n_taxa
     and each other, the most frequent first, and that more than CERTAINTY_SHARE of the trees have. Both are negative if
     another split is more frequent.
 
-    Parameters
-    ----------
-    splits : as in `plltool.tree.splits`
-    trees : those that lack taxa are left out
+    `splits`: as in `plltool.tree.splits`; `trees`: those that lack taxa are left out.
 
     Returns (n_splits, 2), -1 to 1; NaN where neither the split nor one that contradicts it occurs.
     """

@@ -117,9 +117,7 @@ def place_minimal_deviation(tree: UnrootedNodes) -> tuple[Place, float, float]:
     their path. The score of a root is the root mean square over all pairs; pairs at distance 0 do not count.
 
     Returns the place, its score, and the ratio of its score to that of the next best branch: near 1 if the root is
-    ambiguous.
-
-    Raises InputError if a branch has no length, or all tips are at distance 0.
+    ambiguous. Raises InputError if a branch has no length, or all tips are at distance 0.
     """
     survey = _Survey.of(tree)
     n_pairs = np.count_nonzero(survey.distances) / 2

@@ -32,9 +32,8 @@ def branch_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
 
     `names`: the tree's names in the order of the bits; by default the tree's own order.
 
-    Returns (n_edges,), branch by branch; bit i is set if ``names[i]`` is on the side without ``names[0]``.
-
-    Raises InputError if `names` are not exactly the tree's taxa.
+    Returns (n_edges,), branch by branch; bit i is set if ``names[i]`` is on the side without ``names[0]``. Raises
+    InputError if `names` are not exactly the tree's taxa.
     """
     bits = _bit_numbers(tree, tree.names if names is None else names)
     below = [1 << bit for bit in bits] + [0] * (tree.n_nodes - tree.n_taxa)

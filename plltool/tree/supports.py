@@ -18,9 +18,8 @@ from plltool.tree.tree_set import TreeSet
 def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
     """Felsenstein's bootstrap proportions: the share of the replicates that have each branch (Felsenstein 1985).
 
-    Returns (n_edges,), 0 to 1; NaN at the branches of tips, which all trees have.
-
-    Raises InputError if the taxa are not the same.
+    Returns (n_edges,), 0 to 1; NaN at the branches of tips, which all trees have. Raises InputError if the taxa are not
+    the same.
     """
     shares = replicates.shares
     values = np.array([shares.get(split, 0.0) for split in branch_splits(tree, replicates.names)])
@@ -58,9 +57,8 @@ def root_frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
 
     A replicate whose root is on a branch that the tree lacks supports none. Branches of tips have supports, too.
 
-    Returns (n_edges,), 0 to 1.
-
-    Raises InputError if the taxa are not the same, or a replicate has no root with two branches.
+    Returns (n_edges,), 0 to 1. Raises InputError if the taxa are not the same, or a replicate has no root with two
+    branches.
     """
     without = [number for number, root in enumerate(replicates.roots, start=1) if root is None]
     if without:
