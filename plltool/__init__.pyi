@@ -59,9 +59,9 @@ from .hardware import Hardware as Hardware
 from .hardware import parse_hardware as parse_hardware
 from .hardware import parse_share as parse_share
 from .hardware import parse_size as parse_size
+from .io.alignment_formats import format_fasta as format_fasta
 from .io.alignment_reader import read_alignment as read_alignment
 from .io.alignment_reader import read_queries as read_queries
-from .io.alignment_writer import format_fasta as format_fasta
 from .io.checkpoint import has_checkpoint as has_checkpoint
 from .io.checkpoint import mark_checkpoint as mark_checkpoint
 from .io.checkpoint import read_mark as read_mark

@@ -30,7 +30,7 @@ import simulate_alignment
 from compare_rivals import printed_lnl
 
 import plltool
-from plltool.io.alignment_writer import format_fasta
+from plltool.io.alignment_formats import format_fasta
 from plltool.tree.splits import rf_distance
 
 TASKS = ("search", "plltool", "iqtree")

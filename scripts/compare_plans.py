@@ -32,7 +32,7 @@ from draw_chains import as_document
 
 import plltool
 from plltool.constants import EFFORT_NAMES
-from plltool.io.alignment_writer import format_fasta
+from plltool.io.alignment_formats import format_fasta
 from plltool.reports.plots import draw_path
 
 DNA = (

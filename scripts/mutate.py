@@ -82,7 +82,7 @@ TERMINAL = (
     "not in_a_terminal and not a_dumb and not without_colour and not pipe_on",
 )
 ROOTING, DRAWING = ("tests/tree/test_rooting.py",), ("tests/drawing/test_drawing.py",)
-ROOTED_NODES_PY, ROOTING_PY = "plltool/tree/rooted_nodes.py", "plltool/tree/rooting.py"
+ROOTED_NODES_PY, ROOTING_PY = "plltool/tree/rooted_nodes.py", "plltool/tree/rooted.py"
 GAMMA, RIDGE = "tests/model/test_gamma.py", "tests/optimise/test_ridge.py"
 RATCHET = "tests/tree_search/test_ratchet.py"
 FUSING = "tests/tree_search/test_fusing.py"
@@ -96,7 +96,7 @@ JOINT = "tests/optimise/test_joint.py"
 GENES = "tests/analyses/test_genes.py"
 SITE_CONCORDANCE = "plltool/analyses/concordance/site_concordance.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
-TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/standard_errors.py"
+TREE_SET, LENGTH_ERRORS = "plltool/tree/splits.py", "plltool/optimise/standard_errors.py"
 BUFFERS_CL, BUFFER_TESTS = "kernels/buffers.cl", "tests/engine/test_buffers.py"
 INSTANCE_TESTS = ("tests/beagle/test_instance.py", "-k", "numpy or scale_factors")
 DENSITY, DENSITIES = "plltool/optimise/density.py", "tests/optimise/test_density.py"
@@ -1531,7 +1531,7 @@ MUTANTS = [
            ("tests/cli/test_cli_ancestral.py",)),
     Mutant("codons: a stop codon is a state", CODONS_PY, ".items() if acid != STOP)", ".items() if acid)", (CODON_SPACES,)),
     Mutant("codons: a last stop codon is kept", CODONS_PY, "codes[:, :-1]", "codes[:, :]", (CODON_SPACES,)),
-    Mutant("codons: letters in the wrong place", "plltool/alignment/words.py", "np.arange(self.width)[::-1]",
+    Mutant("codons: letters in the wrong place", "plltool/alignment/codons.py", "np.arange(self.width)[::-1]",
            "np.arange(self.width)", (CODON_SPACES,)),
     Mutant("codons: columns sorted by their low bytes", "plltool/alignment/alignment.py",
            'codes.dtype.newbyteorder(">")', 'codes.dtype.newbyteorder("<")', (CODON_SPACES,)),
@@ -1628,7 +1628,7 @@ MUTANTS = [
     Mutant("urns: listed sites of one pattern only", "plltool/alignment/resampling.py",
            "np.repeat(np.arange(len(weights)), weights.astype(np.intp))", "np.arange(self.size) % len(weights)",
            ("tests/alignment/test_resample.py",)),
-    Mutant("FASTA: cut names may be the same", "plltool/io/fasta.py",
+    Mutant("FASTA: cut names may be the same", "plltool/io/alignment_formats.py",
            "if before.name != record.name:", "if False:", ("tests/io/test_alignment_fasta.py",)),
     Mutant("+IC: counted sites are none", "plltool/run/inputs.py",
            "own.count_sites(may_be_invariable(own)) / own.count_sites()", "0.0", ("tests/analyses/test_inputs.py", "-k", "counted")),
@@ -1889,7 +1889,7 @@ MUTANTS = [
         "tuple(marks)", SECTIONS),
     Mutant("marks of other branches in a collapsed tree", "plltool/reports/tree_section.py",
         "pairwise([*kept, len(block.nodes.parents)])]", "pairwise(range(len(kept) + 1))]", SECTIONS),
-    Mutant("mutations by marginal states", "plltool/reports/ancestral_section.py", 'if row["Joint"] == "1":',
+    Mutant("mutations by marginal states", "plltool/reports/sections.py", 'if row["Joint"] == "1":',
         'if row["Marginal"] == "1":', SECTIONS),
     Mutant("concordance: colours of supports", "plltool/reports/concordance_section.py", "COLOURS = ((50.0,",
         "COLOURS = ((80.0,", SECTIONS),
@@ -1920,7 +1920,7 @@ MUTANTS = [
     Mutant("rejected trees as kept", "plltool/reports/support_section.py", "_judged(p, p >= TEST_LEVEL)", "_judged(p, p < TEST_LEVEL)", REPORT),
     Mutant("+I within other words", "plltool/reports/methods.py", r"\+I[OUC]?(?=[+{]|$)", r"\+I[OUC]+(?=[+{]|$)", METHODS),
     Mutant("the code before a codon model", "plltool/reports/methods.py", 'r"^CODON\\d*_"', 'r"^CODON_"', METHODS),
-    Mutant("labels longer than branches", "plltool/reports/characters.py", "len(text) + 1 for", "1 for", DRAWING),
+    Mutant("labels longer than branches", "plltool/reports/tree_drawing.py", "len(text) + 1 for", "1 for", DRAWING),
     Mutant("sectors of all clades start at one angle", "plltool/reports/shape.py", "start += sector", "pass", DRAWING),
     Mutant("markup in names", "plltool/reports/svg.py", "escape(_NOT_XML", "str(_NOT_XML", DRAWING),
     Mutant("the root's place in a renumbered tree", TOPOLOGY_PY,

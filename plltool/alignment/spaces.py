@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from plltool.alignment.codons import codon_space, genetic_code_of
+from plltool.alignment.codons import DOUBLET, codon_space, doublet_space, genetic_code_of
 from plltool.alignment.states import (
     COUNTED_SYMBOLS,
     DNA,
@@ -26,7 +26,6 @@ from plltool.alignment.states import (
     multistate_space,
     state_rows,
 )
-from plltool.alignment.words import DOUBLET, doublet_space
 from plltool.arrays import BoolArray, IndexArray
 
 OWN_STATES = "states "  # and their symbols or names, see `join_states`: the name of a user's state space

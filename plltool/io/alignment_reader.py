@@ -12,13 +12,21 @@ from plltool.alignment.spaces import SPACES, detect_states, space_called
 from plltool.alignment.states import GENOTYPES, PROTEIN, StateSpace
 from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
 from plltool.errors import InputError, check_one_of, show_name
-from plltool.io.alignment_formats import Record
+from plltool.io.alignment_formats import (
+    NAMES_HINT,
+    Record,
+    cut_names,
+    note_on_blanks,
+    read_blocks,
+    read_fasta,
+    read_phylip,
+    starts_like_blocks,
+    starts_like_phylip,
+)
 from plltool.io.content import read_text, source_name
-from plltool.io.fasta import NAMES_HINT, cut_names, note_on_blanks, read_blocks, read_fasta, starts_like_blocks
 from plltool.io.labels import list_names
 from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
-from plltool.io.phylip import read_phylip, starts_like_phylip
 from plltool.io.table_reader import read_table, starts_like_table
 from plltool.io.vcf import read_vcf, starts_like_vcf
 

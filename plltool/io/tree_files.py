@@ -16,20 +16,18 @@ from os import PathLike
 
 from plltool.constants import NO_NODE
 from plltool.errors import InputError, show_name
-from plltool.io.alignment_formats import decode_name
+from plltool.io.alignment_formats import decode_name, starts_like_phylip
 from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.content import read_text, source_name
 from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_nodes, parse_trees, unrooted_tree
 from plltool.io.newick_writer import write_newick, written_label
 from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
-from plltool.io.phylip import starts_like_phylip
 from plltool.io.record import parse_object
 from plltool.tree.concordance import GeneTree
 from plltool.tree.rooted import drop_root, root_split
 from plltool.tree.rooted_nodes import RootedNodes
-from plltool.tree.splits import everyone, members_of, splits_of
+from plltool.tree.splits import Splits, TreeSet, everyone, make_tree_set, members_of, splits_of
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import Splits, TreeSet, make_tree_set
 
 # --- blocks of NEXUS --------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from plltool.alignment.words import DOUBLET, doublet_space
+from plltool.alignment.codons import DOUBLET, doublet_space
 from plltool.constants import (
     MAX_DOUBLET_RATE,
     MIN_DOUBLET_RATE,

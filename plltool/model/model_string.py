@@ -57,10 +57,9 @@ from plltool.errors import shorten
 from plltool.model import codons, covarion, mixtures, proteins
 from plltool.model.ascertainment import find_correction
 from plltool.model.named import FrequencyMode
-from plltool.model.names import MatrixReader, read_name, weigh_classes
+from plltool.model.names import MatrixReader, Token, read_name, tokenise, weigh_classes
 from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
-from plltool.model.tokens import Token, tokenise
 from plltool.model.values import (
     check_alpha,
     check_free_rates,

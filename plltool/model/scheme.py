@@ -9,8 +9,8 @@ from pathlib import PurePath
 import numpy as np
 
 from plltool.alignment.alignment import Alignment, Sequences
+from plltool.alignment.codons import DOUBLET
 from plltool.alignment.states import MIN_STATES, count_states
-from plltool.alignment.words import DOUBLET
 from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from plltool.errors import InputError
 from plltool.io.tree_files import read_tree_set
 from plltool.run.inputs import TreeLike
+from plltool.tree.splits import TreeSet
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import TreeSet
 
 TreesLike: TypeAlias = str | PathLike[str] | Sequence[TreeLike] | TreeSet
 

@@ -9,8 +9,7 @@ import numpy as np
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAJORITY
 from plltool.errors import InputError, check_one_of
-from plltool.tree.splits import members_of
-from plltool.tree.tree_set import TreeSet
+from plltool.tree.splits import TreeSet, members_of
 
 RULES = STRICT, MAJORITY_RULE, EXTENDED = "strict", "majority", "extended"
 

@@ -14,7 +14,7 @@ from plltool.analyses.ancestral.mutations import Mutation, find_mutations
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import NODE
 from plltool.errors import check_one_of
-from plltool.io.alignment_writer import format_fasta, format_table
+from plltool.io.alignment_formats import format_fasta, format_table
 from plltool.io.newick_writer import find_root, write_newick, write_nexus
 from plltool.reports.blocks import Drawn, Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask

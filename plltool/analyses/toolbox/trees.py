@@ -16,7 +16,7 @@ from plltool.errors import InputError
 from plltool.io.tree_files import write_splits
 from plltool.run.tree_sets import TreesLike, as_tree_set
 from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
-from plltool.tree.tree_set import RF, distances
+from plltool.tree.splits import RF, distances
 
 
 def tree_distances(trees: TreesLike, kind: str = RF, relative: bool = False) -> FloatArray:
