@@ -13,8 +13,8 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import RESAMPLED_VALUES
 
+RESAMPLED_VALUES = 16_000_000  # site lnL, and as many weights, that the host holds at once (128 MB each)
 LISTED_SITES = 1 << 24
 
 

@@ -42,13 +42,16 @@ from plltool.cli.terminal import (
     has_colour,
     print_results,
 )
-from plltool.constants import HEARTBEAT_SECONDS, LINE_SECONDS, REDRAW_SECONDS, REPLICATE_STAGE, SAMPLE_STAGE, VERSION
+from plltool.constants import REPLICATE_STAGE, SAMPLE_STAGE, VERSION
 from plltool.errors import PlltoolError
 from plltool.processes.ranks import current
 
 if TYPE_CHECKING:
     from plltool import Progress
 
+HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports that it is alive
+LINE_SECONDS = 10.0  # between two lines on the generations of a sampler
+REDRAW_SECONDS = 1.0  # between two updates of the progress bar on a terminal
 CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
 UP = "\x1b[{}A"
 TOLD_SECONDS = 2.0  # from which on a log tells the time left

@@ -14,7 +14,9 @@ from plltool.cli.options import outgroup_option
 from plltool.cli.outputs import claim_files, named_outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
-from plltool.constants import DRAWING_WIDTH, ROOT_KINDS, SHOWN_TAXA
+from plltool.constants import DRAWING_WIDTH, ROOT_KINDS
+
+SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it has at most this many taxa
 
 root_option = click.option(
     "--root",

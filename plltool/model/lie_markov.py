@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import MAX_LIE_WEIGHT, RAY_DIGITS, WALL_TOLERANCE
+from plltool.constants import MAX_LIE_WEIGHT, RAY_DIGITS
 from plltool.errors import InputError
 from plltool.model import nonreversible
 from plltool.model.named import NamedModel, RateDesign
@@ -24,6 +24,7 @@ from plltool.model.nonreversible import ordered_pairs
 from plltool.model.nucleotides import BASES
 from plltool.model.published import read_words
 
+WALL_TOLERANCE = 1e-9  # of the rates of a ray, the largest about 1; others that are not 0 are 0.1 or more
 BASIS = {name: [int(rate) for rate in rates.split()] for name, rates in read_words("lie_markov.txt", "basis").items()}
 MODELS = read_words("lie_markov.txt", "models")  # the basis matrices of each beside A; E stands for E1 and E2
 WITHOUT_PAIRS = ("1.1", "3.3a", "4.4a", "6.7a", "9.20b", "12.12")  # the same for each pairing

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import MAX_CONDITION, SEPARATION
 from plltool.model.components import Components
 from plltool.model.named import NamedModel, RateDesign
 from plltool.model.nucleotides import BASES
 from plltool.model.substitution import eigensystem
+
+MAX_CONDITION = 1e6  # of eigenvectors; P matrices keep 10 digits
+SEPARATION = 1e-10  # relative change of a rate matrix with fewer eigenvectors; P matrices keep as many digits
 
 # Classes of equal rates, in the order of `ordered_pairs`: one character per rate, equal characters for equal rates
 CLASSES = {

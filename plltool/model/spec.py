@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.arrays import FloatArray
-from plltool.constants import DEFAULT_SWITCH_RATES
 from plltool.errors import InputError, show_name
 from plltool.model import (
     codons,
@@ -31,6 +30,7 @@ from plltool.model.nonreversible import frequencies_of_rates
 from plltool.model.rates import SiteRates
 from plltool.model.values import check_frequencies, format_values
 
+DEFAULT_SWITCH_RATES = (1.0, 1.0)  # from off to on, and from on to off
 FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {
     "equal": "+FE",
     "empirical": "+F",

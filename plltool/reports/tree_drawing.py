@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import FloatArray, IntArray
-from plltool.constants import DRAWING_WIDTH, TEXT_WIDTH
+from plltool.constants import DRAWING_WIDTH
 from plltool.reports.pdf import write_pdf
 from plltool.reports.picture import (
     Mark,
@@ -23,6 +23,7 @@ from plltool.reports.shape import drawn_lengths, nice_length, node_rows
 from plltool.reports.svg import write_svg
 from plltool.tree.rooted_nodes import RootedNodes
 
+TEXT_WIDTH = 80  # characters in a line of a tree drawn with characters
 LEFT, RIGHT, UP, DOWN = 1, 2, 4, 8  # the directions in which lines leave a cell
 LINES = {
     LEFT: "─",

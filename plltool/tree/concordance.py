@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import CERTAINTY_SHARE, QUARTET_VALUES
+from plltool.constants import QUARTET_VALUES
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import everyone, members_of
 from plltool.tree.surroundings import Surroundings
 
+CERTAINTY_SHARE = 0.05  # of the gene trees: splits that no more have are left out of ICA (Salichos et al. 2014)
 TOPOLOGIES = 3  # of a quartet: AB|CD, AC|BD, AD|BC
 
 

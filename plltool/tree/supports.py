@@ -14,17 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import (
-    BOOTSTOP_AGREEMENT,
-    BOOTSTOP_CORRELATION,
-    BOOTSTOP_CUTS,
-    BOOTSTOP_WRF,
-    MAJORITY,
-)
+from plltool.constants import MAJORITY
 from plltool.errors import InputError
 from plltool.tree.consensus import extend
 from plltool.tree.splits import TreeSet, branch_splits, inner_splits
 from plltool.tree.topology import Tree
+
+BOOTSTOP_CUTS = 100  # random halvings per test (Pattengale et al. 2010)
+BOOTSTOP_AGREEMENT = 0.99  # share of the halvings in which the halves must agree (Pattengale et al. 2010)
+BOOTSTOP_CORRELATION = 0.99  # of the split frequencies of two halves that agree (Pattengale et al. 2010)
+BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cutoff)
 
 
 def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
