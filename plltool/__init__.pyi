@@ -59,14 +59,14 @@ from .hardware import Hardware as Hardware
 from .hardware import parse_hardware as parse_hardware
 from .hardware import parse_share as parse_share
 from .hardware import parse_size as parse_size
+from .io.alignment_formats import format_fasta as format_fasta
 from .io.alignment_reader import read_alignment as read_alignment
-from .io.alignment_writer import format_fasta as format_fasta
+from .io.alignment_reader import read_queries as read_queries
 from .io.checkpoint import has_checkpoint as has_checkpoint
 from .io.checkpoint import mark_checkpoint as mark_checkpoint
 from .io.checkpoint import read_mark as read_mark
 from .io.checkpoint import remove_checkpoint as remove_checkpoint
 from .io.part_trees import read_tree as read_tree
-from .io.query_reader import read_queries as read_queries
 from .io.record import read_record as read_record
 from .io.record import write_bytes as write_bytes
 from .io.record import write_record as write_record

@@ -23,12 +23,8 @@ MAX_EXCHANGEABILITY = 1e3
 NEGLIGIBLE_EXCHANGEABILITY = 1e-12  # for 0: P of many small steps would be rounding noise, of either sign, without it
 MIN_DOUBLET_RATE = 1e-6  # the same of S16, where that of a rare pair is the last one (RAxML's bounds: 1e-4 and 1e6)
 MAX_DOUBLET_RATE = 1e6
-RARE_DOUBLET_RATE = 0.3  # where S16 starts for pairs that S16A keeps apart; from 1 it ends 2 lnL lower, from 0.01 0.02
 MAX_LIE_WEIGHT = 0.999  # of a Lie Markov basis matrix, as given; at 1 a rate is 0
-WALL_TOLERANCE = 1e-9  # of the rates of a ray, the largest about 1; others that are not 0 are 0.1 or more
 RAY_DIGITS = 9  # of rates of mean 1, by which rays are told apart
-MAX_RAY_STEPS = 100  # of Newton's method; 12 at weights of 0.9
-RAY_PRECISION = 1e-12  # of a last step in the logarithms of parameters, after which the error is its square
 MIN_RAY_WEIGHT = 1e-8  # over that of the last ray; many estimates have rates of 0, of which 1e-3 costs several lnL
 MAX_RAY_WEIGHT = 1e8
 MIN_OMEGA = 1e-6  # nonsynonymous to synonymous rate (PAML's bounds are 1e-6 and 999)
@@ -44,15 +40,12 @@ RARE_ODDS = 0.1  # of invariable sites; below them the optimiser's steps are pro
 MAX_PINV = 0.99  # RAxML-NG's bound
 DEFAULT_PINV = 0.1
 MIN_SWITCH_RATE, MAX_SWITCH_RATE = 1e-3, 1e3  # of +COV, per expected substitution
-DEFAULT_SWITCH_RATES = (1.0, 1.0)  # from off to on, and from on to off
 MIN_FREE_RATIO = (
-    1e-7  # of free rates, and their weights, relative to the last one; 1e-5 is too much if sites are saturated
+    1e-7  # of free rates and their weights, relative to the last one; 1e-5 is too much for saturated sites
 )
 MAX_FREE_RATIO = 1e7
 MIN_SCALER = 1e-6  # of a part's branch lengths relative to those of the tree; constant parts gain from it
 MAX_SCALER = 100.0  # RAxML-NG's bound
-MAX_CONDITION = 1e6  # of eigenvectors; P matrices keep 10 digits
-SEPARATION = 1e-10  # relative change of a rate matrix with fewer eigenvectors; P matrices keep as many digits
 START_ALPHAS = (0.2, 0.5, 1.0, 2.0)  # shapes to try with +I or +R, which may have more than one optimum
 START_PINVS = (0.01, 0.1, 0.3, 0.6)
 DEFAULT_RATE_CATEGORIES = 4  # Yang 1994, and the default of all other programs
@@ -79,7 +72,6 @@ MAX_BACKTRACKS = 10  # along one direction; each at least halves the step
 MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised with the model
 OTHER_FACTORS = (1.0, 2.0, 0.5)  # times the best factor of a part's lengths, from where other optima are looked for
 EXPLORING_EPSILON = 0.1  # lnL precision of each part on the way to them
-DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
 ROOT_GAIN = 0.001  # lnL that another place of the root must gain, with its two lengths optimised
 ROOT_TRIALS = 6  # places of the root that are tried with all lengths optimised
 ROOT_MODEL_TRIALS = 25  # with the model optimised, too, once in the end
@@ -102,7 +94,6 @@ CRITERIA = ("BIC", "AIC", "AICc")  # the first is the default, as in ModelFinder
 SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
 SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried over, once optimised; found: 0.4 or more
 SELECTION_PRECISION = 0.5  # lnL, of a model that may yet prove to be out of the question
-SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
 SIGNIFICANCE = 0.05  # of tests of data
 MAX_SYMMETRY_TAXA = 1000  # whose pairs are tested for symmetry
 MAX_SYMMETRY_WORK = 10**12  # products of indicators that the tests may take, about ten seconds on one core
@@ -182,7 +173,6 @@ ROUND_EPSILON = 0.5  # lnL precision of branch lengths between rounds
 ROUND_SHARE = 3e-6  # the same as a share of lnL; the larger of the two counts
 
 # --- analyses of a finished tree -------------------------------------------------------------------------
-RESAMPLED_VALUES = 16_000_000  # site lnL, and as many weights, that the host holds at once (128 MB each)
 NEIGHBOUR_EPSILON = 0.001  # lengths around a branch have converged when a sweep over both ends gains less lnL
 MAX_NEIGHBOUR_SWEEPS = 20
 ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: the precision of the optimisation (IQ-TREE's)
@@ -242,15 +232,9 @@ GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; not 
 GPU_LEVEL_SPANS = 0.5  # spans over wanted work-groups below which launches by levels are faster; not measured yet
 GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels are faster; not measured yet
 COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # inner branches up to this length carry no information (RAxML-NG)
-HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports that it is alive
-LINE_SECONDS = 10.0  # between two lines on the generations of a sampler
 MAX_SHOWN_VALUES = 12  # of a list in a model that is shown to people: UNREST has as many; records have all
 MAX_SHOWN_ROOTS = 3  # places of the root with the best supports that are shown to people; records have all
-REDRAW_SECONDS = 1.0  # between two updates of the progress bar on a terminal
 ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
-CONTENT_MEMORY_SHARE = 0.25  # of the free memory that the content of a file may take; parsed data need more
-MAX_GZIP_RATIO = 500  # unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
-TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which any ratio is accepted
 CHECKPOINT_PATIENCE = 100.0  # times the duration of the last write before the next one: writing takes 1 % at most
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
@@ -261,14 +245,9 @@ NEIGHBOUR_KINDS = SH_ALRT, ABAYES  # supports by the likelihoods of the nearest-
 CONCORDANCE_KINDS = GCF, QCF, SCF, SCFL, IC, ICA = "gcf", "qcf", "scf", "scfl", "ic", "ica"
 SITE_QUARTETS = 100  # drawn around each branch for its site concordance factor (Minh, Hahn & Lanfear 2020)
 QUARTET_VALUES = 8_000_000  # numbers that the host holds at once when it counts quartets (64 MB)
-CERTAINTY_SHARE = 0.05  # of the gene trees: splits that no more have are left out of ICA (Salichos et al. 2014)
 MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other
 BOOTSTOP_STEP = 50  # replicates between two tests whether there are enough (RAxML)
 BOOTSTOP_MOST = 1000  # replicates at most, if the tests never say that there are enough (RAxML)
-BOOTSTOP_CUTS = 100  # random halvings per test (Pattengale et al. 2010)
-BOOTSTOP_AGREEMENT = 0.99  # share of the halvings in which the halves must agree (Pattengale et al. 2010)
-BOOTSTOP_CORRELATION = 0.99  # of the split frequencies of two halves that agree (Pattengale et al. 2010)
-BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cutoff)
 REPLICATE_EFFORT = "fast"  # of the search of a bootstrap replicate, by default
 REPLICATE_RADII = (5, 10)  # SPR radii; the supports are closer to those of default searches than with radius 5 alone
 REPLICATE_UNDECIDED = 0.1  # substitutions on a branch that carries no information; one supporting site gives about 1
@@ -297,15 +276,11 @@ DEFAULT_BURNIN = 0.25  # share of the samples (MrBayes)
 TUNING_GENERATIONS = 5_000  # in which steps are tuned, at most; common moves are then made some hundred times
 ENOUGH_DEVIATION = 0.01  # of split frequencies between runs, at which they agree (MrBayes' manual)
 ENOUGH_SIZE = 200  # effective samples of each number
-ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 AUTO_GENERATIONS = 100_000_000  # after which a run that has not converged ends
 FIRST_CHECK, CHECK_GROWTH = 100, 1.1  # samples before the first look at convergence, and their growth until the next
 CREDIBLE_SHARE = 0.95  # of the posterior probability
 
 # --- trees to look at ------------------------------------------------------------------------------------
 ROOT_KINDS = MIDPOINT, MAD, OUTGROUP = "midpoint", "mad", "outgroup"
-TEXT_WIDTH = 80  # characters in a line of a tree drawn with characters
 DRAWING_WIDTH = 900.0  # points of a picture of a tree
-SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it has at most this many taxa
-REPORT_WIDTH = 100  # characters in a line of a report as text
 REPORT_ROWS = 200  # of a tree in a report; the smallest clades of larger ones are collapsed

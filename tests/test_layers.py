@@ -14,7 +14,7 @@ def test_imports(module):
 
 def test_imports_against_the_order_are_found(tmp_path, monkeypatch):
     path = layout.PACKAGE / "tree" / "new.py"
-    text = "import numpy, plltool.alignment.cells\ndef late():\n    import click\n    from plltool.engine import base\n"
+    text = "import numpy, plltool.errors\ndef late():\n    import click\n    from plltool.engine import base\n"
     monkeypatch.setitem(layout.MODULES, "plltool.tree.new", path)
     monkeypatch.setattr(type(path), "read_text", lambda *_, **__: text)
     expected = {"plltool.tree.new imports click", "plltool.tree.new imports plltool.engine.base"}

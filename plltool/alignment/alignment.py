@@ -9,11 +9,32 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from plltool.alignment.cells import CellTable
-from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
+from plltool.alignment.states import DNA, EITHER, ILLEGAL_CODE, CodeArray, StateSpace
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import BASES, CONSTANT_SITES, MAX_CONSTANT_SITES, WHOLE
 from plltool.errors import InputError, show_name
+
+_MAX_LISTED = 5  # states in one message
+
+
+class CellTable(NamedTuple):
+    """The names of a table's columns, and the cell that each byte of its rows stands for."""
+
+    columns: tuple[str, ...]
+    cells: tuple[str, ...]
+
+    def describe_misfit(self, byte: int, site: int, states: StateSpace) -> str:
+        """The end of a message on a cell, in a column from 0, with another name than those of the states."""
+        cell = self.cells[byte]
+        wrong = next(name for name in cell.split(EITHER) if name not in states.symbols)
+        within = f" in {show_name(cell)}" if wrong != cell else ""
+        more = f" and {states.n_states - _MAX_LISTED} more" if states.n_states > _MAX_LISTED else ""
+        legal = f"one of the states {', '.join(states.symbols[:_MAX_LISTED])}{more}"
+        found = f"column {show_name(self.columns[site])}: found {show_name(wrong)}{within}"
+        return f"{found}, expected {legal}, several with '{EITHER}' between, or '?'"
+
+
+# --- alignments as codes and as text ----------------------------------------------------------------------
 
 MIN_TAXA = 3  # fewer have no unrooted tree
 _SORT_CHUNK = 4096  # columns that are turned together
@@ -29,28 +50,17 @@ _HINTS = {  # of characters that DNA or proteins do not have
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Aligned sequences.
+    """Aligned sequences."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Taxon names; bytes that are not UTF-8 are kept as surrogates (``surrogateescape``).
-    codes : unsigned array (n_taxa, n_sites)
-        Codes of `states`, none of them illegal; read-only. A site of codons is a codon.
-    states : StateSpace
-    source : str
-        The file, for messages.
-    warnings : tuple of str
-        What a user should know about the data, one line each.
-    weights : float64 array (n_sites,), or None
-        The number of sites that each column stands for; with None it is 1 for all of them.
-    """
-
+    # tuple of str Taxon names; bytes that are not UTF-8 are kept as surrogates (``surrogateescape``).
     names: tuple[str, ...]
+    # unsigned array (n_taxa, n_sites) Codes of `states`, none of them illegal; read-only. A site of codons is a codon.
     codes: CodeArray
-    states: StateSpace
-    source: str
-    warnings: tuple[str, ...] = ()
+    states: StateSpace  # StateSpace
+    source: str  # str The file, for messages
+    warnings: tuple[str, ...] = ()  # tuple of str What a user should know about the data, one line each
+    # float64 array (n_sites,), or None The number of sites that each column stands for; with None it is 1 for all of
+    # them.
     weights: FloatArray | None = None
 
     def __repr__(self) -> str:

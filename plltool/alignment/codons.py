@@ -1,16 +1,16 @@
-"""Codons: the genetic codes, state spaces of sense codons, and sequences that are cut into codons."""
+"""State spaces of words, of which several bases are one state: doublets, and the sense codons of the genetic codes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray
-from plltool.alignment.words import WordSpace, word_tables
-from plltool.arrays import IndexArray
+from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
+from plltool.arrays import BoolArray, IndexArray
 from plltool.constants import GENETIC_CODES, STANDARD_CODE
 from plltool.errors import InputError
 
@@ -19,6 +19,62 @@ if TYPE_CHECKING:
 
     from plltool.alignment.alignment import Sequences
 
+DOUBLET = "doublet"  # the name of `doublet_space`
+
+
+@dataclass(frozen=True, eq=False)
+class WordSpace(StateSpace):
+    """States that are words of bases.
+
+    A word of letters stands for all states that the letters allow. Gaps and undetermined letters allow every base, so a
+    word of gaps is undetermined, and ``A-`` is any word that begins with A.
+    """
+
+    # uint16 array (16^width,), the code of each word, ``16 a + b`` for the codes a, b of its letters in `DNA`, and so
+    # on for longer ones; `ILLEGAL_CODE` where they allow no state
+    code_of_word: CodeArray
+
+    @property
+    def width(self) -> int:
+        return len(self.symbols[0])
+
+    @property
+    def letters(self) -> StateSpace:
+        return DNA
+
+    def encode(self, sequence: bytes) -> CodeArray:
+        letters = DNA.encode(sequence).astype(np.uint16).reshape(-1, self.width)
+        return self.code_of_word[letters @ (DNA.n_codes ** np.arange(self.width)[::-1]).astype(np.uint16)]
+
+
+def word_tables(symbols: tuple[str, ...]) -> tuple[BoolArray, CodeArray]:
+    """The sets of states (n_codes, n_states) that words of letters allow, and the code of each word.
+
+    `symbols` are words of the same length.
+    """
+    allows = DNA.state_sets.astype(bool)
+    sets = np.ones((1, len(symbols)), dtype=bool)
+    for letters in zip(*symbols, strict=True):
+        own = allows[:, [DNA.symbols.index(letter) for letter in letters]]
+        sets = (sets[:, None] & own[None]).reshape(-1, len(symbols))
+    distinct, code_of_word = np.unique(sets, axis=0, return_inverse=True)  # the empty set is first
+    assert not distinct[ILLEGAL_CODE].any(), "a letter without a base has no state"
+    codes = code_of_word.astype(np.uint16).ravel()
+    for table in (distinct, codes):
+        table.setflags(write=False)
+    return distinct, codes
+
+
+@cache
+def doublet_space() -> WordSpace:
+    """The 16 pairs of bases that two columns may have, in alphabetical order."""
+    symbols = tuple(a + b for a in DNA.symbols for b in DNA.symbols)
+    sets, code_of_word = word_tables(symbols)
+    return WordSpace(DOUBLET, symbols, DNA.code_of, sets, DNA.doubtful, code_of_word)
+
+
+# --- codons -----------------------------------------------------------------------------------------------
+
 CODON = "codon"  # the kind of data under the standard code; other codes have their number after it
 WIDTH = 3
 STOP = "*"
@@ -26,47 +82,14 @@ TRIPLETS = tuple(a + b + c for a in DNA.symbols for b in DNA.symbols for c in DN
 
 # The amino acid of each codon, in the order of `TRIPLETS` (NCBI, https://www.ncbi.nlm.nih.gov/Taxonomy/Utils, 2024).
 _STANDARD = "KNKNTTTTRSRSIIMIQHQHPPPPRRRRLLLLEDEDAAAAGGGGVVVV*Y*YSSSS*CWCLFLF"
-# What differs from the standard code in each of the others. A codon that may be a stop or an amino acid is the latter.
-_DIFFERENCES = {
-    2: "AGA=* AGG=* ATA=M TGA=W",
-    3: "ATA=M CTA=T CTC=T CTG=T CTT=T TGA=W",
-    4: "TGA=W",
-    5: "AGA=S AGG=S ATA=M TGA=W",
-    6: "TAA=Q TAG=Q",
-    9: "AAA=N AGA=S AGG=S TGA=W",
-    10: "TGA=C",
-    11: "",
-    12: "CTG=S",
-    13: "AGA=G AGG=G ATA=M TGA=W",
-    14: "AAA=N AGA=S AGG=S TAA=Y TGA=W",
-    15: "TAG=Q",
-    16: "TAG=L",
-    21: "AAA=N AGA=S AGG=S ATA=M TGA=W",
-    22: "TAG=L TCA=*",
-    23: "TTA=*",
-    24: "AGA=S AGG=K TGA=W",
-    25: "TGA=G",
-    26: "CTG=A",
-    27: "TAA=Q TAG=Q TGA=W",
-    28: "TAA=Q TAG=Q TGA=W",
-    29: "TAA=Y TAG=Y",
-    30: "TAA=E TAG=E",
-    31: "TAA=E TAG=E TGA=W",
-    32: "TAG=W",
-    33: "AGA=S AGG=K TAA=Y TGA=W",
-}
+_CODES = files("plltool.alignment").joinpath("genetic_codes.txt")  # what differs in each of the others
 
 
 @dataclass(frozen=True, eq=False)
 class CodonSpace(WordSpace):
-    """The sense codons of a genetic code, in alphabetical order.
+    """The sense codons of a genetic code, in alphabetical order."""
 
-    Attributes
-    ----------
-    genetic_code : its number, as NCBI counts
-    """
-
-    genetic_code: int
+    genetic_code: int  # its number, as NCBI counts
 
 
 def translation(genetic_code: int) -> dict[str, str]:
@@ -74,7 +97,9 @@ def translation(genetic_code: int) -> dict[str, str]:
     standard = dict(zip(TRIPLETS, _STANDARD, strict=True))
     if genetic_code == STANDARD_CODE:
         return standard
-    return standard | dict(change.split("=") for change in _DIFFERENCES[genetic_code].split())
+    lines = _CODES.read_text(encoding="utf-8").splitlines()
+    changes = next(line.split()[1:] for line in lines if line.split()[0] == str(genetic_code))
+    return standard | dict(change.split("=") for change in changes)
 
 
 def data_name(genetic_code: int) -> str:
@@ -104,14 +129,9 @@ def read_codons(
 ) -> tuple[CodeArray, tuple[str, ...]]:
     """The codes of columns of DNA, and warnings; a last codon that is a stop wherever it is known is dropped.
 
-    Parameters
-    ----------
-    rows, sites : the columns, with characters of DNA only, and their places in `given`, from 0
+    `rows`, `sites`: the columns, with characters of DNA only, and their places in `given`, from 0.
 
-    Raises
-    ------
-    InputError
-        If the number of columns is not a multiple of 3, or a sequence has a stop codon.
+    Raises InputError if the number of columns is not a multiple of 3, or a sequence has a stop codon.
     """
     n_codons, left = divmod(len(sites), WIDTH)
     if left:

@@ -25,18 +25,11 @@ def make_alignment(
 ) -> Alignment:
     """Check names and sequences and encode them.
 
-    Parameters
-    ----------
-    names : n_taxa taxon names.
-    sequences : n_taxa sequences without blanks or match characters.
-    source : the file, for messages.
-    positions : the line of `source` on which each taxon starts, or None if unknown.
+    `sequences`: n_taxa sequences without blanks or match characters; `positions`: the line of `source` on which each
+    taxon starts, or None if unknown.
 
-    Raises
-    ------
-    InputError
-        For fewer than `MIN_TAXA` taxa, an empty or repeated name, a character that `states` does not know, sequences
-        of different lengths, and sequences without sites.
+    Raises InputError for fewer than `MIN_TAXA` taxa, an empty or repeated name, a character that `states` does not
+    know, sequences of different lengths, and sequences without sites.
     """
     given = Sequences(tuple(names), tuple(map(to_bytes, sequences)), source, states, positions)
     alignment = encode(given, states, np.arange(given.n_sites))

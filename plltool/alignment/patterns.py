@@ -19,23 +19,13 @@ MIN_EMPIRICAL_FREQUENCY = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Distinct columns in lexicographic order, the first taxon first.
+    """Distinct columns in lexicographic order, the first taxon first."""
 
-    Attributes
-    ----------
-    codes : uint8 array (n_taxa, n_patterns), C-contiguous
-    weights : float64 array (n_patterns,)
-        The number of sites with each pattern.
-    site_pattern : intp array (n_sites,)
-        The pattern of each column; ``codes[:, site_pattern]`` is the alignment.
-    states : StateSpace
-        What the codes mean.
-    """
-
-    codes: CodeArray
-    weights: FloatArray
+    codes: CodeArray  # uint8 array (n_taxa, n_patterns), C-contiguous
+    weights: FloatArray  # float64 array (n_patterns,), the number of sites with each pattern
+    # intp array (n_sites,), the pattern of each column; ``codes[:, site_pattern]`` is the alignment.
     site_pattern: IndexArray
-    states: StateSpace
+    states: StateSpace  # what the codes mean
 
     @property
     def masks(self) -> npt.NDArray[Any]:
@@ -79,9 +69,7 @@ def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> Flo
     it allows, to each of these states. Frequencies below `MIN_EMPIRICAL_FREQUENCY` are raised to it. If no cell counts,
     all states are equally frequent.
 
-    Returns
-    -------
-    float64 array (n_states,); sums to 1, every entry positive.
+    Returns float64 array (n_states,); sums to 1, every entry positive.
     """
     set_sizes = states.state_sets.sum(axis=1)
     counted = (set_sizes > 0) & (set_sizes < states.n_states)

@@ -9,11 +9,23 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from plltool.alignment.codons import codon_space, genetic_code_of
-from plltool.alignment.genotypes import GENOTYPES, PHASED_GENOTYPES
-from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
-from plltool.alignment.states import DNA, EITHER, ILLEGAL_CODE, PROTEIN, StateSpace, make_space, state_rows
-from plltool.alignment.words import DOUBLET, doublet_space
+from plltool.alignment.codons import DOUBLET, codon_space, doublet_space, genetic_code_of
+from plltool.alignment.states import (
+    COUNTED_SYMBOLS,
+    DNA,
+    EITHER,
+    GENOTYPES,
+    ILLEGAL_CODE,
+    MULTISTATE,
+    PHASED_GENOTYPES,
+    PROTEIN,
+    UNDETERMINED,
+    StateSpace,
+    count_states,
+    make_space,
+    multistate_space,
+    state_rows,
+)
 from plltool.arrays import BoolArray, IndexArray
 
 OWN_STATES = "states "  # and their symbols or names, see `join_states`: the name of a user's state space

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import string
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,26 +30,17 @@ class StateSpace:
     A code stands for a set of states: one state, an ambiguity, or all states where nothing is known. Only
     ``state_sets`` defines what a code means. So a space of 20 or 61 states need not number its codes as bit masks;
     `DNA` does (code c holds state i if bit i of c is set).
-
-    Attributes
-    ----------
-    name : str
-        As messages call the data, such as "DNA".
-    symbols : tuple of str
-        The name of each state, in the order of the rate matrix; one character for bases and amino acids.
-    code_of : uint8 array (256,)
-        The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing. For codons, that of a base.
-    state_sets : bool array (n_codes, n_states)
-        Row c holds the states that code c allows; the row of `ILLEGAL_CODE` is empty.
-    doubtful : str
-        Characters that are read as undetermined but deserve a warning.
     """
 
-    name: str
+    name: str  # str As messages call the data, such as "DNA"
+    # tuple of str The name of each state, in the order of the rate matrix; one character for bases and amino acids.
     symbols: tuple[str, ...]
+    # uint8 array (256,) The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing. For codons,
+    # that of a base.
     code_of: CodeArray
+    # bool array (n_codes, n_states) Row c holds the states that code c allows; the row of `ILLEGAL_CODE` is empty.
     state_sets: BoolArray
-    doubtful: str
+    doubtful: str  # str Characters that are read as undetermined but deserve a warning
 
     @property
     def width(self) -> int:
@@ -217,3 +210,65 @@ def make_space(name: str, symbols: str, sets: Mapping[str, str], state_sets: Boo
 
 DNA = _make_dna()
 PROTEIN = _make_protein()
+
+
+# --- binary and multistate data, such as morphology: digits and letters stand for numbered states ---------
+
+MULTISTATE = "multistate"  # the name of all these spaces; the number of states tells them apart
+COUNTED_SYMBOLS = string.digits + string.ascii_uppercase  # from which a number of states is inferred
+SYMBOLS = COUNTED_SYMBOLS + "!\"#$%&'()*+,/:;<=>@[\\]^_{|}~"  # RAxML-NG's order
+MIN_STATES, MAX_STATES = 2, len(SYMBOLS)
+UNDETERMINED = "?-."
+
+
+@functools.cache
+def multistate_space(n_states: int) -> StateSpace:
+    """The space of 2 to 64 states, the first of SYMBOLS; upper and lower case are the same."""
+    symbols = SYMBOLS[:n_states]
+    sets = {symbol: symbol for symbol in symbols} | dict.fromkeys(UNDETERMINED, symbols)
+    return make_space(MULTISTATE, symbols, sets, state_rows(n_states), "")
+
+
+def count_states(sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> int:
+    """The number of states that sequences show: the largest of COUNTED_SYMBOLS counts, and all before it.
+
+    `sets` are those of `Sequences`. Other characters are for `encode` to refuse.
+    """
+    found: set[int] = set()
+    for sequence in sequences:
+        found.update(sequence)
+    members = found.union(*(sets[byte] for byte in found if byte in sets))
+    places = [COUNTED_SYMBOLS.find(chr(byte).upper()) for byte in members if chr(byte).isascii()]
+    return max(MIN_STATES, 1 + max(places, default=-1))
+
+
+# --- diploid genotypes ------------------------------------------------------------------------------------
+#
+# Homozygotes are the letters of their bases, and heterozygotes of unknown phase the letters for both bases, such as M
+# for A/C (Kozlov, Alves, Stamatakis & Posada 2022). Phased heterozygotes have characters of plltool's own.
+
+HETEROZYGOTES = ("AC", "AG", "AT", "CG", "CT", "GT")
+UNPHASED = dict(zip(HETEROZYGOTES, "MRWSYK", strict=True))
+PHASED = dict(zip((*HETEROZYGOTES, *(pair[::-1] for pair in HETEROZYGOTES)), "123456EFIJLP", strict=True))
+HOMOZYGOTES = {base + base: base for base in DNA.symbols}
+ALLELES = (*HOMOZYGOTES, *HETEROZYGOTES)  # of each state of `GENOTYPES`
+PHASED_ALLELES = (*HOMOZYGOTES, *PHASED)  # of each state of `PHASED_GENOTYPES`
+_UNKNOWN = "NX" + UNDETERMINED
+
+_SYMBOLS = "".join((HOMOZYGOTES | UNPHASED)[pair] for pair in ALLELES)
+GENOTYPES = make_space(  # a phased heterozygote is the same state as one of unknown phase
+    "genotype",
+    _SYMBOLS,
+    {symbol: symbol for symbol in _SYMBOLS}
+    | {character: UNPHASED["".join(sorted(pair))] for pair, character in PHASED.items()}
+    | dict.fromkeys(_UNKNOWN, _SYMBOLS),
+    state_rows(len(_SYMBOLS)),
+    "",
+)
+
+_PHASED_SYMBOLS = "".join((HOMOZYGOTES | PHASED)[pair] for pair in PHASED_ALLELES)
+_SETS = {symbol: symbol for symbol in _PHASED_SYMBOLS}
+_SETS |= {letter: PHASED[pair] + PHASED[pair[::-1]] for pair, letter in UNPHASED.items()}
+_SETS |= dict.fromkeys(_UNKNOWN, _PHASED_SYMBOLS)
+_ROWS = [[symbol in some for symbol in _PHASED_SYMBOLS] for some in ("", *dict.fromkeys(_SETS.values()))]
+PHASED_GENOTYPES = make_space("phased genotype", _PHASED_SYMBOLS, _SETS, np.array(_ROWS), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from dataclasses import asdict, dataclass
 from enum import IntEnum, IntFlag
 
 import numpy as np
@@ -125,3 +126,31 @@ def check_array(what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> Flo
         expected = " x ".join(map(str, shape))
         raise BeagleError(Code.OUT_OF_RANGE, f"{what}: found {found.size} numbers, expected {expected}")
     return found.reshape(shape)
+
+
+# --- sizes of an instance ---------------------------------------------------------------------------------
+
+_LEAST = {"tip_count": 1, "state_count": 2, "pattern_count": 1, "category_count": 1}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers that BEAGLE's `beagleCreateInstance` takes."""
+
+    tip_count: int
+    partials_buffer_count: int
+    compact_buffer_count: int
+    state_count: int
+    pattern_count: int
+    eigen_buffer_count: int
+    matrix_buffer_count: int
+    category_count: int
+    scale_buffer_count: int
+
+    def check(self) -> None:
+        """OUT_OF_RANGE for a size that cannot be."""
+        for name, found in asdict(self).items():
+            least = _LEAST.get(name, 0)
+            if not isinstance(found, (int, np.integer)) or found < least:
+                wanted = f"a whole number, {least} or more"
+                raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {found!r}, expected {wanted}")

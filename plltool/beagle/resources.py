@@ -32,23 +32,15 @@ _PROCESSORS = {"cpu": Flag.PROCESSOR_CPU, "gpu": Flag.PROCESSOR_GPU}
 
 @dataclass(frozen=True)
 class Resource:
-    """Where an instance can run.
+    """Where an instance can run."""
 
-    Attributes
-    ----------
-    number : its place in the list
-    name, description : what it is
-    support_flags : what it can do
-    required_flags : what tells its kind
-    device : the OpenCL device; None for numpy
-    """
-
-    number: int
+    number: int  # its place in the list
+    # name, description: what it is
     name: str
     description: str
-    support_flags: Flag
-    required_flags: Flag
-    device: Device | None = field(default=None, repr=False)
+    support_flags: Flag  # what it can do
+    required_flags: Flag  # what tells its kind
+    device: Device | None = field(default=None, repr=False)  # the OpenCL device; None for numpy
 
 
 def get_version() -> str:

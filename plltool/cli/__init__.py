@@ -10,55 +10,28 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
 from plltool.cli import job
-from plltool.cli.alrt import alrt
-from plltool.cli.ancestral import ancestral
-from plltool.cli.bench import bench
-from plltool.cli.bootstrap import bootstrap
-from plltool.cli.check import check
 from plltool.cli.command import COMMAND_KEY, Group
-from plltool.cli.compare import compare
-from plltool.cli.concordance import concordance
-from plltool.cli.date import date
-from plltool.cli.devices import devices
-from plltool.cli.evaluate import evaluate
-from plltool.cli.genes import genes
 from plltool.cli.hints import hint_at_command
-from plltool.cli.place import place
-from plltool.cli.report import report
-from plltool.cli.sample import sample
-from plltool.cli.search import search
-from plltool.cli.select_model import select_model
-from plltool.cli.show import show
-from plltool.cli.simulate import simulate
-from plltool.cli.support import support
-from plltool.cli.terminal import (
-    ERROR,
-    INTERNAL_ERROR,
-    WARNING,
-    drop_stdout,
-    echo_message,
-    usage_errors_in_colour,
-)
-from plltool.cli.test import test
-from plltool.cli.trees import trees
+from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, drop_stdout, echo_message, usage_errors_in_colour
 from plltool.constants import VERSION
 from plltool.errors import PlltoolError, PlltoolWarning
 
 _log = logging.getLogger("plltool")
 
-COMMANDS = {
-    "Trees and supports": (search, evaluate, bootstrap, support, alrt, test),
-    "Models": (select_model,),
-    "Many genes": (genes, concordance),
-    "Ancestors, dates, placement, posterior": (ancestral, date, place, sample),
-    "Files, pictures, checks": (check, show, report, trees, simulate),
-    "This machine": (devices, bench, compare),
+COMMANDS = {  # by the titles of the help; modules, each with the command of its name
+    "Trees and supports": ("search", "evaluate", "bootstrap", "support", "alrt", "test"),
+    "Models": ("select_model",),
+    "Many genes": ("genes", "concordance"),
+    "Ancestors, dates, placement, posterior": ("ancestral", "date", "place", "sample"),
+    "Files, pictures, checks": ("check", "show", "report", "trees", "simulate"),
+    "This machine": ("devices", "bench", "compare"),
 }
 EXIT_ERROR = 1
 EXIT_SIGNAL = 128  # plus the number of the signal
@@ -134,7 +107,8 @@ class MainGroup(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in sections, with columns of one width."""
         widest = max(map(len, self.commands))
-        for title, members in COMMANDS.items():
+        for title, names in COMMANDS.items():
+            members = [self.commands[name.replace("_", "-")] for name in names]
             with formatter.section(title):
                 limit = formatter.width - formatter.current_indent - widest
                 formatter.write_dl([(f"{own.name:{widest}}", own.get_short_help_str(limit)) for own in members])
@@ -193,6 +167,6 @@ def main(debug: bool) -> None:
     """
 
 
-for _members in COMMANDS.values():
-    for _command in _members:
-        main.add_command(_command)
+for _names in COMMANDS.values():
+    for _name in _names:
+        main.add_command(getattr(import_module(f"plltool.cli.{_name}"), _name))

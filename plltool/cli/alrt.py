@@ -37,7 +37,6 @@ ALRT_FILES = (
     "--replicates",
     type=click.IntRange(min=1),
     default=ALRT_REPLICATES,
-    show_default=True,
     help="Number of resampled alignments for SH-aLRT.",
 )
 @seed_option

@@ -36,9 +36,7 @@ def _parse_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[st
         "plltool bench --shape 64x10000 --threads 1 --output new.json --compare old.json",
     ),
 )
-@click.option(
-    "--states", type=click.IntRange(min=2), default=4, show_default=True, help="Number of states of the model."
-)
+@click.option("--states", type=click.IntRange(min=2), default=4, help="Number of states of the model.")
 @click.option(
     "--shape",
     "shapes",
@@ -48,12 +46,10 @@ def _parse_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[st
     help="Size of the data, such as 64x10000; may be repeated.  [default: several, one or two minutes]",
 )
 @click.option("--quick", is_flag=True, help="Measure only a few small sizes, in seconds.")
-@click.option(
-    "--repetitions", type=click.IntRange(min=1), default=5, show_default=True, help="Number of samples for each figure."
-)
-@click.option("--output", type=WRITTEN, metavar="FILE", help="Also write the figures to FILE, as JSON.")
+@click.option("--repetitions", type=click.IntRange(min=1), default=5, help="Number of samples for each figure.")
+@click.option("--output", type=WRITTEN, help="Also write the figures to FILE, as JSON.")
 @click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--compare", type=PATH, metavar="FILE", help="Also print the ratios to the figures in FILE.")
+@click.option("--compare", type=PATH, help="Also print the ratios to the figures in FILE.")
 @hardware_options
 @quiet_option
 def bench(

@@ -221,12 +221,11 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
     "--replicates",
     type=NumberOr(*AUTOMATIC),
     default="auto",
-    show_default=True,
     metavar="N|auto|autoMRE|autoFC",
     help="Number of replicates, or a test after every 50 whether there are enough (Pattengale et al. 2010); auto is"
     " autoMRE.",
 )
-@click.option("--tree", type=PATH, metavar="FILE", help="Also write the supports of this tree.")
+@click.option("--tree", type=PATH, help="Also write the supports of this tree.")
 @kinds_option(
     REPLICATE_KINDS,
     "fbp",

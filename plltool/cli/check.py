@@ -8,16 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plltool import Hardware
+from plltool.cli import options
 from plltool.cli.command import command
-from plltool.cli.options import (
-    Reading,
-    alignment_argument,
-    hardware_options,
-    json_option,
-    load_alignment,
-    model_option,
-    reading_options,
-)
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import MAX_SHOWN_VALUES, SIGNIFICANCE
@@ -32,22 +24,19 @@ LISTED = 5  # taxa of another composition
 
 @command(
     short_help="Check an alignment, and the memory that a search takes.",
-    examples=(
-        "plltool check data/primates.phy",
-        "plltool check genes.phy --model genes.part --memory 4G",
-    ),
+    examples=("plltool check data/primates.phy", "plltool check genes.phy --model genes.part --memory 4G"),
 )
-@alignment_argument
-@model_option
-@reading_options
-@hardware_options
-@json_option
-def check(alignment: Path, model: str | None, reading: Reading, hardware: Hardware, as_json: bool) -> None:
+@options.alignment_argument
+@options.model_option
+@options.reading_options
+@options.hardware_options
+@options.json_option
+def check(alignment: Path, model: str | None, reading: options.Reading, hardware: Hardware, as_json: bool) -> None:
     """Check ALIGNMENT: report its format, facts and warnings about its data, and the memory that a search takes."""
     import plltool
 
     with Reporter(quiet=True):
-        facts = plltool.check(load_alignment(alignment, reading), model, **asdict(hardware))
+        facts = plltool.check(options.load_alignment(alignment, reading), model, **asdict(hardware))
     if as_json:
         print_line(json.dumps(facts, indent=1))
         return

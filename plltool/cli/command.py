@@ -90,9 +90,7 @@ class Group(click.Group):
 class Command(click.Command):
     """A command whose help has sections of options, of the files that it writes with a prefix, and of examples.
 
-    Parameters
-    ----------
-    examples : command lines
+    `examples`: command lines.
     """
 
     context_class = Context
@@ -101,8 +99,11 @@ class Command(click.Command):
         super().__init__(*positional, **named)
         self.examples = tuple(examples)
         for option in self.params:
-            if isinstance(option, click.Option) and option.metavar is None:
-                option.metavar = METAVARS.get(type(option.type))
+            if isinstance(option, click.Option):
+                known = (word for kind, word in METAVARS.items() if isinstance(option.type, kind))
+                option.metavar = option.metavar or next(known, None)
+                if option.show_default is None:
+                    option.show_default = not option.is_flag
 
     @property
     def prefix_option(self) -> PrefixOption | None:

@@ -9,23 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import (
-    Effort,
-    Reading,
-    StartChoice,
-    effort_options,
-    json_option,
-    json_progress_option,
-    load_alignment,
-    model_option,
-    packed,
-    quiet_option,
-    reading_options,
-    seed_option,
-    start_options,
-)
 from plltool.cli.outputs import claim_files, named_outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
@@ -43,7 +29,7 @@ class CompareTask:
     """What is searched on either hardware, and how that is reported."""
 
     model: str | None
-    reading: Reading
+    reading: options.Reading
     seed: int
     tolerance: float
     as_json: bool
@@ -51,22 +37,21 @@ class CompareTask:
     json_progress: str | None
 
 
-compare_task_options = packed(
+compare_task_options = options.packed(
     "task",
     CompareTask,
-    model_option,
-    reading_options,
-    seed_option,
+    options.model_option,
+    options.reading_options,
+    options.seed_option,
     click.option(
         "--tolerance",
         type=click.FloatRange(min=0),
         default=COMPARE_TOLERANCE,
-        show_default=True,
         help="Largest difference in lnL at which two searches count as equal.",
     ),
-    json_option,
-    quiet_option,
-    json_progress_option,
+    options.json_option,
+    options.quiet_option,
+    options.json_progress_option,
 )
 
 
@@ -92,15 +77,15 @@ compare_task_options = packed(
     help="Second device, such as numpy:vw=2, opencl or 0:0:vw=4; several, such as 0:0,1:0, divide the patterns.",
 )
 @compare_task_options
-@start_options
-@effort_options
+@options.start_options
+@options.effort_options
 def compare(
     what: tuple[Path, ...],
     spec_a: str | None,
     spec_b: str | None,
     task: CompareTask,
-    start: StartChoice,
-    effort: Effort,
+    start: options.StartChoice,
+    effort: options.Effort,
 ) -> None:
     """Search ALIGNMENT twice from one start tree, on two devices or with two precisions or vector widths.
 
@@ -131,7 +116,7 @@ def compare(
         _compare_folder(what[0], task, start, settings)
         return
     with Reporter(task.quiet, json_path=task.json_progress) as reporter:
-        data = load_alignment(what[0], task.reading)
+        data = options.load_alignment(what[0], task.reading)
         found = plltool.compare(data, start=start.load(data), listener=reporter.progress, **settings)
     _finish(task, found)
 
@@ -151,7 +136,7 @@ def _print(task: CompareTask, record: dict[str, Any], lines: list[str]) -> None:
         print_results(lines)
 
 
-def _compare_folder(folder: Path, task: CompareTask, start: StartChoice, settings: dict[str, Any]) -> None:
+def _compare_folder(folder: Path, task: CompareTask, start: options.StartChoice, settings: dict[str, Any]) -> None:
     """Compare on each alignment of a folder, print a line as soon as there is one, and exit."""
     import plltool
 

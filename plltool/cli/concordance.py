@@ -11,20 +11,9 @@ from typing import Any
 import click
 
 from plltool import Hardware
+from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import (
-    Reading,
-    fixed_option,
-    hardware_options,
-    json_option,
-    load_alignment,
-    model_options,
-    outgroup_option,
-    packed,
-    progress_options,
-    seed_option,
-)
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
@@ -43,7 +32,6 @@ scf_option = click.option(
     "--scf",
     type=click.IntRange(min=0),
     default=SITE_QUARTETS,
-    show_default=True,
     help="Number of quartets that are drawn around each branch for site concordance factors; 0 leaves these out."
     " If a branch has no more than that, all are used.",
 )
@@ -65,7 +53,7 @@ class ConcordanceTask:
     scfl: bool
     model: str | None
     brlen: str
-    reading: Reading
+    reading: options.Reading
     fixed: bool
     seed: int
     outgroup: tuple[str, ...]
@@ -74,28 +62,25 @@ class ConcordanceTask:
     json_progress: str | None
 
 
-task_options = packed(
+task_options = options.packed(
     "task",
     ConcordanceTask,
-    click.option(
-        "--alignment", type=PATH, metavar="FILE", help="Alignment, for site concordance factors (also --scfl)."
-    ),
+    click.option("--alignment", type=PATH, help="Alignment, for site concordance factors (also --scfl)."),
     click.option(
         "--gcf",
         multiple=True,
         type=PATH,
-        metavar="FILE",
         help="Gene trees, Newick or NEXUS, any number in a file; may be repeated. They may lack taxa. They may also be"
         " arguments behind the tree.",
     ),
     scf_option,
     scfl_option,
-    *model_options,
-    fixed_option,
-    seed_option,
-    outgroup_option,
-    json_option,
-    *progress_options,
+    *options.model_options,
+    options.fixed_option,
+    options.seed_option,
+    options.outgroup_option,
+    options.json_option,
+    *options.progress_options,
 )
 
 
@@ -131,9 +116,9 @@ def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
     ),
 )
 @sort_files
-@click.option("--tree", type=PATH, metavar="FILE", help="The tree, Newick or NEXUS. It may also be the first argument.")
+@click.option("--tree", type=PATH, help="The tree, Newick or NEXUS. It may also be the first argument.")
 @task_options
-@hardware_options
+@options.hardware_options
 @file_options(CONCORDANCE_FILES, source="tree")
 def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: Outputs) -> None:
     """Compute how many gene trees and how many sites of an alignment agree with each internal branch of a tree.
@@ -154,7 +139,7 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
         found = plltool.concordance(
             tree,
             list(task.gcf) or None,
-            None if task.alignment is None else load_alignment(task.alignment, task.reading),
+            None if task.alignment is None else options.load_alignment(task.alignment, task.reading),
             task.model,
             quartets=task.scf,
             likelihood=task.scfl,

@@ -60,7 +60,6 @@ class DateChoice:
         "--dates",
         required=True,
         type=PATH,
-        metavar="FILE",
         help="Table of taxa and dates, separated by tabs or commas, with the names of its columns in the first line. A"
         " date is a year such as 2011.37, a day such as 2011-05-17, a partly unknown day such as 2011-05-XX, a range"
         " such as [2011.2:2011.5], or ? if it is unknown. Taxa that are not in the table have unknown dates.",
@@ -73,7 +72,6 @@ class DateChoice:
         "--root",
         type=click.Choice(DATE_ROOTS),
         default=DATE_ROOTS[0],
-        show_default=True,
         help="Root, unless there is an --outgroup: where the distances of the tips fit their dates best (best), where"
         " they vary least (min-dev), or beside the oldest tip (oldest).",
     ),
@@ -98,7 +96,6 @@ class DateChoice:
         "--lengths",
         type=click.Choice(DATE_LENGTHS),
         default=DATE_LENGTHS[0],
-        show_default=True,
         help="Branch lengths as they are optimised (input), or found again by TreeTime from the sequences (joint,"
         " marginal). auto is input if a branch is longer than 0.1 or TreeTime does not have the model, else joint.",
     ),

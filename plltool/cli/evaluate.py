@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from plltool import Hardware
+from plltool.cli import options
 from plltool.cli.command import command
 from plltool.cli.option_values import WRITTEN
-from plltool.cli.options import (
-    Views,
-    describe_short_branches,
-    hardware_options,
-    packed,
-    tree_option,
-    view_options,
-)
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, tree_task_options
 
@@ -55,23 +48,17 @@ class SiteChoice:
         "plltool evaluate genes.phy old.nwk --model genes.part --fixed --site-lnl sites.tsv",
     ),
 )
-@tree_option
-@packed(
+@options.tree_option
+@options.packed(
     "sites",
     SiteChoice,
     click.option(
         "--site-lnl",
         type=WRITTEN,
-        metavar="FILE",
         help="Write the lnL of each site to FILE. A name that ends in .sitelh gets TREE-PUZZLE's format, which"
         " CONSEL reads.",
     ),
-    click.option(
-        "--site-rates",
-        type=WRITTEN,
-        metavar="FILE",
-        help="Write the posterior mean rate of each site to FILE.",
-    ),
+    click.option("--site-rates", type=WRITTEN, help="Write the posterior mean rate of each site to FILE."),
     click.option(
         "--length-errors",
         is_flag=True,
@@ -84,10 +71,12 @@ class SiteChoice:
     ),
 )
 @tree_task_options
-@hardware_options
+@options.hardware_options
 @file_options(EVALUATE_FILES)
-@view_options
-def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, outputs: Outputs, views: Views) -> None:
+@options.view_options
+def evaluate(
+    tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, outputs: Outputs, views: options.Views
+) -> None:
     """Compute the log-likelihood of ALIGNMENT on a given TREE.
 
     Branch lengths and free model parameters are optimised, unless --fixed is given.
@@ -113,4 +102,4 @@ def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, 
     result = task.run(analyse, task.one_tree(tree), hardware, outputs, write_sites, **shown)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models()]
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
-    task.print(result, [*lines, *describe_short_branches(result, views), *outputs.describe(tree=result.newick)])
+    task.print(result, [*lines, *options.describe_short_branches(result, views), *outputs.describe(tree=result.newick)])

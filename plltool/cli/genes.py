@@ -9,24 +9,10 @@ from pathlib import Path
 import click
 
 from plltool import Hardware
+from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.concordance import CF_FILES, scf_option, scfl_option
 from plltool.cli.option_values import PATH
-from plltool.cli.options import (
-    Effort,
-    Reading,
-    brlen_option,
-    effort_options,
-    gene_reading_options,
-    hardware_options,
-    json_option,
-    model_option,
-    outgroup_option,
-    packed,
-    progress_options,
-    seed_option,
-    workers_option,
-)
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
@@ -57,7 +43,7 @@ class GenesTask:
     folder: Path
     model: str | None
     brlen: str
-    reading: Reading
+    reading: options.Reading
     seed: int
     outgroup: tuple[str, ...]
     scf: int
@@ -68,20 +54,20 @@ class GenesTask:
     json_progress: str | None
 
 
-task_options = packed(
+task_options = options.packed(
     "task",
     GenesTask,
     click.argument("folder", type=PATH, metavar="FOLDER"),
-    model_option,
-    brlen_option,
-    gene_reading_options,
-    seed_option,
-    outgroup_option,
+    options.model_option,
+    options.brlen_option,
+    options.gene_reading_options,
+    options.seed_option,
+    options.outgroup_option,
     scf_option,
     scfl_option,
-    workers_option("genes to search"),
-    json_option,
-    *progress_options,
+    options.workers_option("genes to search"),
+    options.json_option,
+    *options.progress_options,
 )
 
 
@@ -90,10 +76,10 @@ task_options = packed(
     examples=("plltool genes alignments --model GTR+F+G4 --effort fast --prefix run",),
 )
 @task_options
-@effort_options
-@hardware_options
+@options.effort_options
+@options.hardware_options
 @file_options(GENES_FILES, source="folder")
-def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs) -> None:
+def genes(task: GenesTask, effort: options.Effort, hardware: Hardware, outputs: Outputs) -> None:
     """Find the tree of each gene in FOLDER and the tree of all genes together, and compute concordance factors.
 
     FOLDER has one alignment per gene: FASTA, PHYLIP or NEXUS, gzipped or not. Genes may lack taxa. For the tree of all

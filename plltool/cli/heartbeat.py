@@ -1,14 +1,17 @@
-"""What is known of a running command between two reports, and progress as JSON for programs."""
+"""What is known of a running command between two reports, as a line of a terminal, and as JSON for programs."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+import click
 
 from plltool.cli.locks import is_taken
 from plltool.constants import PERTURB, REPLICATE_STAGE
@@ -22,25 +25,17 @@ JSON_TO_STDERR = "-"
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a running command.
+    """What is known of a running command."""
 
-    Attributes
-    ----------
-    activity, activity_seconds : what is being done, and for how long
-    best_lnl : of the data, None if there is none yet
-    seconds : since the command began
-    left : seconds that the present step still takes, None where nobody knows
-    later : steps that follow it, empty if none does
-    round, moves, tree : of the last report, as text; empty if something else is being done since, other than the next
-        replicate
-    """
-
+    # activity, activity_seconds: what is being done, and for how long
     activity: str
     activity_seconds: float
-    best_lnl: float | None
-    seconds: float
-    left: float | None
-    later: str
+    best_lnl: float | None  # of the data, None if there is none yet
+    seconds: float  # since the command began
+    left: float | None  # seconds that the present step still takes, None where nobody knows
+    later: str  # steps that follow it, empty if none does
+    # round, moves, tree: of the last report, as text; empty if something else is being done since, other than the next
+    # replicate
     round: str = ""
     moves: str = ""
     tree: str = ""
@@ -192,10 +187,7 @@ def open_log(path: Path) -> TextIO:
     Until it is closed it is locked against other runs, which would write the same results. The lock is the open file's,
     so that nothing is left of it, whatever ends the process.
 
-    Raises
-    ------
-    InputError
-        If another run has it, or it cannot be written.
+    Raises InputError if another run has it, or it cannot be written.
     """
     stream = open_to_append(path)
     if not path.is_file():  # a device or a pipe, which any number of runs may write to
@@ -211,3 +203,82 @@ def about(seconds: float) -> str:
     if seconds < 99.5:
         return f"~{seconds:.0f} s" if seconds >= 9.95 else f"~{seconds:.1f} s"
     return f"~{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"~{seconds / 3600:.0f} h"
+
+
+# --- progress in one line of a terminal -------------------------------------------------------------------
+
+GAP = "  "  # between two fields
+WIDE, NARROW = 20, 10  # characters of the bar itself, in a wide terminal and in a narrow one
+
+# A field is a list of texts, from the longest to the shortest, each with the turn in which it gives way to the next
+# one where the line is too long; the first turn is 0. The last text stays.
+Field = list[tuple[str, int]]
+LAST = 99
+
+
+def draw_progress(facts: Facts, columns: int, in_colour: bool = False) -> str:
+    """The line for a terminal of `columns` columns, the last of which stays free."""
+    fields: list[tuple[Field, dict[str, Any]]] = [
+        (_bar(facts), {"fg": "cyan"}),
+        (_time_left(facts), {}),
+        (_lnl(facts), {"bold": True}),
+        (_activity(facts), {}),
+        ([(facts.round, 6), ("", LAST)], {}),
+        ([(_clock(facts.seconds), 4), ("", LAST)], {}),
+        ([(facts.moves, 2), ("", LAST)], {}),
+        ([(facts.tree, 0), ("", LAST)], {}),
+    ]
+    texts = fit([field for field, _ in fields], columns - 1)
+    if in_colour:
+        styled = zip(texts, [style for _, style in fields], strict=True)
+        texts = [click.style(text, **style) if text and style else text for text, style in styled]
+    return GAP.join(filter(None, texts))
+
+
+def fit(fields: Sequence[Field], width: int) -> list[str]:
+    """A text of each field, for a line of at most `width` characters; no text if they do not fit at their shortest."""
+    chosen = [0] * len(fields)
+    while True:
+        texts = [field[k][0] for field, k in zip(fields, chosen, strict=True)]
+        if len(GAP.join(filter(None, texts))) <= width:
+            return texts
+        turns = [(field[k][1], number) for number, (field, k) in enumerate(zip(fields, chosen, strict=True))]
+        turn, number = min(turns)
+        if turn == LAST:
+            return [""] * len(fields)
+        chosen[number] += 1
+
+
+def _bar(facts: Facts) -> Field:
+    """How much of the work is over."""
+    if facts.left is None:
+        return [("", LAST)]
+    share = facts.seconds / max(facts.seconds + facts.left, 1e-9)
+    wide, narrow = (f"[{'#' * int(share * width):-<{width}}]" for width in (WIDE, NARROW))
+    return [(wide, 1), (narrow, 3), ("", LAST)]
+
+
+def _time_left(facts: Facts) -> Field:
+    if facts.left is None:
+        return [("", LAST)]
+    left = about(facts.left)
+    return [(f"{left} left{facts.and_later}", 5), (f"{left} left", 10), (left, 12), ("", LAST)]
+
+
+def _lnl(facts: Facts) -> Field:
+    if facts.best_lnl is None:
+        return [("", LAST)]
+    return [(f"lnL {facts.best_lnl:.3f}", 9), (f"lnL {facts.best_lnl:.0f}", 11), ("", LAST)]
+
+
+def _activity(facts: Facts) -> Field:
+    """What is being done, with fewer and fewer words."""
+    words = facts.activity.split()
+    shorter = [(" ".join(words[:number]), 8) for number in range(len(words) - 1, 1, -1)]
+    return [(facts.activity, 7), (facts.activity.replace(" radius", ""), 8), *shorter, (words[0], 10), ("", LAST)]
+
+
+def _clock(seconds: float) -> str:
+    """Hours, minutes and seconds gone."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -8,98 +8,12 @@ from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 ALIGNMENT = ("FILE",)  # the alignment has no option
-PARTITION = ("--partitions", "--model")
 AS_CLOSE = 0.1  # difference of difflib's ratios, which are at most 1, below which one name is as likely as another
 
-# Options of RAxML, RAxML-NG and IQ-TREE, and what they are here: an option of the command at hand, or of another one
-ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "-s": ALIGNMENT,
-    "--msa": ALIGNMENT,
-    "--ref-msa": ("--reference", "place --reference"),
-    "--query": ("--queries", "place --queries"),
-    "-m": ("--model",),
-    "-mdef": ("--model NAME{FILE}",),
-    "--mdef": ("--model NAME{FILE}",),
-    "-madd": ("select-model --also",),
-    "--madd": ("select-model --also",),
-    "-p": PARTITION,
-    "-q": PARTITION,
-    "-spp": PARTITION,
-    "-T": ("--threads",),
-    "-nt": ("--threads",),
-    "-fconst": ("--constant-sites",),
-    "-st": ("--data-type",),
-    "-wsl": ("--site-lnl", "evaluate --site-lnl"),
-    "--sitelh": ("--site-lnl", "evaluate --site-lnl"),
-    "--search1": ("--starts 1", "search --starts 1"),
-    "-mem": ("--memory",),
-    "--mem": ("--memory",),
-    "-b": ("--bootstrap", "bootstrap --replicates"),
-    "-bo": ("--bootstrap", "bootstrap --replicates"),
-    "--boot": ("--bootstrap", "bootstrap --replicates"),
-    "--bs-trees": ("--bootstrap", "bootstrap --replicates"),
-    "--bootstrap": ("bootstrap --replicates", "search --bootstrap"),
-    "--bs-metric": ("--supports",),
-    "--all": ("search --bootstrap auto",),
-    "-B": ("search --supports ufboot",),
-    "-bb": ("search --supports ufboot",),
-    "--ufboot": ("search --supports ufboot",),
-    "-alrt": ("search --supports sh-alrt", "alrt --replicates"),
-    "--alrt": ("search --supports sh-alrt", "alrt --replicates"),
-    "-abayes": ("search --supports abayes", "alrt --supports abayes"),
-    "--abayes": ("search --supports abayes", "alrt --supports abayes"),
-    "-pre": ("--prefix",),
-    "--pre": ("--prefix",),
-    "-n": ("--prefix",),
-    "-seed": ("--seed",),
-    "-redo": ("--redo",),
-    "-o": ("--outgroup",),
-    "-g": ("--constraint",),
-    "--tree-constraint": ("--constraint",),
-    "-t": ("--tree", "--trees", "search --start", "evaluate --tree"),
-    "-te": ("--tree", "evaluate --tree"),
-    "--tree": ("search --start", "evaluate --tree"),
-    "-z": ("--trees", "test --trees"),
-    "--gene-trees": ("genes",),
-    "--gcf": ("concordance --gcf",),
-    "--scf": ("concordance --scf",),
-    "--scfl": ("concordance --scfl",),
-    "-au": ("test --trees",),
-    "--test-au": ("test --trees",),
-    "-asr": ("ancestral --tree",),
-    "--asr": ("ancestral --tree",),
-    "--ancestral": ("ancestral --tree",),
-    "--evaluate": ("evaluate --tree",),
-    "--search": ("search",),
-    "--support": ("support",),
-    "--check": ("check",),
-    "--parse": ("check",),
-    "--rfdist": ("trees distances",),
-    "--consense": ("trees consensus",),
-    "-con": ("trees consensus",),
-    "--fast": ("--effort fast", "search --effort fast"),
-    "-fast": ("--effort fast", "search --effort fast"),
-}
-
-# Programs, subcommands of others and words for what is done, and the command that does it
-OTHER_COMMANDS = {
-    "asr": "ancestral",
-    "beast": "sample",
-    "consensus": "trees consensus",
-    "distances": "trees distances",
-    "draw": "show",
-    "epa": "place",
-    "lsd": "date",
-    "mcmc": "sample",
-    "model": "select-model",
-    "modelfinder": "select-model",
-    "modeltest": "select-model",
-    "mrbayes": "sample",
-    "plot": "show",
-    "rf": "trees distances",
-    "root": "trees root",
-    "treetime": "date",
-}
+_ROWS = (line.split(": ") for line in Path(__file__).with_name("other_programs.txt").read_text("utf-8").splitlines())
+_TABLE = {row[0]: tuple(row[1].split(" | ")) for row in _ROWS if len(row) > 1}
+ELSEWHERE = {name: meant for name, meant in _TABLE.items() if name.startswith("-")}  # options of other programs
+OTHER_COMMANDS = {name: meant[0] for name, meant in _TABLE.items() if name not in ELSEWHERE}  # programs and their words
 
 
 def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], command: str) -> tuple[str, str]:

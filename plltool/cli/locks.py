@@ -35,10 +35,7 @@ def is_taken(stream: IO[Any]) -> bool:
 def locked_folder(folder: Path) -> Iterator[None]:
     """Make a folder and lock it; at the end it is removed if it is empty.
 
-    Raises
-    ------
-    InputError
-        If another run has locked it, or it cannot be made.
+    Raises InputError if another run has locked it, or it cannot be made.
     """
     path = folder / LOCK_FILE
     with ExitStack() as stack:

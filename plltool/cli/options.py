@@ -155,7 +155,7 @@ def option_or_argument(option: str, name: str = "", **settings: Any) -> Decorato
     name = name or option.lstrip("-")
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option(option, name, type=PATH, metavar="FILE", **settings)
+        @click.option(option, name, type=PATH, **settings)
         @functools.wraps(command)
         def with_one(**values: Any) -> Any:
             ctx = click.get_current_context()
@@ -187,7 +187,6 @@ brlen_option = click.option(
     "--brlen",
     type=click.Choice(LINKAGES),
     default=DEFAULT_LINKAGE,
-    show_default=True,
     help="Branch lengths of partitions: the same (linked), proportional, with a scaler for each partition (scaled), or"
     " separate (unlinked).",
 )
@@ -196,7 +195,6 @@ _FILE_OPTIONS = (
         "--data-type",
         type=DataType(),
         default="auto",
-        show_default=True,
         **completes(*DataType.words, files=False),
         help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by"
         " NCBI's number; bin is binary, and morph, also called multi, has as many states as it shows.",
@@ -222,18 +220,14 @@ reading_options = packed(
     ),
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed for all random choices."
+    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, help="Seed for all random choices."
 )
 outgroup_option = click.option(
-    "--outgroup",
-    multiple=True,
-    metavar="NAME[,NAME]...",
-    help="Taxa to root the written tree with; may be repeated.",
+    "--outgroup", multiple=True, metavar="NAME[,NAME]...", help="Taxa to root the written tree with; may be repeated."
 )
 constraint_option = click.option(
     "--constraint",
     type=PATH,
-    metavar="FILE",
     help="File with a tree of all or some taxa, Newick or NEXUS, such as ((Homo,Pan),Gorilla,Pongo,Macaca); every tree"
     " of the search contains all its splits. It may have multifurcations; taxa that it lacks go anywhere.",
 )
@@ -249,7 +243,6 @@ quiet_option = click.option("--quiet", is_flag=True, help="Print only warnings a
 json_progress_option = click.option(
     "--json-progress",
     type=WrittenPath(path_type=str),
-    metavar="FILE",
     **completes(),
     help="Write progress and messages to FILE as JSON, one object a line; - is stderr, which then has nothing else but"
     " a final error.",
@@ -262,7 +255,6 @@ hardware_options = packed(
         "--device",
         metavar="DEVICE",
         default="auto",
-        show_default=True,
         **completes("auto", "numpy", "opencl", "cpu", "gpu", "all", files=False),
         help="Device: auto, numpy, opencl, cpu, gpu, an index such as 0:0, or a part of a name that `plltool devices`"
         " shows. Several, such as 0:0,1:0, or all, divide the patterns among them.",
@@ -271,7 +263,6 @@ hardware_options = packed(
         "--precision",
         type=click.Choice(PRECISIONS),
         default="double",
-        show_default=True,
         help="Precision of the arithmetic; mixed stores in single and sums in double.",
     ),
     click.option(
@@ -304,7 +295,6 @@ start_options = packed(
     click.option(
         "--start",
         default="parsimony",
-        show_default=True,
         metavar="parsimony|random|FILE",
         **completes(*START_KINDS),
         help="Start tree, or how to make it. A file, Newick or NEXUS, need not have branch lengths; with --brlen"
@@ -320,7 +310,6 @@ effort_options = packed(
         "--effort",
         type=click.Choice(EFFORT_NAMES),
         default=DEFAULT_EFFORT,
-        show_default=True,
         help="How hard to search; the options below override what it sets.",
     ),
     click.option(
@@ -332,9 +321,7 @@ effort_options = packed(
         help="Maximum number of times to perturb the best trees and search again.",
     ),
     click.option(
-        "--nstop",
-        type=click.IntRange(min=1),
-        help="Stop after this many perturbations in a row without a gain in lnL.",
+        "--nstop", type=click.IntRange(min=1), help="Stop after this many perturbations in a row without a gain in lnL."
     ),
     click.option(
         "--radius",
@@ -400,7 +387,6 @@ view_options = packed(
         "--collapse",
         type=click.FloatRange(min=0),
         default=COLLAPSE_LENGTH,
-        show_default=True,
         metavar="LENGTH",
         help="Leave internal branches up to this length out of the collapsed tree.",
     ),

@@ -40,21 +40,13 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True)
 class OutputFile:
-    """A file that a command writes, PREFIX.ENDING.
+    """A file that a command writes, PREFIX.ENDING."""
 
-    Attributes
-    ----------
-    ending : the end of its name; N stands for any number, KIND for each of `kinds`
-    what : what it holds, a noun
-    when : when it is written, or what else to know; empty if it always is
-    kinds : what KIND stands for
-    is_derived : whether all in it comes from other files, so that it is made again by each command with the prefix
-    """
-
-    ending: str
-    what: str
-    when: str = ""
-    kinds: tuple[str, ...] = ()
+    ending: str  # the end of its name; N stands for any number, KIND for each of `kinds`
+    what: str  # what it holds, a noun
+    when: str = ""  # when it is written, or what else to know; empty if it always is
+    kinds: tuple[str, ...] = ()  # what KIND stands for
+    # whether all in it comes from other files, so that it is made again by each command with the prefix
     is_derived: bool = False
 
     @property
@@ -199,11 +191,8 @@ class Outputs:
         them. It may replace the files that the run which it resumes has claimed: they are its own. So are those that
         the same command line has claimed, if it could not write all of them, and the log of any run that failed.
 
-        Raises
-        ------
-        InputError
-            If a file exists and may not be replaced, is read by the command, or cannot be written, or a checkpoint is
-            of another run.
+        Raises InputError if a file exists and may not be replaced, is read by the command, or cannot be written, or a
+        checkpoint is of another run.
         """
         import plltool
 
@@ -387,11 +376,8 @@ def claim_files(
     may_go : files that may be replaced in any case
     by_prefix : files whose names begin with --prefix
 
-    Raises
-    ------
-    InputError
-        If one exists and may not be replaced; or if one is a folder, is asked for twice, is read by the running
-        command, or its folder cannot be written to.
+    Raises InputError if one exists and may not be replaced, or if one is a folder, is asked for twice, is read by
+    the running command, or its folder cannot be written to.
     """
     claimed: set[Path] = set()
     read = {(found.st_dev, found.st_ino): path for path in _read_files() if (found := _status(path)) is not None}

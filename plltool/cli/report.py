@@ -13,10 +13,7 @@ from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 
 
-@command(
-    short_help="Write a report of the runs with a prefix: HTML and text.",
-    examples=("plltool report primates",),
-)
+@command(short_help="Write a report of the runs with a prefix: HTML and text.", examples=("plltool report primates",))
 @click.argument("prefix", type=PATH)
 def report(prefix: Path) -> None:
     """Write PREFIX.html and PREFIX.txt, a report of the runs whose files begin with PREFIX.

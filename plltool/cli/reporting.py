@@ -1,7 +1,7 @@
 """What a running command reports: log lines and progress on stderr, the same in the log file, and as JSON on request.
 
-On a terminal, progress is one line that is overwritten, see `bar`. Elsewhere, and in the log, it is a line for each
-round, and one every HEARTBEAT_SECONDS where a round takes longer.
+On a terminal, progress is one line that is overwritten, see `draw_progress`. Elsewhere, and in the log, it is a line
+for each round, and one every HEARTBEAT_SECONDS where a round takes longer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Self, TextIO
 import click
 
 from plltool.cli import job
-from plltool.cli.bar import draw_progress
 from plltool.cli.command import given_command
 from plltool.cli.heartbeat import (
     JSON_TO_STDERR,
@@ -29,6 +28,7 @@ from plltool.cli.heartbeat import (
     JsonLines,
     about,
     describe_versions,
+    draw_progress,
     name_counts,
     open_log,
 )
@@ -42,13 +42,16 @@ from plltool.cli.terminal import (
     has_colour,
     print_results,
 )
-from plltool.constants import HEARTBEAT_SECONDS, LINE_SECONDS, REDRAW_SECONDS, REPLICATE_STAGE, SAMPLE_STAGE, VERSION
+from plltool.constants import REPLICATE_STAGE, SAMPLE_STAGE, VERSION
 from plltool.errors import PlltoolError
 from plltool.processes.ranks import current
 
 if TYPE_CHECKING:
     from plltool import Progress
 
+HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports that it is alive
+LINE_SECONDS = 10.0  # between two lines on the generations of a sampler
+REDRAW_SECONDS = 1.0  # between two updates of the progress bar on a terminal
 CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
 UP = "\x1b[{}A"
 TOLD_SECONDS = 2.0  # from which on a log tells the time left

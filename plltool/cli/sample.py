@@ -11,26 +11,10 @@ from typing import Any
 import click
 
 from plltool import Hardware, Priors, SampleOptions
+from plltool.cli import options
 from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import NumberOr, completes
-from plltool.cli.options import (
-    Reading,
-    StartChoice,
-    alignment_argument,
-    hardware_options,
-    json_option,
-    json_progress_option,
-    load_alignment,
-    model_option,
-    outgroup_option,
-    packed,
-    quiet_option,
-    reading_options,
-    resolve_option,
-    seed_option,
-    workers_option,
-)
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
@@ -71,54 +55,44 @@ def prior_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "pinv": "Prior of the proportion of invariable sites: uniform(LOW,HIGH).",
     }
     defaults = asdict(Priors())
-    options = [
-        click.option(f"--prior-{name}", name, metavar="PRIOR", default=defaults[name], show_default=True, help=text)
+    made = [
+        click.option(f"--prior-{name}", name, metavar="PRIOR", default=defaults[name], help=text)
         for name, text in whose.items()
     ]
-    return packed("priors", Priors, *options, title="Priors")(command)
+    return options.packed("priors", Priors, *made, title="Priors")(command)
 
 
-run_options = packed(
-    "options",
+run_options = options.packed(
+    "settings",
     SampleOptions,
     click.option(
         "--generations",
         type=NumberOr("auto"),
         default="auto",
-        show_default=True,
         metavar="N|auto",
         help=f"Number of generations. With auto, the chains run until ASDSF is below {ENOUGH_DEVIATION} and every"
         f" effective sample size above {ENOUGH_SIZE}.",
     ),
-    click.option(
-        "--runs", type=click.IntRange(1, MAX_RUNS), default=DEFAULT_RUNS, show_default=True, help="Number of runs."
-    ),
+    click.option("--runs", type=click.IntRange(1, MAX_RUNS), default=DEFAULT_RUNS, help="Number of runs."),
     click.option(
         "--chains",
         type=click.IntRange(min=1),
         default=DEFAULT_CHAINS,
-        show_default=True,
         help="Number of chains of each run, one cold and the others heated.",
     ),
     click.option(
         "--temperature",
         type=click.FloatRange(0, 10),
         default=DEFAULT_TEMPERATURE,
-        show_default=True,
         help="Chain H, counted from 0, samples the posterior to the power 1 / (1 + H * temperature).",
     ),
     click.option(
-        "--sample-every",
-        type=click.IntRange(min=1),
-        default=SAMPLE_EVERY,
-        show_default=True,
-        help="Take a sample every N generations.",
+        "--sample-every", type=click.IntRange(min=1), default=SAMPLE_EVERY, help="Take a sample every N generations."
     ),
     click.option(
         "--burnin",
         type=click.FloatRange(0, 1, max_open=True),
         default=DEFAULT_BURNIN,
-        show_default=True,
         help="Proportion of the samples to discard as burn-in. Samples from the tuning phase are always discarded.",
     ),
     click.option("--prior-only", is_flag=True, help="Sample the prior, as if there were no data."),
@@ -126,18 +100,17 @@ run_options = packed(
 )
 
 
-start_options = packed(
+start_options = options.packed(
     "start",
-    StartChoice,
+    options.StartChoice,
     click.option(
         "--start",
         default="random",
-        show_default=True,
         metavar="random|parsimony|FILE",
         **completes(*START_KINDS),
         help="Where chains begin: a random or a parsimony tree of its own for each, or the tree in a file.",
     ),
-    resolve_option,
+    options.resolve_option,
 )
 
 
@@ -148,27 +121,27 @@ start_options = packed(
         "plltool sample data/primates.phy --generations 200000 --prior-lengths 'exponential(10)' --prefix primates",
     ),
 )
-@alignment_argument
-@model_option
-@reading_options
+@options.alignment_argument
+@options.model_option
+@options.reading_options
 @run_options
 @prior_options
 @start_options
-@seed_option
-@workers_option("runs to advance")
-@outgroup_option
-@json_option
-@quiet_option
-@json_progress_option
-@hardware_options
+@options.seed_option
+@options.workers_option("runs to advance")
+@options.outgroup_option
+@options.json_option
+@options.quiet_option
+@options.json_progress_option
+@options.hardware_options
 @file_options(SAMPLE_FILES, source="alignment")
 def sample(
     alignment: Path,
     model: str | None,
-    reading: Reading,
-    options: SampleOptions,
+    reading: options.Reading,
+    settings: SampleOptions,
     priors: Priors,
-    start: StartChoice,
+    start: options.StartChoice,
     seed: int,
     workers: int | None,
     outgroup: tuple[str, ...],
@@ -190,13 +163,13 @@ def sample(
 
     reporter = Reporter(quiet, outputs.log, json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
-        sequences = load_alignment(alignment, reading)
+        sequences = options.load_alignment(alignment, reading)
         stack.enter_context(outputs.checkpointed())
         found = outputs.go_on_or_start_over(
             lambda: plltool.sample(
                 sequences,
                 model,
-                options=options,
+                options=settings,
                 priors=priors,
                 start=start.load(sequences),
                 seed=seed,

@@ -11,28 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool import Hardware
-from plltool.cli.bootstrap import (
-    EXIT_INTERRUPTED,
-    REPLICATE_FILES,
-    UFBOOT_FILES,
-    SupportChoice,
-    support_options,
-)
+from plltool.cli import options
+from plltool.cli.bootstrap import EXIT_INTERRUPTED, REPLICATE_FILES, UFBOOT_FILES, SupportChoice, support_options
 from plltool.cli.command import EXPERT, OUTPUT, SEARCH, command, given_command, put_under
 from plltool.cli.option_values import WRITTEN, Duration
-from plltool.cli.options import (
-    Effort,
-    SearchTask,
-    StartChoice,
-    Views,
-    describe_short_branches,
-    effort_options,
-    hardware_options,
-    load_alignment,
-    search_task_options,
-    start_options,
-    view_options,
-)
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.reporting import Reporter
 from plltool.cli.select_model import partitions_option
@@ -74,15 +56,15 @@ SEARCH_FILES = (
         "plltool search proteins.fasta.gz --effort thorough --threads 8 --json-progress progress.jsonl",
     ),
 )
-@search_task_options
+@options.search_task_options
 @partitions_option
-@start_options
-@effort_options
+@options.start_options
+@options.effort_options
 @support_options
-@hardware_options
+@options.hardware_options
 @file_options(SEARCH_FILES, source="alignment")
-@view_options
-@click.option("--site-lnl", type=WRITTEN, metavar="FILE", help="Write the lnL of each site to FILE, as evaluate does.")
+@options.view_options
+@click.option("--site-lnl", type=WRITTEN, help="Write the lnL of each site to FILE, as evaluate does.")
 @click.option(
     "--time",
     type=Duration(),
@@ -96,14 +78,14 @@ SEARCH_FILES = (
 @put_under(SEARCH, "time")
 @put_under(EXPERT, "profile")
 def search(
-    task: SearchTask,
+    task: options.SearchTask,
     partitions: Path | None,
-    start: StartChoice,
-    effort: Effort,
+    start: options.StartChoice,
+    effort: options.Effort,
     choice: SupportChoice,
     hardware: Hardware,
     outputs: Outputs,
-    views: Views,
+    views: options.Views,
     site_lnl: Path | None,
     time: float | None,
     profile: bool,
@@ -128,7 +110,7 @@ def search(
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
-        sequences = load_alignment(task.alignment, task.reading)
+        sequences = options.load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
         reporter.expect("supports" if choice.kinds else "")
         result = outputs.go_on_or_start_over(
@@ -177,7 +159,7 @@ def search(
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
-def write_results(result: SearchResult, outputs: Outputs, views: Views, site_lnl: Path | None) -> None:
+def write_results(result: SearchResult, outputs: Outputs, views: options.Views, site_lnl: Path | None) -> None:
     """Write what was found; if that fails, there still is the checkpoint."""
 
     try:
@@ -189,7 +171,7 @@ def write_results(result: SearchResult, outputs: Outputs, views: Views, site_lnl
         raise InputError(f"{error}; the same command tries again, from {outputs.checkpoints[0]}") from error
 
 
-def summarise(result: SearchResult, outputs: Outputs, views: Views) -> list[str]:
+def summarise(result: SearchResult, outputs: Outputs, views: options.Views) -> list[str]:
     """What was found."""
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
@@ -198,7 +180,7 @@ def summarise(result: SearchResult, outputs: Outputs, views: Views) -> list[str]
     if result.interrupted:
         lines.append(f"checkpoint: {outputs.checkpoints[0]}; the same command continues from there")
     lines += [*result.describe_models(), f"seconds: {result.seconds:.1f}"]
-    return [*lines, *describe_short_branches(result, views)]
+    return [*lines, *options.describe_short_branches(result, views)]
 
 
 def describe_profile(result: SearchResult) -> list[str]:

@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool import Hardware
+from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import (
-    Reading,
-    alignment_argument,
-    brlen_option,
-    hardware_options,
-    json_option,
-    json_progress_option,
-    load_alignment,
-    quiet_option,
-    reading_options,
-    seed_option,
-)
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
@@ -41,7 +30,6 @@ SHOWN = 10  # models in the table on the terminal
 partitions_option = click.option(
     "--partitions",
     type=PATH,
-    metavar="FILE",
     help="Partitions of the alignment: a partition file, or NEXUS with charsets. `search` without --model uses the"
     " models in the file; where models are chosen, one for each partition, only the kind of data and +ASC in it count.",
 )
@@ -55,18 +43,14 @@ partitions_option = click.option(
         "plltool select-model data/primates.phy --partitions data/primates.part --merge greedy --prefix parts",
     ),
 )
-@alignment_argument
+@options.alignment_argument
 @click.option(
-    "--tree",
-    type=PATH,
-    metavar="FILE",
-    help="Topology on which models are compared, Newick or NEXUS.  [default: a parsimony tree]",
+    "--tree", type=PATH, help="Topology on which models are compared, Newick or NEXUS.  [default: a parsimony tree]"
 )
 @click.option(
     "--criterion",
     type=click.Choice(CRITERIA, case_sensitive=False),
     default=CRITERIA[0],
-    show_default=True,
     help="Information criterion that ranks the models.",
 )
 @click.option(
@@ -98,16 +82,15 @@ partitions_option = click.option(
     "--cluster-percent",
     type=click.FloatRange(0, 100, min_open=True),
     default=DEFAULT_CLUSTER_PERCENT,
-    show_default=True,
     help="Share of the pairs of partitions that rcluster and rclusterf try.",
 )
-@brlen_option
-@reading_options
-@seed_option
-@json_option
-@quiet_option
-@json_progress_option
-@hardware_options
+@options.brlen_option
+@options.reading_options
+@options.seed_option
+@options.json_option
+@options.quiet_option
+@options.json_progress_option
+@options.hardware_options
 @file_options(SELECT_MODEL_FILES)
 def select_model(
     alignment: Path,
@@ -120,7 +103,7 @@ def select_model(
     merge: str | None,
     cluster_percent: float,
     brlen: str,
-    reading: Reading,
+    reading: options.Reading,
     seed: int,
     as_json: bool,
     quiet: bool,
@@ -146,7 +129,7 @@ def select_model(
     import plltool
 
     with Reporter(quiet, outputs.log, json_progress) as reporter:
-        sequences = load_alignment(alignment, reading)
+        sequences = options.load_alignment(alignment, reading)
         common: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **asdict(hardware)}
         choice: ModelChoice | SchemeChoice
         if partitions is None:

@@ -14,7 +14,9 @@ from plltool.cli.options import outgroup_option
 from plltool.cli.outputs import claim_files, named_outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
-from plltool.constants import DRAWING_WIDTH, ROOT_KINDS, SHOWN_TAXA
+from plltool.constants import DRAWING_WIDTH, ROOT_KINDS
+
+SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it has at most this many taxa
 
 root_option = click.option(
     "--root",
@@ -46,16 +48,10 @@ root_option = click.option(
     help="Year of the latest tip, if branch lengths are years: pictures get an axis of years, and bars where TREE has"
     " intervals of its nodes, as PREFIX.date.nex of plltool date, and NEXUS of BEAST and MrBayes.",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=WRITTEN,
-    metavar="FILE",
-    help="Write the picture, as the end of the name says: .svg, .pdf, .png.",
-)
-@click.option("--svg", type=WRITTEN, metavar="FILE", help="Write the picture as SVG.")
-@click.option("--pdf", type=WRITTEN, metavar="FILE", help="Write the picture as PDF, which needs matplotlib.")
-@click.option("--png", type=WRITTEN, metavar="FILE", help="Write the picture as PNG, which needs matplotlib, too.")
+@click.option("--output", "-o", type=WRITTEN, help="Write the picture, as the end of the name says: .svg, .pdf, .png.")
+@click.option("--svg", type=WRITTEN, help="Write the picture as SVG.")
+@click.option("--pdf", type=WRITTEN, help="Write the picture as PDF, which needs matplotlib.")
+@click.option("--png", type=WRITTEN, help="Write the picture as PNG, which needs matplotlib, too.")
 @click.option(
     "--width",
     type=click.IntRange(20, 20000),

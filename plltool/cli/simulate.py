@@ -17,7 +17,7 @@ from plltool.cli.reporting import Reporter
     short_help="Simulate an alignment along a tree.",
     examples=("plltool simulate --tree primates.best.nwk --model primates.json --sites 1000 --output sim.fasta",),
 )
-@click.option("--tree", required=True, type=PATH, metavar="FILE", help="Tree, Newick or NEXUS, with branch lengths.")
+@click.option("--tree", required=True, type=PATH, help="Tree, Newick or NEXUS, with branch lengths.")
 @click.option(
     "--model",
     required=True,
@@ -29,7 +29,6 @@ from plltool.cli.reporting import Reporter
 @click.option(
     "--output",
     type=WRITTEN,
-    metavar="FILE",
     help="File to write: PHYLIP if its name ends in .phy or .phylip, otherwise FASTA; a table if states have names."
     "  [default: FASTA on stdout]",
 )

@@ -33,30 +33,19 @@ TEST_FILES = (
 )
 @option_or_argument("--trees", "tree", help="File of two or more trees, Newick or NEXUS. It may also be an argument.")
 @click.option(
-    "--replicates",
-    type=click.IntRange(min=1),
-    default=TEST_REPLICATES,
-    show_default=True,
-    help="Number of resampled alignments.",
+    "--replicates", type=click.IntRange(min=1), default=TEST_REPLICATES, help="Number of resampled alignments."
 )
 @seed_option
 @click.option(
     "--site-lnl",
     type=WRITTEN,
-    metavar="FILE",
     help="Write the lnL of each site on each tree to FILE, in TREE-PUZZLE's format, which CONSEL reads.",
 )
 @trees_task_options
 @hardware_options
 @file_options(TEST_FILES)
 def test(
-    tree: Path,
-    replicates: int,
-    seed: int,
-    site_lnl: Path | None,
-    task: TreeTask,
-    hardware: Hardware,
-    outputs: Outputs,
+    tree: Path, replicates: int, seed: int, site_lnl: Path | None, task: TreeTask, hardware: Hardware, outputs: Outputs
 ) -> None:
     """Test which of several TREES the ALIGNMENT rejects: KH, SH, weighted KH, weighted SH, ELW and AU.
 

@@ -10,21 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from plltool import Hardware
+from plltool.cli import options
 from plltool.cli.command import given_command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import (
-    Reading,
-    alignment_argument,
-    fixed_option,
-    json_option,
-    load_alignment,
-    load_tree,
-    model_options,
-    outgroup_option,
-    packed,
-    progress_options,
-    resolve_option,
-)
 from plltool.cli.outputs import Outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
@@ -55,7 +43,7 @@ class TreeTask:
     alignment: Path
     model: str | None
     brlen: str
-    reading: Reading
+    reading: options.Reading
     fixed: bool
     resolve: int | None
     outgroup: tuple[str, ...]
@@ -65,7 +53,7 @@ class TreeTask:
 
     def one_tree(self, path: Path) -> Callable[[Sequences], object]:
         """For `run`: the tree in a file."""
-        return lambda data: load_tree(path, data, self.brlen, self.resolve)
+        return lambda data: options.load_tree(path, data, self.brlen, self.resolve)
 
     def run(
         self,
@@ -87,7 +75,7 @@ class TreeTask:
         views : arguments of the result's `texts`
         """
         with Reporter(self.quiet, outputs.log, self.json_progress) as reporter:
-            data = load_alignment(self.alignment, self.reading)
+            data = options.load_alignment(self.alignment, self.reading)
             result = analyse(
                 data,
                 load(data),
@@ -120,16 +108,16 @@ reference_option = click.option(
     help="Alignment of the reference sequences.",
 )
 _OTHER_OPTIONS = (
-    *model_options,
-    fixed_option,
-    resolve_option,
-    outgroup_option,
-    json_option,
-    *progress_options,
+    *options.model_options,
+    options.fixed_option,
+    options.resolve_option,
+    options.outgroup_option,
+    options.json_option,
+    *options.progress_options,
 )
 tree_argument, trees_argument = (
     click.argument("tree_argument", type=PATH, required=False, metavar=metavar) for metavar in ("[TREE]", "[TREES]")
 )
-tree_task_options = packed("task", TreeTask, alignment_argument, tree_argument, *_OTHER_OPTIONS)
-trees_task_options = packed("task", TreeTask, alignment_argument, trees_argument, *_OTHER_OPTIONS)
-reference_task_options = packed("task", TreeTask, reference_option, *_OTHER_OPTIONS)
+tree_task_options = options.packed("task", TreeTask, options.alignment_argument, tree_argument, *_OTHER_OPTIONS)
+trees_task_options = options.packed("task", TreeTask, options.alignment_argument, trees_argument, *_OTHER_OPTIONS)
+reference_task_options = options.packed("task", TreeTask, reference_option, *_OTHER_OPTIONS)

@@ -17,7 +17,7 @@ from plltool.cli.show import root_option
 from plltool.constants import MAJORITY
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILES...")
-output_option = click.option("--output", type=WRITTEN, metavar="FILE", help="Write to FILE instead of stdout.")
+output_option = click.option("--output", type=WRITTEN, help="Write to FILE instead of stdout.")
 redo_option = click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 
 
@@ -40,7 +40,6 @@ def trees() -> None:
     "--kind",
     type=click.Choice(["rf", "wrf", "branch-score"]),
     default="rf",
-    show_default=True,
     help="Distance: number of splits in only one of the trees (rf, Robinson & Foulds 1981), sum of the differences of"
     " branch lengths (wrf), or root of the sum of their squares (branch-score, Kuhner & Felsenstein 1994).",
 )
@@ -88,7 +87,6 @@ def distances(
     "--rule",
     type=click.Choice(["majority", "extended", "strict"]),
     default="majority",
-    show_default=True,
     help="Splits to keep: those of more than --threshold of the trees (majority), also others that fit, the most"
     " frequent first (extended), or those of all trees (strict).",
 )
@@ -96,7 +94,6 @@ def distances(
     "--threshold",
     type=click.FloatRange(MAJORITY, 1, max_open=True),
     default=MAJORITY,
-    show_default=True,
     help="Share of the trees that a split must exceed.",
 )
 @output_option

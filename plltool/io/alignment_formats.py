@@ -1,7 +1,9 @@
-"""Parts of the alignment formats: records, taxon names, layouts of lines, match characters, announced sizes."""
+"""FASTA, PHYLIP and blocks of rows with names, and what alignment formats share: records, names, layouts of lines."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plltool.alignment.states import ILLEGAL_CODE, StateSpace
-from plltool.errors import show_name
+from plltool.errors import InputError, show_name
 
 Line = tuple[int, bytes]  # its 1-based number in the file, its text
 Row = tuple[str, int, list[bytes]]  # a record that is being read: name, line, pieces of the sequence
@@ -30,17 +32,12 @@ class Record:
 
 @dataclass(frozen=True)
 class AnnouncedSize:
-    """The size of an alignment as its file announces it.
+    """The size of an alignment as its file announces it."""
 
-    Attributes
-    ----------
-    n_taxa, n_sites : the size; n_taxa is None where the file does not tell it
-    origin : where the file announces it, for messages
-    """
-
+    # n_taxa, n_sites: the size; n_taxa is None where the file does not tell it
     n_taxa: int | None
     n_sites: int
-    origin: str
+    origin: str  # where the file announces it, for messages
 
     def choose_reading(self, readings: Iterable[list[Record]], states: StateSpace) -> list[Record] | None:
         """The first reading of exactly this size in which every character is one of `states`.
@@ -148,3 +145,218 @@ def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
         else:
             resolved.append(record)
     return resolved
+
+
+# --- FASTA, and blocks whose rows have names: Clustal, Stockholm, MSF -------------------------------------
+
+NAMES_HINT = "--names first-word cuts them at the first blank, --names whole keeps them without this note"
+
+_BLOCKS = re.compile(rb"CLUSTAL|MUSCLE|PROBCONS|# STOCKHOLM", re.IGNORECASE)
+_HEAD = 10_000  # bytes, within which MSF announces its size
+_OTHER_GAPS = bytes.maketrans(b".~", b"--")
+
+
+def read_fasta(text: bytes) -> list[Record]:
+    """The records of a FASTA file whose first character other than a blank is ``>``.
+
+    The name is the whole header line, without blanks at its ends: two headers that differ after a blank are two
+    taxa; see `cut_names` for shorter names. ``.`` is not a match character here and stays in the sequence.
+    """
+    rows: list[Row] = []
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        content = line.strip()
+        if content.startswith(b">"):
+            rows.append((decode_name(content[1:].strip()), number, []))
+        elif content:
+            rows[-1][2].append(remove_blanks(content))
+    return join_rows(rows)
+
+
+def cut_names(records: list[Record], source: str) -> list[Record]:
+    """The records with the first words of their names; InputError if different names have the same one."""
+    first: dict[str, Record] = {}
+    cut = []
+    for record in records:
+        word = _first_word(record.name)
+        before = first.setdefault(word, record)
+        if before.name != record.name:
+            headers = " and ".join(f"{show_name(own.name)} (line {own.line})" for own in (before, record))
+            found = f"headers {headers} have the same first word"
+            raise InputError(f"{source}: {found}, expected words that differ, or --names whole")
+        cut.append(replace(record, name=word))
+    return cut
+
+
+def note_on_blanks(records: list[Record], source: str) -> tuple[str, ...]:
+    """A line that names the option if names have blanks, so that many programs would cut them."""
+    blank = next((record for record in records if _first_word(record.name) != record.name), None)
+    if blank is None:
+        return ()
+    found = f"names are whole headers with blanks, first {show_name(blank.name)} (line {blank.line})"
+    return (f"{source}: {found}; {NAMES_HINT}",)
+
+
+def _first_word(name: str) -> str:
+    """What comes before the first blank of ASCII."""
+    return re.split(r"[ \t\v\f\r]", name, maxsplit=1)[0]
+
+
+def starts_like_blocks(text: bytes) -> bool:
+    """Whether the first line names Clustal, a program that writes its format, or Stockholm, or a line announces MSF."""
+    start = text.lstrip()
+    return bool(_BLOCKS.match(start)) or _find_msf(start) > 0
+
+
+def _find_msf(text: bytes) -> int:
+    """Where the line is that ends the head of an MSF file; 0 for another file."""
+    announced = text.find(b"MSF:", 0, _HEAD)
+    return max(text.find(b"\n//", announced) + 1, 0) if announced >= 0 else 0
+
+
+def read_blocks(text: bytes) -> list[Record]:
+    """The records of a file as `starts_like_blocks`: the pieces of each name, in the order of the names.
+
+    Lines that begin with a blank tell how columns agree, or count them; those with # are annotations. Dots and tildes
+    are gaps. A number behind a piece counts its letters.
+    """
+    first = max(len(text) - len(text.lstrip()), _find_msf(text))
+    rows: dict[bytes, Row] = {}
+    for number, line in list(enumerate(text.split(b"\n"), start=1))[text[:first].count(b"\n") + 1 :]:
+        if line.startswith(b"//"):  # of Stockholm
+            break
+        if not line.strip() or line[:1].isspace() or line.startswith(b"#"):
+            continue
+        name, *pieces = line.split()
+        if pieces and pieces[-1].isdigit():
+            pieces.pop()
+        rows.setdefault(name, (decode_name(name), number, []))[2].append(b"".join(pieces).translate(_OTHER_GAPS))
+    return join_rows(rows.values())
+
+
+# --- PHYLIP, with the dialects of RAxML (relaxed names) and PAML (options, position lines) ----------------
+
+_MATCH = b"."
+_STRICT_NAME_LENGTH = 10  # characters, Felsenstein's PHYLIP
+_MAX_DIGITS = 18  # of a number in the header; longer ones are no sizes
+_INTERLEAVED, _SEQUENTIAL = "I", "S"  # PAML's options at the end of the header
+
+
+@dataclass(frozen=True)
+class _Header:
+    n_taxa: int
+    n_sites: int
+    line: int
+    layout: str | None  # the option, if there is one
+
+
+def starts_like_phylip(text: bytes) -> bool:
+    """Whether the first line with text starts with two whole numbers."""
+    tokens = text.lstrip().split(b"\n", 1)[0].split()
+    return len(tokens) >= 2 and all(token.isdigit() and len(token) <= _MAX_DIGITS for token in tokens[:2])
+
+
+def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
+    """The records of a PHYLIP file; see `starts_like_phylip` for how it starts.
+
+    Names end at the first blank (or are quoted, see `split_name`); where that does not give the announced sizes, they
+    are the first 10 characters of their line. Sequences are sequential or interleaved, and may hold blanks. The layout
+    is the one that gives the announced sizes (and, if both do, sequences of `states`), unless the header names it by
+    ``S`` or ``I``. ``.`` stands for the character of the first sequence.
+
+    Raises InputError if the header announces no taxa or no sites or has an unknown option, or no layout gives the
+    announced sizes.
+    """
+    (header_line, header_text), *lines = number_lines(text)
+    header = _parse_header(header_text, header_line, source)
+    announced = AnnouncedSize(header.n_taxa, header.n_sites, f"line {header.line}")
+    relaxed = _read_layouts(lines, header, split_name)
+    records = announced.choose_reading(relaxed, states)
+    if records is None:
+        records = announced.choose_reading(_read_layouts(lines, header, _split_strict), states)
+    if records is None:
+        raise InputError(f"{source}: {announced.explain_mismatch(relaxed)}")
+    return resolve_matches(records, _MATCH)
+
+
+def _parse_header(text: bytes, line: int, source: str) -> _Header:
+    n_taxa, n_sites, *options = text.split()
+    if int(n_taxa) == 0 or int(n_sites) == 0:
+        raise InputError(
+            f"{source}: line {line}: found {int(n_taxa)} taxa and {int(n_sites)} sites, expected at least 1 of each"
+        )
+    found = decode_name(b" ".join(options)).upper()
+    if found not in ("", _INTERLEAVED, _SEQUENTIAL):
+        raise InputError(
+            f"{source}: line {line}: found {show_name(found)} after the two sizes, expected nothing, "
+            f"{_INTERLEAVED} (interleaved) or {_SEQUENTIAL} (sequential)"
+        )
+    return _Header(int(n_taxa), int(n_sites), line, found or None)
+
+
+def _read_layouts(lines: Sequence[Line], header: _Header, split: NameSplitter) -> list[list[Record]]:
+    """A reading for each layout that the header allows."""
+    readings = []
+    if header.layout != _INTERLEAVED:
+        readings.append(read_sequential(lines, header.n_sites, split))
+    if header.layout != _SEQUENTIAL:
+        readings.append(_read_interleaved(lines, header, split))
+    return readings
+
+
+def _read_interleaved(lines: Sequence[Line], header: _Header, split: NameSplitter) -> list[Record]:
+    """Blocks of one line per taxon; the first block holds the names.
+
+    With PAML's option the later blocks may be preceded by a line that holds only a site number.
+    """
+    named, unnamed = lines[: header.n_taxa], lines[header.n_taxa :]
+    if header.layout == _INTERLEAVED:
+        unnamed = [(number, line) for number, line in unnamed if not line.strip().isdigit()]
+    rows: list[Row] = []
+    for number, line in named:
+        name, sequence = split(line)
+        rows.append((name, number, [sequence]))
+    for index, (_, line) in enumerate(unnamed):
+        rows[index % header.n_taxa][2].append(remove_blanks(line))
+    return join_rows(rows)
+
+
+def _split_strict(line: bytes) -> tuple[str, bytes]:
+    """A name of exactly 10 characters, blanks at its ends removed, and the sequence after it."""
+    text = decode_name(line)
+    name, sequence = text[:_STRICT_NAME_LENGTH], text[_STRICT_NAME_LENGTH:]
+    return name.strip(" \t"), remove_blanks(sequence.encode("utf-8", "surrogateescape"))
+
+
+# --- writing ----------------------------------------------------------------------------------------------
+
+PHYLIP_ENDINGS = (".phy", ".phylip")
+FASTA_WIDTH = 80
+
+
+def format_fasta(names: Sequence[str], sequences: Sequence[str]) -> str:
+    """FASTA with lines of FASTA_WIDTH letters."""
+    lines = []
+    for name, sequence in zip(names, sequences, strict=True):
+        lines.append(f">{name}")
+        lines += [sequence[start : start + FASTA_WIDTH] for start in range(0, len(sequence), FASTA_WIDTH)]
+    return "\n".join(lines) + "\n"
+
+
+def format_phylip(names: Sequence[str], sequences: Sequence[str]) -> str:
+    """Relaxed sequential PHYLIP. Raises InputError for a name with blanks, which would end there."""
+    for name in names:
+        if re.search(r"\s", name):
+            raise InputError(f"found taxon {name!r}, expected a name without blanks in a PHYLIP file")
+    width = max(map(len, names)) + 1
+    lines = [f"{name:<{width}}{sequence}" for name, sequence in zip(names, sequences, strict=True)]
+    return "\n".join([f"{len(names)} {len(sequences[0])}", *lines]) + "\n"
+
+
+def format_table(names: Sequence[str], rows: Sequence[str]) -> str:
+    """A table of named states; `rows` have tabs between them. Taxa with tabs or quotes in their names are quoted."""
+    text = io.StringIO()
+    lines = [row.split("\t") for row in rows]
+    header = ["taxon", *(f"character_{number}" for number in range(1, len(lines[0]) + 1))]
+    table = csv.writer(text, delimiter="\t", lineterminator="\n")
+    table.writerows([header, *([name, *line] for name, line in zip(names, lines, strict=True))])
+    return text.getvalue()

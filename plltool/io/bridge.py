@@ -38,17 +38,11 @@ _DENDROPY_STATES = {"dna": DNA, "protein": PROTEIN}  # by the data type of a mat
 
 
 class _TreeKind(NamedTuple):
-    """How the trees of a library are walked.
+    """How the trees of a library are walked."""
 
-    Attributes
-    ----------
-    name : what errors call such a tree
-    root : its root
-    children, label, length : of a node: its children, its name or None, the length of the branch above it or None
-    """
-
-    name: str
-    root: Any
+    name: str  # what errors call such a tree
+    root: Any  # its root
+    # children, label, length: of a node: its children, its name or None, the length of the branch above it or None
     children: Callable[[Any], Iterable[Any]]
     label: Callable[[Any], str | None]
     length: Callable[[Any], float | None]
@@ -86,11 +80,8 @@ def tree_from_object(given: TreeObject, names: Sequence[str] | None = None, reso
     given : a tree, rooted or not; a tip of a dendropy tree has the name of its taxon, or its own if it has no taxon.
     names, resolve_seed : as in `parse_newick`.
 
-    Raises
-    ------
-    InputError
-        If it is no such tree, a tip has no name, a length is not finite, a taxon occurs twice, the taxa are not
-        `names`, there are fewer than three, or a node has too many branches and there is no seed.
+    Raises InputError if it is no such tree, a tip has no name, a length is not finite, a taxon occurs twice, the taxa
+    are not `names`, there are fewer than three, or a node has too many branches and there is no seed.
     """
     nodes, source = nodes_from_object(given)
     return unrooted_tree(nodes, source, names, resolve_seed)
@@ -172,10 +163,8 @@ def alignment_from_object(given: AlignmentObject) -> Sequences:
 
     A sequence is text, bytes, a Biopython Seq or SeqRecord, or a list or array of single characters.
 
-    Raises
-    ------
-    InputError
-        If it is none of these, a name is no text, a sequence cannot be read, or it is no alignment, see `Sequences`.
+    Raises InputError if it is none of these, a name is no text, a sequence cannot be read, or it is no alignment, see
+    `Sequences`.
     """
     if hasattr(given, "data_type") and hasattr(given, "taxon_namespace"):
         return _read_matrix(given)

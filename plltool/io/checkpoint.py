@@ -74,12 +74,7 @@ class Checkpoint:
     resumed : whether there are earlier states of this run
     problem : why the last state could not be written; empty if it was
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
-    CheckpointError
-        If it holds the states of another run.
+    Raises InputError if the folder cannot be written to, and CheckpointError if it holds the states of another run.
     """
 
     def __init__(

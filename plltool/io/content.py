@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import IO
 from weakref import WeakSet
 
-from plltool.constants import CONTENT_MEMORY_SHARE, MAX_GZIP_RATIO, STDIN, TRUSTED_CONTENT
+from plltool.constants import STDIN
 from plltool.errors import InputError
 from plltool.hardware import available_memory
 
+CONTENT_MEMORY_SHARE = 0.25  # of the free memory that the content of a file may take; parsed data need more
+MAX_GZIP_RATIO = 500  # unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
+TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which any ratio is accepted
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 24  # bytes
@@ -38,12 +41,9 @@ def source_name(path: str | os.PathLike[str]) -> str:
 def read_content(path: str | os.PathLike[str]) -> bytes:
     """The content of a file, or of standard input for the path ``-``; its first bytes tell whether it is gzipped.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is a broken or incomplete gzip file, has more bytes than CONTENT_MEMORY_SHARE of the free
-        memory, or is a gzip file that unpacks to MAX_GZIP_RATIO times its size and more than TRUSTED_CONTENT bytes: no
-        alignment does. Also if standard input is read a second time.
+    Raises InputError if it cannot be read, is a broken or incomplete gzip file, has more bytes than
+    CONTENT_MEMORY_SHARE of the free memory, or is a gzip file that unpacks to MAX_GZIP_RATIO times its size and more
+    than TRUSTED_CONTENT bytes: no alignment does. Also if standard input is read a second time.
     """
     source = source_name(path)
     try:

@@ -77,10 +77,7 @@ Definitions = Mapping[str, Definition]
 def expand_definitions(text: str) -> str:
     """A model string with values in place of ``NAME{FILE}``, ``MIX{...}`` and ``FMIX{...}``; others as they are.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read or does not define the name, or a definition is not what it should be.
+    Raises InputError if a file cannot be read or does not define the name, or a definition is not what it should be.
     """
     pieces = _split(text)
     if pieces is None or all(piece.values is None or _VALUES.fullmatch(piece.values) for piece in pieces):
@@ -91,10 +88,7 @@ def expand_definitions(text: str) -> str:
 def read_definitions(path: str) -> Definitions:
     """The definitions of a NEXUS file by name, in upper case.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has no ``models`` block, or has something else in it than definitions.
+    Raises InputError if the file cannot be read, has no ``models`` block, or has something else in it than definitions.
     """
     content, source = read_text(path), source_name(path)
     if not starts_like_nexus(content):

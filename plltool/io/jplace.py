@@ -24,22 +24,13 @@ _EDGE_NUMBER = re.compile(r"'(?:[^']|'')*'|\{([0-9]{1,9})\}")  # quoted names ar
 
 
 class JplaceRow(NamedTuple):
-    """A place of a query as the format has it; the fields are called and ordered as there.
+    """A place of a query as the format has it; the fields are called and ordered as there."""
 
-    Attributes
-    ----------
-    edge_num : number of the branch in the text of the tree
-    likelihood : lnL of the tree with the query
-    like_weight_ratio : likelihood over the sum of those of all places
-    distal_length : from the place to the end of the branch that is away from the root of the text
-    pendant_length : of the branch to the query
-    """
-
-    edge_num: int
-    likelihood: float
-    like_weight_ratio: float
-    distal_length: float
-    pendant_length: float
+    edge_num: int  # number of the branch in the text of the tree
+    likelihood: float  # lnL of the tree with the query
+    like_weight_ratio: float  # likelihood over the sum of those of all places
+    distal_length: float  # from the place to the end of the branch that is away from the root of the text
+    pendant_length: float  # of the branch to the query
 
 
 class EdgeNumbers:
@@ -94,27 +85,18 @@ def format_jplace(
 
 @dataclass(frozen=True, eq=False)
 class Jplace:
-    """What a file has.
+    """What a file has."""
 
-    Attributes
-    ----------
-    nodes : the tree
-    node_of : the node below each branch, by the number of the branch
-    queries : the names of the queries that have the same sequence, and their places
-    """
-
-    nodes: RootedNodes
-    node_of: dict[int, int]
+    nodes: RootedNodes  # the tree
+    node_of: dict[int, int]  # the node below each branch, by the number of the branch
+    # the names of the queries that have the same sequence, and their places
     queries: tuple[tuple[tuple[str, ...], tuple[JplaceRow, ...]], ...]
 
 
 def parse_jplace(content: bytes, source: str) -> Jplace:
     """The content of a file, of any program.
 
-    Raises
-    ------
-    InputError
-        If it is not JSON, lacks a key or a field, or a query is on a branch that the tree does not have.
+    Raises InputError if it is not JSON, lacks a key or a field, or a query is on a branch that the tree does not have.
     """
     given = parse_object(content, source, ("tree", "fields", "placements"), "placements (jplace)")
     try:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import STDIN
 from plltool.errors import InputError, show_name
 from plltool.io.content import names_files, read_content, read_text, source_name
 from plltool.io.definition_reader import expand_definitions
-from plltool.io.matrix_reader import expand_matrix
 from plltool.io.nexus_commands import starts_like_nexus
-from plltool.io.nexus_sets import read_sets
-from plltool.io.partition_reader import is_partition_line, read_lines, unwrap
+from plltool.io.partition_reader import is_partition_line, read_lines, read_sets, unwrap
 from plltool.io.record import parse_object
 from plltool.model.model_string import parse_model
 from plltool.model.proteins import N_STATES, PAIRS, unpack_protein_matrix
 from plltool.model.scheme import PartSpec, Scheme
 from plltool.model.spec import ModelSpec
-from plltool.model.values import MAX_GIVEN
+from plltool.model.user import PREFIX, check_symbols, make_name
+from plltool.model.values import MAX_GIVEN, MIN_GIVEN, format_values
 
 _FILE_NAME = re.compile(r"[^{}]*(/[^{}]*|\.[A-Za-z]\w*)")  # of models, only Q.plant and its like look so
 _N_NUMBERS = len(PAIRS) + N_STATES
@@ -38,14 +40,11 @@ def read_scheme(text: str) -> Scheme:
     """The model of each part, given as a string or as the name of a file.
 
     A file is the JSON record of a run, whose values are used, a model string, a partition file, or a NEXUS file with
-    charsets; see `partition_reader` and `nexus_sets`. Files that it names may be beside it. A string may also hold the
+    charsets; see `partition_reader`. Files that it names may be beside it. A string may also hold the
     lines of a partition file. A text that can be read as a model is never taken for a file name.
 
-    Raises
-    ------
-    InputError
-        If the text is neither a model nor the name of a file, the file cannot be read, or it holds neither a model nor
-        a partition.
+    Raises InputError if the text is neither a model nor the name of a file, the file cannot be read, or it holds
+    neither a model nor a partition.
     """
     if is_partition_line(text.strip().split("\n", 1)[0]) and not _is_file(text):
         return read_lines(text, "the partition given", read_model)
@@ -87,10 +86,7 @@ def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     That is 19 rows of the lower triangle and 20 frequencies, in the order A R N D C Q E G H I L K M F P S T W Y V.
     What follows the last number that is needed is a comment.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has too few numbers, or something else than a number among them.
+    Raises InputError if the file cannot be read, has too few numbers, or something else than a number among them.
     """
     words = read_content(path).decode("utf-8", "replace").split()
     if len(words) < _N_NUMBERS:
@@ -106,3 +102,99 @@ def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
         raise InputError(f"{path}: found {found} in a protein matrix, expected numbers from 0 to {MAX_GIVEN:g}")
     exchangeabilities, frequencies = unpack_protein_matrix(numbers)
     return tuple(exchangeabilities.tolist()), tuple(frequencies.tolist())
+
+
+# --- a state space of the user's own, and the rates between its states ------------------------------------
+
+_MATRIX = "matrix"  # the line between states and rates
+_BALANCE = 1e-6  # relative difference of the flows between two states: files may have few digits
+_FILE = re.compile(rf"\s*{PREFIX}\{{([^{{}}]+)\}}(?!\{{)(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def expand_matrix(text: str) -> str:
+    """A model string with the values of its file in place of ``MATRIX{FILE}``; others as they are.
+
+    Raises InputError as `read_states` does.
+    """
+    match = _FILE.fullmatch(text)
+    if match is None:
+        return text
+    name, frequencies = read_states(match[1].strip())
+    if frequencies is not None and not re.search(r"\+F[A-Z]?(?![A-Z])", match[2].upper()):
+        name += f"+FU{format_values(frequencies.tolist())}"
+    return name + match[2]
+
+
+def read_states(path: str) -> tuple[str, FloatArray | None]:
+    """The canonical name of the model in a file, and its stationary frequencies (S,); None if it is not reversible.
+
+    A line for each state has its symbol or name, as in the data, and perhaps a longer one for messages. After the line
+    ``matrix`` there is a row for each state: its rates of change to the others, in their order; what stands on the
+    diagonal does not count. Text after ``#`` is a comment.
+
+    Raises InputError if the file cannot be read, is no such file, or a state is left for ever.
+    """
+    source = source_name(path)
+    lines = _split_lines(read_content(path).decode("utf-8", "replace"))
+    start = next((place for place, (_, words) in enumerate(lines) if [w.lower() for w in words] == [_MATRIX]), None)
+    if start is None:
+        raise InputError(f"{source}: found no line 'matrix', expected a line for each state, 'matrix', rows of rates")
+    states, rows = lines[:start], lines[start + 1 :]
+    symbols = tuple(words[0] for _, words in states)
+    names = [" ".join(words[1:]) or words[0] for _, words in states]
+    try:
+        check_symbols(symbols)
+    except InputError as problem:
+        raise InputError(f"{source}: {problem}") from None
+    rates = _read_rates(rows, names, source)
+    frequencies = _stationary(rates)
+    if not np.all(frequencies > MIN_GIVEN):
+        lost = names[int(frequencies.argmin())]
+        raise InputError(f"{source}: state {show_name(lost)} is left for ever, expected rates that lead to every state")
+    flow = frequencies[:, None] * rates
+    if np.all(np.abs(flow - flow.T) <= _BALANCE * np.maximum(flow, flow.T)):  # as much each way
+        upper = np.triu_indices(len(symbols), 1)
+        return make_name(symbols, (rates / frequencies)[upper].tolist()), frequencies
+    try:
+        return make_name(symbols, rates[~np.eye(len(symbols), dtype=bool)].tolist()), None
+    except InputError as problem:
+        raise InputError(f"{source}: {problem}") from None
+
+
+def _split_lines(text: str) -> list[tuple[int, list[str]]]:
+    """Number and words of each line that has any."""
+    lines = [(number, line.split("#", 1)[0].split()) for number, line in enumerate(text.splitlines(), start=1)]
+    return [(number, words) for number, words in lines if words]
+
+
+def _read_rates(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], source: str) -> FloatArray:
+    """The rates (S, S) from each state to each other one, 0 on the diagonal."""
+    n_states = len(names)
+    if len(rows) != n_states:
+        raise InputError(f"{source}: found {len(rows)} rows of rates, expected {n_states}, one for each state")
+    rates = np.zeros((n_states, n_states))
+    for state, (number, words) in enumerate(rows):
+        where = f"{source}: line {number}: state {show_name(names[state])}"
+        if len(words) != n_states:
+            raise InputError(f"{where}: found {len(words)} rates, expected {n_states}, with anything on the diagonal")
+        for other, word in enumerate(words):
+            if other != state:
+                rates[state, other] = _read_rate(word, f"{where}: rate to {show_name(names[other])}")
+    return rates
+
+
+def _read_rate(word: str, where: str) -> float:
+    try:
+        rate = float(word)
+    except ValueError:
+        rate = math.nan
+    if not (rate == 0 or MIN_GIVEN <= rate <= MAX_GIVEN):
+        raise InputError(f"{where}: found {show_name(word)}, expected 0, or {MIN_GIVEN:g} to {MAX_GIVEN:g}")
+    return rate
+
+
+def _stationary(rates: FloatArray) -> FloatArray:
+    """The frequencies (S,), summing to 1, that do not change under rates (S, S)."""
+    balance = rates.T - np.diag(rates.sum(axis=1))
+    system = np.vstack([balance / max(rates.max(), MIN_GIVEN), np.ones(len(rates))])
+    return np.linalg.lstsq(system, np.append(np.zeros(len(rates)), 1.0), rcond=None)[0]

@@ -60,8 +60,6 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
 
     Parameters
     ----------
-    text : the tree, ended by ``;``.
-    source : the file's name, for errors.
     names : the alignment's names; tips are numbered in this order, by default in that of the text. Other programs
         cut names at blanks and replace marks. So a bare label that is not among them stands for the only unused name
         that has blanks or marks instead of some of its underscores, or that has it as its first word. A label with
@@ -69,11 +67,8 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     resolve_seed : seed for resolving nodes with more than three branches at random, all resolutions being equally
         likely, by branches of the least length; None refuses such trees.
 
-    Raises
-    ------
-    InputError
-        If the text is not a tree, a taxon occurs twice, the taxa are not `names`, there are fewer than three, or a
-        node has too many branches and there is no seed.
+    Raises InputError if the text is not a tree, a taxon occurs twice, the taxa are not `names`, there are fewer than
+    three, or a node has too many branches and there is no seed.
     """
     return unrooted_tree(parse_nodes(text, source), source, names, resolve_seed)
 

@@ -1,4 +1,4 @@
-"""Write trees as Newick text."""
+"""Write trees as Newick text and as NEXUS, also without their very short branches."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from plltool.arrays import BoolArray
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names
+from plltool.io.newick import parse_nodes
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
 
@@ -30,7 +31,6 @@ def write_newick(
 
     Parameters
     ----------
-    tree : the tree.
     lengths : write branch lengths, in expected substitutions per site.
     outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.
@@ -39,10 +39,7 @@ def write_newick(
     left_out : (n_edges,) mask of inner branches that are contracted.
     marks : (n_edges,) texts that follow the lengths of the branches.
 
-    Raises
-    ------
-    InputError
-        If the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
+    Raises InputError if the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
     """
     root = find_root(tree, outgroup)
     tails = [""] * tree.n_edges
@@ -132,3 +129,49 @@ def written_label(name: str) -> str:
     if _BARE_LABEL.fullmatch(name):
         return name
     return "'" + name.replace("'", "''") + "'"
+
+
+# --- other forms of Newick text ---------------------------------------------------------------------------
+
+# The label of a tip follows ``(`` or ``,``; quoted labels elsewhere and comments are skipped as a whole.
+_TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'|\[[^\[\]]*+\]")
+_PLAIN = re.compile(r"[A-Za-z0-9.]++")  # in NEXUS a bare underscore means a blank, and most marks have a meaning
+
+
+def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
+    """A tree without its inner branches of at most `threshold`, and their number; nodes may have more branches then.
+
+    Raises InputError if the text is not a tree.
+    """
+    nodes = parse_nodes(newick, "the tree")
+    inner = set(nodes.parents)
+    gone = [0 < node in inner and nodes.lengths[node] <= threshold for node in range(len(nodes.parents))]
+    return write_nodes(nodes.contracted(gone)), sum(gone)
+
+
+def write_nexus(newick: str, name: str = "best", is_rooted: bool = False) -> str:
+    """A NEXUS file of one tree, given as Newick, with a root if it `is_rooted` or two branches meet there.
+
+    Names are quoted unless they are letters and digits only.
+
+    Comments stay where they are, such as annotations of nodes; they must not be nested.
+    """
+    nodes = parse_nodes(newick, "the tree")
+    inner = set(nodes.parents)
+    labels = [nexus_label(label) for node, label in enumerate(nodes.labels) if node not in inner]
+    waiting = iter(labels)
+
+    def relabel(match: re.Match[str]) -> str:
+        return match[0] if match["label"] is None else match["before"] + next(waiting)
+
+    taxa = "\n    ".join(labels)
+    kind = "R" if is_rooted or nodes.parents.count(0) == 2 else "U"
+    return (
+        f"#NEXUS\nbegin taxa;\n  dimensions ntax={len(labels)};\n  taxlabels\n    {taxa};\nend;\n"
+        f"begin trees;\n  tree {name} = [&{kind}] {_TIP.sub(relabel, newick)}\nend;\n"
+    )
+
+
+def nexus_label(name: str) -> str:
+    """A name as NEXUS wants it."""
+    return name if _PLAIN.fullmatch(name) else "'" + name.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""NEXUS alignments (Maddison, Swofford & Maddison 1997): the matrix of a data or characters block."""
+"""NEXUS alignments (Maddison, Swofford & Maddison 1997): the matrix of a data or characters block, and its symbols."""
 
 from __future__ import annotations
 
@@ -7,28 +7,99 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plltool.alignment.alignment import DeclaredKind
-from plltool.alignment.multistate import MULTISTATE, SYMBOLS
 from plltool.alignment.spaces import COUNTED, SPACES, detect_states
-from plltool.alignment.states import DNA, PROTEIN, StateSpace
+from plltool.alignment.states import DNA, MAX_STATES, MULTISTATE, PROTEIN, SYMBOLS, StateSpace
 from plltool.errors import InputError, show_name
-from plltool.io.alignment_formats import (
-    AnnouncedSize,
-    Line,
-    NameSplitter,
-    Record,
-    Row,
-    decode_name,
-    join_rows,
-    number_lines,
-    read_sequential,
-    remove_blanks,
-    resolve_matches,
-    split_name,
-)
+from plltool.io import alignment_formats as formats
+from plltool.io.alignment_formats import Record
 from plltool.io.nexus_commands import Command, split_commands
-from plltool.io.nexus_symbols import StateSets, parse_symbols, renumber
+
+# --- symbols of standard data -----------------------------------------------------------------------------
+
+_RANGE = re.compile(r"([0-9A-Za-z])~([0-9A-Za-z])")
+_UNKNOWN = b"-?"
+
+
+class StateSets:
+    """Bytes that stand for sets of states, such as {01}: bytes above ASCII that the file does not use.
+
+    Attributes
+    ----------
+    members : the characters of each set, in order, by its byte
+    """
+
+    def __init__(self, text: bytes, source: str):
+        used = set(text)
+        self._source = source
+        self._free = [byte for byte in range(255, 127, -1) if byte not in used]
+        self._most = len(self._free)
+        self._bytes: dict[bytes, int] = {}
+        self.members: Mapping[int, bytes] = {}
+
+    def character_for(self, members: bytes, symbols: str) -> bytes:
+        """The byte of a set; empty for an empty set, or one with a member that is not among declared `symbols`.
+
+        Raises InputError if there are too many different sets.
+        """
+        if symbols:
+            table = _renumbering(symbols)
+            if any(byte not in table for byte in members):
+                return b""
+            members = bytes(table[byte] for byte in members)
+        members = bytes(sorted(set(members.upper())))
+        if members and members not in self._bytes:
+            if not self._free:
+                found = "found too many different sets of states"
+                raise InputError(f"{self._source}: {found}, expected at most {self._most}")
+            self._bytes[members] = self._free.pop()
+            self.members = {byte: some for some, byte in self._bytes.items()}
+        return bytes([self._bytes[members]]) if members else b""
+
+
+def parse_symbols(text: str, where: str) -> str:
+    """The symbols of ``symbols="0 1 2"`` or ``"0~2"``, in upper case.
+
+    Raises InputError unless they are 2 to 64 different ASCII characters; upper and lower case are the same.
+    """
+    symbols = _RANGE.sub(_expand, "".join(text.split())).upper()
+    if not 2 <= len(symbols) <= MAX_STATES or not symbols.isascii() or len(set(symbols)) < len(symbols):
+        expected = f"2 to {MAX_STATES} different ASCII characters, upper and lower case being the same"
+        raise InputError(f"{where}: found symbols={show_name(text)}, expected {expected}")
+    return symbols
+
+
+def _expand(match: re.Match[str]) -> str:
+    """The symbols from the first to the last one of a range."""
+    return "".join(map(chr, range(ord(match[1]), ord(match[2]) + 1)))
+
+
+def _renumbering(symbols: str) -> dict[int, int]:
+    """What stands in plltool's sequences for each byte that is a declared symbol, in both cases, or unknown."""
+    table = {byte: byte for byte in _UNKNOWN}
+    for place, symbol in enumerate(symbols):
+        table |= dict.fromkeys((ord(symbol), ord(symbol.lower())), ord(SYMBOLS[place]))
+    return table
+
+
+def renumber(records: Sequence[Record], symbols: str, sets: Mapping[int, bytes], source: str) -> list[Record]:
+    """The records with each declared symbol replaced by that of the same place in SYMBOLS.
+
+    Raises InputError for a character that is not declared.
+    """
+    table = _renumbering(symbols) | {byte: byte for byte in sets}
+    translation = bytes(table.get(byte, byte) for byte in range(256))
+    for record in records:
+        site = next((site for site, byte in enumerate(record.sequence) if byte not in table), None)
+        if site is not None:
+            found = f"taxon {show_name(record.name)} (line {record.line}), site {site + 1}: "
+            found += f"found {chr(record.sequence[site])!r}"
+            raise InputError(f"{source}: {found}, expected one of the symbols that FORMAT declares, {symbols}")
+    return [replace(record, sequence=record.sequence.translate(translation)) for record in records]
+
 
 # the state space of each datatype
+# --- the matrix -------------------------------------------------------------------------------------------
+
 _DATATYPES = {
     "dna": DNA,
     "rna": DNA,
@@ -97,12 +168,10 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. In standard
     and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
 
-    Raises
-    ------
-    InputError
-        If there is no such block or more than one, its datatype does not fit `states` or is not supported, its FORMAT
-        has an option that changes the meaning of the matrix and is not read, a comment or the matrix is not closed, no
-        letter stands for a set of states, a symbol is not declared, or the sizes differ from those announced.
+    Raises InputError if there is no such block or more than one, its datatype does not fit `states` or is not
+    supported, its FORMAT has an option that changes the meaning of the matrix and is not read, a comment or the matrix
+    is not closed, no letter stands for a set of states, a symbol is not declared, or the sizes differ from those
+    announced.
     """
     blocks = _group_blocks(split_commands(text, source))
     block = _choose_block(blocks, source)
@@ -112,7 +181,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     sets = StateSets(text, source)
     records = _read_matrix(block.commands["matrix"], declared, announced, source, sets)
     if declared.match and records:
-        records = resolve_matches(records, declared.match)
+        records = formats.resolve_matches(records, declared.match)
     plain = declared.plain_symbols
     records = [replace(record, sequence=record.sequence.translate(plain)) for record in records]
     warnings: tuple[str, ...] = ()
@@ -133,7 +202,7 @@ def _group_blocks(commands: Iterable[Command]) -> list[_Block]:
     is_open = False
     for command in commands:
         if command.word == "begin":
-            blocks.append(_Block(decode_name(command.text.strip()).lower(), command.line))
+            blocks.append(_Block(formats.decode_name(command.text.strip()).lower(), command.line))
             is_open = True
         elif command.word in ("end", "endblock"):
             is_open = False
@@ -202,12 +271,12 @@ def _is_standard(states: StateSpace, options: Mapping[str, str]) -> bool:
     return "symbols" in options and states.name == MULTISTATE
 
 
-def _parse_kinds(block: _Block, announced: AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:
+def _parse_kinds(block: _Block, announced: formats.AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:
     """The kinds of data of ``datatype=mixed(Standard:1-166,DNA:167-3246)`` (MrBayes); none without it."""
     if "format" not in block.commands:
         return ()
     command = block.commands["format"]
-    mixed = _MIXED.search(decode_name(command.text))
+    mixed = _MIXED.search(formats.decode_name(command.text))
     if mixed is None:
         return ()
     if mixed[2] is None:
@@ -235,7 +304,7 @@ def _parse_symbol(options: Mapping[str, str], key: str, where: str) -> bytes:
     return value.encode("ascii")
 
 
-def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> AnnouncedSize:
+def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> formats.AnnouncedSize:
     """The announced sizes; the number of taxa may be in the taxa block or missing."""
     sizes: dict[str, str] = {}
     for other in blocks:
@@ -249,23 +318,23 @@ def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> A
     if "nchar" not in sizes:
         raise InputError(f"{source}: line {block.line}: found no nchar in the dimensions, expected the number of sites")
     n_taxa = int(sizes["ntax"]) if "ntax" in sizes else None
-    return AnnouncedSize(n_taxa, int(sizes["nchar"]), "the dimensions command")
+    return formats.AnnouncedSize(n_taxa, int(sizes["nchar"]), "the dimensions command")
 
 
 def _read_matrix(
-    matrix: Command, declared: _Format, announced: AnnouncedSize, source: str, sets: StateSets
+    matrix: Command, declared: _Format, announced: formats.AnnouncedSize, source: str, sets: StateSets
 ) -> list[Record]:
     """The rows of a matrix, each of the announced length; raises InputError otherwise."""
 
     def clean(text: bytes) -> bytes:
-        return _replace_state_sets(remove_blanks(text), declared, sets)
+        return _replace_state_sets(formats.remove_blanks(text), declared, sets)
 
     def split(line: bytes) -> tuple[str, bytes]:
-        name, sequence = split_name(line)
+        name, sequence = formats.split_name(line)
         return name, clean(sequence)
 
-    lines = number_lines(matrix.text, matrix.line)
-    readings = [read_sequential(lines, announced.n_sites, split, clean), _read_named_rows(lines, split)]
+    lines = formats.number_lines(matrix.text, matrix.line)
+    readings = [formats.read_sequential(lines, announced.n_sites, split, clean), _read_named_rows(lines, split)]
     if declared.is_interleaved:
         readings.reverse()
     records = announced.choose_reading(readings, (declared.states or COUNTED).with_sets(sets.members))
@@ -290,23 +359,23 @@ def _replace_state_sets(sequence: bytes, declared: _Format, sets: StateSets) -> 
     return _STATE_SET.sub(replace_set, sequence)
 
 
-def _refuse_brackets(lines: Iterable[Line], source: str, states: StateSpace | None) -> None:
+def _refuse_brackets(lines: Iterable[formats.Line], source: str, states: StateSpace | None) -> None:
     """Raise InputError for the first bracket in a sequence."""
     for number, sequence in lines:
         bracket = _BRACKET.search(sequence)
         if bracket is not None:
             shown = _STATE_SET.match(sequence, bracket.start())
-            found = decode_name(shown[0] if shown else sequence[bracket.start() :])
+            found = formats.decode_name(shown[0] if shown else sequence[bracket.start() :])
             expected = "a set of states such as {01}"
             if states is not None and states.name in _EXAMPLES:
                 expected = f"a set of states that a letter of {states.name} stands for, {_EXAMPLES[states.name]}"
             raise InputError(f"{source}: line {number}: found {show_name(found)}, expected {expected}")
 
 
-def _read_named_rows(lines: Iterable[Line], split: NameSplitter) -> list[Record]:
+def _read_named_rows(lines: Iterable[formats.Line], split: formats.NameSplitter) -> list[Record]:
     """Rows that start with their name, as in interleaved blocks; rows of one name are joined."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, formats.Row] = {}
     for number, line in lines:
         name, sequence = split(line)
         rows.setdefault(name, (name, number, []))[2].append(sequence)
-    return join_rows(rows.values())
+    return formats.join_rows(rows.values())

@@ -14,9 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from plltool.alignment.codons import data_name
-from plltool.alignment.multistate import MULTISTATE
+from plltool.alignment.states import MULTISTATE
 from plltool.constants import (
     DEFAULT_CODON_MODEL,
     DEFAULT_MODEL,
@@ -26,7 +27,7 @@ from plltool.constants import (
     STANDARD_CODE,
 )
 from plltool.errors import InputError, show_name
-from plltool.io.structure_reader import read_structure
+from plltool.io.content import read_text, source_name
 from plltool.model.codons import under_code
 from plltool.model.scheme import ALL_SITES, REMAINDER, SitePair, SiteRange
 
@@ -53,22 +54,13 @@ DATA_NAMES |= {word: data_name(code) for word, code in _WORDS_OF_CODONS.items()}
 
 @dataclass(frozen=True)
 class PartColumns:
-    """The columns of a part.
+    """The columns of a part."""
 
-    Attributes
-    ----------
-    ranges : see `PartSpec`
-    where : the file and line that name them, for messages
-    file : the alignment file that they are said to be of, or empty
-    data_word : the kind of data that they are said to be, a key of `USUAL_MODELS`, or empty
-    n_sites : see `PartSpec`
-    """
-
-    ranges: tuple[SiteRange, ...]
-    where: str
-    file: str = ""
-    data_word: str = ""
-    n_sites: int | None = None
+    ranges: tuple[SiteRange, ...]  # see `PartSpec`
+    where: str  # the file and line that name them, for messages
+    file: str = ""  # the alignment file that they are said to be of, or empty
+    data_word: str = ""  # the kind of data that they are said to be, a key of `USUAL_MODELS`, or empty
+    n_sites: int | None = None  # see `PartSpec`
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -164,3 +156,50 @@ def find_members(name: str, charsets: Charsets) -> PartColumns | None:
     """The columns of a charset, of ``all`` or ``remainder``; None if there is no such charset."""
     words = {"all": ALL_SITES, "remainder": (REMAINDER,)}
     return charsets.get(name) or (PartColumns(words[name.lower()], "") if name.lower() in words else None)
+
+
+# --- structures of RNA in dot-bracket notation ------------------------------------------------------------
+
+_UNPAIRED = "."
+_OPENING = {")": "(", "]": "[", "}": "{", ">": "<"}  # of each closing bracket
+
+
+class Structure(NamedTuple):
+    """Which of `n_sites` columns, from 1, are `pairs`; first and last columns of the ranges that are `unpaired`."""
+
+    pairs: tuple[tuple[int, int], ...]
+    unpaired: tuple[tuple[int, int], ...]
+    n_sites: int
+
+
+def read_structure(path: str) -> Structure:
+    """The structure in a file: a character for each column, a dot or one of ``( )``, ``[ ]``, ``{ }``, ``< >``.
+
+    Brackets of different kinds may cross each other, as in pseudoknots. Blanks and line breaks do not count.
+
+    Raises InputError if the file cannot be read, has another character, or a bracket has no partner.
+    """
+    source = source_name(path)
+    text = "".join(read_text(path).decode("utf-8", "replace").split())
+    if not text:
+        raise InputError(f"{source}: found an empty file, expected a structure in dot-bracket notation")
+    pairs = []
+    opened: dict[str, list[int]] = {bracket: [] for bracket in _OPENING.values()}
+    for position, character in enumerate(text, start=1):
+        if character in opened:
+            opened[character].append(position)
+        elif character in _OPENING:
+            waiting = opened[_OPENING[character]]
+            if not waiting:
+                found = f"found {character!r} at position {position}"
+                raise InputError(f"{source}: {found}, expected {_OPENING[character]!r} before it")
+            pairs.append((waiting.pop(), position))
+        elif character != _UNPAIRED:
+            found = f"found {show_name(character)} at position {position}"
+            raise InputError(f"{source}: {found}, expected '.' or one of the brackets ( ) [ ] {{ }} < >")
+    left = sorted((position, bracket) for bracket, positions in opened.items() for position in positions)
+    if left:
+        position, bracket = left[0]
+        raise InputError(f"{source}: found {bracket!r} at position {position}, expected a closing bracket after it")
+    unpaired = tuple((run.start() + 1, run.end()) for run in re.finditer(r"\.+", text))
+    return Structure(tuple(sorted(pairs)), unpaired, len(text))

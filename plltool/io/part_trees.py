@@ -1,4 +1,4 @@
-"""Read a tree, or a tree for each part of an alignment: one topology with branch lengths of each part."""
+"""Read the tree of an alignment, with branch lengths for each part if the file has them, and constraint trees."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from os import PathLike
 import numpy as np
 
 from plltool.errors import InputError
-from plltool.io.newick import parse_nodes, unrooted_tree
+from plltool.io.newick import number_some_tips, parse_nodes, unrooted_tree
 from plltool.io.nexus_commands import starts_like_nexus
-from plltool.io.nexus_trees import read_nexus_trees
-from plltool.io.tree_files import read_tree_text
-from plltool.tree.rooted_nodes import RootedNodes
+from plltool.io.tree_files import load_nodes, read_nexus_trees, read_tree_text
+from plltool.tree.constraint import Constraint, make_constraint
+from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 
@@ -77,3 +77,31 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
     joined = first.with_lengths(np.stack(lengths, axis=1))
     joined.warnings = tuple(warning for _, tree in trees for warning in tree.warnings)
     return joined
+
+
+# --- constraints: trees over some of the taxa, with nodes of any degree -----------------------------------
+
+
+def read_constraint(path: str | PathLike[str], names: Sequence[str]) -> Constraint | None:
+    """The constraint that the first tree of a file makes, Newick or NEXUS, gzipped or not; see `parse_constraint`."""
+    return constraint_from_nodes(*load_nodes(path), names)
+
+
+def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint | None:
+    """The constraint that Newick text makes; branch lengths, labels of inner nodes and the root are ignored.
+
+    `names`: of all taxa; labels stand for them as in `parse_newick`.
+
+    Returns the constraint; None for a tree without inner branches, which every tree obeys. Raises InputError if the
+    text is not a tree, or a taxon in it occurs twice or is none of `names`.
+    """
+    return constraint_from_nodes(parse_nodes(text, source), source, names)
+
+
+def constraint_from_nodes(nodes: RootedNodes, source: str, names: Sequence[str]) -> Constraint | None:
+    """The constraint that a rooted tree makes; parameters, what is returned and errors as of `parse_constraint`."""
+    taxa = number_some_tips(nodes, source, names, "the constraint")
+    if len(taxa) < 3:  # no tree is left once the root is removed
+        return None
+    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
+    return make_constraint(names, unrooted_branches(nodes, n_children)[0], taxa)

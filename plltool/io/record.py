@@ -25,10 +25,7 @@ _NEW_FILE_MODE = 0o666  # what open() asks for, less the user's mask
 def format_record(record: Mapping[str, Any]) -> str:
     """The record as JSON text, ASCII only, so that names of any bytes survive every locale.
 
-    Raises
-    ------
-    ValueError
-        If a key of `RECORD_KEYS` is missing or a number is not finite.
+    Raises ValueError if a key of `RECORD_KEYS` is missing or a number is not finite.
     """
     missing = [key for key in RECORD_KEYS if key not in record]
     if missing:
@@ -56,15 +53,9 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) -> dict[str, Any]:
     """Read a file that holds one JSON object, gzipped or not.
 
-    Parameters
-    ----------
-    keys : the keys that it must have
-    what : what the file should be, for errors
+    `keys`: the keys that it must have; `what`: what the file should be, for errors.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not a JSON object, or lacks a key.
+    Raises InputError if the file cannot be read, is not a JSON object, or lacks a key.
     """
     return parse_object(read_content(path), source_name(path), keys, what)
 

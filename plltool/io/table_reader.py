@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from plltool.alignment.alignment import MIN_TAXA, Sequences
-from plltool.alignment.cells import CellTable
+from plltool.alignment.alignment import MIN_TAXA, CellTable, Sequences
 from plltool.alignment.spaces import NAMED
 from plltool.alignment.states import EITHER, UNKNOWN_CELL
 from plltool.errors import InputError, show_name
@@ -28,11 +27,8 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
     The first line names the columns. Each other line has a taxon, then its state in each column: its name, ``a|b`` for
     either of two or more, ``?`` or nothing where it is unknown. Fields may be quoted as in CSV.
 
-    Raises
-    ------
-    InputError
-        If a line has another number of fields than the first one, the cells differ in too many ways, or the taxa are
-        too few or not all different.
+    Raises InputError if a line has another number of fields than the first one, the cells differ in too many ways, or
+    the taxa are too few or not all different.
     """
     header, rows = read_fields(text, source)
     filled = [[_tidy(cell) for cell in fields[1:]] for _, fields in rows]

@@ -1,29 +1,96 @@
-"""Read files of many trees, Newick or NEXUS, and write trees that are given by their splits."""
+"""Read files of many trees, Newick or NEXUS (Maddison, Swofford & Maddison 1997); write trees given by their splits.
+
+Names are kept byte for byte in NEXUS, too: an underscore of a bare name is not turned into a blank. Comments such as
+``[&R]`` are skipped, except supports of nodes, see `plltool.io.newick`. A label is the name of a taxon, a key of
+TRANSLATE, or the number of a taxon.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from os import PathLike
 
 from plltool.constants import NO_NODE
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
+from plltool.io.alignment_formats import decode_name, starts_like_phylip
 from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.content import read_text, source_name
 from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_nodes, parse_trees, unrooted_tree
 from plltool.io.newick_writer import write_newick, written_label
-from plltool.io.nexus_commands import starts_like_nexus
-from plltool.io.nexus_trees import read_nexus_trees
-from plltool.io.phylip import starts_like_phylip
+from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
 from plltool.io.record import parse_object
 from plltool.tree.concordance import GeneTree
 from plltool.tree.rooted import drop_root, root_split
 from plltool.tree.rooted_nodes import RootedNodes
-from plltool.tree.splits import everyone, members_of, splits_of
+from plltool.tree.splits import Splits, TreeSet, everyone, make_tree_set, members_of, splits_of
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import Splits, TreeSet, make_tree_set
+
+# --- blocks of NEXUS --------------------------------------------------------------------------------------
+
+_LABEL = r"'(?:[^']|'')*+'|[^\s,='\[\]();]++"
+_TREE = re.compile(rf"\s*+(?:\*\s*+)?(?P<name>{_LABEL})\s*+(?:\[[^\[\]]*+\]\s*+)*+=(?P<newick>.*)", re.DOTALL)
+_WORD = re.compile(rf"\s*+({_LABEL})")
+_PAIR = re.compile(rf"\s*+({_LABEL})\s+({_LABEL})\s*+(,|\Z)")
+
+Names = dict[str, str]  # what a label stands for
+
+
+def read_nexus_trees(content: bytes, source: str) -> Iterator[RootedNodes]:
+    """Every tree of the trees blocks of a NEXUS file, one after another.
+
+    Raises InputError if a tree, the translation or a comment cannot be read.
+    """
+    block = ""
+    numbers: Names = {}
+    names: Names = {}
+    for command in split_commands(content, source):
+        where = f"{source}: line {command.line}"
+        if command.word == "begin":
+            block, names = decode_name(command.text).strip().lower(), dict(numbers)
+        elif block == "taxa" and command.word == "taxlabels":
+            labels = _WORD.findall(decode_name(command.text))
+            numbers = {str(number): _unquote(label) for number, label in enumerate(labels, start=1)}
+        elif block == "trees" and command.word == "translate":
+            names = _read_translation(command, where)
+        elif block == "trees" and command.word in ("tree", "utree"):
+            yield _read_tree(command, where, names)
+
+
+def _read_translation(command: Command, where: str) -> Names:
+    text, position, names = decode_name(command.text).strip(), 0, {}
+    while position < len(text):
+        pair = _PAIR.match(text, position)
+        if pair is None:
+            found = show_name(text[position:].strip())
+            raise InputError(f"{where}: found {found} in a translation, expected LABEL NAME, LABEL NAME")
+        names[_unquote(pair[1])] = _unquote(pair[2])
+        position = pair.end()
+    return names
+
+
+def _read_tree(command: Command, where: str, names: Names) -> RootedNodes:
+    """One tree, labels of its tips translated."""
+    match = _TREE.fullmatch(decode_name(command.text))
+    if match is None or not command.is_closed:
+        raise InputError(f"{where}: found a tree without a name and a final semicolon, expected TREE NAME = ... ;")
+    nodes = next(parse_trees(match["newick"] + ";", f"{where}: tree {show_name(_unquote(match['name']))}"))
+    inner = set(nodes.parents)
+    taxa = set(names.values())
+    for node, label in enumerate(nodes.labels):
+        if node not in inner and label in names and label not in taxa:
+            nodes.labels[node] = names[label]
+    return nodes
+
+
+def _unquote(label: str) -> str:
+    return label[1:-1].replace("''", "'") if label.startswith("'") else label
+
+
+# --- files, Newick or NEXUS -------------------------------------------------------------------------------
 
 FIRST_TREE = "the first tree"
 GIVEN_TEXT = "the tree given"  # what errors call Newick text that comes from no file
@@ -86,15 +153,10 @@ def read_gene_trees(
 ) -> list[GeneTree]:
     """All trees of several sources, each over all or some taxa; sources as in `read_tree_set`.
 
-    Parameters
-    ----------
-    names : the taxa, those of `whose`
+    `names`: the taxa, those of `whose`.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, holds no tree or something else, an object is no tree, or a tree has a taxon twice or
-        one that is not among `names`.
+    Raises InputError if a file cannot be read, holds no tree or something else, an object is no tree, or a tree has a
+    taxon twice or one that is not among `names`.
     """
     trees: list[GeneTree] = []
     for item in given:
@@ -236,7 +298,6 @@ def write_splits(
 
     Parameters
     ----------
-    names : n_taxa names.
     splits : as in `TreeSet`; of any two that overlap one holds the other.
     lengths, labels : of the splits' branches; a length that is NaN is not written.
     pendants : (n_taxa,) lengths of the branches at the tips.

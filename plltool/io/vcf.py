@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from plltool.alignment.genotypes import HOMOZYGOTES, PHASED, UNPHASED
-from plltool.alignment.states import DNA
+from plltool.alignment.states import DNA, HOMOZYGOTES, PHASED, UNPHASED
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record, decode_name
 
@@ -22,16 +21,13 @@ def starts_like_vcf(text: bytes) -> bool:
 
 
 def read_vcf(text: bytes, source: str) -> tuple[list[Record], tuple[str, ...]]:
-    """The genotypes of each sample at each SNP as characters of `plltool.alignment.genotypes`, and warnings.
+    """The genotypes of each sample at each SNP as characters of `plltool.alignment.states`, and warnings.
 
     Records with an allele that is not one base, such as an indel, are left out, with a warning. A genotype with an
     allele that was not called is unknown. Nothing but GT is looked at, neither filters nor likelihoods.
 
-    Raises
-    ------
-    InputError
-        If there is no header with samples, or no SNP; for a record with another number of columns or without genotypes,
-        and for a genotype that has not two alleles, or one that the record does not list.
+    Raises InputError if there is no header with samples, or no SNP; for a record with another number of columns or
+    without genotypes, and for a genotype that has not two alleles, or one that the record does not list.
     """
     samples: list[str] = []
     columns: list[str] = []

@@ -33,33 +33,21 @@ SUFFIXES: dict[Kind, str] = {"lewis": "ASC_LEWIS", "felsenstein": "ASC_FELS", "s
 
 
 class Correction(NamedTuple):
-    """A correction at k points, see the formulas of the module.
+    """A correction at k points, see the formulas of the module."""
 
-    Attributes
-    ----------
-    value : (k,) F
-    shares : (n_states, k) f p_c, the slope of F in each l_c
-    squares, products : factors of sum_c f p_c l_c' l_c' and of (sum_c f p_c l_c')^2 in F'': a and b / f
-    """
-
-    value: FloatArray
-    shares: FloatArray
+    value: FloatArray  # (k,) F
+    shares: FloatArray  # (n_states, k) f p_c, the slope of F in each l_c
+    # squares, products: factors of sum_c f p_c l_c' l_c' and of (sum_c f p_c l_c')^2 in F'': a and b / f
     squares: float
     products: float
 
 
 @dataclass(frozen=True)
 class Ascertainment:
-    """A correction for ascertainment bias.
+    """A correction for ascertainment bias."""
 
-    Attributes
-    ----------
-    kind : see the module
-    unseen : numbers of unseen invariable sites: none, one, or one for each state
-    """
-
-    kind: Kind
-    unseen: tuple[float, ...] = ()
+    kind: Kind  # see the module
+    unseen: tuple[float, ...] = ()  # numbers of unseen invariable sites: none, one, or one for each state
 
     def __str__(self) -> str:
         return f"+{SUFFIXES[self.kind]}" + (format_values(self.unseen) if self.unseen else "")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.alignment.codons import STANDARD_CODE, genetic_code_of
-from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.states import StateSpace
+from plltool.alignment.states import MULTISTATE, StateSpace
 from plltool.arrays import IndexArray
-from plltool.constants import SELECTION_GTR_STATES
 from plltool.errors import InputError
 from plltool.model import codons, multistate, proteins
 from plltool.model.model_string import parse_model
@@ -16,6 +14,7 @@ from plltool.model.named import RateDesign
 from plltool.model.nucleotides import SYMMETRIES
 from plltool.model.spec import ModelSpec
 
+SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
 GAMMA, INVARIABLE, VARIABLE_ONLY = "+G4", "+I", "+ASC"
 SIMPLE_RATES = ("", INVARIABLE, GAMMA, INVARIABLE + GAMMA)
 FREE_RATES = tuple(f"+R{n}" for n in range(2, 11))

@@ -26,7 +26,7 @@ from plltool.constants import (
     START_OMEGA,
 )
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign
-from plltool.model.published import read_figures, unpack_matrix
+from plltool.model.published import read_figures, read_words, unpack_matrix
 
 # The kappas of each model: what a change must be that they multiply.
 TRANSITION, TRANSVERSION = "transition", "transversion"
@@ -49,20 +49,7 @@ OMEGA_CLASSES: dict[str, tuple[float | tuple[float, float, float], ...]] = {
     "M3": tuple((MIN_OMEGA, MAX_OMEGA, start) for start in (0.3, 2.0, 8.0)),
 }
 CLASS_WEIGHTS = {"M1a": (0.7, 0.3), "M2a": (0.7, 0.2, 0.1), "M3": (0.8, 0.15, 0.05)}  # to start from
-ALIASES = {
-    "M0": "GY",
-    "GY1KTS": "GY",
-    "GYKAP2": "GY",
-    "GYKAP3": "GY1KTV",
-    "GYKAP4": "GY2K",
-    "MG0K": "MG",
-    "MG1KTS": "MGK",
-    "MGKAP2": "MGK",
-    "MGKAP3": "MG1KTV",
-    "MGKAP4": "MG2K",
-    "KOSI07": "ECMK07",
-    "ECMUNREST": "ECMK07",
-}
+ALIASES = read_words("codons.txt", "aliases")
 # Published exchangeabilities and frequencies, for the standard code; their figures are in ``figures/codons.txt``.
 EMPIRICAL = ("ECMK07", "ECMrest")
 SEMI_EMPIRICAL = {f"{name}_{other}": (name, other) for name in EMPIRICAL for other in ("GY", "GY0K", "GY1KTV", "GY2K")}

@@ -1,4 +1,4 @@
-"""A model as an engine sees it: a list of mixture components, as arrays."""
+"""A model as an engine sees it: a list of mixture components, as arrays, and the classes of sites behind them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
+from plltool.model.rates import SiteRates
+from plltool.model.substitution import exchangeability_matrix
 
 
 @dataclass(frozen=True)
@@ -20,28 +22,18 @@ class Components:
     If a process is not time-reversible, its eigenvalues may be complex, in pairs ``a + bi`` and ``a - bi``.
     Such a pair has neighbouring places, the first of them even, and the diagonal matrix has the block
     ``[[a, b], [-b, a]]`` there, so that nothing is complex: ``rotations`` holds b and -b.
-
-    Attributes
-    ----------
-    eigenvalues : float64 (C, S), or their real parts
-    right : float64 (C, S, S), right eigenvectors in columns
-    left : float64 (C, S, S), the inverse of ``right``
-    frequencies : float64 (C, S), stationary frequencies; each row sums to 1
-    rates : float64 (C,), relative rates; their weighted mean is 1 in a rate mixture
-    weights : float64 (C,), summing to 1; all 1 where each pattern has one component
-    category_of : (n_patterns,) the component of each pattern, where each has only one (+PSR); None for a mixture, in
-        which each pattern has all of them
-    rotations : float64 (C, S), imaginary parts of the eigenvalues, 0 where they are real; None for time-reversible
-        processes
     """
 
-    eigenvalues: FloatArray
-    right: FloatArray
-    left: FloatArray
-    frequencies: FloatArray
-    rates: FloatArray
-    weights: FloatArray
+    eigenvalues: FloatArray  # float64 (C, S), or their real parts
+    right: FloatArray  # float64 (C, S, S), right eigenvectors in columns
+    left: FloatArray  # float64 (C, S, S), the inverse of ``right``
+    frequencies: FloatArray  # float64 (C, S), stationary frequencies; each row sums to 1
+    rates: FloatArray  # float64 (C,), relative rates; their weighted mean is 1 in a rate mixture
+    weights: FloatArray  # float64 (C,), summing to 1; all 1 where each pattern has one component
+    # (n_patterns,) the component of each pattern, where each has only one (+PSR); None for a mixture, in which each
+    # pattern has all of them
     category_of: IndexArray | None = None
+    # float64 (C, S), imaginary parts of the eigenvalues, 0 where they are real; None for time-reversible processes
     rotations: FloatArray | None = None
 
     @property
@@ -95,13 +87,9 @@ def partners(n_states: int) -> IndexArray:
 def exponential(exponents: FloatArray, angles: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
     """exp(B) - I of matrices B of the form that `Components` describes.
 
-    Parameters
-    ----------
-    exponents, angles : (..., S) real and imaginary parts of the eigenvalues; None if all are real
+    `exponents`, `angles`: (..., S) real and imaginary parts of the eigenvalues; None if all are real.
 
-    Returns
-    -------
-    (..., S) its diagonal, and its elements (k, partner of k); None if they are all 0.
+    Returns (..., S) its diagonal, and its elements (k, partner of k); None if they are all 0.
     """
     grow = np.expm1(exponents)
     if angles is None:
@@ -115,3 +103,39 @@ def combine(right: FloatArray, diagonal: FloatArray, beside: FloatArray | None, 
     if beside is not None:
         product = product + (right * beside[..., None, :]) @ left[..., partners(left.shape[-1]), :]
     return product
+
+
+# --- classes of sites -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes of sites in a model, before rates vary over sites."""
+
+    exchangeabilities: FloatArray  # (n_classes, n_pairs) in the order of `pair_names`; one row if classes share them
+    frequencies: FloatArray  # (n_classes, n_states)
+    rates: FloatArray  # (n_classes,) relative rates
+    weights: FloatArray  # (n_classes,) summing to 1
+
+    def processes(self) -> tuple[FloatArray, FloatArray]:
+        """Exchangeabilities (n_classes, S, S) and frequencies (n_classes, S)."""
+        matrices = exchangeability_matrix(self.exchangeabilities)
+        return np.broadcast_to(matrices, (len(self.frequencies), *matrices.shape[1:])), self.frequencies
+
+    def cross(self, sites: SiteRates, is_tied: bool) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
+        """The class, frequencies, rate and weight of each component; see `Model.components` for their order."""
+        rates, weights = sites.components()
+        if len(self.frequencies) == 1:
+            return np.zeros(len(rates), np.intp), np.repeat(self.frequencies, len(rates), axis=0), rates, weights
+        first = int(sites.invariable)
+        class_of = np.arange(len(self.frequencies))
+        if not is_tied:
+            class_rates = self.rates / (self.weights @ self.rates)
+            class_of = np.repeat(class_of, len(rates) - first)
+            rates = np.append(rates[:first], np.outer(class_rates, rates[first:]))
+            weights = np.append(weights[:first], np.outer(self.weights, weights[first:]))
+        frequencies = self.frequencies[class_of]
+        if first:
+            frequencies = np.vstack([self.weights @ self.frequencies, frequencies])
+            class_of = np.append(0, class_of)
+        return class_of, frequencies, rates, weights

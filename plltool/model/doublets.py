@@ -11,15 +11,11 @@ from itertools import combinations
 
 import numpy as np
 
-from plltool.alignment.words import DOUBLET, doublet_space
-from plltool.constants import (
-    MAX_DOUBLET_RATE,
-    MIN_DOUBLET_RATE,
-    NEGLIGIBLE_EXCHANGEABILITY,
-    RARE_DOUBLET_RATE,
-)
+from plltool.alignment.codons import DOUBLET, doublet_space
+from plltool.constants import MAX_DOUBLET_RATE, MIN_DOUBLET_RATE, NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model.named import NamedModel, RateDesign
 
+RARE_DOUBLET_RATE = 0.3  # where S16 starts for pairs that S16A keeps apart; from 1 it ends 2 lnL lower, from 0.01 0.02
 GENERAL, FIVE_RATES, ONE_RATE = NAMES = ("S16", "S16A", "S16B")
 STEM_PAIRS = ("AT", "TA", "CG", "GC", "GT", "TG")  # those of Watson and Crick, and wobble pairs
 TRANSITION, DOUBLE_TRANSITION, TRANSVERSION = "alpha_s", "alpha_d", "beta"  # between two pairs that hold

@@ -16,10 +16,8 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
 
     If fewer than `MIN_DISTINCT` taxa would be left, the first duplicates are kept as well to make up that number.
 
-    Parameters
-    ----------
-    places : (n_taxa,) the place of each taxon in a constraint, negative for taxa that are not in it; the first taxon of
-        each place in a group is kept
+    `places`: (n_taxa,) the place of each taxon in a constraint, negative for taxa that are not in it; the first taxon
+    of each place in a group is kept.
 
     Returns
     -------

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from plltool.alignment.genotypes import ALLELES, GENOTYPES, PHASED_ALLELES, PHASED_GENOTYPES
+from plltool.alignment.states import ALLELES, GENOTYPES, PHASED_ALLELES, PHASED_GENOTYPES
 from plltool.constants import NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model import nucleotides
 from plltool.model.named import NamedModel, RateDesign, pair_names

@@ -16,68 +16,17 @@ from itertools import combinations
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import MAX_LIE_WEIGHT, RAY_DIGITS, WALL_TOLERANCE
+from plltool.constants import MAX_LIE_WEIGHT, RAY_DIGITS
 from plltool.errors import InputError
 from plltool.model import nonreversible
 from plltool.model.named import NamedModel, RateDesign
 from plltool.model.nonreversible import ordered_pairs
 from plltool.model.nucleotides import BASES
+from plltool.model.published import read_words
 
-# The rates AC AG AT CA CG CT GA GC GT TA TC TG of each basis matrix, where purines and pyrimidines are the pairs
-BASIS = {
-    "A": (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),
-    "A2": (-1, 2, -1, -1, -1, 2, 2, -1, -1, -1, 2, -1),
-    "B": (1, 0, -1, 1, -1, 0, 0, -1, 1, -1, 0, 1),
-    "C": (-1, 0, 1, 1, -1, 0, 0, 1, -1, -1, 0, 1),
-    "D1": (0, 1, 0, 0, 0, -1, 1, 0, 0, 0, -1, 0),
-    "F1": (0, -1, 0, -1, 1, 0, 1, 0, 0, -1, 0, 1),
-    "F2": (1, 0, -1, 0, 0, 1, 0, 1, -1, 0, -1, 0),
-    "G1": (-1, 1, -1, 0, 0, 0, -1, 1, 1, 0, 0, 0),
-    "G2": (0, 0, 0, 1, 1, -1, 0, 0, 0, -1, 1, -1),
-    "D": (-1, 1, -1, 1, 1, -1, 1, -1, -1, 1, -1, 1),
-    "E1": (0, -1, 0, 1, -1, 0, 1, 0, 0, 1, 0, -1),
-    "E2": (1, 0, -1, 0, 0, -1, 0, 1, -1, 0, 1, 0),
-}
-# The basis matrices of each model beside A; E stands for E1 and E2, and so do F and G
-MODELS = {
-    "1.1": "",
-    "2.2b": "A2",
-    "3.3a": "A2 B",
-    "3.3b": "A2 C",
-    "3.3c": "A2 D1",
-    "3.4": "A2 D",
-    "4.4a": "D E",
-    "4.4b": "A2 D1 D",
-    "4.5a": "A2 B D",
-    "4.5b": "A2 C D",
-    "5.6a": "A2 B C D1",
-    "5.6b": "A2 D E",
-    "5.7a": "A2 B E",
-    "5.7b": "A2 B F",
-    "5.7c": "A2 B G",
-    "5.11a": "A2 D1 E",
-    "5.11b": "A2 D1 F",
-    "5.11c": "A2 D1 G",
-    "5.16": "A2 G D",
-    "6.6": "A2 B C D1 D",
-    "6.7a": "A2 B D E",
-    "6.7b": "A2 C D E",
-    "6.8a": "A2 D1 D E",
-    "6.8b": "A2 D1 G D",
-    "6.17a": "A2 B G D",
-    "6.17b": "A2 C G D",
-    "8.8": "A2 D1 F D E",
-    "8.10a": "A2 B C D1 D E",
-    "8.10b": "A2 B C D1 G D",
-    "8.16": "A2 D1 G D E",
-    "8.17": "A2 B G D E",
-    "8.18": "A2 B F D E",
-    "9.20a": "A2 B C D1 F E",
-    "9.20b": "A2 B C D1 F G",
-    "10.12": "A2 B C D1 F D E",
-    "10.34": "A2 B C D1 G D E",
-    "12.12": "A2 B C D1 F G D E",
-}
+WALL_TOLERANCE = 1e-9  # of the rates of a ray, the largest about 1; others that are not 0 are 0.1 or more
+BASIS = {name: [int(rate) for rate in rates.split()] for name, rates in read_words("lie_markov.txt", "basis").items()}
+MODELS = read_words("lie_markov.txt", "models")  # the basis matrices of each beside A; E stands for E1 and E2
 WITHOUT_PAIRS = ("1.1", "3.3a", "4.4a", "6.7a", "9.20b", "12.12")  # the same for each pairing
 ALIASES = {"12.12": "UNREST", "WS6.6": "STRSYM"}  # canonical names of models that are not of this module only
 # The base that has the part of each base A C G T; the pairs are AG CT, AT CG and AC GT

@@ -16,7 +16,7 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.errors import InputError
 from plltool.model import nucleotides, proteins
-from plltool.model.classes import Classes
+from plltool.model.components import Classes
 from plltool.model.named import NamedModel, RateDesign
 from plltool.model.values import check_frequencies, check_positive
 

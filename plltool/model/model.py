@@ -14,21 +14,20 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError, shorten, show_name
 from plltool.model import mixtures
-from plltool.model.classes import Classes
 from plltool.model.codons import per_base_factors
-from plltool.model.components import Components
+from plltool.model.components import Classes, Components
 from plltool.model.covarion import hidden_frequencies, switching_components, switching_matrices
-from plltool.model.initial import (
+from plltool.model.nonreversible import directed_components, frequencies_of_rates, rates_matrix, scaled_matrix
+from plltool.model.rates import SITE_GROUPS
+from plltool.model.rates_over_sites import RatesOverSites
+from plltool.model.spec import (
+    ModelSpec,
     initial_class_weights,
     initial_frequencies,
     initial_rates,
     initial_sites,
     initial_switch_rates,
 )
-from plltool.model.nonreversible import directed_components, frequencies_of_rates, rates_matrix, scaled_matrix
-from plltool.model.rates import SITE_GROUPS
-from plltool.model.rates_over_sites import RatesOverSites
-from plltool.model.spec import ModelSpec
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
 from plltool.model.values import (
     check_exchangeabilities,
@@ -68,12 +67,8 @@ class Model(RatesOverSites):
         empirical : (n_states,) state frequencies of the alignment; needed if the specification asks for them.
         invariable : the share of sites of the alignment that may be invariable; needed with +IC.
 
-        Raises
-        ------
-        InputError
-            If the empirical frequencies are not positive or do not sum to 1, or the number of states is that of data.
-        ValueError
-            If they are needed but missing.
+        Raises InputError if the empirical frequencies are not positive or do not sum to 1, or the number of states is
+        that of data, and ValueError if they are needed but missing.
         """
         if not spec.n_states:
             found = f"model {spec.shown} has as many states as the data"
@@ -254,11 +249,8 @@ class Model(RatesOverSites):
     def set_exchangeabilities(self, values: npt.ArrayLike) -> None:
         """Set the exchangeabilities, (n_pairs,) in the order of ``spec.pairs``; only their ratios matter.
 
-        Raises
-        ------
-        InputError
-            If the number of values is wrong, one is not positive or out of range, two of the same class differ, or
-            the model's exchangeabilities are published.
+        Raises InputError if the number of values is wrong, one is not positive or out of range, two of the same class
+        differ, or the model's exchangeabilities are published.
         """
         pairs, classes = self.spec.pairs, self._design.class_of_pair
         if classes is None:
@@ -278,10 +270,7 @@ class Model(RatesOverSites):
     def set_rate_parameter(self, name: str, value: float) -> None:
         """Set one of `rate_parameters`.
 
-        Raises
-        ------
-        InputError
-            If the model has none of this name, or the value is outside the bounds.
+        Raises InputError if the model has none of this name, or the value is outside the bounds.
         """
         if name not in self._design.names:
             known = ", ".join(self._design.names) or "none"
@@ -293,11 +282,8 @@ class Model(RatesOverSites):
     def set_frequencies(self, values: npt.ArrayLike) -> None:
         """Set the frequencies of the states, (n_states,) in the order of ``spec.symbols``.
 
-        Raises
-        ------
-        InputError
-            If the number of values is wrong, one is not positive, their sum differs from 1 by more than 1e-3, or the
-            model is a mixture, whose classes have frequencies of their own.
+        Raises InputError if the number of values is wrong, one is not positive, their sum differs from 1 by more than
+        1e-3, or the model is a mixture, whose classes have frequencies of their own.
         """
         if self.spec.is_directed:
             raise InputError(f"the frequencies of {self.spec.shown} follow from its rates and cannot be set")
@@ -309,10 +295,7 @@ class Model(RatesOverSites):
     def set_scaler(self, value: float) -> None:
         """Set the factor of all branch lengths.
 
-        Raises
-        ------
-        InputError
-            If the model has no +B, or the value is not positive or out of range.
+        Raises InputError if the model has no +B, or the value is not positive or out of range.
         """
         if not self.spec.scaled:
             raise InputError(f"model {self.spec.shown} has no scaler of branch lengths (+B), so it cannot be set")

@@ -57,10 +57,9 @@ from plltool.errors import shorten
 from plltool.model import codons, covarion, mixtures, proteins
 from plltool.model.ascertainment import find_correction
 from plltool.model.named import FrequencyMode
-from plltool.model.names import MatrixReader, read_name, weigh_classes
+from plltool.model.names import MatrixReader, Token, read_name, tokenise, weigh_classes
 from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
-from plltool.model.tokens import Token, tokenise
 from plltool.model.values import (
     check_alpha,
     check_free_rates,
@@ -92,16 +91,11 @@ _ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable 
 def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec:
     """Read a model string; the docstring of the module has the grammar.
 
-    Parameters
-    ----------
-    read_matrix : reads the file of ``GTR20{FILE}``; without it the braces must hold numbers.
+    `read_matrix`: reads the file of ``GTR20{FILE}``; without it the braces must hold numbers.
 
-    Raises
-    ------
-    InputError
-        For unknown names, models that this version lacks, a part given twice, a wrong number of values, values that
-        are not positive and finite, and frequencies that do not sum to 1. The message names the part of the string, its
-        position (from 1, in the trimmed string), what is wrong with it and what is accepted.
+    Raises InputError for unknown names, models that this version lacks, a part given twice, a wrong number of values,
+    values that are not positive and finite, and frequencies that do not sum to 1. The message names the part of the
+    string, its position (from 1, in the trimmed string), what is wrong with it and what is accepted.
     """
     tokens = tokenise(text.strip())
     spec = read_name(tokens[0], read_matrix)

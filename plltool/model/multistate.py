@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from plltool.alignment.multistate import MAX_STATES, MIN_STATES, MULTISTATE, SYMBOLS
+from plltool.alignment.states import MAX_STATES, MIN_STATES, MULTISTATE, SYMBOLS
 from plltool.constants import NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign, pair_names
 

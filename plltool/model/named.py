@@ -10,8 +10,10 @@ from typing import Literal
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import MAX_RAY_STEPS, MAX_RAY_WEIGHT, MIN_RAY_WEIGHT, RAY_DIGITS, RAY_PRECISION
+from plltool.constants import MAX_RAY_WEIGHT, MIN_RAY_WEIGHT, RAY_DIGITS
 
+MAX_RAY_STEPS = 100  # of Newton's method; 12 at weights of 0.9
+RAY_PRECISION = 1e-12  # of a last step in the logarithms of parameters, after which the error is its square
 FrequencyMode = Literal["equal", "empirical", "f1x4", "f3x4", "optimised", "given", "model"]
 COUNTED_MODES: tuple[FrequencyMode, ...] = ("empirical", "f1x4", "f3x4")  # in the alignment; of codons perhaps as bases
 
@@ -21,28 +23,22 @@ class RateDesign:
     """How exchangeabilities follow from positive parameters: ``r[p] = base[p] * prod_k parameter[k] ** powers[p, k]``.
 
     With `rays` the products are those of rays, ``t[j]``, and ``r[p] = sum_j rays[p, j] t[j]``.
-
-    Attributes
-    ----------
-    base : float64 (n_pairs,), or (n_rays,)
-    powers : float64 (n_pairs, n_parameters); 0 and 1 in most models, one 1 in each row if pairs form classes of equal
-        exchangeabilities. (n_classes, n_pairs, n_parameters) where sites form classes, whose rates then differ, too.
-        (n_rays, n_parameters) with rays
-    starts : float64 (n_parameters,) values that an optimisation starts from
-    reference : the parameter that is 1 unless given, because only ratios matter; None if all are free
-    names : of the parameters; empty where they are exchangeabilities themselves
-    limits : float64 (n_parameters, 2), the bounds within which they are optimised; None for those of exchangeabilities
-    class_weights : (n_classes,) weights of the classes of sites that an optimisation starts from
-    rays : float64 (n_pairs, n_rays), not negative; None where exchangeabilities are products themselves
     """
 
-    base: FloatArray
+    base: FloatArray  # float64 (n_pairs,), or (n_rays,)
+    # float64 (n_pairs, n_parameters); 0 and 1 in most models, one 1 in each row if pairs form classes of equal
+    # exchangeabilities. (n_classes, n_pairs, n_parameters) where sites form classes, whose rates then differ, too.
+    # (n_rays, n_parameters) with rays
     powers: FloatArray
-    starts: FloatArray
+    starts: FloatArray  # float64 (n_parameters,) values that an optimisation starts from
+    # the parameter that is 1 unless given, because only ratios matter; None if all are free
     reference: int | None = None
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of the parameters; empty where they are exchangeabilities themselves
+    # float64 (n_parameters, 2), the bounds within which they are optimised; None for those of exchangeabilities
     limits: FloatArray | None = None
+    # (n_classes,) weights of the classes of sites that an optimisation starts from
     class_weights: tuple[float, ...] = (1.0,)
+    # float64 (n_pairs, n_rays), not negative; None where exchangeabilities are products themselves
     rays: FloatArray | None = None
 
     @classmethod
@@ -166,30 +162,19 @@ class RateDesign:
 
 @dataclass(frozen=True, eq=False)
 class NamedModel:
-    """What the name of a substitution model stands for.
+    """What the name of a substitution model stands for."""
 
-    Attributes
-    ----------
-    data : the kind of data, as in `StateSpace.name`
-    symbols : the name of each state, in the order of frequencies
-    pairs : names of the pairs of states, in the order of exchangeabilities
-    rates : how exchangeabilities follow from parameters
-    frequency_mode : the frequencies that the name implies
-    frequencies : float64 (n_states,), published ones, or those that an optimisation starts from
-    is_reversible : whether processes are time-reversible; if not, trees have a root
-    is_directed : whether each change has a rate of its own, so that `pairs` are ordered, from and to, and frequencies
-        follow from rates; so in all processes that are not time-reversible
-    of_bases : whether rates between codons are proportional to the frequency of the new base, not of the new codon
-    """
-
-    data: str
-    symbols: tuple[str, ...]
-    pairs: tuple[str, ...]
-    rates: RateDesign
-    frequency_mode: FrequencyMode
-    frequencies: FloatArray
-    is_reversible: bool = True
+    data: str  # the kind of data, as in `StateSpace.name`
+    symbols: tuple[str, ...]  # the name of each state, in the order of frequencies
+    pairs: tuple[str, ...]  # names of the pairs of states, in the order of exchangeabilities
+    rates: RateDesign  # how exchangeabilities follow from parameters
+    frequency_mode: FrequencyMode  # the frequencies that the name implies
+    frequencies: FloatArray  # float64 (n_states,), published ones, or those that an optimisation starts from
+    is_reversible: bool = True  # whether processes are time-reversible; if not, trees have a root
+    # whether each change has a rate of its own, so that `pairs` are ordered, from and to, and frequencies follow from
+    # rates; so in all processes that are not time-reversible
     is_directed: bool = False
+    # whether rates between codons are proportional to the frequency of the new base, not of the new codon
     of_bases: bool = False
 
 

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import MAX_CONDITION, SEPARATION
 from plltool.model.components import Components
 from plltool.model.named import NamedModel, RateDesign
 from plltool.model.nucleotides import BASES
 from plltool.model.substitution import eigensystem
+
+MAX_CONDITION = 1e6  # of eigenvectors; P matrices keep 10 digits
+SEPARATION = 1e-10  # relative change of a rate matrix with fewer eigenvectors; P matrices keep as many digits
 
 # Classes of equal rates, in the order of `ordered_pairs`: one character per rate, equal characters for equal rates
 CLASSES = {
@@ -149,10 +151,7 @@ def real_eigensystem(matrix: FloatArray, pi: FloatArray) -> RealSystem:
     A matrix that has too few eigenvectors, or almost so, is first changed by a few of its last digits, which separates
     its eigenvalues (Davies 2007).
 
-    Parameters
-    ----------
-    matrix : float64 (S, S), Q
-    pi : float64 (S,), its stationary frequencies
+    `matrix`: float64 (S, S), Q; `pi`: float64 (S,), its stationary frequencies.
 
     Returns
     -------

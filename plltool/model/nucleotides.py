@@ -7,61 +7,15 @@ import functools
 import numpy as np
 
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign, pair_names
+from plltool.model.published import read_words
 
 BASES = tuple("ACGT")
 PAIRS = pair_names(BASES)
 
-# RAxML-NG's names; one digit per rate, equal digits for equal rates
-EQUAL_FREQUENCY_MODELS = {
-    "JC": "000000",
-    "K80": "010010",
-    "TN93ef": "010020",
-    "K81": "012210",
-    "TPM2": "010212",
-    "TPM3": "012012",
-    "TIM1": "012230",
-    "TIM2": "010232",
-    "TIM3": "012032",
-    "TVMef": "012314",
-    "SYM": "012345",
-}
-FREE_FREQUENCY_MODELS = {
-    "F81": "000000",
-    "HKY": "010010",
-    "TN93": "010020",
-    "K81uf": "012210",
-    "TPM2uf": "010212",
-    "TPM3uf": "012012",
-    "TIM1uf": "012230",
-    "TIM2uf": "010232",
-    "TIM3uf": "012032",
-    "TVM": "012314",
-    "GTR": "012345",
-}
-# JC69 to TrNef, TPM1 and TPM1uf are other common names; the rest are IQ-TREE's
-ALIASES = {
-    "JC69": "JC",
-    "K2P": "K80",
-    "HKY85": "HKY",
-    "TrN": "TN93",
-    "TrNef": "TN93ef",
-    "TPM1": "K81",
-    "TPM1uf": "K81uf",
-    "TN": "TN93",
-    "TNe": "TN93ef",
-    "TNef": "TN93ef",
-    "K3P": "K81",
-    "K81u": "K81uf",
-    "K3Pu": "K81uf",
-    "TPM2u": "TPM2uf",
-    "TPM3u": "TPM3uf",
-    "TIM": "TIM1uf",
-    "TIMe": "TIM1",
-    "TIMef": "TIM1",
-    "TIM2e": "TIM2",
-    "TIM3e": "TIM3",
-    "TVMe": "TVMef",
-}
+# The symmetry code of each name: one digit per rate, equal digits for equal rates
+EQUAL_FREQUENCY_MODELS = read_words("nucleotides.txt", "equal frequencies")
+FREE_FREQUENCY_MODELS = read_words("nucleotides.txt", "free frequencies")
+ALIASES = read_words("nucleotides.txt", "aliases")
 
 CUSTOM_PREFIX = "DNA"  # RAxML-NG's prefix of six digits
 

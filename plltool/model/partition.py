@@ -10,8 +10,6 @@ import numpy as np
 from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites, sort_columns
 from plltool.alignment.encoding import encode
 from plltool.alignment.facts import data_warnings, find_states, gap_share, refuse_no_data
-from plltool.alignment.genotypes import GENOTYPES
-from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
 from plltool.alignment.spaces import (
     COUNTED,
     count_bytes,
@@ -21,7 +19,7 @@ from plltool.alignment.spaces import (
     has_bases,
     settle_space,
 )
-from plltool.alignment.states import DNA, ILLEGAL_CODE, PROTEIN, StateSpace
+from plltool.alignment.states import DNA, GENOTYPES, ILLEGAL_CODE, MULTISTATE, PROTEIN, UNDETERMINED, StateSpace
 from plltool.arrays import IndexArray
 from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME, WHOLE
 from plltool.errors import InputError, show_name
@@ -33,20 +31,13 @@ BEYOND_MORPHOLOGY = b"GTUgtu"  # bases that would be the 17th state and later on
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Columns of an alignment that share a model.
+    """Columns of an alignment that share a model."""
 
-    Attributes
-    ----------
-    name : see `PartSpec`
-    ranges : the columns as text, such as ``1-100, 200-300\\3``
-    columns : (n, width) the columns of each site, from 0, in the order of `alignment`; a codon has three, a doublet two
-    alignment : of these columns only, sorted by their content
-    """
-
-    name: str
-    ranges: str
+    name: str  # see `PartSpec`
+    ranges: str  # the columns as text, such as ``1-100, 200-300\\3``
+    # (n, width) the columns of each site, from 0, in the order of `alignment`; a codon has three, a doublet two
     columns: IndexArray
-    alignment: Alignment
+    alignment: Alignment  # of these columns only, sorted by their content
 
     @property
     def sites(self) -> IndexArray:
@@ -65,22 +56,14 @@ class Dataset:
 
     Taxa are sorted by name, and the columns of each part by content, so that no result depends on the order in which
     the file has them.
-
-    Attributes
-    ----------
-    names : taxon names, the same in every part
-    source : the file, for messages
-    n_sites : of the whole alignment, columns without a part and added constant sites included
-    parts : in the order in which they were described
-    warnings : what a user should know about the data, one line each
-    names_are, constant_sites : see `Sequences`
     """
 
-    names: tuple[str, ...]
-    source: str
-    n_sites: int
-    parts: tuple[Part, ...]
-    warnings: tuple[str, ...]
+    names: tuple[str, ...]  # taxon names, the same in every part
+    source: str  # the file, for messages
+    n_sites: int  # of the whole alignment, columns without a part and added constant sites included
+    parts: tuple[Part, ...]  # in the order in which they were described
+    warnings: tuple[str, ...]  # what a user should know about the data, one line each
+    # names_are, constant_sites: see `Sequences`
     names_are: str = WHOLE
     constant_sites: tuple[int, ...] = ()
 
@@ -129,12 +112,9 @@ class Dataset:
 def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     """Cut an alignment into parts.
 
-    Raises
-    ------
-    InputError
-        If a part has no columns, columns that do not exist, belong to an earlier part or to another file, or data of
-        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all, or
-        constant sites are added to parts or to other data than DNA.
+    Raises InputError if a part has no columns, columns that do not exist, belong to an earlier part or to another file,
+    or data of another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all,
+    or constant sites are added to parts or to other data than DNA.
     """
     check_files(scheme, given.source)
     added = given.constant_sites if isinstance(given, Sequences) else ()

@@ -10,7 +10,7 @@ import functools
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.model.classes import Classes
+from plltool.model.components import Classes
 from plltool.model.named import NamedModel, RateDesign, pair_names
 from plltool.model.nonreversible import frequencies_of_rates, ordered_pairs
 from plltool.model.published import published_figures, read_figures, unpack_matrix

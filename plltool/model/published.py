@@ -1,4 +1,4 @@
-"""Published figures in ``figures/``: a file has a section for each model, with its source, and is read when needed."""
+"""Published figures and names in ``figures/``: a file has sections, such as one for each model with its source."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def published_figures(file: str) -> dict[str, str]:
         header, figures = block.split("\n", 1)
         sections[header.split("]", 1)[0]] = figures
     return sections
+
+
+def read_words(file: str, name: str) -> dict[str, str]:
+    """A table of words in a file: what stands behind the first word of each line, by that word."""
+    lines = published_figures(file)[name].strip().split("\n")
+    return {word: rest for word, _, rest in (line.partition(" ") for line in lines)}
 
 
 def read_figures(file: str, name: str) -> FloatArray:

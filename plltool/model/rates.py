@@ -41,32 +41,25 @@ class SiteRates:
 
     A share pinv of the sites is invariable and has rate 0. The others have one of `n_categories` rates r with weights
     w. The mean rate of all sites is 1, so the rates of the variable sites are r / (1 - pinv).
-
-    Attributes
-    ----------
-    kind : ``equal``, ``gamma`` (equal weights), ``free`` (any rates and weights) or ``psr`` (per-site rates: each site
-        has one of the rates, and the weights are the shares of sites that have them).
-    n_categories : number of rates other than 0; the most that there may be for ``psr``.
-    median : whether gamma categories are represented by their medians instead of their means.
-    invariable : whether there are invariable sites.
-    counted : whether pinv is not optimised but the share of sites of the alignment that may be invariable.
-    alpha : shape of the gamma distribution; None without gamma, or in a specification that does not fix it.
-    pinv : share of invariable sites; None likewise.
-    rates, weights : (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise. Of per-site rates up to
-        n_categories; None before the sites have rates.
-    category_of : (n_patterns,) of per-site rates, the index of each pattern's rate; None before patterns have rates.
-        Until then all have the rate 1.
     """
 
+    # ``equal``, ``gamma`` (equal weights), ``free`` (any rates and weights) or ``psr`` (per-site rates: each site has
+    # one of the rates, and the weights are the shares of sites that have them).
     kind: RateKind = "equal"
-    n_categories: int = 1
-    median: bool = False
-    invariable: bool = False
+    n_categories: int = 1  # number of rates other than 0; the most that there may be for ``psr``
+    median: bool = False  # whether gamma categories are represented by their medians instead of their means
+    invariable: bool = False  # whether there are invariable sites
+    # whether pinv is not optimised but the share of sites of the alignment that may be invariable.
     counted: bool = False
+    # shape of the gamma distribution; None without gamma, or in a specification that does not fix it.
     alpha: float | None = None
-    pinv: float | None = None
+    pinv: float | None = None  # share of invariable sites; None likewise
+    # rates, weights: (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise. Of per-site rates up to
+    # n_categories; None before the sites have rates.
     rates: tuple[float, ...] | None = None
     weights: tuple[float, ...] | None = None
+    # (n_patterns,) of per-site rates, the index of each pattern's rate; None before patterns have rates. Until then all
+    # have the rate 1.
     category_of: IndexArray | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -192,10 +185,8 @@ class SiteRates:
     def with_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> SiteRates:
         """The same with one of the rates for each pattern.
 
-        Parameters
-        ----------
-        rates, category_of : (n_categories,), and the index of each pattern's rate (n_patterns,)
-        weights : (n_patterns,) how often each pattern occurs
+        `rates`, `category_of`: (n_categories,), and the index of each pattern's rate (n_patterns,); `weights`:
+        (n_patterns,) how often each pattern occurs.
         """
         shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
         return replace(self, rates=tuple(rates.tolist()), weights=tuple(shares.tolist()), category_of=category_of)
@@ -313,14 +304,9 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
     incomplete gamma function, category i has the rate ``k (I(alpha + 1, b[i + 1]) - I(alpha + 1, b[i]))``
     (Yang 1994, equation 10). The rates are then divided by their mean, which is 1 up to rounding.
 
-    Parameters
-    ----------
-    alpha : shape, from MIN_ALPHA to MAX_ALPHA.
-    n_categories : k, from 1 to MAX_RATE_CATEGORIES.
+    `alpha`: shape, from MIN_ALPHA to MAX_ALPHA; `n_categories`: k, from 1 to MAX_RATE_CATEGORIES.
 
-    Returns
-    -------
-    float64 (n_categories,), positive, not decreasing, with mean 1; read-only.
+    Returns float64 (n_categories,), positive, not decreasing, with mean 1; read-only.
     """
     means = _means_between(alpha, np.arange(n_categories + 1) / n_categories)
     rates = means / means.mean()

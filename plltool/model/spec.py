@@ -1,12 +1,16 @@
-"""The specification of a model: the content of a model string as a dataclass."""
+"""The specification of a model: the content of a model string as a dataclass, and where its parameters start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 from plltool.alignment.codons import CODON, genetic_code_of
-from plltool.errors import show_name
+from plltool.arrays import FloatArray
+from plltool.errors import InputError, show_name
 from plltool.model import (
     codons,
     doublets,
@@ -20,10 +24,13 @@ from plltool.model import (
     user,
 )
 from plltool.model.ascertainment import Ascertainment
-from plltool.model.named import FrequencyMode, NamedModel
+from plltool.model.codons import base_frequencies, product_frequencies
+from plltool.model.named import COUNTED_MODES, FrequencyMode, NamedModel
+from plltool.model.nonreversible import frequencies_of_rates
 from plltool.model.rates import SiteRates
-from plltool.model.values import format_values
+from plltool.model.values import check_frequencies, format_values
 
+DEFAULT_SWITCH_RATES = (1.0, 1.0)  # from off to on, and from on to off
 FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {
     "equal": "+FE",
     "empirical": "+F",
@@ -53,37 +60,23 @@ def find_named(name: str) -> NamedModel:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """The specification of a model. `parse_model` makes it, and ``parse_model(str(spec)) == spec``.
+    """The specification of a model. `parse_model` makes it, and ``parse_model(str(spec)) == spec``."""
 
-    Attributes
-    ----------
-    name : canonical name of the substitution model, or ``DNA`` and six digits.
-    frequency_mode : ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
-    sites : how rates vary over sites, without values that are optimised.
-    rates : fixed parameters of the exchangeabilities, see `RateDesign`; None if free.
-    frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
-    profiles : canonical name of the profile mixture; None without one. It replaces the frequencies, or if their mode
-        is not ``model``, stands beside a first class that has them.
-    class_weights : fixed weights of classes; None if they are free or published.
-    switching : whether sites switch between on and off, see `plltool.model.covarion`.
-    switch_rates : fixed rates from off to on and from on to off; None if free.
-    ascertainment : the correction of lnL for ascertainment bias; None for none.
-    scaled : whether branch lengths are multiplied by a scaler.
-    scaler : fixed value of the scaler; None if free.
-    """
-
-    name: str
+    name: str  # canonical name of the substitution model, or ``DNA`` and six digits
+    # ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
     frequency_mode: FrequencyMode
-    sites: SiteRates = field(default_factory=SiteRates)
-    rates: tuple[float, ...] | None = None
-    frequencies: tuple[float, ...] | None = None
+    sites: SiteRates = field(default_factory=SiteRates)  # how rates vary over sites, without values that are optimised
+    rates: tuple[float, ...] | None = None  # fixed parameters of the exchangeabilities, see `RateDesign`; None if free
+    frequencies: tuple[float, ...] | None = None  # fixed frequencies, summing to 1; None unless the mode is ``given``
+    # canonical name of the profile mixture; None without one. It replaces the frequencies, or if their mode is not
+    # ``model``, stands beside a first class that has them.
     profiles: str | None = None
-    class_weights: tuple[float, ...] | None = None
-    scaled: bool = False
-    scaler: float | None = None
-    ascertainment: Ascertainment | None = None
-    switching: bool = False
-    switch_rates: tuple[float, ...] | None = None
+    class_weights: tuple[float, ...] | None = None  # fixed weights of classes; None if they are free or published
+    scaled: bool = False  # whether branch lengths are multiplied by a scaler
+    scaler: float | None = None  # fixed value of the scaler; None if free
+    ascertainment: Ascertainment | None = None  # the correction of lnL for ascertainment bias; None for none
+    switching: bool = False  # whether sites switch between on and off, see `plltool.model.covarion`
+    switch_rates: tuple[float, ...] | None = None  # fixed rates from off to on and from on to off; None if free
 
     @cached_property
     def named(self) -> NamedModel:
@@ -193,3 +186,60 @@ class ModelSpec:
         if self.scaled:
             parts.append("+B" if self.scaler is None else "+BU" + format_values([self.scaler]))
         return "".join(parts)
+
+
+# --- start values of a model's parameters -----------------------------------------------------------------
+
+
+def initial_rates(spec: ModelSpec) -> FloatArray:
+    """The start values of the parameters of the exchangeabilities."""
+    return spec.named.rates.starts if spec.rates is None else np.array(spec.rates)
+
+
+def initial_class_weights(spec: ModelSpec) -> FloatArray:
+    """The start weight of each class of a mixture; a single class for other models."""
+    if spec.class_weights is not None:
+        return np.array(spec.class_weights)
+    if mixtures.has_matrices(spec.name):
+        return mixtures.read_matrices(spec.name).weights
+    if spec.profiles is not None:
+        weights = mixtures.read_profiles(spec.profiles).weights
+        if spec.has_frequencies_by_class:
+            return weights
+        return np.append(1.0, weights * len(weights)) / (len(weights) + 1)
+    return np.array(spec.named.rates.class_weights)
+
+
+def initial_switch_rates(spec: ModelSpec) -> FloatArray:
+    """The start values of the rates from off to on and from on to off."""
+    return np.array(spec.switch_rates or DEFAULT_SWITCH_RATES)
+
+
+def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates:
+    """The start values of rates over sites; with +IC the share of invariable sites is that of the alignment."""
+    if not spec.sites.counted:
+        return spec.sites.filled()
+    if invariable is None:
+        raise ValueError(f"model {spec.shown} needs the proportion of invariable sites of the alignment")
+    return spec.sites.with_share(invariable).filled()
+
+
+def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
+    """The start frequencies; equal ones if classes have frequencies of their own."""
+    if spec.is_directed:
+        return frequencies_of_rates(spec.named.rates.exchangeabilities(initial_rates(spec)))
+    if spec.frequencies is not None:
+        return np.array(spec.frequencies)
+    if spec.frequency_mode == "equal":
+        return np.full(len(spec.symbols), 1.0 / len(spec.symbols))
+    if spec.frequency_mode not in COUNTED_MODES:
+        return spec.named.frequencies
+    if empirical is None:
+        raise ValueError(f"model {spec.shown} needs the empirical frequencies of the alignment")
+    if spec.frequency_mode != "empirical":
+        at_positions = base_frequencies(np.ravel(empirical), spec.symbols, spec.frequency_mode == "f3x4")
+        empirical = product_frequencies(at_positions, spec.symbols)
+    try:
+        return np.array(check_frequencies(np.ravel(empirical).tolist(), spec.symbols))
+    except InputError as problem:
+        raise InputError(f"model {spec.shown}: empirical frequencies cannot be used: {problem}") from None

@@ -14,18 +14,10 @@ from plltool.arrays import FloatArray, IndexArray
 def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
     """A list of exchangeabilities as a symmetric matrix, or several lists.
 
-    Parameters
-    ----------
-    exchangeabilities : (..., S (S - 1) / 2), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
+    `exchangeabilities`: (..., S (S - 1) / 2), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
 
-    Returns
-    -------
-    float64 (..., S, S), symmetric, with zeros on the diagonal.
-
-    Raises
-    ------
-    ValueError
-        If the length is not S (S - 1) / 2 for any S.
+    Returns float64 (..., S, S), symmetric, with zeros on the diagonal. Raises ValueError if the length is not S (S - 1)
+    / 2 for any S.
     """
     values = np.asarray(exchangeabilities, dtype=np.float64)
     n_states = (1 + math.isqrt(1 + 8 * values.shape[-1])) // 2
@@ -53,9 +45,7 @@ def rate_matrix(exchangeabilities: FloatArray, frequencies: FloatArray) -> Float
     exchangeabilities : float64 (..., S, S), r, symmetric and positive; its diagonal is ignored.
     frequencies : float64 (..., S), pi, positive, summing to 1.
 
-    Returns
-    -------
-    float64 (..., S, S)
+    Returns float64 (..., S, S).
     """
     pi, diagonal = frequencies[..., None, :], np.arange(frequencies.shape[-1])
     flow = exchangeabilities * (frequencies[..., :, None] * pi)

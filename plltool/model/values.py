@@ -20,10 +20,8 @@ def check_exchangeabilities(
 ) -> tuple[float, ...]:
     """The exchangeabilities of `pairs` relative to that of the last one.
 
-    Raises
-    ------
-    InputError
-        If the number of values is wrong, or a value or its ratio to the last one is not within least .. MAX_GIVEN.
+    Raises InputError if the number of values is wrong, or a value or its ratio to the last one is not within least ..
+    MAX_GIVEN.
     """
     if len(values) != len(pairs):
         names = " ".join(pairs) if len(pairs) <= 6 else f"{pairs[0]} {pairs[1]} .. {pairs[-1]}"
@@ -53,10 +51,8 @@ def check_rate_parameters(values: Sequence[float], design: RateDesign) -> tuple[
 def check_frequencies(values: Sequence[float], symbols: Sequence[str]) -> tuple[float, ...]:
     """Frequencies of the states `symbols`, scaled to sum 1, from positive values whose sum is 1 within 1e-3.
 
-    Raises
-    ------
-    InputError
-        If the number of values is wrong, one is not within MIN_GIVEN .. MAX_GIVEN, or their sum is not near 1.
+    Raises InputError if the number of values is wrong, one is not within MIN_GIVEN .. MAX_GIVEN, or their sum is not
+    near 1.
     """
     what = "base frequencies" if len(symbols) == 4 else "state frequencies"
     if len(values) != len(symbols):
@@ -99,10 +95,7 @@ def check_scaler(value: float) -> float:
 def check_free_rates(rates: Sequence[float], weights: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Rates scaled to mean 1 and weights scaled to sum 1, from positive values; the weights must sum to 1 within 1e-3.
 
-    Raises
-    ------
-    InputError
-        If a value is not within MIN_GIVEN .. MAX_GIVEN or the weights do not sum to 1.
+    Raises InputError if a value is not within MIN_GIVEN .. MAX_GIVEN or the weights do not sum to 1.
     """
     shares = check_shares(weights, "weights of rates")
     checked = check_positive(rates, "rates")

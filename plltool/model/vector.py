@@ -40,18 +40,10 @@ RATIO_BOUNDS = {
 def get_vector(model: Model, names: Iterable[str] | None = None) -> FloatArray:
     """The free parameters of a model in log space.
 
-    Parameters
-    ----------
-    names : groups to restrict to; groups that are not free contribute nothing. None: all free groups.
+    `names`: groups to restrict to; groups that are not free contribute nothing. None: all free groups.
 
-    Returns
-    -------
-    float64 (n,), the groups in the order of ``model.free_parameters``.
-
-    Raises
-    ------
-    ValueError
-        For a name that is no group.
+    Returns float64 (n,), the groups in the order of ``model.free_parameters``. Raises ValueError for a name that is no
+    group.
     """
     return np.log(np.concatenate([np.empty(0), *map(model.ratios, _free_groups(model, names))]))
 
@@ -69,14 +61,9 @@ def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None 
 
     `get_vector` returns the elements again up to rounding; to undo exactly, keep a copy of the model.
 
-    Parameters
-    ----------
-    vector : (n,), as from `get_vector` with the same `names`.
+    `vector`: (n,), as from `get_vector` with the same `names`.
 
-    Raises
-    ------
-    ValueError
-        If the length is wrong, an element is not finite, or a name is no group.
+    Raises ValueError if the length is wrong, an element is not finite, or a name is no group.
     """
     values = np.asarray(vector, dtype=np.float64)
     groups = _free_groups(model, names)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plltool.reports.markup import Markup
-from plltool.reports.picture import Mark
-from plltool.reports.timed import TimeScale
+from plltool.reports.picture import Mark, TimeScale
 from plltool.tree.rooted_nodes import RootedNodes
 
 Row = Mapping[str, Any]  # of the table of a result, by the names of the columns
@@ -75,41 +74,25 @@ class Gallery:
 
 @dataclass(frozen=True)
 class TreePicture:
-    """The tree of a page, which its readers can turn and collapse.
+    """The tree of a page, which its readers can turn and collapse."""
 
-    Attributes
-    ----------
-    nodes : the tree; labels of inner nodes are supports
-    kinds : the kinds of these supports and their units, in the order of the labels
-    """
-
-    nodes: RootedNodes
-    kinds: tuple[tuple[str, str], ...]
+    nodes: RootedNodes  # the tree; labels of inner nodes are supports
+    kinds: tuple[tuple[str, str], ...]  # the kinds of these supports and their units, in the order of the labels
 
 
 @dataclass(frozen=True)
 class MarkedTree:
-    """A tree with marks at its branches, which the readers of a page can collapse, and turn unless it keeps its root.
+    """A tree with marks at its branches, which readers of a page can collapse, and turn unless it keeps its root."""
 
-    Attributes
-    ----------
-    nodes : the tree
-    marks : of the branch above each node
-    caption : what the marks mean
-    legend : what only a picture shows
-    keeps_root : whether the marks have a meaning only as seen from the root
-    widest : if given, the marks of a collapsed clade add up: their texts are numbers, their bands roots of sums, of at
-        most this width
-    time : when the nodes lived, if lengths are years
-    """
-
-    nodes: RootedNodes
-    marks: tuple[Mark, ...]
-    caption: str
-    legend: str = ""
-    keeps_root: bool = False
+    nodes: RootedNodes  # the tree
+    marks: tuple[Mark, ...]  # of the branch above each node
+    caption: str  # what the marks mean
+    legend: str = ""  # what only a picture shows
+    keeps_root: bool = False  # whether the marks have a meaning only as seen from the root
+    # if given, the marks of a collapsed clade add up: their texts are numbers, their bands roots of sums, of at most
+    # this width
     widest: float | None = None
-    time: TimeScale | None = None
+    time: TimeScale | None = None  # when the nodes lived, if lengths are years
 
 
 Drawn = tuple[str, tuple[tuple[str, str], ...]] | MarkedTree  # or Newick, and the kinds of its labels with their units

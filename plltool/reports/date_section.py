@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Facts, MarkedTree, Picture, Prose, Section
-from plltool.reports.picture import Mark
+from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import draw_points
 from plltool.reports.records import Record
-from plltool.reports.timed import TimeScale
 from plltool.reports.tree_section import mark_tree
 
 

@@ -13,13 +13,7 @@ ALIGNMENTS = {"start": "left", "middle": "center", "end": "right"}
 
 
 def write_pdf(picture: Picture, as_png: bool = False) -> bytes:
-    """A picture as a PDF of one page, or as PNG.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed.
-    """
+    """A picture as a PDF of one page, or as PNG. Raises InputError if matplotlib is not installed."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.backends.backend_pdf import FigureCanvasPdf

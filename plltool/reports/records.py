@@ -46,33 +46,20 @@ Row = dict[str, str]  # of a table, by the names of its columns
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """The records of the runs that share a prefix.
+    """The records of the runs that share a prefix."""
 
-    Attributes
-    ----------
-    prefix : start of the names of their files
-    runs : the records by the commands that wrote them, in the order of `ENDINGS`
-    supports : of PREFIX.support.json, None without it
-    concordance : of PREFIX.cf.json, None without it; the evaluation in it is the last of `runs`
-    samples : of PREFIX.sample.json, None without it
-    placements : of PREFIX.jplace, None without it
-    mutations, genes : the rows of PREFIX.mutations.tsv and PREFIX.genes.tsv
-    n_bootstraps : number of bootstrap trees; 0 without any
-    commands : the command lines, as far as they are known
-    left_out : a line for each record that does not belong to the first one
-    """
-
-    prefix: Path
-    runs: dict[str, Record]
-    supports: Record | None
-    concordance: Record | None
-    samples: Record | None
-    placements: Jplace | None
+    prefix: Path  # start of the names of their files
+    runs: dict[str, Record]  # the records by the commands that wrote them, in the order of `ENDINGS`
+    supports: Record | None  # of PREFIX.support.json, None without it
+    concordance: Record | None  # of PREFIX.cf.json, None without it; the evaluation in it is the last of `runs`
+    samples: Record | None  # of PREFIX.sample.json, None without it
+    placements: Jplace | None  # of PREFIX.jplace, None without it
+    # mutations, genes: the rows of PREFIX.mutations.tsv and PREFIX.genes.tsv
     mutations: tuple[Row, ...]
     genes: tuple[Row, ...]
-    n_bootstraps: int
-    commands: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
+    n_bootstraps: int  # number of bootstrap trees; 0 without any
+    commands: tuple[str, ...]  # the command lines, as far as they are known
+    left_out: tuple[str, ...] = ()  # a line for each record that does not belong to the first one
 
     @classmethod
     def read(cls, prefix: Path) -> Records:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from plltool.constants import ADVISED_R_HAT, ENOUGH_DEVIATION, ENOUGH_SIZE
+from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Block, Cell, Facts, Gallery, Picture, Prose, Section, Table, TreePicture
 from plltool.reports.figures import count, duration, share
@@ -12,6 +12,7 @@ from plltool.reports.markup import Markup
 from plltool.reports.plots import draw_points, draw_traces
 from plltool.reports.records import Record
 
+ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 MOST_DIFFERING = 20  # splits in the table
 MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
 SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot

@@ -1,21 +1,22 @@
-"""All sections of a report, in their order."""
+"""All sections of a report, in their order, and those on the data and on ancestral states."""
 
 from __future__ import annotations
 
-from plltool.reports.ancestral_section import describe_ancestors
-from plltool.reports.blocks import Block, Facts, Items, Prose, Section
+from plltool.constants import SIGNIFICANCE
+from plltool.io.newick import parse_nodes
+from plltool.reports.blocks import Block, Cell, Facts, Items, Prose, Section, Table
 from plltool.reports.concordance_section import describe_concordance, describe_genes
-from plltool.reports.data_section import describe_data
 from plltool.reports.date_section import describe_dates
-from plltool.reports.figures import duration
+from plltool.reports.figures import count, duration, share
 from plltool.reports.methods import write_methods
 from plltool.reports.model_section import describe_model
+from plltool.reports.picture import Mark
 from plltool.reports.placement_section import describe_placements
-from plltool.reports.records import Records
+from plltool.reports.records import Record, Records, Row
 from plltool.reports.sample_section import describe_samples
 from plltool.reports.search_section import describe_search
 from plltool.reports.support_section import describe_supports, describe_tests
-from plltool.reports.tree_section import describe_tree
+from plltool.reports.tree_section import describe_tree, mark_tree
 
 
 def describe_runs(records: Records) -> list[Section]:
@@ -92,3 +93,106 @@ def _describe_computation(records: Records) -> Section:
     if records.commands:
         blocks += [Prose("Commands:"), Items(records.commands, is_code=True)]
     return Section("computation", "Computation", tuple(blocks))
+
+
+# --- the data ---------------------------------------------------------------------------------------------
+
+_MOST_IDENTICAL = 50  # groups that are listed
+
+
+def describe_data(run: Record) -> Section:
+    """Size of the alignment, and what is in it."""
+    data = run.get("data", {})
+    n_sites = run["n_sites"]
+    rows = [("Taxa", str(run["n_taxa"])), ("Sites", str(n_sites))]
+    if "n_patterns" in run:
+        rows.append(("Distinct patterns of sites", str(run["n_patterns"])))
+    if not data:
+        return Section("data", "Data", (Facts(tuple(rows)),))
+    used = max(sum(part["n_sites"] for part in run.get("parts", ())) or n_sites, 1)
+    rows = [("Alignment", data["source"]), ("Kind of data", ", ".join(data["kinds"])), *rows]
+    if data.get("constant_sites"):
+        added = zip("ACGT", data["constant_sites"], strict=True)
+        rows.append(("Constant sites that were added", ", ".join(f"{base} {number}" for base, number in added)))
+    rows += [
+        ("Constant sites", f"{data['n_constant']} ({share(data['n_constant'] / used)})"),
+        ("Parsimony-informative sites", f"{data['n_informative']} ({share(data['n_informative'] / used)})"),
+        ("Gaps and unknown characters", share(data["gaps"])),
+        ("Groups of identical sequences", str(len(data["identical"]))),
+    ]
+    blocks: list[Facts | Items | Table] = [Facts(tuple(rows))]
+    if data["identical"]:
+        groups = [f"Identical: {', '.join(group)}" for group in data["identical"]]
+        left = len(groups) - _MOST_IDENTICAL
+        more = [f"{count(left, 'more group')} of identical sequences"] if left > 0 else []
+        blocks.append(Items((*groups[:_MOST_IDENTICAL], *more)))
+    taxa = sorted(data["taxa"], key=lambda taxon: -taxon["gaps"])
+    rows_of_taxa = tuple((taxon["name"], share(taxon["gaps"]), _judge(taxon.get("composition", []))) for taxon in taxa)
+    n_parts = len(taxa[0].get("composition", []))
+    of = "Composition p-value" if n_parts == 1 else "Composition p-value (lowest of all partitions)"
+    blocks.append(
+        Table("Taxa, sorted by proportion of gaps", ("Taxon", "Gaps and unknown characters", of), rows_of_taxa)
+    )
+    n_deviating = sum(cell.mark == "bad" for _, _, cell in rows_of_taxa)
+    found = "1 taxon" if n_deviating == 1 else f"{n_deviating} taxa"
+    text = (
+        f"A chi-square test compares the composition of each taxon with the average: {found} with p < {SIGNIFICANCE:g}."
+        " Standard models assume that composition does not differ. With many taxa or partitions, some differences are"
+        " due to chance."
+    )
+    return Section("data", "Data", (*blocks, Prose(text)))
+
+
+def _judge(values: list[float | None]) -> Cell:
+    """The least p-value of a taxon."""
+    known = [value for value in values if value is not None]
+    return Cell(f"{min(known):.4f}", "bad" if min(known) < SIGNIFICANCE else "") if known else Cell("-")
+
+
+# --- ancestral states and the mutations between them ------------------------------------------------------
+
+MOST_LISTED = 30  # mutations of a branch
+
+
+def describe_ancestors(run: Record, mutations: tuple[Row, ...], name: str) -> Section:
+    """The mutations on the branches; the files begin with `name`."""
+    ancestors = run["ancestors"]
+    nodes = parse_nodes(ancestors["tree"], "the record")
+    joint: dict[str, list[str]] = {}
+    for row in mutations:
+        if row["Joint"] == "1":
+            joint.setdefault(row["Node"], []).append(_label(row))
+    facts = Facts((
+        ("Internal nodes", str(len(ancestors["sequences"]))),
+        ("Log-probability of the joint states", f"{ancestors['joint_lnl']:.4f}"),
+        ("Mutations by joint states", str(sum(map(len, joint.values())))),
+        ("Mutations by marginal states", str(sum(row["Marginal"] == "1" for row in mutations))),
+    ))  # fmt: skip
+    tips = [not below for below in nodes.children()]
+    numbers = [len(joint.get(label, ())) for label in nodes.labels]
+    marks = [
+        Mark(str(number) if tip else f"{label}: {number}")
+        for label, number, tip in zip(nodes.labels, numbers, tips, strict=True)
+    ]
+    caption = (
+        "Names of internal nodes, as in the files, and the number of mutations on the branch above each node (joint"
+        " reconstruction). Mutations point away from Node1, the root of the drawing."
+    )
+    parent_of = dict(zip(nodes.labels[1:], (nodes.labels[parent] for parent in nodes.parents[1:]), strict=True))
+    order = sorted(joint, key=lambda node: -len(joint[node]))
+    rows = tuple((node, _list(joint[node]), str(len(joint[node])), parent_of.get(node, "")) for node in order)
+    columns = ("Branch to", "Mutations", "Number", "From")
+    table = Table("Mutations by joint reconstruction, sorted by number", columns, rows, is_text=True)
+    remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
+    picture = mark_tree(nodes, marks, caption, keeps_root=True)
+    return Section("ancestors", "Ancestral states", (facts, picture, table, Prose(remark)))
+
+
+def _label(row: Row) -> str:
+    """Such as A12G; sites of several parts are those of the alignment."""
+    return f"{row['From']}{row['Site']}{row['To']}"
+
+
+def _list(labels: list[str]) -> str:
+    left = len(labels) - MOST_LISTED
+    return " ".join(labels[:MOST_LISTED]) + (f" and {left} more" if left > 0 else "")

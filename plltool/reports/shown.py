@@ -37,10 +37,7 @@ class Shown:
     def to_dataframe(self) -> pandas.DataFrame:
         """The table of the result for pandas, with a row for each of what it is about; the class lists the columns.
 
-        Raises
-        ------
-        InputError
-            If pandas is not installed, or there is no table.
+        Raises InputError if pandas is not installed, or there is no table.
         """
         rows = self._rows()
         if not rows:

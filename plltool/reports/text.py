@@ -5,11 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from plltool.constants import REPORT_ROWS, REPORT_WIDTH, VERSION
+from plltool.constants import REPORT_ROWS, VERSION
 from plltool.reports.blocks import Block, Cell, Facts, Folded, Items, MarkedTree, Prose, Section, Table, TreePicture
 from plltool.reports.tree_drawing import TreeDrawing
 from plltool.reports.tree_section import draw_marked
 
+REPORT_WIDTH = 100  # characters in a line of a report as text
 BEGIN = "Report of plltool "  # by which a report is known
 _MOST_ROWS = 20  # of a table
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from plltool.constants import REPORT_ROWS
 from plltool.reports.blocks import Block, Facts, MarkedTree, Prose, Section, TreePicture
-from plltool.reports.picture import Mark
+from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.records import Records
-from plltool.reports.timed import TimeScale
 from plltool.reports.tree_drawing import TreeDrawing
 from plltool.tree.rooted_nodes import RootedNodes
 

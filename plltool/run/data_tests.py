@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment
-from plltool.alignment.composition import composition, shared_frequencies, without_root
+from plltool.alignment.composition import composition, p_values, shared_frequencies, symmetry_statistics, without_root
 from plltool.alignment.facts import may_be_invariable
-from plltool.alignment.homogeneity import p_values, symmetry_statistics
-from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.states import DNA, CodeArray, StateSpace
+from plltool.alignment.states import DNA, MULTISTATE, CodeArray, StateSpace
 from plltool.arrays import FloatArray
 from plltool.constants import (
     MAX_SYMMETRY_TAXA,
@@ -26,7 +24,7 @@ from plltool.constants import (
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part
-from plltool.model.split import column_states
+from plltool.model.scheme import column_states
 from plltool.run.results import describe_parameters
 
 FEW_SITES = 20  # all of which may vary by chance

@@ -28,22 +28,20 @@ from plltool.io.bridge import (
     nodes_from_object,
     tree_from_object,
 )
-from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.labels import list_names
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
-from plltool.io.part_trees import read_tree
+from plltool.io.part_trees import constraint_from_nodes, parse_constraint, read_constraint, read_tree
 from plltool.io.tree_files import read_tree_set
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part, check_states, cut_alignment
-from plltool.model.scheme import PartSpec, Scheme
+from plltool.model.scheme import PartSpec, Scheme, split_by_states
 from plltool.model.spec import ModelSpec
-from plltool.model.split import split_by_states
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.rooted import add_root
+from plltool.tree.splits import TreeSet
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import TreeSet
 
 AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
 TreeLike: TypeAlias = str | PathLike[str] | Tree | TreeObject

@@ -11,8 +11,7 @@ from typing import Any
 
 from plltool.constants import VERSION
 from plltool.errors import shorten
-from plltool.model.describe import shorten_model
-from plltool.model.description import describe_data
+from plltool.model.describe import describe_data, shorten_model
 from plltool.model.partition import Dataset
 from plltool.model.spec import ModelSpec
 from plltool.reports.blocks import Row

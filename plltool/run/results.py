@@ -14,11 +14,10 @@ from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
 from plltool.engine.kinds import AnyEngine, work_of
 from plltool.errors import InputError, shorten
+from plltool.io.newick_writer import collapse_newick, write_nexus
 from plltool.io.record import format_record, nan_to_null
 from plltool.io.site_values import format_for, format_sites, site_rows
-from plltool.io.tree_views import collapse_newick, write_nexus
-from plltool.model.describe import describe_model, name_rates, shorten_model
-from plltool.model.description import describe_data
+from plltool.model.describe import describe_data, describe_model, name_rates, shorten_model
 from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other

@@ -11,8 +11,8 @@ from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import MIDPOINT, OUTGROUP, ROOT_KINDS, ROOT_NAME
 from plltool.errors import InputError, show_name
 from plltool.io.newick_writer import find_root, write_newick
+from plltool.tree.rooted import place_midpoint, place_minimal_deviation, place_outgroup
 from plltool.tree.rooted_nodes import RootedNodes, UnrootedNodes
-from plltool.tree.rooting import place_midpoint, place_minimal_deviation, place_outgroup
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
@@ -100,7 +100,7 @@ def root_nodes(nodes: RootedNodes, by: str | None, outgroup: OutgroupLike | None
     Raises
     ------
     InputError
-        If `by` is unknown, or does not go with the outgroup; or as the functions of `plltool.tree.rooting` do.
+        If `by` is unknown, or does not go with the outgroup; or as the functions of `plltool.tree.rooted` do.
     """
     by = OUTGROUP if by is None and outgroup is not None else by
     if by is None:

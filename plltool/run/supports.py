@@ -31,15 +31,14 @@ from plltool.constants import (
 )
 from plltool.errors import InputError, check_least, show_name
 from plltool.io.labels import list_names
-from plltool.io.newick_writer import write_newick
+from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.record import nan_to_null
-from plltool.io.tree_views import write_nexus
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
-from plltool.tree.bootstop import Convergence
 from plltool.tree.rooted import drop_root, inner_branches, unrooted_branches
 from plltool.tree.splits import smaller_sides
+from plltool.tree.supports import Convergence
 from plltool.tree.topology import Tree
 
 PERCENT, SHARE, CERTAINTY = "per cent", "0 to 1", "-1 to 1"

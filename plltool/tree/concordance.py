@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import CERTAINTY_SHARE, QUARTET_VALUES
+from plltool.constants import QUARTET_VALUES
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import everyone, members_of
 from plltool.tree.surroundings import Surroundings
 
+CERTAINTY_SHARE = 0.05  # of the gene trees: splits that no more have are left out of ICA (Salichos et al. 2014)
 TOPOLOGIES = 3  # of a quartet: AB|CD, AC|BD, AD|BC
 
 
@@ -65,9 +66,7 @@ def count_genes(around: Sequence[Surroundings], trees: Iterable[GeneTree]) -> In
 
     A tree is decisive if it has taxa of two subtrees at each end of the branch.
 
-    Returns
-    -------
-    (n_branches, 4): trees with the branch, with its first and its second interchange, and decisive trees. The
+    Returns (n_branches, 4): trees with the branch, with its first and its second interchange, and decisive trees. The
     interchanges of branches at nodes of more than three branches have no trees.
     """
     counts = np.zeros((len(around), TOPOLOGIES + 1), dtype=np.intp)
@@ -88,9 +87,8 @@ def quartet_shares(around: Sequence[Surroundings], trees: Sequence[GeneTree], n_
     A quartet has a taxon of each of the four subtrees. The shares of a tree are those of the quartets whose taxa it
     has; they are averaged over the trees that have any. A quartet that a tree leaves unresolved counts in none.
 
-    Returns
-    -------
-    (n_branches, 3); NaN for branches at nodes of more than three branches, and where no tree has such a quartet.
+    Returns (n_branches, 3); NaN for branches at nodes of more than three branches, and where no tree has such a
+    quartet.
     """
     shares = np.full((len(around), TOPOLOGIES), np.nan)
     resolved = [k for k, place in enumerate(around) if place.is_resolved]
@@ -147,14 +145,9 @@ def internode_certainty(splits: Sequence[int], trees: Sequence[GeneTree], n_taxa
     and each other, the most frequent first, and that more than CERTAINTY_SHARE of the trees have. Both are negative if
     another split is more frequent.
 
-    Parameters
-    ----------
-    splits : as in `plltool.tree.splits`
-    trees : those that lack taxa are left out
+    `splits`: as in `plltool.tree.splits`; `trees`: those that lack taxa are left out.
 
-    Returns
-    -------
-    (n_splits, 2), -1 to 1; NaN where neither the split nor one that contradicts it occurs.
+    Returns (n_splits, 2), -1 to 1; NaN where neither the split nor one that contradicts it occurs.
     """
     complete = [tree for tree in trees if tree.taxa == everyone(n_taxa)]
     counted = Counter(split for tree in complete for split in tree.splits)

@@ -9,30 +9,21 @@ import numpy as np
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAJORITY
 from plltool.errors import InputError, check_one_of
-from plltool.tree.splits import members_of
-from plltool.tree.tree_set import TreeSet
+from plltool.tree.splits import TreeSet, members_of
 
 RULES = STRICT, MAJORITY_RULE, EXTENDED = "strict", "majority", "extended"
 
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """A consensus tree, whose nodes may have many branches.
+    """A consensus tree, whose nodes may have many branches."""
 
-    Attributes
-    ----------
-    names : the taxa
-    splits : its inner branches, as `TreeSet.splits`
-    shares : (n_splits,) the share of the trees that have each split
-    lengths : (n_splits,) mean length of each in the trees that have it, NaN if one of these trees gives none
-    pendants : (n_taxa,) mean lengths of the branches at the tips, likewise
-    """
-
-    names: tuple[str, ...]
-    splits: tuple[int, ...]
-    shares: FloatArray
+    names: tuple[str, ...]  # the taxa
+    splits: tuple[int, ...]  # its inner branches, as `TreeSet.splits`
+    shares: FloatArray  # (n_splits,) the share of the trees that have each split
+    # (n_splits,) mean length of each in the trees that have it, NaN if one of these trees gives none
     lengths: FloatArray
-    pendants: FloatArray
+    pendants: FloatArray  # (n_taxa,) mean lengths of the branches at the tips, likewise
 
     def __repr__(self) -> str:
         return f"<Consensus: {len(self.names)} taxa, {len(self.splits)} of {len(self.names) - 3} internal branches>"
@@ -48,10 +39,7 @@ def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float =
         contradict none taken before (the extended majority rule of Felsenstein's PHYLIP)
     threshold : a share from 0.5 to below 1
 
-    Raises
-    ------
-    InputError
-        If the rule is unknown or the threshold out of bounds.
+    Raises InputError if the rule is unknown or the threshold out of bounds.
     """
     check_one_of("rule", rule, RULES)
     if not MAJORITY <= threshold < 1:

@@ -34,20 +34,12 @@ ROOT = 0  # the constraint node of the first member; the others are numbered in 
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """A tree over some of the taxa, with at least one inner branch.
+    """A tree over some of the taxa, with at least one inner branch."""
 
-    Attributes
-    ----------
-    names : (n_taxa,) all taxa, in the order in which tips are numbered
-    tips : (n_taxa,) the constraint node of each taxon, NO_NODE if the taxon is free
-    parents : (n_nodes,) the neighbour of each node towards node 0, the first member; NO_NODE for node 0
-    sizes : (n_nodes,) number of members at or below each node, without the first member
-    """
-
-    names: tuple[str, ...]
-    tips: IntArray
-    parents: IntArray
-    sizes: IntArray
+    names: tuple[str, ...]  # (n_taxa,) all taxa, in the order in which tips are numbered
+    tips: IntArray  # (n_taxa,) the constraint node of each taxon, NO_NODE if the taxon is free
+    parents: IntArray  # (n_nodes,) the neighbour of each node towards node 0, the first member; NO_NODE for node 0
+    sizes: IntArray  # (n_nodes,) number of members at or below each node, without the first member
 
     @property
     def n_members(self) -> int:
@@ -271,16 +263,10 @@ class Regions:
 
 @dataclass(frozen=True, eq=False)
 class Admission:
-    """Where each of n subtrees may move.
+    """Where each of n subtrees may move."""
 
-    Attributes
-    ----------
-    regions : of the tree
-    homes : (n,) of the subtrees, as in `Regions`
-    """
-
-    regions: Regions
-    homes: IntArray
+    regions: Regions  # of the tree
+    homes: IntArray  # (n,) of the subtrees, as in `Regions`
 
     def __call__(self, subtrees: IndexArray, branches: IndexArray) -> BoolArray:
         """Mask (m,): whether the subtrees with these numbers (m,) may move into these branches (m,)."""

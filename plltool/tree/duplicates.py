@@ -17,10 +17,7 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
 
     Two branches that meet where a taxon is removed become one, whose length is their sum.
 
-    Raises
-    ------
-    InputError
-        If there are fewer than 3 names, a name occurs twice, or one is not a taxon of the tree.
+    Raises InputError if there are fewer than 3 names, a name occurs twice, or one is not a taxon of the tree.
     """
     numbers = {name: number for number, name in enumerate(names)}
     unknown = sorted(numbers.keys() - set(tree.names))
@@ -70,9 +67,7 @@ def restore_duplicates(tree: Tree, names: Sequence[str], groups: Sequence[Sequen
     groups : ``groups[i]`` holds the taxa that tip i of `tree` stands for, itself first, as indices of `names`; every
         taxon is in one group. See `without_duplicates`
 
-    Returns
-    -------
-    The tree of all taxa; its first branches are those of `tree` in their order.
+    Returns the tree of all taxa; its first branches are those of `tree` in their order.
     """
     shift = len(names) - tree.n_taxa
     tips = [group[0] for group in groups]

@@ -26,9 +26,7 @@ def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[in
     tip : the tip to insert.
     n_placed : the number of tips in the tree so far, at least 2.
 
-    Returns
-    -------
-    The new inner node and the two new branches.
+    Returns the new inner node and the two new branches.
     """
     n_taxa = (len(ends) + 3) // 2
     inner, lower, pendant = n_taxa + n_placed - 2, 2 * n_placed - 3, 2 * n_placed - 2
@@ -44,14 +42,8 @@ def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
     Taxa are inserted in random order, each into a branch chosen uniformly: every labelled topology comes
     from exactly one sequence of choices.
 
-    Returns
-    -------
-    int32 array (2 n_taxa - 3, 2), the two nodes of each branch, numbered as in `Tree`.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 3 taxa.
+    Returns int32 array (2 n_taxa - 3, 2), the two nodes of each branch, numbered as in `Tree`. Raises InputError if
+    there are fewer than 3 taxa.
     """
     if n_taxa < 3:
         raise InputError(f"a tree needs at least 3 taxa, found {n_taxa}")
@@ -67,10 +59,7 @@ def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
 def random_tree(names: Sequence[str], rng: np.random.Generator) -> Tree:
     """Draw a tree uniformly from all topologies over `names`; all branches get the default length.
 
-    Raises
-    ------
-    InputError
-        If there are fewer than 3 names.
+    Raises InputError if there are fewer than 3 names.
     """
     return Tree.from_edges(names, random_topology(len(names), rng))
 
@@ -78,16 +67,11 @@ def random_tree(names: Sequence[str], rng: np.random.Generator) -> Tree:
 def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
     """Replace each node with more than three branches by a random binary tree; all are equally likely.
 
-    Parameters
-    ----------
-    ends : int32 array (n_branches, 2), the two nodes of each branch of an unrooted tree.
-    lengths : float64 array (n_branches,), or (n_branches, n_parts).
-    rng : the source of the choices.
+    `ends`: int32 array (n_branches, 2), the two nodes of each branch of an unrooted tree; `lengths`: float64 array
+    (n_branches,), or (n_branches, n_parts).
 
-    Returns
-    -------
-    ends, lengths : the same branches in the same order, some with new inner nodes, then the new branches, which
-        have the minimum length; new nodes have the numbers after those in use.
+    Returns the same branches in the same order, some with new inner nodes, then the new branches, which
+    have the minimum length; new nodes have the numbers after those in use.
     """
     sides = ends.copy().reshape(-1)
     degrees = np.bincount(sides)
@@ -118,11 +102,8 @@ def randomise_short_branches(tree: Tree, least: float | FloatArray, rng: np.rand
     ----------
     tree : with lengths (n_edges,) or (n_edges, n_parts), in expected substitutions per site; it is not changed.
     least : the length up to which a branch is short, for all parts or (n_parts,); it must be short in all parts.
-    rng : the source of the choices.
 
-    Returns
-    -------
-    A tree over the same taxa; new branches have MIN_BRANCH_LENGTH.
+    Returns a tree over the same taxa; new branches have MIN_BRANCH_LENGTH.
     """
     excess = (tree.lengths - least).reshape(tree.n_edges, -1).max(axis=1)
     is_gone = tree.is_inner_branch & (excess <= 0)

@@ -8,12 +8,15 @@ likelihood.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MIN_BRANCH_LENGTH, NO_NODE, ROOT_NAME
+from plltool.errors import InputError, show_name
+from plltool.tree.rooted_nodes import Place, UnrootedNodes
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 
@@ -92,3 +95,186 @@ def _branches_at_root(tree: Tree) -> tuple[int, list[int]]:
     """The root's own branch, and the two that meet there, ascending."""
     own = int(tree.edges[0, 0])
     return own, sorted(int(edge) for edge in tree.edges[tree.neighbours[0, 0]] if edge != own)
+
+
+# --- where the root may be --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Survey:
+    """The distances in a tree, seen from one of its inner nodes, its top."""
+
+    top: int  # the inner node
+    visits: list[tuple[int, int, int]]  # (node, parent, branch) of every other node, in preorder
+    tips: list[int]  # the tips in preorder, so that those below a node are neighbours
+    # first, last: by node, the range of the tips below it
+    first: dict[int, int]
+    last: dict[int, int]
+    children: dict[int, list[int]]  # by node, the nodes next below it
+    depths: dict[int, float]  # by node, the distance from the top
+    distances: FloatArray  # (n_tips, n_tips) between tips
+
+    @classmethod
+    def of(cls, tree: UnrootedNodes) -> _Survey:
+        """Walk over a tree, all of whose branches must have a length."""
+        if np.isnan(tree.lengths).any():
+            raise InputError("a root by distances: a branch of the tree has no length")
+        if len(tree.names) < 3:
+            raise InputError(f"a root by distances: found a tree of {len(tree.names)} taxa, expected at least 3")
+        top = next(node for node in tree.ends.ravel().tolist() if node not in tree.names)
+        visits = tree.directed_from(top)
+        depths, children = {top: 0.0}, {top: list[int]()}
+        for node, parent, branch in visits:
+            depths[node] = depths[parent] + float(tree.lengths[branch])
+            children[node] = []
+            children[parent].append(node)
+        tips = [node for node, _, _ in visits if not children[node]]
+        first = {tip: number for number, tip in enumerate(tips)}
+        last = {tip: number + 1 for number, tip in enumerate(tips)}
+        below = np.array([depths[tip] for tip in tips])
+        distances = np.zeros((len(tips), len(tips)))
+        for node in (*(node for node, _, _ in reversed(visits)), top):
+            if not children[node]:
+                continue
+            first[node], last[node] = first[children[node][0]], last[children[node][-1]]
+            for child in children[node]:
+                own, later = slice(first[child], last[child]), slice(last[child], last[node])
+                distances[own, later] = below[own, None] + below[None, later] - 2.0 * depths[node]
+        return cls(top, visits, tips, first, last, children, depths, distances + distances.T)
+
+    def below(self, node: int) -> IndexArray:
+        """The tips below a node, by their numbers."""
+        return np.arange(self.first[node], self.last[node])
+
+    def above(self, node: int) -> IndexArray:
+        """All other tips."""
+        return np.concatenate([np.arange(self.first[node]), np.arange(self.last[node], len(self.tips))])
+
+    def heights(self, node: int) -> FloatArray:
+        """The distances of the tips below a node from it."""
+        return np.array([self.depths[tip] for tip in self.tips[self.first[node] : self.last[node]]]) - self.depths[node]
+
+
+def place_outgroup(tree: UnrootedNodes, outgroup: Collection[str]) -> Place:
+    """The middle of the branch between the outgroup and the other taxa.
+
+    Raises InputError if the outgroup is empty, has unknown names or all of them, or no branch divides it from the
+    others.
+    """
+    members = set(outgroup)
+    unknown = sorted(members.difference(tree.names.values()))
+    if unknown:
+        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in the tree")
+    if not 0 < len(members) < len(tree.names):
+        raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {len(tree.names)}")
+    start = next(node for node, name in tree.names.items() if name not in members)
+    visits = tree.directed_from(start)
+    inside = {node: int(name in members) for node, name in tree.names.items()}
+    sizes = dict.fromkeys(tree.names, 1)
+    for node, parent, branch in reversed(visits):
+        if inside.get(node, 0) == sizes[node] == len(members):
+            return Place(branch, 0.5)
+        inside[parent] = inside.get(parent, 0) + inside.get(node, 0)
+        sizes[parent] = sizes.get(parent, 0) + sizes[node]
+    raise InputError(f"the outgroup of {len(members)} taxa is not one clade of the tree")
+
+
+def place_midpoint(tree: UnrootedNodes) -> Place:
+    """The middle of the longest path between two tips (Farris 1972); the first one of several.
+
+    Raises InputError if a branch has no length.
+    """
+    survey = _Survey.of(tree)
+    a, b = np.unravel_index(np.argmax(survey.distances), survey.distances.shape)
+    above = {node: (parent, branch) for node, parent, branch in survey.visits}
+    left = float(survey.distances[a, b]) / 2.0
+    node = max(survey.tips[int(a)], survey.tips[int(b)], key=survey.depths.__getitem__)
+    while True:
+        parent, branch = above[node]
+        length = float(tree.lengths[branch])
+        if left <= length or parent not in above:
+            return _place(tree, branch, node, min(left / length, 1.0) if length else 0.5)
+        left -= length
+        node = parent
+
+
+def place_minimal_deviation(tree: UnrootedNodes) -> tuple[Place, float, float]:
+    """Where the ancestor deviations of all pairs of tips are least (Tria, Landan & Dagan 2017, Nat Ecol Evol 1:0193).
+
+    Where two tips i and j have their ancestor at v, it deviates by ``2 d(i, v) / d(i, j) - 1`` from the middle of
+    their path. The score of a root is the root mean square over all pairs; pairs at distance 0 do not count.
+
+    Returns the place, its score, and the ratio of its score to that of the next best branch: near 1 if the root is
+    ambiguous. Raises InputError if a branch has no length, or all tips are at distance 0.
+    """
+    survey = _Survey.of(tree)
+    n_pairs = np.count_nonzero(survey.distances) / 2
+    if not n_pairs:
+        raise InputError("a root by ancestor deviations: all taxa are at distance 0 from each other")
+    within = _deviations_elsewhere(survey)
+    found = []
+    for node, _, branch in survey.visits:
+        share, across = _best_on_branch(survey, node, float(tree.lengths[branch]))
+        found.append((float(np.sqrt((within[node] + across) / n_pairs)), branch, node, share))
+    found.sort()
+    score, branch, node, share = found[0]
+    ambiguity = score / found[1][0] if found[1][0] > 0 else 1.0
+    return _place(tree, branch, node, share), score, ambiguity
+
+
+def _place(tree: UnrootedNodes, branch: int, node: int, share: float) -> Place:
+    """A place at a share of a branch's length from the end `node`."""
+    return Place(branch, share if tree.ends[branch, 0] == node else 1.0 - share)
+
+
+def _best_on_branch(survey: _Survey, node: int, length: float) -> tuple[float, float]:
+    """The best place on the branch above a node, as a share from it, and the sum of squares of pairs across."""
+    distances = survey.distances[np.ix_(survey.below(node), survey.above(node))]
+    inverse = np.divide(1.0, distances, out=np.zeros_like(distances), where=distances > 0)
+    heights = survey.heights(node)[:, None]
+    deviations = np.where(distances > 0, 2.0 * heights * inverse - 1.0, 0.0)
+    slope, curvature = np.sum(deviations * inverse), np.sum(inverse * inverse)
+    best = float(np.clip(-slope / (2.0 * curvature), 0.0, length)) if curvature else 0.0
+    across = np.sum(deviations**2) + 4.0 * best * slope + 4.0 * best**2 * curvature
+    return best / length if length else 0.5, max(float(across), 0.0)
+
+
+def _deviations_elsewhere(survey: _Survey) -> dict[int, float]:
+    """By node, the sum of squares of all pairs on one side of the branch above it, if the root is on that branch."""
+    below: dict[int, float] = {}  # of the pairs that are both below a node
+    without: dict[int, float] = {}  # of those whose paths meet at its parent, seen from it
+    for node in (*(node for node, _, _ in reversed(survey.visits)), survey.top):
+        children = survey.children[node]
+        table = _deviations_at(survey, node)
+        among = table[:-1, :-1].sum() / 2.0
+        below[node] = float(among) + sum(below[child] for child in children)
+        for k, child in enumerate(children):
+            without[child] = float(table.sum() / 2.0 - table[k].sum())
+    outside: dict[int, float] = {}  # of the pairs that are both above the branch
+    for node, parent, _ in survey.visits:
+        siblings = sum(below[other] for other in survey.children[parent] if other != node)
+        outside[node] = without[node] + siblings + outside.get(parent, 0.0)
+    return {node: below[node] + outside[node] for node, _, _ in survey.visits}
+
+
+def _deviations_at(survey: _Survey, node: int) -> FloatArray:
+    """Sums of squares of the pairs whose paths meet at a node, by the two directions; the last direction is up."""
+    children = survey.children[node]
+    sides = [survey.below(child) - survey.first[node] for child in children]
+    table = np.zeros((len(sides) + 1, len(sides) + 1))
+    heights = survey.heights(node)
+    numbers = survey.below(node)
+    above = survey.above(node)
+    for k, side in enumerate(sides):
+        for other, columns in ((j, numbers[sides[j]]) for j in range(k)):
+            table[k, other] = table[other, k] = _sum_squares(survey, numbers[side], columns, heights[side])
+        if len(above):
+            table[k, -1] = table[-1, k] = _sum_squares(survey, numbers[side], above, heights[side])
+    return table
+
+
+def _sum_squares(survey: _Survey, rows: IndexArray, columns: IndexArray, heights: FloatArray) -> float:
+    """Sum of the squared deviations of pairs; `heights` are the distances of the rows' tips from the ancestor."""
+    distances = survey.distances[np.ix_(rows, columns)]
+    relative = np.divide(2.0 * heights[:, None], distances, out=np.ones_like(distances), where=distances > 0)
+    return float(np.sum((relative - 1.0) ** 2))

@@ -117,20 +117,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class UnrootedNodes:
-    """A tree without a root, whose nodes have any degree but 2.
+    """A tree without a root, whose nodes have any degree but 2."""
 
-    Attributes
-    ----------
-    ends : int32 (n_branches, 2), the two nodes of each branch
-    lengths : float64 (n_branches,), NaN where none is given
-    labels : of each branch, such as its support; "" for nothing
-    names : of the tips, by their nodes
-    """
-
-    ends: IntArray
-    lengths: FloatArray
-    labels: tuple[str, ...]
-    names: dict[int, str]
+    ends: IntArray  # int32 (n_branches, 2), the two nodes of each branch
+    lengths: FloatArray  # float64 (n_branches,), NaN where none is given
+    labels: tuple[str, ...]  # of each branch, such as its support; "" for nothing
+    names: dict[int, str]  # of the tips, by their nodes
 
     @classmethod
     def of(cls, nodes: RootedNodes) -> UnrootedNodes:

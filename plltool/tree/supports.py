@@ -1,31 +1,36 @@
-"""Supports: how often other trees have the branches of one tree, or nearly have them."""
+"""Supports: how often other trees have the branches of one tree, or nearly have them, and whether these trees suffice.
+
+Tests of bootstrap replicates (Pattengale et al. 2010) cut them into random halves BOOTSTOP_CUTS times. If nearly all
+pairs of halves agree, more replicates would hardly change the supports.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray
+from plltool.arrays import FloatArray, IndexArray
+from plltool.constants import MAJORITY
 from plltool.errors import InputError
-from plltool.tree.splits import branch_splits, inner_splits
+from plltool.tree.consensus import extend
+from plltool.tree.splits import TreeSet, branch_splits, inner_splits
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import TreeSet
+
+BOOTSTOP_CUTS = 100  # random halvings per test (Pattengale et al. 2010)
+BOOTSTOP_AGREEMENT = 0.99  # share of the halvings in which the halves must agree (Pattengale et al. 2010)
+BOOTSTOP_CORRELATION = 0.99  # of the split frequencies of two halves that agree (Pattengale et al. 2010)
+BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cutoff)
 
 
 def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
     """Felsenstein's bootstrap proportions: the share of the replicates that have each branch (Felsenstein 1985).
 
-    Returns
-    -------
-    (n_edges,), 0 to 1; NaN at the branches of tips, which all trees have.
-
-    Raises
-    ------
-    InputError
-        If the taxa are not the same.
+    Returns (n_edges,), 0 to 1; NaN at the branches of tips, which all trees have. Raises InputError if the taxa are not
+    the same.
     """
     shares = replicates.shares
     values = np.array([shares.get(split, 0.0) for split in branch_splits(tree, replicates.names)])
@@ -63,14 +68,8 @@ def root_frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
 
     A replicate whose root is on a branch that the tree lacks supports none. Branches of tips have supports, too.
 
-    Returns
-    -------
-    (n_edges,), 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If the taxa are not the same, or a replicate has no root with two branches.
+    Returns (n_edges,), 0 to 1. Raises InputError if the taxa are not the same, or a replicate has no root with two
+    branches.
     """
     without = [number for number, root in enumerate(replicates.roots, start=1) if root is None]
     if without:
@@ -94,3 +93,86 @@ def _nearest(sides: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) ->
         return np.full(len(sides), np.inf, dtype=np.float32)
     moved = sides.sum(axis=1)[:, None] + others.sum(axis=1) - 2 * (sides @ others.T)
     return np.asarray(np.minimum(moved, sides.shape[1] - moved).min(axis=1))
+
+
+# --- are there enough bootstrap replicates? ---------------------------------------------------------------
+
+CRITERIA = MRE, FC = "autoMRE", "autoFC"
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """The result of a test.
+
+    Attributes
+    ----------
+    n_trees : number of replicates tested
+    criterion : "autoMRE" or "autoFC"
+    mean : mean over the cuts; for autoMRE of the weighted RF distance between the extended majority-rule trees of the
+        two halves, from 0 to 1; for autoFC of the correlation between the split frequencies of the two halves
+    agreeing : share of the cuts whose halves agree by the criterion
+    converged : whether this share is large enough
+    """
+
+    n_trees: int
+    criterion: str
+    mean: float
+    agreeing: float
+
+    @property
+    def converged(self) -> bool:
+        return self.agreeing >= BOOTSTOP_AGREEMENT
+
+    def __str__(self) -> str:
+        what = "weighted RF distance" if self.criterion == MRE else "correlation"
+        verdict = "enough" if self.converged else "not enough"
+        agreeing = f"{100 * self.agreeing:.0f} % of the halvings agree"
+        return f"{self.criterion}: {self.n_trees} replicates: mean {what} {self.mean:.4f}, {agreeing}: {verdict}"
+
+
+def check_convergence(trees: TreeSet, criterion: str, rng: np.random.Generator) -> Convergence:
+    """Cut the trees into halves BOOTSTOP_CUTS times and compare them.
+
+    By "autoMRE" halves agree if the weighted RF distance of their extended majority-rule trees, with branches weighted
+    by their frequencies, is at most BOOTSTOP_WRF of the largest possible. By "autoFC" they agree if the frequencies of
+    all splits have a correlation of at least BOOTSTOP_CORRELATION.
+    """
+    half = trees.n_trees // 2
+    present = trees.counts > 0
+    values = np.empty(BOOTSTOP_CUTS)
+    for cut in range(BOOTSTOP_CUTS):
+        order = rng.permutation(trees.n_trees)
+        first, second = (count_splits(trees, some) for some in (order[:half], order[half : 2 * half]))
+        if criterion == FC:
+            values[cut] = correlate(first[present].astype(np.float64), second[present].astype(np.float64))
+        else:
+            values[cut] = _weighted_distance(trees, first, second, half)
+    agree = values >= BOOTSTOP_CORRELATION if criterion == FC else values <= BOOTSTOP_WRF
+    return Convergence(trees.n_trees, criterion, float(values.mean()), float(agree.mean()))
+
+
+def count_splits(trees: TreeSet, numbers: IndexArray) -> IndexArray:
+    """The number of the trees `numbers` that have each split: (n_splits,)."""
+    chosen = np.zeros(trees.n_trees, dtype=bool)
+    chosen[numbers] = True
+    return np.bincount(trees.members[np.repeat(chosen, np.diff(trees.starts))], minlength=len(trees.splits))
+
+
+def correlate(a: FloatArray, b: FloatArray) -> float:
+    """Pearson's correlation of two arrays (n,); if one of them is constant, 1 for equal arrays and 0 for others."""
+    first, second = a - a.mean(), b - b.mean()
+    spread = float(np.sqrt((first @ first) * (second @ second)))
+    return float(first @ second) / spread if spread else float(np.array_equal(a, b))
+
+
+def _weighted_distance(trees: TreeSet, first: IndexArray, second: IndexArray, half: int) -> float:
+    shares = [_consensus_shares(trees, counts, half) for counts in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).sum()) / (2 * max(1, len(trees.names) - 3))
+
+
+def _consensus_shares(trees: TreeSet, counts: IndexArray, n_trees: int) -> FloatArray:
+    """The frequencies of the splits in the extended majority-rule tree of some trees, 0 elsewhere: (n_splits,)."""
+    chosen = extend(trees, counts, np.flatnonzero(counts > MAJORITY * n_trees))
+    shares = np.zeros(len(counts))
+    shares[chosen] = counts[chosen] / n_trees
+    return shares

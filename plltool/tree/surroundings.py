@@ -14,15 +14,10 @@ ORIENTING_TIP = 0
 
 
 class Subtree(NamedTuple):
-    """What hangs at an end of a branch, seen from there.
+    """What hangs at an end of a branch, seen from there."""
 
-    Attributes
-    ----------
-    taxa : its taxa as a set of bits, see `plltool.tree.splits`
-    node, column : the inner node at which it hangs, and its place among the neighbours of that node
-    """
-
-    taxa: int
+    taxa: int  # its taxa as a set of bits, see `plltool.tree.splits`
+    # node, column: the inner node at which it hangs, and its place among the neighbours of that node
     node: int
     column: int
 
@@ -51,9 +46,7 @@ class Surroundings(NamedTuple):
 def find_surroundings(tree: Tree, added: BoolArray | None = None) -> list[Surroundings]:
     """The surroundings of each inner branch, in the order of the branches.
 
-    Parameters
-    ----------
-    added : (n_edges,) branches that only resolve nodes of more than three branches, and are no branches of the tree
+    `added`: (n_edges,) branches that only resolve nodes of more than three branches, and are no branches of the tree.
     """
     everybody, splits = everyone(tree.n_taxa), branch_splits(tree)
     is_added = np.zeros(tree.n_edges, dtype=np.bool_) if added is None else added

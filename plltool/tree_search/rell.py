@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.resample import Urn
-from plltool.alignment.resampling import batches, resample_once
+from plltool.alignment.resampling import Urn, batches, resample_once
 from plltool.arrays import FloatArray
 from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood

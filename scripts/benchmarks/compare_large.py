@@ -24,7 +24,7 @@ import simulate_alignment
 from rivals import IQTREE, commit, is_there, load, make_parser, printed_lnl, run, save, today
 
 import plltool
-from plltool.io.alignment_writer import format_fasta
+from plltool.io.alignment_formats import format_fasta
 from plltool.tree.splits import rf_distance
 
 TASKS = ("search", "plltool", "iqtree")

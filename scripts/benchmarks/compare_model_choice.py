@@ -28,7 +28,7 @@ from compare_partitions import CYNMIX_DNA, prepare
 from rivals import IQTREE, comparison_parser, load, parsimony_tree, plain_alignment, report_row, run, write_phylip
 
 import plltool
-from plltool.alignment.multistate import MULTISTATE
+from plltool.alignment.states import MULTISTATE
 from plltool.io.model_reader import read_scheme
 from plltool.model.multistate import GTR, split_name
 from plltool.model.nucleotides import is_nucleotide, symmetry

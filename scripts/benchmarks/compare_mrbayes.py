@@ -34,7 +34,7 @@ from plltool.analyses.sampling.convergence import effective_size, split_deviatio
 from plltool.analyses.sampling.posterior import shortest_interval
 from plltool.constants import CHECK_GROWTH, DEFAULT_BURNIN, ENOUGH_DEVIATION
 from plltool.io.tree_files import read_tree_set
-from plltool.tree.tree_set import TreeSet
+from plltool.tree.splits import TreeSet
 
 RUNS = 2
 CONTESTED = 0.1, 0.9  # shares of splits whose effective sizes are told

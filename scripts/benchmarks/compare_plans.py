@@ -34,7 +34,7 @@ from rivals import load, save
 
 import plltool
 from plltool.constants import EFFORT_NAMES
-from plltool.io.alignment_writer import format_fasta
+from plltool.io.alignment_formats import format_fasta
 from plltool.reports.plots import draw_path
 
 DNA = (

@@ -41,7 +41,7 @@ from rivals import (
 
 import plltool
 from plltool.engine.kinds import AnyEngine
-from plltool.io.alignment_writer import format_phylip
+from plltool.io.alignment_formats import format_phylip
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import plltool
-from plltool.io.alignment_writer import format_fasta
+from plltool.io.alignment_formats import format_fasta
 from plltool.io.newick_writer import write_newick
 from plltool.tree.random_tree import random_tree
 

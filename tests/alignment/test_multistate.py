@@ -4,9 +4,16 @@ import string
 
 import pytest
 
-from plltool.alignment.multistate import COUNTED_SYMBOLS, SYMBOLS, count_states, multistate_space
 from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
-from plltool.alignment.states import DNA, ILLEGAL_CODE, PROTEIN
+from plltool.alignment.states import (
+    COUNTED_SYMBOLS,
+    DNA,
+    ILLEGAL_CODE,
+    PROTEIN,
+    SYMBOLS,
+    count_states,
+    multistate_space,
+)
 
 # the order of RAxML-NG; IQ-TREE's 32 states, 0-9 and A-V, are its first ones
 ORDER = string.digits + string.ascii_uppercase + r"""!"#$%&'()*+,/:;<=>@[\]^_{|}~"""

@@ -4,7 +4,7 @@ import numpy as np
 from helpers import read_states
 
 from plltool.alignment.patterns import compress
-from plltool.alignment.resample import LISTED_SITES, Urn, draw_sites, take_patterns
+from plltool.alignment.resampling import LISTED_SITES, Urn, draw_sites, take_patterns
 from plltool.model.partition import cut_alignment
 from plltool.model.scheme import PartSpec
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from plltool.alignment import resampling
-from plltool.alignment.resample import Urn
-from plltool.alignment.resampling import resample_once, resampled_sums
+from plltool.alignment.resampling import Urn, resample_once, resampled_sums
 from plltool.analyses.topology_tests.statistics import difference_errors
 
 PARTS = [np.array([3.0, 1.0, 4.0]), np.array([2.0, 5.0])]

@@ -11,8 +11,7 @@ from plltool.analyses.concordance.analysis import concordance
 from plltool.analyses.concordance.genes import genes
 from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
-from plltool.io.alignment_folder import join_alignments, read_folder
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import join_alignments, read_alignment, read_folder
 from plltool.io.newick_writer import write_newick
 from plltool.tree_search.effort import SearchOptions
 

@@ -9,9 +9,8 @@ import pytest
 
 import plltool
 from plltool.alignment.codons import codon_space
-from plltool.alignment.multistate import multistate_space
 from plltool.alignment.spaces import GENOTYPES
-from plltool.alignment.states import DNA, PROTEIN
+from plltool.alignment.states import DNA, PROTEIN, multistate_space
 from plltool.analyses.selection.course import Candidates, Selection
 from plltool.analyses.selection.model_fits import Begin, Block, Carry, Fit
 from plltool.model.candidates import is_nested, substitution_models

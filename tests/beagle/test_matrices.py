@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm
 from sequences import random_system
 
-from plltool.beagle.matrices import EigenSystem
+from plltool.beagle.model import EigenSystem
 
 
 @pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])

@@ -13,7 +13,7 @@ from plltool.errors import DeviceError
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.io.record import read_record
 from plltool.io.tree_files import read_tree_set
-from plltool.tree.tree_set import distances
+from plltool.tree.splits import distances
 from plltool.tree_search.ufboot_search import UfbootSearch
 
 

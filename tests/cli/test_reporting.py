@@ -13,8 +13,7 @@ import pytest
 
 from plltool import progress
 from plltool.cli import heartbeat, reporting
-from plltool.cli.bar import draw_progress
-from plltool.cli.heartbeat import Facts
+from plltool.cli.heartbeat import Facts, draw_progress
 from plltool.cli.reporting import Reporter, describe_progress
 from plltool.errors import InputError
 from plltool.progress import Progress, StopSearch, announce

@@ -14,8 +14,7 @@ import click
 import pytest
 
 from plltool.cli import reporting, terminal
-from plltool.cli.bar import draw_progress
-from plltool.cli.heartbeat import Facts
+from plltool.cli.heartbeat import Facts, draw_progress
 from plltool.cli.reporting import Reporter
 from plltool.progress import Progress
 

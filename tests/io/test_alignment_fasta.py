@@ -2,8 +2,7 @@ import pytest
 from helpers import read_states
 
 from plltool.errors import InputError
-from plltool.io.alignment_folder import read_folder
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_alignment, read_folder
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@ import pytest
 
 from plltool.alignment.states import DNA
 from plltool.errors import InputError
-from plltool.io.alignment_formats import Record
-from plltool.io.phylip import read_phylip
+from plltool.io.alignment_formats import Record, read_phylip
 
 EXPECTED = [("one", b"AAAACCCC"), ("two", b"AAAACCCG"), ("three", b"AAAACCCT"), ("four", b"AAAACCCA")]
 

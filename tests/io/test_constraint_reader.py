@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.constraint_reader import parse_constraint, read_constraint
+from plltool.io.part_trees import parse_constraint, read_constraint
 
 NAMES = ["a", "b", "c", "d", "e", "f g"]
 

@@ -5,8 +5,7 @@ import pytest
 from plltool.errors import InputError
 from plltool.io.bridge import nodes_from_object
 from plltool.io.newick import parse_nodes, parse_trees
-from plltool.io.nexus_trees import read_nexus_trees
-from plltool.io.tree_files import read_tree_set
+from plltool.io.tree_files import read_nexus_trees, read_tree_set
 
 TEXT = b"""#NEXUS
 [a comment [in a comment]]

@@ -12,8 +12,7 @@ from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.search.analysis import search
 from plltool.analyses.toolbox.simulate import simulate
 from plltool.errors import InputError
-from plltool.io.alignment_folder import join_alignments
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import join_alignments, read_alignment
 from plltool.io.model_reader import read_model
 from plltool.run.evaluation import evaluate
 

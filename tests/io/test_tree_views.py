@@ -3,9 +3,8 @@
 import pytest
 
 from plltool.io.newick import parse_newick
-from plltool.io.newick_writer import write_newick
-from plltool.io.nexus_trees import read_nexus_trees
-from plltool.io.tree_views import collapse_newick, write_nexus
+from plltool.io.newick_writer import collapse_newick, write_newick, write_nexus
+from plltool.io.tree_files import read_nexus_trees
 
 NAMES = ["a", "b c", "it's", "d_e", "x,(y);[z]", "🌳", "5-6", "n" * 1000]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import plltool
-from plltool.model.description import describe_data
+from plltool.model.describe import describe_data
 from plltool.run.inputs import resolve_inputs
 
 ROWS = {

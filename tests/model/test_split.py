@@ -9,8 +9,7 @@ from plltool.alignment.states import DNA
 from plltool.errors import InputError
 from plltool.io.model_reader import read_scheme
 from plltool.model.partition import cut_alignment
-from plltool.model.scheme import PartSpec, SiteRange
-from plltool.model.split import split_by_states
+from plltool.model.scheme import PartSpec, SiteRange, split_by_states
 
 #        12345678
 ROWS = ("01020?3A", "01020-00", "1122110?", "10100?00")

@@ -6,7 +6,7 @@ from tree_samples import similar_trees
 
 from plltool.io.newick import parse_newick
 from plltool.run.inputs import as_tree_set
-from plltool.tree.bootstop import check_convergence, count_splits
+from plltool.tree.supports import check_convergence, count_splits
 
 # raxmlHPC 8.2.12 -I autoFC|autoMRE -B 0.03 --bootstop-perms=100 -p 1 on similar_trees(20, 200, 2, 3): means over its
 # own halvings, hence not to all digits

@@ -12,8 +12,8 @@ import pytest
 from plltool.errors import InputError
 from plltool.io.newick import parse_nodes
 from plltool.io.newick_writer import write_nodes
+from plltool.tree.rooted import place_midpoint, place_minimal_deviation, place_outgroup
 from plltool.tree.rooted_nodes import Place, UnrootedNodes
-from plltool.tree.rooting import place_midpoint, place_minimal_deviation, place_outgroup
 
 SEEDS = range(6)
 

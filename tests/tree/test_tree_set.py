@@ -13,8 +13,7 @@ from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.tree_files import read_tree_set
 from plltool.run.inputs import as_tree_set
-from plltool.tree.splits import branch_score_distance
-from plltool.tree.tree_set import distances
+from plltool.tree.splits import branch_score_distance, distances
 
 SAMPLES = [(5, 4, 1), (12, 9, 2), (70, 12, 3)]  # taxa, trees, swaps; 70 taxa are more than a word
 

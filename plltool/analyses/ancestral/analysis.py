@@ -14,9 +14,8 @@ from plltool.analyses.ancestral.joint import joint_states
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import NODE
 from plltool.errors import check_one_of
-from plltool.io.alignment_writer import format_fasta, format_table
-from plltool.io.newick_writer import find_root, write_newick
-from plltool.io.tree_views import write_nexus
+from plltool.io.alignment_formats import format_fasta, format_table
+from plltool.io.newick_writer import find_root, write_newick, write_nexus
 from plltool.reports.blocks import Drawn, Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike

@@ -29,8 +29,8 @@ from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, ROOT_NA
 from plltool.engine.opencl.environment import child_environment
 from plltool.errors import CheckpointError, InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.io.alignment_folder import join_alignments, read_folder
-from plltool.io.alignment_writer import format_fasta
+from plltool.io.alignment_formats import format_fasta
+from plltool.io.alignment_reader import join_alignments, read_folder
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.model_reader import read_model
 from plltool.io.newick_writer import write_newick

@@ -25,8 +25,7 @@ from plltool.errors import InputError, check_least, show_name
 from plltool.io.content import source_name
 from plltool.io.date_reader import SampleDate, as_date, parse_date, read_dates
 from plltool.io.labels import list_names
-from plltool.io.newick_writer import write_nodes
-from plltool.io.tree_views import write_nexus
+from plltool.io.newick_writer import write_nexus, write_nodes
 from plltool.progress import announce
 from plltool.reports.blocks import MarkedTree, Row
 from plltool.reports.date_section import mark_dated

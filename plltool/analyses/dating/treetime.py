@@ -30,7 +30,7 @@ from plltool.constants import (
     NODE,
 )
 from plltool.errors import InputError, check_least, check_one_of
-from plltool.io.alignment_writer import format_fasta
+from plltool.io.alignment_formats import format_fasta
 from plltool.io.date_reader import SampleDate
 from plltool.io.newick_writer import write_nodes
 from plltool.model.model import Model

@@ -14,9 +14,9 @@ from plltool.analyses.search.analysis import search
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED, WHOLE
 from plltool.errors import InputError, PlltoolError, shorten, show_name
 from plltool.hardware import Hardware
+from plltool.io.alignment_formats import NAMES_HINT
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
 from plltool.io.content import source_name
-from plltool.io.fasta import NAMES_HINT
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
 from plltool.progress import Listener, Move, Progress, ignore

@@ -23,8 +23,8 @@ from plltool.constants import (
     VERSION,
 )
 from plltool.errors import InputError, check_least
+from plltool.io.alignment_reader import read_queries
 from plltool.io.jplace import EdgeNumbers, JplaceRow, format_jplace
-from plltool.io.query_reader import read_queries
 from plltool.model.model import Model
 from plltool.reports.blocks import Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask

@@ -19,9 +19,8 @@ from plltool.io.newick_writer import write_newick, write_nodes, written_label
 from plltool.io.tree_files import write_splits
 from plltool.run.rooting import root_by_outgroup
 from plltool.tree.consensus import make_consensus
-from plltool.tree.splits import branch_splits
+from plltool.tree.splits import TreeSet, branch_splits, make_tree_set
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import TreeSet, make_tree_set
 
 DIGITS = 6  # behind the point of numbers in files of samples, as in those of MrBayes
 

@@ -22,7 +22,7 @@ from plltool.analyses.sampling.posterior import (
 from plltool.analyses.sampling.samples import COLUMNS, Samples
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.constants import VERSION
-from plltool.model.description import describe_data
+from plltool.model.describe import describe_data
 from plltool.model.partition import Dataset
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown

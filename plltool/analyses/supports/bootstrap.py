@@ -21,7 +21,7 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.resample import draw_sites
+from plltool.alignment.resampling import draw_sites
 from plltool.analyses.supports.replicates import (
     Replicates,
     Resampling,
@@ -68,11 +68,10 @@ from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
 from plltool.run.supports import Supports, check_kinds
 from plltool.run.task import Task
 from plltool.seeds import BOOTSTOP, BOOTSTRAP, generator
-from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.rooted import drop_root
-from plltool.tree.splits import splits_of
+from plltool.tree.splits import Splits, make_tree_set, splits_of
+from plltool.tree.supports import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import Splits, make_tree_set
 from plltool.tree_search.effort import SearchOptions
 
 AUTO = "auto"
@@ -167,7 +166,7 @@ def bootstrap(
     alignment, model, constraint, brlen : as for `plltool.search`; the models that a search found,
         `SearchResult.models`, save time
     replicates : their number; or "autoMRE" or "autoFC", a test after every BOOTSTOP_STEP replicates that tells when
-        there are enough, see `tree.bootstop`; "auto" is "autoMRE"
+        there are enough, see `tree.supports`; "auto" is "autoMRE"
     tree, kinds, outgroup : a tree that gets supports, see `plltool.supports`. Under a model that is not time-reversible
         the replicates have roots, and so has the tree if it was given with one
     seed : seed of all random choices; replicate k depends only on it and on k

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
-from plltool.alignment.resample import Urn, take_patterns
+from plltool.alignment.resampling import Urn, take_patterns
 from plltool.arrays import FloatArray
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
 from plltool.errors import CheckpointError

@@ -24,10 +24,9 @@ from plltool.run.inputs import TreeLike, TreesLike, as_tree, as_tree_set
 from plltool.run.rooting import OutgroupLike
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
 from plltool.tree.rooted import add_root, drop_root, spread_over_branches, unrooted_branches
-from plltool.tree.splits import splits_of
+from plltool.tree.splits import TreeSet, splits_of
 from plltool.tree.supports import frequencies, root_frequencies, transfer_supports
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import TreeSet
 
 ANY_RESOLUTION = 0  # a seed: the branches that resolve a multifurcation are left out of all answers
 

@@ -55,12 +55,10 @@ from plltool.run.memory import plan_memory, until_memory_suffices
 from plltool.run.supports import BetterTree, Supports
 from plltool.run.task import Task
 from plltool.seeds import ULTRAFAST, generator
-from plltool.tree.bootstop import correlate
 from plltool.tree.rooted import drop_root, spread_over_branches
-from plltool.tree.splits import splits_of
-from plltool.tree.supports import frequencies
+from plltool.tree.splits import TreeSet, make_tree_set, splits_of
+from plltool.tree.supports import correlate, frequencies
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import TreeSet, make_tree_set
 from plltool.tree_search.rell import RellPool, draw_weights
 from plltool.tree_search.ufboot_search import UfbootState
 

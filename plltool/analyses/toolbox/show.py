@@ -15,9 +15,8 @@ from dataclasses import replace
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_nodes
 from plltool.io.tree_files import find_nodes, load_nodes
-from plltool.reports.picture import is_support
+from plltool.reports.picture import TimeScale, is_support
 from plltool.reports.shape import drawn_lengths
-from plltool.reports.timed import TimeScale
 from plltool.reports.tree_drawing import TreeDrawing
 from plltool.run.inputs import TreeLike
 from plltool.run.rooting import OutgroupLike, root_nodes

@@ -14,7 +14,7 @@ from plltool.alignment.spaces import OWN_STATES, NamedSpace, find_space
 from plltool.alignment.states import UNKNOWN_CELL, StateSpace, join_cells, spell
 from plltool.constants import DEFAULT_SEED, ROOT_NAME
 from plltool.errors import InputError, check_least, shorten, show_name
-from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip, format_table
+from plltool.io.alignment_formats import PHYLIP_ENDINGS, format_fasta, format_phylip, format_table
 from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree

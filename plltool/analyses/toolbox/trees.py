@@ -16,7 +16,7 @@ from plltool.errors import InputError
 from plltool.io.tree_files import write_splits
 from plltool.run.inputs import TreesLike, as_tree_set
 from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
-from plltool.tree.tree_set import RF, distances
+from plltool.tree.splits import RF, distances
 
 
 def tree_distances(trees: TreesLike, kind: str = RF, relative: bool = False) -> FloatArray:
@@ -26,7 +26,7 @@ def tree_distances(trees: TreesLike, kind: str = RF, relative: bool = False) -> 
     ----------
     trees : a file (Newick or NEXUS, gzipped or not), Newick text, or a list of files, texts, and trees in any form that
         `plltool.evaluate` takes
-    kind : "rf", "wrf" or "branch-score", see `tree_set.distances`
+    kind : "rf", "wrf" or "branch-score", see `splits.distances`
     relative : divide RF distances by the largest possible, 2 (n_taxa - 3)
 
     Returns
