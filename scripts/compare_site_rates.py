@@ -35,7 +35,7 @@ import simulate_alignment
 from compare_rivals import comparison_parser, parsimony_tree, plain_alignment, report_row
 
 import plltool
-from plltool.engine.kinds import AnyEngine
+from plltool.engine.requests import Holder
 from plltool.io.alignment_writer import format_phylip
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
@@ -76,7 +76,7 @@ def time_passes(alignment: Path, start: Path, program: str, device: str) -> dict
     facts = plltool.check(alignment, MODELS[program], device=device)
     with plltool.Likelihood(alignment, start, MODELS[program], device=device, threads=1) as likelihood:
         on: TreeLikelihood = likelihood._likelihood
-        engine: AnyEngine = likelihood.engine
+        engine: Holder = likelihood.engine
         choice = None
         if program == "psr":
             choose_categories(on)

@@ -23,7 +23,7 @@ from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request, slots_written
-from plltool.engine.requests import Answer, Holder, Parts, ShapedAnswer
+from plltool.engine.requests import Answer, Holder, Parts
 from plltool.engine.storage import plan_storage
 from plltool.engine.tracks import Track, join_programs
 from plltool.errors import EngineError
@@ -102,8 +102,6 @@ class Engine(Holder):
     ----------
     storage : where CLAs are kept
     n_parts : parts of the layout
-    weights : float64 (n_patterns,), in use; see `set_weights`
-    counters : the work done so far
 
     Raises
     ------
@@ -135,56 +133,16 @@ class Engine(Holder):
         self._codes = layout.pad_codes(codes)
         self.layout = layout
         self.n_parts = layout.n_parts
+        self.part_patterns = layout.part_patterns
+        self.n_groups = len(layout.groups)
         self.storage = plan_storage(layout, n_slots, memory, max_allocation, work_groups)
+        self.n_slots, self.resident = self.storage.n_slots, self.storage.resident
+        self.launch_share, self.cla_bytes = self.storage.launch_share, self.storage.n_bytes(layout)
         self.weights = weights
         self.counters = Counters()
 
-    @property
-    def n_slots(self) -> int:
-        return self.storage.n_slots
-
-    @property
-    def resident(self) -> bool:
-        """Whether CLAs outlive the launch that makes them."""
-        return self.storage.resident
-
-    @property
-    def n_patterns(self) -> int:
-        """Patterns of all parts."""
-        return self.layout.n_patterns
-
-    @property
-    def part_patterns(self) -> tuple[int, ...]:
-        """Patterns of each part."""
-        return self.layout.part_patterns
-
-    @property
-    def n_groups(self) -> int:
-        """Number of work-groups; each makes sums of its own."""
-        return len(self.layout.groups)
-
-    @property
-    def cla_bytes(self) -> int:
-        return self.storage.n_bytes(self.layout)
-
-    @property
-    def launch_share(self) -> float:
-        """The share of the patterns that are taken through a program at a time; 1 if all are."""
-        return self.storage.launch_share
-
     def describe(self) -> dict[str, object]:
-        """What a result file records of the layout."""
         return self.layout.describe()
-
-    @property
-    @abstractmethod
-    def device_name(self) -> str:
-        """The hardware that does the arithmetic."""
-
-    @property
-    @abstractmethod
-    def driver(self) -> str:
-        """The software between the engine and the hardware, with its version."""
 
     def peaks(self) -> dict[str, Peak]:
         """The peak rates to compare an engine's speed with, where they are known.
@@ -194,24 +152,7 @@ class Engine(Holder):
         """
         return {}
 
-    @abstractmethod
-    def set_model(self, parts: Parts) -> None:
-        """Use one model per part from now on; CLAs made before are stale.
-
-        Raises
-        ------
-        EngineError
-            If the number of parts, states or components differs from the layout's.
-        """
-
     def set_weights(self, weights: FloatArray) -> None:
-        """Use other pattern weights from now on, float64 (n_patterns,); CLAs stay valid.
-
-        Raises
-        ------
-        EngineError
-            If the shape is not that of the weights in use.
-        """
         if weights.shape != self.weights.shape:
             raise EngineError(f"weights of shape {weights.shape} cannot replace {self.weights.shape}")
         self.weights = np.array(weights, dtype=np.float64)
@@ -245,11 +186,9 @@ class Engine(Holder):
         """
 
     def add_closed(self, work: Counters) -> None:
-        """Count the work of other engines, which are closed by now; see `Counters.add_closed`."""
         self.counters.add_closed(work)
 
     def add_earlier(self, work: Counters) -> None:
-        """Count the work of engines that were closed before this one was opened; see `Counters.add_earlier`."""
         self.counters.add_earlier(work)
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
@@ -278,10 +217,6 @@ class Engine(Holder):
             divided_differences=bool(kinds[Opcode.RATE_MATRIX_GRADIENT]),
         )
 
-    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
-        answer = self.ask(make(self.layout), lengths)
-        return lambda: list(answer())
-
     def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         for model in models:
             self._check_parts(model)
@@ -290,15 +225,9 @@ class Engine(Holder):
         return self._ask_likelihoods(program, lengths, models)
 
     def pack_models(self, models: Sequence[Parts]) -> list[Any]:
-        """One model per part for each track; of the same kinds as those in use, which is not checked again."""
         return self._pack_models(models)
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        """The values of several programs, float64 (n_values of all, n_parts), track by track, all in one launch.
-
-        CLAs stay in the slots that the programs name, unless the engine streams patterns; a program must then make all
-        that it reads. The engine's own model stays in use. Errors are those of `execute`.
-        """
         program = join_programs(tracks)
         self._check_slots(program)
         self.counters.count("tracks", program)
@@ -317,7 +246,6 @@ class Engine(Holder):
         self.execute(Request(operations), lengths)
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> PreparedClas:
-        """CLAs for later requests: made now if they outlive the launch, else again in front of each request."""
         if self.resident:
             self.run(operations, lengths)
         return PreparedClas(self, operations, lengths)

@@ -7,33 +7,16 @@ again in front of every request, so that the request needs nothing from before. 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.program import Request
-from plltool.engine.requests import Answer, Requests
+from plltool.engine.requests import Answer, Clas, Holder
 
 
-class ClaMaker(Protocol):
-    """What `PreparedClas` needs from an engine; `base.Engine` explains each member."""
-
-    @property
-    def n_parts(self) -> int: ...
-
-    @property
-    def resident(self) -> bool: ...
-
-    def run(self, operations: IntArray, lengths: FloatArray) -> None: ...
-
-    def ask(self, request: Request, lengths: FloatArray) -> Answer: ...
-
-    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer: ...
-
-
-class PreparedClas(Requests):
+class PreparedClas(Clas):
     """CLAs made by `program` at `lengths`, for requests that bring lengths of their own; see `Engine.prepare`.
 
     They are valid until the engine gets another model or runs a program that uses the same slots.
@@ -43,16 +26,15 @@ class PreparedClas(Requests):
     lengths : (n_branches,) or (n_parts, n_branches), those of the program that makes the CLAs; a copy
     """
 
-    def __init__(self, engine: ClaMaker, program: IntArray, lengths: FloatArray):
+    def __init__(self, engine: Holder, program: IntArray, lengths: FloatArray):
         self._engine = engine
         self._program = program
         self.lengths = np.array(lengths, dtype=np.float64)
         self.n_parts = engine.n_parts
 
     def extend(self, program: IntArray, lengths: FloatArray) -> PreparedClas:
-        """These CLAs and those that `program` makes from them in other slots, at lengths of its own."""
         if self._engine.resident:
-            self._engine.run(program, lengths)
+            self._engine.execute(Request(program), lengths)
             return self
         return PreparedClas(self._engine, *self._behind(program, lengths))
 

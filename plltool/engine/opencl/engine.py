@@ -89,6 +89,7 @@ class OpenCLEngine(Engine):
         self._work_groups = count_work_groups(layout, units)  # of a launch at most
         super().__init__(layout, n_slots, data, memory, device.max_allocation, self._work_groups)
         self._device = device
+        self.device_name, self.driver = device.full_name, f"{device.version}, driver {device.driver}"
         self._closed = False
         self._wanted_groups = units * (GPU_GROUPS_PER_UNIT if layout.lane_per_item else CPU_GROUPS_PER_UNIT)
         self._one_thread = units == 1 and not layout.lane_per_item
@@ -168,14 +169,6 @@ class OpenCLEngine(Engine):
         """Note that everything enqueued so far has ended."""
         self._arrays.settle()
         self._clock.settle()
-
-    @property
-    def device_name(self) -> str:
-        return self._device.full_name
-
-    @property
-    def driver(self) -> str:
-        return f"{self._device.version}, driver {self._device.driver}"
 
     def peaks(self) -> dict[str, Peak]:
         with self._driver_errors():
