@@ -77,15 +77,15 @@ class AscertainedEngine(Composite):
     def _side_by_side(self, answers: Sequence[FloatArray], request: Request) -> FloatArray:
         """lnL with an equal share of the correction for each site; values that may be impossible are not corrected."""
         (values,), n_sites = answers, self._part_sites
-        lnl, of_sites = values[:, : self.n_patterns].copy(), values[:, self.n_patterns :]
+        lnl = values[:, : self.n_patterns].copy()
         if request.impossible:
             return lnl
-        ends = np.cumsum(self.part_patterns)
+        of_parts = np.split(lnl, np.cumsum(self.part_patterns)[:-1], axis=1)
+        by_part = values[:, self.n_patterns - self.n_parts :].T  # an invariable site at the number of its part
         for part, correction, sites in self._corrections:
             if request.wants(part):
-                own = of_sites[:, sites.start - self.n_parts : sites.stop - self.n_parts].T
-                share = correction.correct(own, n_sites[part]).value / n_sites[part]
-                lnl[:, ends[part] - self.part_patterns[part] : ends[part]] += share[:, None]
+                share = correction.correct(by_part[sites], n_sites[part]).value / n_sites[part]
+                of_parts[part] += share[:, None]
         return lnl
 
 

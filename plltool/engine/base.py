@@ -21,9 +21,8 @@ from plltool.engine.codes import encode_tips
 from plltool.engine.contract import OPCODES, InstructionWord, Opcode
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request, slots_written
-from plltool.engine.requests import Answer, Holder, Parts
+from plltool.engine.requests import Answer, Clas, Holder, Parts
 from plltool.engine.storage import plan_storage
 from plltool.engine.tracks import Track, join_programs
 from plltool.errors import EngineError
@@ -193,9 +192,12 @@ class Engine(Holder):
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
-            return lambda: np.zeros((self.n_parts, request.n_values))
+            return lambda: np.zeros(request.answer_shape(self.n_parts, self.n_patterns))
         request, lengths = self._take(request, lengths)
         lengths = self._per_part(lengths)
+        if request.of_sites:
+            values = self._ask_sites(request, lengths)
+            return lambda: self._checked_sites(request, values())
         answer = self._ask(request, lengths, self._tables(request.program))
 
         def get() -> FloatArray:
@@ -250,13 +252,6 @@ class Engine(Holder):
             self.run(operations, lengths)
         return PreparedClas(self, operations, lengths)
 
-    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        if request.is_unwanted:
-            return lambda: np.zeros((request.n_values, self.n_patterns))
-        request, lengths = self._take(request, lengths)
-        answer = self._ask_sites(request, self._per_part(lengths))
-        return lambda: self._checked_sites(request, answer())
-
     def _take(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
         """A request as the engine runs it, checked and counted, and its lengths."""
         self._check_slots(request.program)
@@ -266,7 +261,7 @@ class Engine(Holder):
         return prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
 
     def _checked_sites(self, request: Request, values: FloatArray) -> FloatArray:
-        """The values of patterns as `ask_sites` returns them."""
+        """The values of patterns as `execute_sites` returns them."""
         if request.parts is not None:
             values[:, np.repeat(~request.parts, self.part_patterns)] = 0.0
         if request.impossible:
@@ -323,6 +318,49 @@ class Engine(Holder):
                 where = f"pattern {int(hits[0])}"
         of_part = f" of part {part}" if self.n_parts > 1 else ""
         raise NotFiniteError(f"the likelihood of {where} is not positive and finite{of_part}", part, value)
+
+
+class PreparedClas(Clas):
+    """CLAs made by `program` at `lengths`; see `Holder.prepare`.
+
+    An engine whose CLAs outlive a launch makes them once. One that streams patterns through the same storage makes them
+    again in front of every request, so that the request needs nothing from before. The caller sees no difference.
+    """
+
+    def __init__(self, engine: Engine, program: IntArray, lengths: FloatArray):
+        self._engine = engine
+        self._program = program
+        self.lengths = np.array(lengths, dtype=np.float64)
+        self.n_parts = engine.n_parts
+
+    def extend(self, program: IntArray, lengths: FloatArray) -> PreparedClas:
+        if self._engine.resident:
+            self._engine.run(program, lengths)
+            return self
+        return PreparedClas(self._engine, *self._behind(program, lengths))
+
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
+        return self._engine.ask(*self._self_contained(request, lengths))
+
+    def _self_contained(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
+        """The request; where CLAs do not outlive a launch, with what makes those that it needs in front of it."""
+        if self._engine.resident:
+            return request, lengths
+        program, lengths = self._behind(request.program, lengths)
+        program = prog.without_unread(program)
+        return replace(request, program=program, pieces=prog.one_piece(), scratch=range(0)), lengths
+
+    def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:
+        """One program that makes the CLAs and then runs `program`, and its lengths: those of `program` first."""
+        lengths = np.asarray(lengths, dtype=np.float64)
+        rows = max(lengths.ndim, self.lengths.ndim) - 1
+        if rows:
+            lengths, own = (np.broadcast_to(x, (self.n_parts, x.shape[-1])) for x in (lengths, self.lengths))
+        else:
+            own = self.lengths
+        first = lengths.shape[-1]
+        making = prog.renumber_branches(self._program, lambda branches: branches + np.int32(first))
+        return np.concatenate([making, program]), np.concatenate([lengths, own], axis=-1)
 
 
 def _is_balanced(part: Components) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -134,12 +134,11 @@ class Composite(Holder):
         held = list(zip(engines, members, strict=True))
         sizes = {part: size for engine, own in held for part, size in zip(own, engine.part_patterns, strict=True)}
         part_patterns = [sizes[part] for part in range(len(sizes))]
-        starts = np.cumsum((0, *part_patterns))
-        shards, weights = [], np.empty(starts[-1])
-        for engine, own in held:
-            patterns = np.concatenate([np.arange(starts[part], starts[part + 1]) for part in own])
-            shards.append(Shard(np.array(own, dtype=np.intp), patterns))
-            weights[patterns] = engine.weights
+        patterns = np.split(np.arange(sum(part_patterns)), np.cumsum(part_patterns)[:-1])
+        shards = [Shard(np.array(own, dtype=np.intp), np.concatenate([patterns[k] for k in own])) for own in members]
+        weights = np.empty(sum(part_patterns))
+        for engine, shard in zip(engines, shards, strict=True):
+            weights[shard.patterns] = engine.weights
         return cls(engines, shards, weights, part_patterns)
 
     # --- what they are --------------------------------------------------------------------------------------
@@ -148,10 +147,12 @@ class Composite(Holder):
         """An attribute of all engines."""
         return [getattr(engine, name) for engine in self.engines]
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in TOGETHER:
+    if not TYPE_CHECKING:  # `Holder` says of which types they are
+
+        def __getattr__(self, name):
+            if name in TOGETHER:
+                return TOGETHER[name](self._of_all(name))
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        return TOGETHER[name](self._of_all(name))
 
     def add_closed(self, work: Counters) -> None:
         self.engines[0].add_closed(work)
@@ -190,24 +191,15 @@ class Composite(Holder):
         return self.engines[number]
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
-        return self.answer(self._engine, request, lengths)
+        return self.ask_of(self._engine, request, lengths)
 
-    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        return self.answer(self._engine, request, lengths, of_sites=True)
-
-    def answer(
-        self, target: Callable[[int], Requests], request: Request, lengths: FloatArray, of_sites: bool = False
-    ) -> Answer:
-        """As `ask` or `ask_sites`, of the engine of each shard or of its CLAs."""
-
-        def ask(own: Requests, shard: Shard) -> Answer:
-            asked = own.ask_sites if of_sites else own.ask
-            return asked(request.of_parts(shard.parts), shard.lengths(lengths))
-
-        answers = self.ask_all(target, ask)
-        gather, shape = self._sums, (self.n_parts, request.n_values)
-        if of_sites:
-            gather, shape = self._side_by_side, (request.n_values, self.n_patterns)
+    def ask_of(self, target: Callable[[int], Requests], request: Request, lengths: FloatArray) -> Answer:
+        """As `ask`, of the engine of each shard or of its CLAs."""
+        answers = self.ask_all(
+            target, lambda own, shard: own.ask(request.of_parts(shard.parts), shard.lengths(lengths))
+        )
+        gather = self._side_by_side if request.of_sites else self._sums
+        shape = request.answer_shape(self.n_parts, self.n_patterns)
         return self._completed(lambda: gather(answers(), request), shape, request.program, lengths)
 
     def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
@@ -239,7 +231,8 @@ class Composite(Holder):
         return lambda: self._add_up([answer().T for answer in answers], n_values).T
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> CompositeClas:
-        return CompositeClas(self, [(operations, np.array(lengths, dtype=np.float64))])
+        step = operations, np.array(lengths, dtype=np.float64)
+        return CompositeClas(self, [step], [None] * len(self.shards))
 
     # --- how answers come back ------------------------------------------------------------------------------
 
@@ -338,44 +331,34 @@ class CompositeClas(Clas):
     Parameters
     ----------
     engine : holds the shards
-    steps : of which each makes CLAs from those of the ones before; for a shard that moves to another device
-    made : the CLAs of each shard, and its engine; None where they are made here
+    steps : of which each makes CLAs from those of the ones before; a shard that moves takes them all again
+    made : for each shard CLAs, the engine that has them, and how many steps they took; None where there are none
     """
 
-    def __init__(self, engine: Composite, steps: Sequence[Step], made: Sequence[tuple[Clas, Holder] | None] = ()):
+    def __init__(self, engine: Composite, steps: Sequence[Step], made: Sequence[tuple[Clas, Holder, int] | None]):
         self._engine = engine
         self._steps = list(steps)
+        self._made = list(made)
         self.lengths = self._steps[0][1]
         self.n_parts = engine.n_parts
-        self._made = list(made or [None] * len(engine.shards))
         engine.ask_all(self._clas, lambda clas, shard: lambda: None)()
 
     def _clas(self, number: int) -> Clas:
-        """The CLAs of a shard; made again if it has moved."""
+        """The CLAs of a shard after all steps."""
         made, engine, shard = self._made[number], self._engine.engines[number], self._engine.shards[number]
-        if made is None or made[1] is not engine:
-            (operations, lengths), *others = self._steps
-            clas = engine.prepare(operations, shard.lengths(lengths))
-            for operations, lengths in others:
-                clas = clas.extend(operations, shard.lengths(lengths))
-            self._made[number] = made = clas, engine
-        return made[0]
+        if made is not None and made[1] is engine:
+            clas, _, n_steps = made
+        else:
+            operations, lengths = self._steps[0]
+            clas, n_steps = engine.prepare(operations, shard.lengths(lengths)), 1
+        for operations, lengths in self._steps[n_steps:]:
+            clas = clas.extend(operations, shard.lengths(lengths))
+        self._made[number] = clas, engine, len(self._steps)
+        return clas
 
     def extend(self, program: IntArray, lengths: FloatArray) -> CompositeClas:
-        extended: list[tuple[Clas, Holder] | None] = []
-        for number, shard in enumerate(self._engine.shards):
-            try:
-                clas = self._clas(number).extend(program, shard.lengths(lengths))
-                extended.append((clas, self._engine.engines[number]))
-            except DeviceMemoryError:
-                raise
-            except DeviceError:  # all steps are then taken again
-                extended.append(None)
         step = program, np.array(lengths, dtype=np.float64)
-        return CompositeClas(self._engine, [*self._steps, step], extended)
+        return CompositeClas(self._engine, [*self._steps, step], self._made)
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
-        return self._engine.answer(self._clas, request, lengths)
-
-    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        return self._engine.answer(self._clas, request, lengths, of_sites=True)
+        return self._engine.ask_of(self._clas, request, lengths)

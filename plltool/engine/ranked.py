@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from plltool.arrays import FloatArray, IntArray
 from plltool.constants import VERSION
 from plltool.engine.base import Engine, EngineData
-from plltool.engine.composite import Composite, Shard
+from plltool.engine.composite import Composite
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Holder, ShapedAnswer
@@ -47,50 +47,16 @@ def rank_memory(ranks: Ranks, hardware: Hardware) -> float:
     return 1.0 if hardware.memory is not None else 1 / ranks.n_local
 
 
-class Facts(NamedTuple):
-    """What the ranks must know of each other's engine."""
-
-    digest: int
-    n_slots: int
-    n_groups: int
-    resident: bool
-    device_name: str
-    driver: str
-    described: dict[str, object]
-
-
-SHARED = Facts._fields[1:-1]
-
-
-def open_on_ranks(
-    ranks: Ranks, data: EngineData, part_patterns: Sequence[int], make: Callable[[EngineData, tuple[int, ...]], Engine]
-) -> RankShards:
-    """An engine for the patterns of all ranks, of which each holds an equal share.
-
-    Parameters
-    ----------
-    make : makes the engine of this rank from data and the number of patterns of each part
-    """
-    own = cut_patterns(part_patterns, [1 / ranks.size] * ranks.size)[ranks.number]
-    shard, held, sizes = take_patterns(data, part_patterns, own or range(1))  # without patterns it is never asked
-    digest = crc32(np.ascontiguousarray(data.codes).tobytes(), crc32(data.weights.tobytes(), crc32(VERSION.encode())))
-    failure: PlltoolError | None = None
-    try:
-        engine = make(held, sizes)
-    except PlltoolError as error:
-        failure = error
-    ranks.add_up(np.zeros(0), len(part_patterns), failure)
-    return RankShards(ranks, engine, [shard] if own else [], data.weights, part_patterns, digest)
+SHARED = ("n_slots", "n_groups", "resident", "device_name", "driver")  # what ranks know of each other's engine
 
 
 class RankShards(Composite):
-    """The shards of all ranks; requests and errors are those of `Engine`.
+    """The patterns of all ranks, of which each holds an equal share; requests and errors are those of `Engine`.
 
     Parameters
     ----------
-    engine, shards : of this rank; no shard if it has no patterns
-    weights, part_patterns : of the patterns of all ranks
-    digest : of the data of all ranks, as this rank has read them
+    data, part_patterns : the patterns of all ranks
+    make : makes the engine of this rank from data and the number of patterns of each part
 
     Raises
     ------
@@ -101,26 +67,33 @@ class RankShards(Composite):
     def __init__(
         self,
         ranks: Ranks,
-        engine: Engine,
-        shards: Sequence[Shard],
-        weights: FloatArray,
+        data: EngineData,
         part_patterns: Sequence[int],
-        digest: int,
+        make: Callable[[EngineData, tuple[int, ...]], Engine],
     ):
-        super().__init__([engine], shards, weights, part_patterns)
+        own = cut_patterns(part_patterns, [1 / ranks.size] * ranks.size)[ranks.number]
+        shard, held, sizes = take_patterns(data, part_patterns, own or range(1))  # without patterns it is never asked
+        digest = crc32(data.codes.tobytes(), crc32(data.weights.tobytes(), crc32(VERSION.encode())))
+        failure: PlltoolError | None = None
+        try:
+            engine = make(held, sizes)
+        except PlltoolError as error:
+            failure = error
+        ranks.add_up(np.zeros(0), len(part_patterns), failure)
+        super().__init__([engine], [shard] if own else [], data.weights, part_patterns)
         self._ranks = ranks
-        own = (engine.n_slots, engine.n_groups, engine.resident, engine.device_name, engine.driver, engine.describe())
-        self._facts = ranks.gather(Facts(digest, *own))
-        for number, facts in enumerate(self._facts):
-            if facts.digest != self._facts[0].digest:
+        known = {"digest": digest, "layout": engine.describe()} | {name: getattr(engine, name) for name in SHARED}
+        self._known = ranks.gather(known)
+        for number, known in enumerate(self._known):
+            if known["digest"] != self._known[0]["digest"]:
                 raise InputError(f"rank {number} has another alignment, or another version of plltool, than rank 0")
 
     def _of_all(self, name: str) -> list[Any]:
-        """Of all ranks where they know it of each other, since searches depend on it; else of this one."""
-        return [getattr(facts, name) for facts in self._facts] if name in SHARED else super()._of_all(name)
+        """That of all ranks where they know it, since searches depend on it; else that of this one."""
+        return [known[name] for known in self._known] if name in SHARED else super()._of_all(name)
 
     def describe(self) -> dict[str, object]:
-        return {"ranks": [facts.described for facts in self._facts]}
+        return {"ranks": [known["layout"] for known in self._known]}
 
     def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
         return Holder.ask_shaped(self, make, lengths)

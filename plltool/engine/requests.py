@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -36,10 +37,6 @@ class Requests(ABC):
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         """The first half of `execute`. The answer must be fetched before the same engine gets another request."""
 
-    @abstractmethod
-    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        """The first half of `execute_sites`, as `ask` is of `execute`."""
-
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program in one launch (one for each run of tiles).
 
@@ -50,7 +47,7 @@ class Requests(ABC):
 
         Returns
         -------
-        float64 (n_parts, n_values), sums over the patterns of each part.
+        float64 (n_parts, n_values), sums over the patterns of each part; as `execute_sites` if the request says so.
 
         Raises
         ------
@@ -72,7 +69,7 @@ class Requests(ABC):
         EngineError
             As `execute`.
         """
-        return self.ask_sites(request, lengths)()
+        return self.execute(replace(request, of_sites=True), lengths)
 
     def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
         """lnL, d1, d2 in the length of each edge.

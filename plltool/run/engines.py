@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.composite import Composite
 from plltool.engine.layout_choice import DataShape
-from plltool.engine.ranked import of_rank, open_on_ranks, rank_memory
+from plltool.engine.ranked import RankShards, of_rank, rank_memory
 from plltool.engine.requests import Holder
 from plltool.engine.select import make_engine
 from plltool.engine.several import Devices, find_places, measure_shares, measure_speed, name_devices
@@ -189,65 +189,60 @@ def open_engine(
     """
     hardware = settle_share(parts, models, hardware)
     plan = plan_shards(parts, models, screening)
-    opening = Opening([part.n_patterns for part in parts], slots, hardware, profile)
+    opening = Opening(slots, hardware, profile, Devices(find_places(hardware)) if hardware.is_several else None)
     engine = opening.open_all(plan.engine)
     if plan.screen:
-        engine.offer_screen(partial(opening.open_all, plan.screen))
+        cuts = np.cumsum([part.n_patterns for part in parts])[:-1]
+        engine.offer_screen(lambda category_of: opening.open_all(plan.screen, np.split(category_of, cuts)))
     shares = [f"patterns are divided {format_share(hardware.share)}"] if hardware.share else []
     return engine, "; ".join([*dict.fromkeys(opening.reasons), *shares])
 
 
+@dataclass(frozen=True)
 class Opening:
-    """Opens the engines of a run: composites of shards, sorted or corrected patterns, devices and ranks.
-
-    Parameters
-    ----------
-    part_patterns : patterns of each part of the run
-    slots, hardware, profile : as for `open_engine`; the hardware as `settle_share` returns it
+    """How the engines of a run are opened.
 
     Attributes
     ----------
+    slots, hardware, profile : as for `open_engine`; the hardware as `settle_share` returns it
+    devices : those that divide the patterns; None for one device
     reasons : why the device of each engine was chosen
     """
 
-    def __init__(self, part_patterns: Sequence[int], slots: Slots, hardware: Hardware, profile: bool):
-        self._cuts = np.cumsum(part_patterns)[:-1]
-        self._slots = slots
-        self._hardware = hardware
-        self._profile = profile
-        self._devices = Devices(find_places(hardware)) if hardware.is_several else None
-        self.reasons: list[str] = []
+    slots: Slots
+    hardware: Hardware
+    profile: bool
+    devices: Devices | None
+    reasons: list[str] = field(default_factory=list)
 
-    def open_all(self, shards: Sequence[PartsShard], category_of: IndexArray | None = None) -> Holder:
-        """An engine for the parts of all shards; `category_of` (n_patterns,) are the first categories of a screen."""
-        first = None if category_of is None else np.split(category_of, self._cuts)
-        engines = [
-            self._open_shard(shard, None if first is None else np.concatenate([first[part] for part in shard.members]))
-            for shard in shards
-        ]
+    def open_all(self, shards: Sequence[PartsShard], categories: Sequence[IndexArray] = ()) -> Holder:
+        """An engine for the parts of all shards; `categories` are the first ones of the patterns of each part."""
+        engines = [self._open_shard(shard, categories) for shard in shards]
         return engines[0] if len(engines) == 1 else Composite.of_whole_parts(engines, [own.members for own in shards])
 
-    def _open_shard(self, shard: PartsShard, category_of: IndexArray | None) -> Holder:
+    def _open_shard(self, shard: PartsShard, categories: Sequence[IndexArray]) -> Holder:
+        open_patterns = partial(self._open_patterns, shard)
         if shard.categories:
-            return CategoryEngine(partial(self._open_patterns, shard), shard.data, shard.sizes, category_of)
-        engine = self._open_patterns(shard, shard.data, shard.engine_sizes)
+            first = np.concatenate([categories[part] for part in shard.members]) if categories else None
+            return CategoryEngine(open_patterns, shard.data, shard.sizes, first)
+        engine = open_patterns(shard.data, shard.engine_sizes)
         return AscertainedEngine(engine, shard.corrections) if shard.corrected else engine
 
     def _open_patterns(self, shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> Holder:
         """An engine for patterns, which ranks or devices divide."""
         make, ranks = partial(self._open_one, shard), current()
         if ranks is not None:
-            share = rank_memory(ranks, self._hardware)
-            return open_on_ranks(ranks, data, part_patterns, partial(make, hardware=self._hardware, memory_share=share))
-        if self._devices is not None:
-            return self._devices.open(data, part_patterns, make)
-        return make(data, part_patterns, self._hardware, 1.0)
+            share = rank_memory(ranks, self.hardware)
+            return RankShards(ranks, data, part_patterns, partial(make, hardware=self.hardware, memory_share=share))
+        if self.devices is not None:
+            return self.devices.open(data, part_patterns, make)
+        return make(data, part_patterns, self.hardware, 1.0)
 
     def _open_one(
         self, shard: PartsShard, data: EngineData, sizes: tuple[int, ...], hardware: Hardware, memory_share: float
     ) -> Engine:
         share = memory_share * shard.share
-        engine, reason = make_engine(data, shard.shape_of(sizes), self._slots, hardware, share, self._profile)
+        engine, reason = make_engine(data, shard.shape_of(sizes), self.slots, hardware, share, self.profile)
         self.reasons.append(reason)
         return engine
 
