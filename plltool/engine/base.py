@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -170,10 +170,6 @@ class Engine(Holder):
         """See `ask_likelihoods`."""
 
     @abstractmethod
-    def _pack_models(self, models: Sequence[Parts]) -> list[Any]:
-        """One model per part for each track, as `_ask_tracks` takes them."""
-
-    @abstractmethod
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
         """See `ask_tracks`; `program` has the instructions of all tracks, which read `tables`."""
 
@@ -183,12 +179,6 @@ class Engine(Holder):
 
         lengths (n_parts, n_branches). Where a likelihood is not positive the value is not finite.
         """
-
-    def add_closed(self, work: Counters) -> None:
-        self.counters.add_closed(work)
-
-    def add_earlier(self, work: Counters) -> None:
-        self.counters.add_earlier(work)
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
@@ -225,9 +215,6 @@ class Engine(Holder):
             self.counters.count("likelihoods", program)
         self._check_slots(program)
         return self._ask_likelihoods(program, lengths, models)
-
-    def pack_models(self, models: Sequence[Parts]) -> list[Any]:
-        return self._pack_models(models)
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
         program = join_programs(tracks)

@@ -88,7 +88,7 @@ class Shard:
         return of_parts(lengths, self.parts)
 
     def weights(self, weights: FloatArray, engine: Holder) -> FloatArray:
-        """The weights of the engine's patterns; those behind the patterns of the whole keep theirs."""
+        """The weights of the engine's patterns; the patterns behind keep their weights."""
         return np.append(weights[self.patterns], engine.weights[len(self.patterns) :])
 
     @cached_property
@@ -194,7 +194,7 @@ class Composite(Holder):
         return self.ask_of(self._engine, request, lengths)
 
     def ask_of(self, target: Callable[[int], Requests], request: Request, lengths: FloatArray) -> Answer:
-        """As `ask`, of the engine of each shard or of its CLAs."""
+        """`ask`, sent to the engine of each shard or to its CLAs."""
         answers = self.ask_all(
             target, lambda own, shard: own.ask(request.of_parts(shard.parts), shard.lengths(lengths))
         )
@@ -218,7 +218,7 @@ class Composite(Holder):
         return self._completed(lambda: self._sums([own.T for own in answers()], one_each).T, shape, program, lengths)
 
     def pack_models(self, models: Sequence[Parts]) -> list[Any]:
-        """For each those of all shards."""
+        """An item has the packed models of all shards."""
         held = zip(self.engines, self.shards, strict=True)
         packed = [engine.pack_models([shard.models(own) for own in models]) for engine, shard in held]
         return list(zip(*packed, strict=True))
@@ -237,11 +237,11 @@ class Composite(Holder):
     # --- how answers come back ------------------------------------------------------------------------------
 
     def _completed(self, own: Answer, shape: tuple[int, int], program: IntArray, lengths: FloatArray) -> Answer:
-        """The answer of this shape to a program, from that of the engines here; the same if there are no others."""
+        """The whole answer, of this shape, to a program; `own` is what the engines here contribute."""
         return own
 
     def _sums(self, answers: Sequence[FloatArray], request: Request) -> FloatArray:
-        """The sums of parts (n_parts, n_values), from those of the parts of the engines."""
+        """The sums of parts (n_parts, n_values) from what the engines answer."""
         return self._add_up(answers, request.n_values)
 
     def _add_up(self, answers: Sequence[FloatArray], n_values: int) -> FloatArray:

@@ -144,7 +144,7 @@ class NumpyEngine(Engine):
     def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         return partial(self._likelihoods, program, lengths, models)
 
-    def _pack_models(self, models: Sequence[Parts]) -> list[Parts]:
+    def pack_models(self, models: Sequence[Parts]) -> list[Parts]:
         return list(models)
 
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:

@@ -89,7 +89,7 @@ class RankShards(Composite):
                 raise InputError(f"rank {number} has another alignment, or another version of plltool, than rank 0")
 
     def _of_all(self, name: str) -> list[Any]:
-        """That of all ranks where they know it, since searches depend on it; else that of this one."""
+        """An attribute on all ranks if they share it, because searches depend on it; otherwise on this rank."""
         return [known[name] for known in self._known] if name in SHARED else super()._of_all(name)
 
     def describe(self) -> dict[str, object]:

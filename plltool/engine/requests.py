@@ -177,13 +177,13 @@ class Holder(Requests):
             If the shape is not that of the weights in use.
         """
 
-    @abstractmethod
     def add_closed(self, work: Counters) -> None:
         """Count the work of other engines, which are closed by now; see `Counters.add_closed`."""
+        self.counters.add_closed(work)
 
-    @abstractmethod
     def add_earlier(self, work: Counters) -> None:
         """Count the work of engines that were closed before this one was opened; see `Counters.add_earlier`."""
+        self.counters.add_earlier(work)
 
     @abstractmethod
     def prepare(self, operations: IntArray, lengths: FloatArray) -> Clas:

@@ -117,7 +117,7 @@ class PartsShard:
 
 @dataclass(frozen=True, eq=False)
 class ShardPlan:
-    """The shards of a run: those of its engine, and those of its screen, see `TreeLikelihood.screen`; maybe none."""
+    """The shards of a run in its engine and in its screen, see `TreeLikelihood.screen`, which may have none."""
 
     engine: tuple[PartsShard, ...]
     screen: tuple[PartsShard, ...] = ()
