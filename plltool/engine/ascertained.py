@@ -9,7 +9,7 @@ kernel of its own. From the outside there are the parts of the alignment only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -17,11 +17,8 @@ import numpy as np
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine.composite import Composite, Shard
 from plltool.engine.contract import InstructionWord, Opcode
-from plltool.engine.layout import Layout
 from plltool.engine.program import Request
-from plltool.engine.requests import Answer, Holder, ShapedAnswer
-from plltool.engine.tracks import Track
-from plltool.errors import EngineError
+from plltool.engine.requests import Holder
 from plltool.model.ascertainment import Ascertainment
 
 _LENGTHS = {Opcode.EVALUATE: 0, Opcode.INSERT: 0, Opcode.DERIVATIVE: 1, Opcode.TRIPLET: 3}  # in which values are slopes
@@ -37,6 +34,8 @@ class AscertainedEngine(Composite):
         for each state in the order of states
     corrections : of each part of the alignment, None for no correction
     """
+
+    only_adds = False
 
     def __init__(self, engine: Holder, corrections: Sequence[Ascertainment | None]):
         n_parts = len(corrections)
@@ -54,12 +53,6 @@ class AscertainedEngine(Composite):
 
     def describe(self) -> dict[str, object]:
         return self.engines[0].describe()
-
-    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
-        return Holder.ask_shaped(self, make, lengths)
-
-    def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        raise EngineError("an engine with a correction for ascertainment bias cannot run tracks")
 
     @property
     def _part_sites(self) -> FloatArray:

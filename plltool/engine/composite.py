@@ -28,7 +28,7 @@ from plltool.engine.layout import Layout
 from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Clas, Holder, Parts, Requests, ShapedAnswer, of_parts
 from plltool.engine.tracks import Track
-from plltool.errors import DeviceError, DeviceMemoryError, PlltoolError
+from plltool.errors import DeviceError, DeviceMemoryError, EngineError, PlltoolError
 from plltool.model.components import Components
 
 T = TypeVar("T")
@@ -110,7 +110,10 @@ class Composite(Holder):
     Attributes
     ----------
     engines, shards : in use; the engines hold all memory and do all work
+    only_adds : whether nothing but these engines contributes to the sums of parts; if not, all have one shape
     """
+
+    only_adds = True
 
     def __init__(
         self,
@@ -203,6 +206,9 @@ class Composite(Holder):
         return self._completed(lambda: gather(answers(), request), shape, request.program, lengths)
 
     def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
+        if not self.only_adds:
+            return super().ask_shaped(make, lengths)
+
         def ask(engine: Holder, shard: Shard) -> ShapedAnswer:
             return engine.ask_shaped(lambda layout: make(layout).of_parts(shard.parts), shard.lengths(lengths))
 
@@ -225,6 +231,8 @@ class Composite(Holder):
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
         """A device that fails ends the run, since the CLAs of tracks are lost with it."""
+        if not self.only_adds:
+            raise EngineError("neither ranks of an MPI job nor models that correct for ascertainment can run tracks")
         answers, n_values = [], sum(track.n_values for track in tracks)
         for number, engine in enumerate(self.engines):
             answers.append(engine.ask_tracks([replace(track, model=track.model[number]) for track in tracks]))

@@ -18,12 +18,9 @@ from plltool.arrays import FloatArray, IntArray
 from plltool.constants import VERSION
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.composite import Composite
-from plltool.engine.layout import Layout
-from plltool.engine.program import Request
-from plltool.engine.requests import Answer, Holder, ShapedAnswer
+from plltool.engine.requests import Answer
 from plltool.engine.several import cut_patterns, take_patterns
-from plltool.engine.tracks import Track
-from plltool.errors import EngineError, InputError, PlltoolError
+from plltool.errors import InputError, PlltoolError
 from plltool.hardware import Hardware, available_cores, format_share
 from plltool.processes.ranks import HEADER, Ranks
 
@@ -64,6 +61,8 @@ class RankShards(Composite):
         If the ranks have read different data, or run different versions of plltool.
     """
 
+    only_adds = False
+
     def __init__(
         self,
         ranks: Ranks,
@@ -94,12 +93,6 @@ class RankShards(Composite):
 
     def describe(self) -> dict[str, object]:
         return {"ranks": [known["layout"] for known in self._known]}
-
-    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
-        return Holder.ask_shaped(self, make, lengths)
-
-    def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        raise EngineError("the ranks of an MPI job cannot run tracks")
 
     def _completed(self, own: Answer, shape: tuple[int, int], program: IntArray, lengths: FloatArray) -> Answer:
         """The sum of the answers of all ranks."""
