@@ -231,7 +231,7 @@ class Devices:
             If a device fails here already.
         """
         ranges = cut_patterns(part_patterns, [place.share for place in self._places])
-        where = [number for number, patterns in enumerate(ranges) if len(patterns)]  # each shard is
+        where = [number for number, patterns in enumerate(ranges) if len(patterns)]  # the device of each shard
         held = [take_patterns(data, part_patterns, ranges[number]) for number in where]
 
         def open_one(number: int) -> Engine:
