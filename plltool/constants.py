@@ -40,9 +40,7 @@ RARE_ODDS = 0.1  # of invariable sites; below them the optimiser's steps are pro
 MAX_PINV = 0.99  # RAxML-NG's bound
 DEFAULT_PINV = 0.1
 MIN_SWITCH_RATE, MAX_SWITCH_RATE = 1e-3, 1e3  # of +COV, per expected substitution
-MIN_FREE_RATIO = (
-    1e-7  # of free rates and their weights, relative to the last one; 1e-5 is too much for saturated sites
-)
+MIN_FREE_RATIO = 1e-7  # of free rates and their weights, relative to the last one; 1e-5 is too much for saturated sites
 MAX_FREE_RATIO = 1e7
 MIN_SCALER = 1e-6  # of a part's branch lengths relative to those of the tree; constant parts gain from it
 MAX_SCALER = 100.0  # RAxML-NG's bound

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,8 @@ from plltool.engine.codes import encode_tips
 from plltool.engine.contract import OPCODES, InstructionWord, Opcode
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request, slots_written
-from plltool.engine.requests import Answer, Holder, Parts, ShapedAnswer
+from plltool.engine.requests import Answer, Clas, Holder, Parts
 from plltool.engine.storage import plan_storage
 from plltool.engine.tracks import Track, join_programs
 from plltool.errors import EngineError
@@ -102,8 +101,6 @@ class Engine(Holder):
     ----------
     storage : where CLAs are kept
     n_parts : parts of the layout
-    weights : float64 (n_patterns,), in use; see `set_weights`
-    counters : the work done so far
 
     Raises
     ------
@@ -135,56 +132,16 @@ class Engine(Holder):
         self._codes = layout.pad_codes(codes)
         self.layout = layout
         self.n_parts = layout.n_parts
+        self.part_patterns = layout.part_patterns
+        self.n_groups = len(layout.groups)
         self.storage = plan_storage(layout, n_slots, memory, max_allocation, work_groups)
+        self.n_slots, self.resident = self.storage.n_slots, self.storage.resident
+        self.launch_share, self.cla_bytes = self.storage.launch_share, self.storage.n_bytes(layout)
         self.weights = weights
         self.counters = Counters()
 
-    @property
-    def n_slots(self) -> int:
-        return self.storage.n_slots
-
-    @property
-    def resident(self) -> bool:
-        """Whether CLAs outlive the launch that makes them."""
-        return self.storage.resident
-
-    @property
-    def n_patterns(self) -> int:
-        """Patterns of all parts."""
-        return self.layout.n_patterns
-
-    @property
-    def part_patterns(self) -> tuple[int, ...]:
-        """Patterns of each part."""
-        return self.layout.part_patterns
-
-    @property
-    def n_groups(self) -> int:
-        """Number of work-groups; each makes sums of its own."""
-        return len(self.layout.groups)
-
-    @property
-    def cla_bytes(self) -> int:
-        return self.storage.n_bytes(self.layout)
-
-    @property
-    def launch_share(self) -> float:
-        """The share of the patterns that are taken through a program at a time; 1 if all are."""
-        return self.storage.launch_share
-
     def describe(self) -> dict[str, object]:
-        """What a result file records of the layout."""
         return self.layout.describe()
-
-    @property
-    @abstractmethod
-    def device_name(self) -> str:
-        """The hardware that does the arithmetic."""
-
-    @property
-    @abstractmethod
-    def driver(self) -> str:
-        """The software between the engine and the hardware, with its version."""
 
     def peaks(self) -> dict[str, Peak]:
         """The peak rates to compare an engine's speed with, where they are known.
@@ -194,24 +151,7 @@ class Engine(Holder):
         """
         return {}
 
-    @abstractmethod
-    def set_model(self, parts: Parts) -> None:
-        """Use one model per part from now on; CLAs made before are stale.
-
-        Raises
-        ------
-        EngineError
-            If the number of parts, states or components differs from the layout's.
-        """
-
     def set_weights(self, weights: FloatArray) -> None:
-        """Use other pattern weights from now on, float64 (n_patterns,); CLAs stay valid.
-
-        Raises
-        ------
-        EngineError
-            If the shape is not that of the weights in use.
-        """
         if weights.shape != self.weights.shape:
             raise EngineError(f"weights of shape {weights.shape} cannot replace {self.weights.shape}")
         self.weights = np.array(weights, dtype=np.float64)
@@ -230,10 +170,6 @@ class Engine(Holder):
         """See `ask_likelihoods`."""
 
     @abstractmethod
-    def _pack_models(self, models: Sequence[Parts]) -> list[Any]:
-        """One model per part for each track, as `_ask_tracks` takes them."""
-
-    @abstractmethod
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
         """See `ask_tracks`; `program` has the instructions of all tracks, which read `tables`."""
 
@@ -244,19 +180,14 @@ class Engine(Holder):
         lengths (n_parts, n_branches). Where a likelihood is not positive the value is not finite.
         """
 
-    def add_closed(self, work: Counters) -> None:
-        """Count the work of other engines, which are closed by now; see `Counters.add_closed`."""
-        self.counters.add_closed(work)
-
-    def add_earlier(self, work: Counters) -> None:
-        """Count the work of engines that were closed before this one was opened; see `Counters.add_earlier`."""
-        self.counters.add_earlier(work)
-
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
-            return lambda: np.zeros((self.n_parts, request.n_values))
+            return lambda: np.zeros(request.answer_shape(self.n_parts, self.n_patterns))
         request, lengths = self._take(request, lengths)
         lengths = self._per_part(lengths)
+        if request.of_sites:
+            values = self._ask_sites(request, lengths)
+            return lambda: self._checked_sites(request, values())
         answer = self._ask(request, lengths, self._tables(request.program))
 
         def get() -> FloatArray:
@@ -278,10 +209,6 @@ class Engine(Holder):
             divided_differences=bool(kinds[Opcode.RATE_MATRIX_GRADIENT]),
         )
 
-    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
-        answer = self.ask(make(self.layout), lengths)
-        return lambda: list(answer())
-
     def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         for model in models:
             self._check_parts(model)
@@ -289,16 +216,7 @@ class Engine(Holder):
         self._check_slots(program)
         return self._ask_likelihoods(program, lengths, models)
 
-    def pack_models(self, models: Sequence[Parts]) -> list[Any]:
-        """One model per part for each track; of the same kinds as those in use, which is not checked again."""
-        return self._pack_models(models)
-
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        """The values of several programs, float64 (n_values of all, n_parts), track by track, all in one launch.
-
-        CLAs stay in the slots that the programs name, unless the engine streams patterns; a program must then make all
-        that it reads. The engine's own model stays in use. Errors are those of `execute`.
-        """
         program = join_programs(tracks)
         self._check_slots(program)
         self.counters.count("tracks", program)
@@ -317,17 +235,9 @@ class Engine(Holder):
         self.execute(Request(operations), lengths)
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> PreparedClas:
-        """CLAs for later requests: made now if they outlive the launch, else again in front of each request."""
         if self.resident:
             self.run(operations, lengths)
         return PreparedClas(self, operations, lengths)
-
-    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        if request.is_unwanted:
-            return lambda: np.zeros((request.n_values, self.n_patterns))
-        request, lengths = self._take(request, lengths)
-        answer = self._ask_sites(request, self._per_part(lengths))
-        return lambda: self._checked_sites(request, answer())
 
     def _take(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
         """A request as the engine runs it, checked and counted, and its lengths."""
@@ -338,7 +248,7 @@ class Engine(Holder):
         return prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
 
     def _checked_sites(self, request: Request, values: FloatArray) -> FloatArray:
-        """The values of patterns as `ask_sites` returns them."""
+        """The values of patterns as `execute_sites` returns them."""
         if request.parts is not None:
             values[:, np.repeat(~request.parts, self.part_patterns)] = 0.0
         if request.impossible:
@@ -395,6 +305,49 @@ class Engine(Holder):
                 where = f"pattern {int(hits[0])}"
         of_part = f" of part {part}" if self.n_parts > 1 else ""
         raise NotFiniteError(f"the likelihood of {where} is not positive and finite{of_part}", part, value)
+
+
+class PreparedClas(Clas):
+    """CLAs made by `program` at `lengths`; see `Holder.prepare`.
+
+    An engine whose CLAs outlive a launch makes them once. One that streams patterns through the same storage makes them
+    again in front of every request, so that the request needs nothing from before. The caller sees no difference.
+    """
+
+    def __init__(self, engine: Engine, program: IntArray, lengths: FloatArray):
+        self._engine = engine
+        self._program = program
+        self.lengths = np.array(lengths, dtype=np.float64)
+        self.n_parts = engine.n_parts
+
+    def extend(self, program: IntArray, lengths: FloatArray) -> PreparedClas:
+        if self._engine.resident:
+            self._engine.run(program, lengths)
+            return self
+        return PreparedClas(self._engine, *self._behind(program, lengths))
+
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
+        return self._engine.ask(*self._self_contained(request, lengths))
+
+    def _self_contained(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
+        """The request; where CLAs do not outlive a launch, with what makes those that it needs in front of it."""
+        if self._engine.resident:
+            return request, lengths
+        program, lengths = self._behind(request.program, lengths)
+        program = prog.without_unread(program)
+        return replace(request, program=program, pieces=prog.one_piece(), scratch=range(0)), lengths
+
+    def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:
+        """One program that makes the CLAs and then runs `program`, and its lengths: those of `program` first."""
+        lengths = np.asarray(lengths, dtype=np.float64)
+        rows = max(lengths.ndim, self.lengths.ndim) - 1
+        if rows:
+            lengths, own = (np.broadcast_to(x, (self.n_parts, x.shape[-1])) for x in (lengths, self.lengths))
+        else:
+            own = self.lengths
+        first = lengths.shape[-1]
+        making = prog.renumber_branches(self._program, lambda branches: branches + np.int32(first))
+        return np.concatenate([making, program]), np.concatenate([lengths, own], axis=-1)
 
 
 def _is_balanced(part: Components) -> bool:

@@ -42,6 +42,7 @@ class NumpyEngine(Engine):
         memory: int | None = None,
     ):
         super().__init__(layout, n_slots, data, memory)
+        self.device_name, self.driver = f"numpy on {platform.machine()}", f"numpy {np.__version__}"
         self._hold_clas()
         by_block = self._codes.transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, layout.vw)
         expanded = self._state_sets.astype(layout.real)[by_block].swapaxes(-1, -2)
@@ -83,14 +84,6 @@ class NumpyEngine(Engine):
         self._block_part = self.layout.block_part[self._blocks]
         self._clas, self._scales = self._all_clas[:, :n_blocks], self._all_scales[:, :n_blocks]
         self._no_scale = np.zeros((n_blocks, self.layout.n_components, self.layout.vw), dtype=np.int32)
-
-    @property
-    def device_name(self) -> str:
-        return f"numpy on {platform.machine()}"
-
-    @property
-    def driver(self) -> str:
-        return f"numpy {np.__version__}"
 
     def set_model(self, parts: Parts) -> None:
         self._check_parts(parts)
@@ -151,7 +144,7 @@ class NumpyEngine(Engine):
     def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         return partial(self._likelihoods, program, lengths, models)
 
-    def _pack_models(self, models: Sequence[Parts]) -> list[Parts]:
+    def pack_models(self, models: Sequence[Parts]) -> list[Parts]:
         return list(models)
 
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:

@@ -46,6 +46,7 @@ class Request:
     impossible : whether patterns may have likelihood 0, because the values are joint with a component or a state; for
         requests of site values only, which are then not corrected for ascertainment bias
     parts : (n_parts,) the parts whose values are wanted; None for all. Those of others may be anything finite
+    of_sites : whether values of patterns are wanted, not their sums; every value is then an EVALUATE
     """
 
     program: IntArray
@@ -56,11 +57,16 @@ class Request:
     scratch: range = range(0)
     impossible: bool = False
     parts: BoolArray | None = None
+    of_sites: bool = False
 
     @property
     def is_unwanted(self) -> bool:
         """Whether no part's values are wanted."""
         return self.parts is not None and not self.parts.any()
+
+    def answer_shape(self, n_parts: int, n_patterns: int) -> tuple[int, int]:
+        """The shape of the answer of an engine with these numbers of parts and patterns."""
+        return (self.n_values, n_patterns) if self.of_sites else (n_parts, self.n_values)
 
     def wants(self, part: int) -> bool:
         """Whether the values of a part are wanted."""

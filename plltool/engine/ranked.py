@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -17,13 +17,10 @@ import numpy as np
 from plltool.arrays import FloatArray, IntArray
 from plltool.constants import VERSION
 from plltool.engine.base import Engine, EngineData
-from plltool.engine.layout import Layout
-from plltool.engine.program import Request
-from plltool.engine.requests import Answer, Parts, Requests, ShapedAnswer
-from plltool.engine.several import cut_patterns, parts_within
-from plltool.engine.shards import Shard, Shards
-from plltool.engine.tracks import Track
-from plltool.errors import EngineError, InputError, PlltoolError
+from plltool.engine.composite import Composite
+from plltool.engine.requests import Answer
+from plltool.engine.several import cut_patterns, take_patterns
+from plltool.errors import InputError, PlltoolError
 from plltool.hardware import Hardware, available_cores, format_share
 from plltool.processes.ranks import HEADER, Ranks
 
@@ -47,50 +44,16 @@ def rank_memory(ranks: Ranks, hardware: Hardware) -> float:
     return 1.0 if hardware.memory is not None else 1 / ranks.n_local
 
 
-class Facts(NamedTuple):
-    """What the ranks must know of each other's engine."""
-
-    digest: int
-    n_slots: int
-    n_groups: int
-    resident: bool
-    device_name: str
-    driver: str
-    layout: dict[str, object]
+SHARED = ("n_slots", "n_groups", "resident", "device_name", "driver")  # what ranks know of each other's engine
 
 
-def open_on_ranks(
-    ranks: Ranks, data: EngineData, part_patterns: Sequence[int], make: Callable[[EngineData, tuple[int, ...]], Engine]
-) -> RankShards:
-    """An engine for the patterns of all ranks, of which each holds an equal share.
+class RankShards(Composite):
+    """The patterns of all ranks, of which each holds an equal share; requests and errors are those of `Engine`.
 
     Parameters
     ----------
+    data, part_patterns : the patterns of all ranks
     make : makes the engine of this rank from data and the number of patterns of each part
-    """
-    own = cut_patterns(part_patterns, [1 / ranks.size] * ranks.size)[ranks.number]
-    sizes = parts_within(part_patterns, own)
-    shards = [Shard(np.array(list(sizes), dtype=np.intp), np.arange(own.start, own.stop))] if sizes else []
-    held = slice(own.start, own.stop) if sizes else slice(0, 1)  # without patterns it holds one, and is never asked
-    codes = np.ascontiguousarray(data.codes[:, held])
-    digest = crc32(np.ascontiguousarray(data.codes).tobytes(), crc32(data.weights.tobytes(), crc32(VERSION.encode())))
-    failure: PlltoolError | None = None
-    try:
-        engine = make(EngineData(codes, data.weights[held], data.state_sets), tuple(sizes.values()) or (1,))
-    except PlltoolError as error:
-        failure = error
-    ranks.add_up(np.zeros(0), len(part_patterns), failure)
-    return RankShards(ranks, engine, shards, data.weights, part_patterns, digest)
-
-
-class RankShards(Shards):
-    """The shards of all ranks; requests and errors are those of `Engine`.
-
-    Parameters
-    ----------
-    engine, shards : of this rank; no shard if it has no patterns
-    weights, part_patterns : of the patterns of all ranks
-    digest : of the data of all ranks, as this rank has read them
 
     Raises
     ------
@@ -98,82 +61,41 @@ class RankShards(Shards):
         If the ranks have read different data, or run different versions of plltool.
     """
 
+    only_adds = False
+
     def __init__(
         self,
         ranks: Ranks,
-        engine: Engine,
-        shards: Sequence[Shard],
-        weights: FloatArray,
+        data: EngineData,
         part_patterns: Sequence[int],
-        digest: int,
+        make: Callable[[EngineData, tuple[int, ...]], Engine],
     ):
-        super().__init__([engine], shards, weights, part_patterns)
+        own = cut_patterns(part_patterns, [1 / ranks.size] * ranks.size)[ranks.number]
+        shard, held, sizes = take_patterns(data, part_patterns, own or range(1))  # without patterns it is never asked
+        digest = crc32(data.codes.tobytes(), crc32(data.weights.tobytes(), crc32(VERSION.encode())))
+        failure: PlltoolError | None = None
+        try:
+            engine = make(held, sizes)
+        except PlltoolError as error:
+            failure = error
+        ranks.add_up(np.zeros(0), len(part_patterns), failure)
+        super().__init__([engine], [shard] if own else [], data.weights, part_patterns)
         self._ranks = ranks
-        own = (engine.n_slots, engine.n_groups, engine.resident, engine.device_name, engine.driver, engine.describe())
-        self._facts = ranks.gather(Facts(digest, *own))
-        for number, facts in enumerate(self._facts):
-            if facts.digest != self._facts[0].digest:
+        known = {"digest": digest, "layout": engine.describe()} | {name: getattr(engine, name) for name in SHARED}
+        self._known = ranks.gather(known)
+        for number, known in enumerate(self._known):
+            if known["digest"] != self._known[0]["digest"]:
                 raise InputError(f"rank {number} has another alignment, or another version of plltool, than rank 0")
 
-    # --- what they are: the same on all ranks, since searches depend on it ----------------------------------
-
-    @property
-    def n_slots(self) -> int:
-        return min(facts.n_slots for facts in self._facts)
-
-    @property
-    def n_groups(self) -> int:
-        """Work-groups of the rank that has the most; see `Engine`."""
-        return max(facts.n_groups for facts in self._facts)
-
-    @property
-    def resident(self) -> bool:
-        """Whether CLAs of all ranks outlive the launch that makes them."""
-        return all(facts.resident for facts in self._facts)
-
-    @property
-    def device_name(self) -> str:
-        """See `Engine`; each name once."""
-        return ", ".join(dict.fromkeys(facts.device_name for facts in self._facts))
-
-    @property
-    def driver(self) -> str:
-        """See `Engine`; each driver once."""
-        return ", ".join(dict.fromkeys(facts.driver for facts in self._facts))
+    def _of_all(self, name: str) -> list[Any]:
+        """An attribute on all ranks if they share it, because searches depend on it; otherwise on this rank."""
+        return [known[name] for known in self._known] if name in SHARED else super()._of_all(name)
 
     def describe(self) -> dict[str, object]:
-        """What a result file records of the layouts."""
-        return {"ranks": [facts.layout for facts in self._facts]}
+        return {"ranks": [known["layout"] for known in self._known]}
 
-    # --- requests -------------------------------------------------------------------------------------------
-
-    def ask_for_sums(self, target: Callable[[int], Requests], request: Request, lengths: FloatArray) -> Answer:
-        answer = super().ask_for_sums(target, request, lengths)
-        return self._over_ranks(answer, (self.n_parts, request.n_values), request.program, lengths)
-
-    def ask_for_sites(self, target: Callable[[int], Requests], request: Request, lengths: FloatArray) -> Answer:
-        answer = super().ask_for_sites(target, request, lengths)
-        return self._over_ranks(answer, (request.n_values, self.n_patterns), request.program, lengths)
-
-    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
-        answer, request = super().ask_shaped(make, lengths), make(self.layout)
-
-        def own() -> FloatArray:
-            none = np.zeros(request.n_values)
-            return np.array([row if row.size else none for row in answer()])
-
-        whole = self._over_ranks(own, (self.n_parts, request.n_values), request.program, lengths)
-        return lambda: list(whole())
-
-    def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
-        answer = super().ask_likelihoods(program, lengths, models)
-        return self._over_ranks(answer, (len(models), self.n_parts), program, lengths)
-
-    def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        raise EngineError("the ranks of an MPI job cannot run tracks")
-
-    def _over_ranks(self, own: Answer, shape: tuple[int, int], program: IntArray, lengths: FloatArray) -> Answer:
-        """The sum of the answers of all ranks, each of this shape."""
+    def _completed(self, own: Answer, shape: tuple[int, int], program: IntArray, lengths: FloatArray) -> Answer:
+        """The sum of the answers of all ranks."""
         mark = crc32(np.ascontiguousarray(lengths).tobytes(), crc32(program.tobytes(), sum(shape)))
 
         def get() -> FloatArray:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Self, TypeAlias
+from dataclasses import replace
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,10 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES
+from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, slots_written
+from plltool.engine.tracks import Track
 from plltool.errors import DeviceMemoryError, EngineError
 from plltool.model.components import Components
 
@@ -34,10 +37,6 @@ class Requests(ABC):
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         """The first half of `execute`. The answer must be fetched before the same engine gets another request."""
 
-    @abstractmethod
-    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        """The first half of `execute_sites`, as `ask` is of `execute`."""
-
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program in one launch (one for each run of tiles).
 
@@ -48,7 +47,7 @@ class Requests(ABC):
 
         Returns
         -------
-        float64 (n_parts, n_values), sums over the patterns of each part.
+        float64 (n_parts, n_values), sums over the patterns of each part; as `execute_sites` if the request says so.
 
         Raises
         ------
@@ -70,7 +69,7 @@ class Requests(ABC):
         EngineError
             As `execute`.
         """
-        return self.ask_sites(request, lengths)()
+        return self.execute(replace(request, of_sites=True), lengths)
 
     def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
         """lnL, d1, d2 in the length of each edge.
@@ -99,32 +98,116 @@ class Requests(ABC):
         return self.execute(request, lengths).reshape(self.n_parts, n, n_values).transpose(1, 0, 2)
 
 
+class Clas(Requests):
+    """CLAs that later requests read; see `Holder.prepare`.
+
+    Attributes
+    ----------
+    lengths : (n_branches,) or (n_parts, n_branches), at which the first of them were made
+    """
+
+    lengths: FloatArray
+
+    @abstractmethod
+    def extend(self, program: IntArray, lengths: FloatArray) -> Clas:
+        """These CLAs and those that `program` makes from them in other slots, at lengths of its own."""
+
+
 class Holder(Requests):
-    """Requests to something that holds memory on a device, which it frees at the end of a ``with`` block.
+    """An engine, or several that answer as one: it holds memory on a device, freed at the end of a ``with`` block.
 
     It may have a *screen*: a holder of the same patterns, of which each has one component, for rough answers.
 
     Attributes
     ----------
+    part_patterns : patterns of each part
+    weights : float64 (n_patterns,), in use; see `set_weights`
+    layout : shapes and padding
+    n_slots : CLA slots that there are for every pattern
+    n_groups : number of work-groups, each of which makes sums
+    resident : whether CLAs outlive the launch that makes them
+    launch_share : the share of the patterns that are taken through a program at a time; 1 if all are
+    cla_bytes : bytes of all CLAs and scaling counts
+    device_name : the hardware that does the arithmetic
+    driver : the software between the engine and the hardware, with its version
+    counters : the work done so far
     screen : the screen, once it is open
     """
 
+    part_patterns: tuple[int, ...]
+    weights: FloatArray
+    layout: Layout
+    n_slots: int
+    n_groups: int
+    resident: bool
+    launch_share: float
+    cla_bytes: int
+    device_name: str
+    driver: str
+    counters: Counters
     screen: Holder | None = None
     _make_screen: Callable[[IndexArray], Holder] | None = None
 
     @property
-    @abstractmethod
-    def cla_bytes(self) -> int:
-        """Bytes of all CLAs and scaling counts."""
-
-    @property
-    @abstractmethod
-    def n_slots(self) -> int:
-        """CLA slots that there are for every pattern."""
+    def n_patterns(self) -> int:
+        """Patterns of all parts."""
+        return sum(self.part_patterns)
 
     @abstractmethod
+    def describe(self) -> dict[str, object]:
+        """What a result file records of the layout."""
+
+    @abstractmethod
+    def set_model(self, parts: Parts) -> None:
+        """Use one model per part from now on; CLAs made before are stale.
+
+        Raises
+        ------
+        EngineError
+            If the number of parts, states or components differs from the layout's.
+        """
+
+    @abstractmethod
+    def set_weights(self, weights: FloatArray) -> None:
+        """Use other pattern weights from now on, float64 (n_patterns,); CLAs stay valid.
+
+        Raises
+        ------
+        EngineError
+            If the shape is not that of the weights in use.
+        """
+
+    def add_closed(self, work: Counters) -> None:
+        """Count the work of other engines, which are closed by now; see `Counters.add_closed`."""
+        self.counters.add_closed(work)
+
+    def add_earlier(self, work: Counters) -> None:
+        """Count the work of engines that were closed before this one was opened; see `Counters.add_earlier`."""
+        self.counters.add_earlier(work)
+
+    @abstractmethod
+    def prepare(self, operations: IntArray, lengths: FloatArray) -> Clas:
+        """CLAs for later requests: made now if they outlive the launch, else again in front of each request.
+
+        They are valid until the engine gets another model or runs a program that uses the same slots.
+        """
+
+    @abstractmethod
+    def pack_models(self, models: Sequence[Parts]) -> list[Any]:
+        """One model per part for each track; of the same kinds as those in use, which is not checked again."""
+
+    @abstractmethod
+    def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
+        """The values of several programs, float64 (n_values of all, n_parts), track by track, all in one launch.
+
+        CLAs stay in the slots that the programs name, unless the engine streams patterns; a program must then make all
+        that it reads. The engine's own model stays in use. Errors are those of `execute`.
+        """
+
     def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
         """The first half of `execute_shaped`."""
+        answer = self.ask(make(self.layout), lengths)
+        return lambda: list(answer())
 
     @abstractmethod
     def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
@@ -136,7 +219,7 @@ class Holder(Requests):
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
         """Run the program that `make` builds for the layout; returns the values of each part, (n_values,) each.
 
-        It is for programs whose number of values depends on states and components, which differ between `Shards`.
+        It is for programs whose number of values depends on states and components, which differ between kinds of parts.
         """
         return self.ask_shaped(make, lengths)()
 
@@ -219,3 +302,12 @@ def of_parts(lengths: FloatArray, parts: IndexArray) -> FloatArray:
     """The rows of some parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all parts."""
     lengths = np.asarray(lengths, dtype=np.float64)
     return lengths if lengths.ndim == 1 else lengths[..., parts, :]
+
+
+def work_of(engine: Holder) -> Counters:
+    """The work of an engine and its screen."""
+    total = Counters()
+    total.add(engine.counters)
+    if engine.screen is not None:
+        total.add(engine.screen.counters)
+    return total

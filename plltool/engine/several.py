@@ -17,12 +17,12 @@ import numpy as np
 
 from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
+from plltool.engine.composite import Composite, Shard
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.program import Request
 from plltool.engine.select import find_device, make_engine, rank_devices
-from plltool.engine.shards import PatternEngine, Shard, Shards
 from plltool.engine.storage import Slots
 from plltool.errors import DeviceError, EngineError, warn_caller
 from plltool.hardware import Hardware
@@ -168,6 +168,17 @@ def parts_within(part_patterns: Sequence[int], patterns: range) -> dict[int, int
     return {part: size for part, size in enumerate(sizes) if size > 0}
 
 
+def take_patterns(
+    data: EngineData, part_patterns: Sequence[int], patterns: range
+) -> tuple[Shard, EngineData, tuple[int, ...]]:
+    """Consecutive patterns of parts as a shard, with their data and the number of patterns of each of its parts."""
+    sizes = parts_within(part_patterns, patterns)
+    shard = Shard(np.array(list(sizes), dtype=np.intp), np.arange(patterns.start, patterns.stop))
+    held = slice(patterns.start, patterns.stop)
+    codes = np.ascontiguousarray(data.codes[:, held])
+    return shard, EngineData(codes, data.weights[held], data.state_sets), tuple(sizes.values())
+
+
 class Devices:
     """The devices of a run, for all engines that it opens there.
 
@@ -204,7 +215,7 @@ class Devices:
         data: EngineData,
         part_patterns: Sequence[int],
         make: Callable[[EngineData, tuple[int, ...], Hardware, float], Engine],
-    ) -> PatternEngine:
+    ) -> Composite:
         """Engines for the patterns of parts of one shape, as one.
 
         If a device fails in mid-run, its patterns move to the one with the largest share that is left. A
@@ -220,39 +231,30 @@ class Devices:
             If a device fails here already.
         """
         ranges = cut_patterns(part_patterns, [place.share for place in self._places])
-        used = [number for number, patterns in enumerate(ranges) if len(patterns)]
-        shards, contents = [], []
-        for number in used:
-            own = ranges[number]
-            sizes = parts_within(part_patterns, own)
-            shards.append(Shard(np.array(list(sizes), dtype=np.intp), np.arange(own.start, own.stop)))
-            codes = np.ascontiguousarray(data.codes[:, own.start : own.stop])
-            weights = data.weights[own.start : own.stop]
-            contents.append((EngineData(codes, weights, data.state_sets), tuple(sizes.values())))
+        where = [number for number, patterns in enumerate(ranges) if len(patterns)]  # the device of each shard
+        held = [take_patterns(data, part_patterns, ranges[number]) for number in where]
 
-        def make_at(number: int, place: Place) -> Engine:
-            return make(*contents[number], place.hardware, self.memory_share(place))
-
-        where = list(used)
+        def open_one(number: int) -> Engine:
+            place = self._places[where[number]]
+            return make(*held[number][1:], place.hardware, self.memory_share(place))
 
         def move(number: int, error: DeviceError) -> Engine:
-            """The engine of a shard on another device."""
             while True:
                 where[number] = self._another(where[number], error)
                 try:
-                    return make_at(number, self._places[where[number]])
+                    return open_one(number)
                 except DeviceError as another:
                     error = another
 
         engines: list[Engine] = []
         try:
-            for number, at in enumerate(used):
-                engines.append(make_at(number, self._places[at]))
+            for number in range(len(held)):
+                engines.append(open_one(number))
         except DeviceError:
             for engine in engines:
                 engine.close()
             raise
-        return Shards(engines, shards, data.weights, part_patterns, move)
+        return Composite(engines, [shard for shard, *_ in held], data.weights, part_patterns, move)
 
     def _another(self, number: int, error: DeviceError) -> int:
         """The device to take the place of one that has failed; raises the error if there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,8 @@ import numpy.typing as npt
 from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
-from plltool.engine.kinds import AnyClas, AnyEngine
 from plltool.engine.layout import Layout
+from plltool.engine.requests import Clas, Holder
 from plltool.model.components import Components, partners
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
@@ -62,7 +62,7 @@ class TreeLikelihood:
     is_rooted : whether a model's process is not time-reversible
     """
 
-    def __init__(self, tree: Tree, models: Sequence[Model], engine: AnyEngine):
+    def __init__(self, tree: Tree, models: Sequence[Model], engine: Holder):
         self.tree = tree
         self.models = list(models)
         self.engine = engine
@@ -80,7 +80,7 @@ class TreeLikelihood:
     def _use_view(self, view: DirectedView) -> None:
         self.view = view
         self._all_branches: IntArray | None = None
-        self._prepared: AnyClas | None = None
+        self._prepared: Clas | None = None
 
     def fit(self) -> Fit:
         """A copy of tree and models, for `restore`."""
@@ -125,7 +125,7 @@ class TreeLikelihood:
             self._set_weights(own)
 
     @contextmanager
-    def any_root(self) -> Iterator[AnyClas]:
+    def any_root(self) -> Iterator[Clas]:
         """Within the context, directed CLAs are those of a tree whose root is where they meet; its own is ignored.
 
         Nothing but these CLAs may be asked for.
@@ -151,7 +151,7 @@ class TreeLikelihood:
             return None
         if category_of is None:
             category_of = np.concatenate([np.argmax(lnl, axis=0) for lnl in self.component_lnl()])
-        screen = cast(AnyEngine, self.engine.open_screen(category_of))
+        screen = self.engine.open_screen(category_of)
         screen.set_weights(self.engine.weights)
         self._screen = Screen(self, screen, self.split_patterns(category_of))
         return category_of
@@ -370,7 +370,7 @@ class TreeLikelihood:
         root = int(self.tree.edges[ROOT, 0])
         return by_edge[root, ..., 0], by_edge[..., 1:]
 
-    def directed(self) -> AnyClas:
+    def directed(self) -> Clas:
         """All directed CLAs (`DirectedView`) for the current topology, models and lengths; recomputed only if stale."""
         lengths = self.tree.lengths[self.view.branch_order].T
         if self._prepared is None or not np.array_equal(self._prepared.lengths, lengths):
@@ -392,7 +392,7 @@ class Screen(TreeLikelihood):
     is_stale : whether the models have changed since the engine got them
     """
 
-    def __init__(self, of: TreeLikelihood, engine: AnyEngine, category_of: Sequence[IndexArray]):
+    def __init__(self, of: TreeLikelihood, engine: Holder, category_of: Sequence[IndexArray]):
         self._category_of = category_of
         self.is_stale = False
         super().__init__(of.tree, of.models, engine)

@@ -11,8 +11,8 @@ from typing import Any
 
 from plltool.alignment.patterns import Patterns
 from plltool.engine.counters import Counters
-from plltool.engine.kinds import work_of
 from plltool.engine.opencl.environment import child_environment
+from plltool.engine.requests import work_of
 from plltool.engine.several import Devices, find_places, name_devices
 from plltool.engine.storage import Slots
 from plltool.errors import check_least

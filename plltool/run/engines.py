@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -16,12 +16,12 @@ from plltool.constants import MASK_STATES, SCREENING_PATTERNS
 from plltool.engine.ascertained import AscertainedEngine
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import CategoryEngine
-from plltool.engine.kinds import AnyEngine
+from plltool.engine.composite import Composite
 from plltool.engine.layout_choice import DataShape
-from plltool.engine.ranked import of_rank, open_on_ranks, rank_memory
+from plltool.engine.ranked import RankShards, of_rank, rank_memory
+from plltool.engine.requests import Holder
 from plltool.engine.select import make_engine
 from plltool.engine.several import Devices, find_places, measure_shares, measure_speed, name_devices
-from plltool.engine.shards import PatternEngine, Shards
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware, format_share
 from plltool.io.checkpoint import recorded_item
@@ -117,7 +117,7 @@ class PartsShard:
 
 @dataclass(frozen=True, eq=False)
 class ShardPlan:
-    """The shards of a run: those of its engine, and those of its screen, see `TreeLikelihood.screen`; maybe none."""
+    """The shards of a run in its engine and in its screen, see `TreeLikelihood.screen`, which may have none."""
 
     engine: tuple[PartsShard, ...]
     screen: tuple[PartsShard, ...] = ()
@@ -175,7 +175,7 @@ def open_engine(
     hardware: Hardware,
     profile: bool = False,
     screening: bool = False,
-) -> tuple[AnyEngine, str]:
+) -> tuple[Holder, str]:
     """An engine for all parts, and why its device was chosen; `profile` as in `make_engine`.
 
     With `screening` it can open a screen, see `TreeLikelihood.screen`.
@@ -187,49 +187,64 @@ def open_engine(
     DeviceError
         If the device asked for is missing, fails to build the kernels or has not enough memory.
     """
+    hardware = settle_share(parts, models, hardware)
     plan = plan_shards(parts, models, screening)
-    hardware, ranks = settle_share(parts, models, hardware), current()
-    devices = Devices(find_places(hardware)) if hardware.is_several else None
-    reasons: list[str] = []
+    opening = Opening(slots, hardware, profile, Devices(find_places(hardware)) if hardware.is_several else None)
+    engine = opening.open_all(plan.engine)
+    if plan.screen:
+        cuts = np.cumsum([part.n_patterns for part in parts])[:-1]
+        engine.offer_screen(lambda category_of: opening.open_all(plan.screen, np.split(category_of, cuts)))
+    shares = [f"patterns are divided {format_share(hardware.share)}"] if hardware.share else []
+    return engine, "; ".join([*dict.fromkeys(opening.reasons), *shares])
 
-    def make(shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> PatternEngine:
+
+@dataclass(frozen=True)
+class Opening:
+    """How the engines of a run are opened.
+
+    Attributes
+    ----------
+    slots, hardware, profile : as for `open_engine`; the hardware as `settle_share` returns it
+    devices : those that divide the patterns; None for one device
+    reasons : why the device of each engine was chosen
+    """
+
+    slots: Slots
+    hardware: Hardware
+    profile: bool
+    devices: Devices | None
+    reasons: list[str] = field(default_factory=list)
+
+    def open_all(self, shards: Sequence[PartsShard], categories: Sequence[IndexArray] = ()) -> Holder:
+        """An engine for the parts of all shards; `categories` are the first ones of the patterns of each part."""
+        engines = [self._open_shard(shard, categories) for shard in shards]
+        return engines[0] if len(engines) == 1 else Composite.of_whole_parts(engines, [own.members for own in shards])
+
+    def _open_shard(self, shard: PartsShard, categories: Sequence[IndexArray]) -> Holder:
+        open_patterns = partial(self._open_patterns, shard)
+        if shard.categories:
+            first = np.concatenate([categories[part] for part in shard.members]) if categories else None
+            return CategoryEngine(open_patterns, shard.data, shard.sizes, first)
+        engine = open_patterns(shard.data, shard.engine_sizes)
+        return AscertainedEngine(engine, shard.corrections) if shard.corrected else engine
+
+    def _open_patterns(self, shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> Holder:
+        """An engine for patterns, which ranks or devices divide."""
+        make, ranks = partial(self._open_one, shard), current()
         if ranks is not None:
-            share = rank_memory(ranks, hardware)
-            return open_on_ranks(
-                ranks, data, part_patterns, partial(make_alone, shard, hardware=hardware, memory_share=share)
-            )
-        if devices is None:
-            return make_alone(shard, data, part_patterns, hardware)
-        return devices.open(data, part_patterns, partial(make_alone, shard))
+            share = rank_memory(ranks, self.hardware)
+            return RankShards(ranks, data, part_patterns, partial(make, hardware=self.hardware, memory_share=share))
+        if self.devices is not None:
+            return self.devices.open(data, part_patterns, make)
+        return make(data, part_patterns, self.hardware, 1.0)
 
-    def make_alone(
-        shard: PartsShard, data: EngineData, sizes: tuple[int, ...], hardware: Hardware, memory_share: float = 1.0
+    def _open_one(
+        self, shard: PartsShard, data: EngineData, sizes: tuple[int, ...], hardware: Hardware, memory_share: float
     ) -> Engine:
         share = memory_share * shard.share
-        engine, reason = make_engine(data, shard.shape_of(sizes), slots, hardware, share, profile)
-        reasons.append(reason)
+        engine, reason = make_engine(data, shard.shape_of(sizes), self.slots, hardware, share, self.profile)
+        self.reasons.append(reason)
         return engine
-
-    def make_all(shards: Sequence[PartsShard], category_of: IndexArray | None = None) -> AnyEngine:
-        ends = np.cumsum([part.n_patterns for part in parts])
-        own = None if category_of is None else np.split(category_of, ends[:-1])
-        engines: list[PatternEngine | CategoryEngine | AscertainedEngine] = []
-        for shard in shards:
-            if shard.categories:
-                first = None if own is None else np.concatenate([own[part] for part in shard.members])
-                engines.append(CategoryEngine(partial(make, shard), shard.data, shard.sizes, first))
-                continue
-            engine = make(shard, shard.data, shard.engine_sizes)
-            engines.append(AscertainedEngine(engine, shard.corrections) if shard.corrected else engine)
-        if len(engines) == 1:
-            return engines[0]
-        return Shards.of_whole_parts(engines, [shard.members for shard in shards])
-
-    engine = make_all(plan.engine)
-    if plan.screen:
-        engine.offer_screen(partial(make_all, plan.screen))
-    shares = [f"patterns are divided {format_share(hardware.share)}"] if hardware.share else []
-    return engine, "; ".join([*dict.fromkeys(reasons), *shares])
 
 
 def settle_share(

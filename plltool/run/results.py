@@ -12,7 +12,7 @@ import numpy as np
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
-from plltool.engine.kinds import AnyEngine, work_of
+from plltool.engine.requests import Holder, work_of
 from plltool.errors import InputError, shorten
 from plltool.io.newick_writer import collapse_newick, write_nexus
 from plltool.io.record import format_record, nan_to_null
@@ -387,7 +387,7 @@ def describe_tree(
     return fields | {"parameters": describe_parameters(models), "outgroup": outgroup}, remarks
 
 
-def describe_run(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
+def describe_run(data: Dataset, engine: Holder, reason: str) -> dict[str, Any]:
     """The fields of a result that describe its alignment and engine."""
     return {
         "data": data,

@@ -11,7 +11,7 @@ from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
-from plltool.engine.kinds import AnyClas
+from plltool.engine.requests import Clas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, without_rounding
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths
@@ -106,9 +106,7 @@ def _optimise_batch(
     return add_parts(best_lnl), best
 
 
-def join(
-    clas: AnyClas, operands: npt.NDArray[np.integer], lengths: FloatArray, up: BoolArray | None = None
-) -> FloatArray:
+def join(clas: Clas, operands: npt.NDArray[np.integer], lengths: FloatArray, up: BoolArray | None = None) -> FloatArray:
     """Values of `program.triplet` at nodes where three operands (n, 3) meet, with lengths (n, [n_parts,] 3).
 
     `up` (n, 3) are the operands that lie towards a root; by default none does.

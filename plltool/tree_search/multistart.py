@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from plltool.constants import CLIMB_TIE, POOL_SIZE
-from plltool.engine.kinds import AnyEngine
+from plltool.engine.requests import Holder
 from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
@@ -53,7 +53,7 @@ class Climbing:
     """What all climbs of a search in one process share; see `TreeSearch`."""
 
     starts: ClimbStarts
-    engine: AnyEngine
+    engine: Holder
     plan: SearchPlan
     forecast: Forecast
     report: Listener

@@ -26,7 +26,7 @@ from plltool.constants import (
 )
 from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
-from plltool.engine.kinds import AnyClas
+from plltool.engine.requests import Clas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
@@ -185,7 +185,7 @@ def _far_side(around: _Surroundings, side: int, slots: IndexArray, places: Seque
 
 
 def optimise_joins(
-    clas: AnyClas, operands: IntArray, lengths: FloatArray, up: BoolArray | None = None
+    clas: Clas, operands: IntArray, lengths: FloatArray, up: BoolArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Optimise the lengths (n, [n_parts,] 3) at nodes where operands (n, 3) meet; returns lnL (n,) and the lengths.
 

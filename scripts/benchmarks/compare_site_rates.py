@@ -40,7 +40,6 @@ from rivals import (
 )
 
 import plltool
-from plltool.engine.kinds import AnyEngine
 from plltool.io.alignment_formats import format_phylip
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
@@ -81,7 +80,7 @@ def time_passes(alignment: Path, start: Path, program: str, device: str) -> dict
     facts = plltool.check(alignment, MODELS[program], device=device)
     with plltool.Likelihood(alignment, start, MODELS[program], device=device, threads=1) as likelihood:
         on: TreeLikelihood = likelihood._likelihood
-        engine: AnyEngine = likelihood.engine
+        engine: Holder = likelihood.engine
         choice = None
         if program == "psr":
             choose_categories(on)

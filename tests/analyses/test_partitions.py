@@ -9,7 +9,7 @@ from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.analyses.search.analysis import search
 from plltool.constants import LINKAGES, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
-from plltool.engine.shards import Shards
+from plltool.engine.composite import Composite
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
@@ -101,7 +101,7 @@ def lengths_of_parts(likelihood, lengths):
 @pytest.mark.parametrize("brlen", LINKAGES)
 def test_lnl_and_derivatives(sequences, device, brlen):
     with open_one(sequences, device, brlen) as likelihood:
-        assert isinstance(likelihood.engine, Shards)  # of 4, 1 and 2 x 20 components and states
+        assert isinstance(likelihood.engine, Composite)  # of 4, 1 and 2 x 20 components and states
         models, tree, lengths = likelihood.models, likelihood.tree, likelihood.lengths
         expected = oracle_parts(sequences, models, tree, lengths_of_parts(likelihood, lengths))
         np.testing.assert_allclose(likelihood.part_lnl(), expected, rtol=1e-10)

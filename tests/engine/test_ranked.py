@@ -12,7 +12,7 @@ from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.program import Request
-from plltool.engine.ranked import of_rank, open_on_ranks
+from plltool.engine.ranked import RankShards, of_rank
 from plltool.errors import DeviceError, EngineError, InputError
 from plltool.hardware import Hardware
 from plltool.processes import ranks as ranks_module
@@ -98,7 +98,7 @@ def open_engine(case, ranks, n_slots=3 * N_TAXA, data=None):
         parts = np.flatnonzero(bounds[1:] > begin)[: len(sizes)]
         return numpy_engine(n_slots, own.codes, own.weights, [case.mixtures[part] for part in parts], sizes)
 
-    engine = open_on_ranks(ranks, data, SIZES, make)
+    engine = RankShards(ranks, data, SIZES, make)
     engine.set_model([mixture.components for mixture in case.mixtures])
     return engine
 
@@ -203,7 +203,7 @@ def fail(ranks, case):
             raise DeviceError("no such device")
         return numpy_engine(4, case.codes[:, :1], case.weights[:1], case.mixtures[:1])
 
-    open_on_ranks(ranks, EngineData(case.codes, case.weights), SIZES, make)
+    RankShards(ranks, EngineData(case.codes, case.weights), SIZES, make)
 
 
 def differ(ranks, case):
@@ -264,7 +264,7 @@ def test_sorted_patterns_over_ranks(case):
         return numpy_engine(3 * N_TAXA, data.codes, data.weights, [one] * len(sizes), sizes)
 
     expected = ask(plain)
-    found, _ = run(3, lambda ranks: ask(lambda data, sizes: open_on_ranks(ranks, data, sizes, plain)))
+    found, _ = run(3, lambda ranks: ask(lambda data, sizes: RankShards(ranks, data, sizes, plain)))
     for own in found:
         assert not isinstance(own, Exception), own
         for values, alone in zip(own, expected, strict=True):

@@ -18,10 +18,10 @@ from oracles.likelihood import pruning
 from plltool.engine import program as prog
 from plltool.engine import several
 from plltool.engine.base import EngineData
+from plltool.engine.composite import Composite, Shard
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.program import Request
 from plltool.engine.several import Place, cut_patterns, measure_shares, measure_speed, parts_within
-from plltool.engine.shards import Shard, Shards
 from plltool.errors import DeviceError, EngineError, InputError
 from plltool.hardware import Hardware, parse_hardware, parse_share
 
@@ -62,7 +62,7 @@ class Case:
                 make_engine(kind, 3 * N_TAXA, self.codes[:, own], self.weights[own], mixtures, tuple(sizes.values()))
             )
             shards.append(Shard(np.array(list(sizes)), np.array(patterns)))
-        engine = Shards(engines, shards, self.weights, SIZES, move)
+        engine = Composite(engines, shards, self.weights, SIZES, move)
         engine.set_model([mixture.components for mixture in self.mixtures])
         return engine
 

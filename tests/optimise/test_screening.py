@@ -9,10 +9,10 @@ from oracles.likelihood import pruning
 
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
-from plltool.engine.kinds import work_of
+from plltool.engine.composite import Composite
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
-from plltool.engine.shards import Shards
+from plltool.engine.requests import work_of
 from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.moves import prune_regraft
@@ -48,7 +48,7 @@ class Case:
             return NumpyEngine(Layout(n_states, n_components, N_TAXA, sizes, 4), N_SLOTS, data)
 
         def put_together(engines):
-            return engines[0] if len(engines) == 1 else Shards.of_whole_parts(engines, shards)
+            return engines[0] if len(engines) == 1 else Composite.of_whole_parts(engines, shards)
 
         def make_screen(category_of):
             own = np.split(category_of, [SIZES[0]])

@@ -17,7 +17,7 @@ from plltool.analyses.placement.branches import Places, free_branches, optimise_
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import PLACE_BATCH, PLACE_TIE
 from plltool.engine.counters import Counters
-from plltool.engine.kinds import work_of
+from plltool.engine.requests import work_of
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, show_name
 from plltool.hardware import Hardware

@@ -16,9 +16,8 @@ from plltool.analyses.sampling.moves import ALL_NODES, Proposal
 from plltool.analyses.sampling.state import Known, Problem, State
 from plltool.analyses.sampling.survey import Question, Survey, survey_slots
 from plltool.analyses.sampling.tree import ROOT
-from plltool.engine.base import Engine
 from plltool.engine.contract import Opcode
-from plltool.engine.shards import Shards
+from plltool.engine.requests import Holder
 from plltool.engine.tracks import PACKED_LENGTH, Track
 from plltool.errors import EngineError
 from plltool.model.model import solve_together
@@ -66,11 +65,11 @@ class EngineLikelihoods:
     Parameters
     ----------
     problem : whose models have the shape of those in use
-    engine : its own model is lost to it only as far as `Engine.ask_tracks` says
+    engine : its own model is lost to it only as far as `Holder.ask_tracks` says
     n_chains : number of chains
     """
 
-    def __init__(self, problem: Problem, engine: Engine | Shards, n_chains: int):
+    def __init__(self, problem: Problem, engine: Holder, n_chains: int):
         self._problem = problem
         self._engine = engine
         self._n_inner = len(problem.names) - 2

@@ -25,10 +25,8 @@ from plltool.analyses.sampling.samples import Sample, take_sample
 from plltool.analyses.sampling.settings import SampleOptions
 from plltool.analyses.sampling.state import Problem
 from plltool.analyses.sampling.tree import Topology
-from plltool.engine.base import Engine
 from plltool.engine.counters import Counters
-from plltool.engine.kinds import work_of
-from plltool.engine.shards import Shards
+from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.partition import Dataset
@@ -90,7 +88,7 @@ class RunSetup:
         """By the names of the moves, in the order of the counts of chains."""
         return {move.name: move.weight for move in make_moves(self.problem, self.parts)}
 
-    def open(self, n_runs: int, hardware: Hardware) -> tuple[Place, Likelihoods, Engine | Shards | None]:
+    def open(self, n_runs: int, hardware: Hardware) -> tuple[Place, Likelihoods, Holder | None]:
         """An engine with room for the chains of some runs, unless the prior is sampled."""
         if self.options.prior_only:
             n_patterns = sum(part.n_patterns for part in self.parts)
@@ -99,7 +97,6 @@ class RunSetup:
         n_chains = n_runs * self.options.chains
         slots = Slots(sampling_slots(len(self.problem.names), n_chains))
         engine, reason = open_engine(self.parts, self.problem.models, slots, hardware)
-        assert isinstance(engine, (Engine, Shards)), "other models are refused"
         device = engine.device_name, engine.driver, reason, engine.describe()
         place = Place(*device, engine.n_patterns, engine.launch_share)
         return place, EngineLikelihoods(self.problem, engine, n_chains), engine

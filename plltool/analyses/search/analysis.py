@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Unpack
 from plltool.analyses.selection.auto_model import choose_if_asked
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, SMALL_SEARCH, START_KINDS
-from plltool.engine.kinds import AnyEngine
+from plltool.engine.requests import Holder
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
@@ -239,7 +239,7 @@ class _Search:
         _log.info("seed: %d", task.seed)
         return plan
 
-    def find(self, plan: SearchPlan, engine: AnyEngine, hardware: Hardware, store: Checkpoint | None) -> SearchOutcome:
+    def find(self, plan: SearchPlan, engine: Holder, hardware: Hardware, store: Checkpoint | None) -> SearchOutcome:
         """The search itself, by one process or several; only by one if there is a deadline."""
         task, deadline, workers = self.task, self.watch.deadline, self.workers
         make_tree, make_rng = partial(_start_tree, task, self.start), partial(generator, task.seed, PERTURBATIONS)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.engine.kinds import AnyEngine
+from plltool.engine.requests import Holder
 from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.climbers import open_workers
@@ -43,7 +43,7 @@ class ExcursionSetup:
     start: Tree
     weights: WeightArray
 
-    def open_engine(self, hardware: Hardware) -> AnyEngine:
+    def open_engine(self, hardware: Hardware) -> Holder:
         """An engine for excursions."""
         slots = search_slots(self.start.n_taxa)
         return open_engine(self.task.parts, self.task.models, slots, hardware, screening=True)[0]
@@ -60,7 +60,7 @@ class ExcursionSetup:
 class ExcursionMaker:
     """Makes excursions with an engine."""
 
-    def __init__(self, setup: ExcursionSetup, engine: AnyEngine):
+    def __init__(self, setup: ExcursionSetup, engine: Holder):
         likelihood = TreeLikelihood(setup.start.copy(), setup.task.models, engine)
         self._search = UfbootSearch(likelihood, setup.weights, setup.random, setup.fresh, setup.task.constraint)
 

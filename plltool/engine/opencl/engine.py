@@ -44,7 +44,7 @@ NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 ADD_ROWS_ITEMS = 64  # values of a work-group
 PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
 
-PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine._pack_models`
+PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine.pack_models`
 
 _log = logging.getLogger("plltool")
 
@@ -89,6 +89,7 @@ class OpenCLEngine(Engine):
         self._work_groups = count_work_groups(layout, units)  # of a launch at most
         super().__init__(layout, n_slots, data, memory, device.max_allocation, self._work_groups)
         self._device = device
+        self.device_name, self.driver = device.full_name, f"{device.version}, driver {device.driver}"
         self._closed = False
         self._wanted_groups = units * (GPU_GROUPS_PER_UNIT if layout.lane_per_item else CPU_GROUPS_PER_UNIT)
         self._one_thread = units == 1 and not layout.lane_per_item
@@ -169,25 +170,17 @@ class OpenCLEngine(Engine):
         self._arrays.settle()
         self._clock.settle()
 
-    @property
-    def device_name(self) -> str:
-        return self._device.full_name
-
-    @property
-    def driver(self) -> str:
-        return f"{self._device.version}, driver {self._device.driver}"
-
     def peaks(self) -> dict[str, Peak]:
         with self._driver_errors():
             return make_peaks(self._queue, self.layout)
 
     def set_model(self, parts: Parts) -> None:
         self._check_parts(parts)
-        self._own_model = self._pack_models([parts])
+        self._own_model = self.pack_models([parts])
         with self._driver_errors():
             self._use_models(self._own_model)
 
-    def _pack_models(self, models: Sequence[Parts]) -> list[PackedModel]:
+    def pack_models(self, models: Sequence[Parts]) -> list[PackedModel]:
         """The rows of the arrays `eigen` and `model` of a P set for each part of each model."""
         parts = [part for own in models for part in own]
         right, left = np.array([part.right for part in parts]), np.array([part.left for part in parts])
@@ -341,7 +334,7 @@ class OpenCLEngine(Engine):
         request = Request(program, len(models), keep=False, scratch=range(used))
         schedule = one_launch(program, model_tracks(len(program), len(models), used, self.n_parts))
         with self._driver_errors():
-            self._use_models(self._pack_models(models))
+            self._use_models(self.pack_models(models))
             self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), schedule)
             self._add_groups(len(models))
         return lambda: self._sums_of_parts(len(models)).T
