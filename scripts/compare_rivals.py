@@ -38,7 +38,7 @@ import numpy as np
 from plltool.alignment.patterns import compress
 from plltool.io.newick_writer import write_newick
 from plltool.run.inputs import resolve_inputs
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search import parsimony
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
 DEFAULT_PROGRAMS = ("plltool-fast", "plltool", "plltool-thorough", "iqtree-fast", "raxml")
@@ -158,7 +158,8 @@ def parsimony_tree(alignment: Path, model: str | None, seed: int) -> str:
     patterns = [compress(part) for part in data.alignments]
     masks = np.concatenate([part.masks for part in patterns], axis=1)
     weights = np.concatenate([part.weights for part in patterns])
-    return write_newick(stepwise_addition(masks, weights, data.names, np.random.default_rng(seed)))
+    rng = np.random.default_rng(seed)
+    return write_newick(parsimony.parsimony_tree(masks, weights, data.names, rng, radius=0))
 
 
 def best_lnl(row: dict[str, Any]) -> float | None:

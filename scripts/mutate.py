@@ -56,7 +56,7 @@ PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/analyses/test_bench.py"
 SCAN = "tests/tree_search/test_scan.py"
 CONSTANT_SITES = "tests/analyses/test_constant_sites.py"
-PARSIMONY_ROUNDS = "tests/tree_search/test_parsimony_rounds.py"
+PARSIMONY = "tests/tree_search/test_parsimony.py"
 DATA_TESTS = "tests/analyses/test_data_tests.py"
 SCHEME = "tests/analyses/test_select_scheme.py"
 SCREENING = "tests/optimise/test_screening.py"
@@ -1714,20 +1714,20 @@ MUTANTS = [
            (TABLES, "-k", "many_state_masks")),
     Mutant("planes of states beyond a word are empty", "plltool/tree_search/parsimony.py",
            "(padded >> state & 1).astype(bool)", "(padded >> min(state, 63) & 1).astype(bool)",
-           ("tests/tree_search/test_parsimony.py", "-k", "bits_of_a_word")),
+           (PARSIMONY, "-k", "bits_of_a_word")),
     Mutant("taxa with little data come first", "plltool/tree_search/parsimony.py", "-factors * n_cells", "factors * n_cells",
-           (PARSIMONY_ROUNDS, "-k", "with_data")),
-    Mutant("a walk carries the sets ahead of it", "plltool/tree_search/parsimony_rounds.py",
+           (PARSIMONY, "-k", "with_data")),
+    Mutant("a walk carries the sets ahead of it", "plltool/tree_search/parsimony.py",
            "carried = join_sets(carried, messages[onward[:, ::-1].ravel() ^ 1])",
-           "carried = join_sets(carried, messages[onward.ravel() ^ 1])", (PARSIMONY_ROUNDS, "-k", "best_neighbour")),
-    Mutant("walks end a branch early", "plltool/tree_search/parsimony_rounds.py", "in range(radius):", "in range(radius - 1):",
-           (PARSIMONY_ROUNDS, "-k", "no_neighbour")),
-    Mutant("moves of a round touch each other", "plltool/tree_search/parsimony_rounds.py",
-           "touched.isdisjoint(nodes)", "joint not in touched", (PARSIMONY_ROUNDS,)),
-    Mutant("a round keeps moves that save nothing together", "plltool/tree_search/parsimony_rounds.py",
-           "self.n_common > before", "True", (PARSIMONY_ROUNDS, "-k", "spoil")),
-    Mutant("parsimony walks ignore the constraint", "plltool/tree_search/parsimony_rounds.py",
-           "common[~regions.admit(homes[walker], at >> 1)] = -1", "pass", (PARSIMONY_ROUNDS, "-k", "constraint")),
+           "carried = join_sets(carried, messages[onward.ravel() ^ 1])", (PARSIMONY, "-k", "best_neighbour")),
+    Mutant("walks end a branch early", "plltool/tree_search/parsimony.py", "in range(radius):", "in range(radius - 1):",
+           (PARSIMONY, "-k", "no_neighbour")),
+    Mutant("moves of a round touch each other", "plltool/tree_search/parsimony.py",
+           "touched.isdisjoint(nodes)", "joint not in touched", (PARSIMONY,)),
+    Mutant("a round keeps moves that save nothing together", "plltool/tree_search/parsimony.py",
+           "self.n_common > before", "True", (PARSIMONY, "-k", "spoil")),
+    Mutant("parsimony walks ignore the constraint", "plltool/tree_search/parsimony.py",
+           "common[~regions.admit(homes[walker], at >> 1)] = -1", "pass", (PARSIMONY, "-k", "constraint")),
     Mutant("either state of a cell is the first one", "plltool/alignment/states.py",
            "row[[place[member] for member in members]] = True", "row[place[members[0]]] = True",
            (TABLES, "-k", "cells_are_sets")),

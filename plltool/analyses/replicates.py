@@ -40,7 +40,7 @@ from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import randomise_short_branches
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.parsimony_rounds import parsimony_tree
+from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.progress import Forecast, ignore
 from plltool.tree_search.root_scan import explore_roots
 from plltool.tree_search.stages import TreeSearch, planned_stages

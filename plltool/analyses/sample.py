@@ -47,7 +47,7 @@ from plltool.sampling.state import Problem
 from plltool.sampling.tree import from_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony_rounds import parsimony_tree
+from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.progress import Listener, announce, ignore
 
 TUNING = "tuning"  # an item of the identity of a run

@@ -63,7 +63,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.multistart import Climbing, Pool, SearchOutcome, Watch
-from plltool.tree_search.parsimony_rounds import parsimony_tree
+from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
 from plltool.tree_search.scan import MAX_RADIUS
 from plltool.tree_search.stages import planned_stages

@@ -34,7 +34,7 @@ from plltool.run.rooting import write_rooted
 from plltool.run.seeds import STARTS, generator
 from plltool.run.selection import Candidates, Selection, run_together
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony_rounds import parsimony_tree
+from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.progress import announce
 
 

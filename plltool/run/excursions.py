@@ -23,7 +23,7 @@ from plltool.run.memory import search_slots
 from plltool.run.seeds import ULTRAFAST, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony_rounds import parsimony_tree
+from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.rell import WeightArray
 from plltool.tree_search.ufboot_search import Excursion, UfbootSearch
 
