@@ -880,8 +880,8 @@ MUTANTS = [
            "self._search_on(number).fuse(())", "self._climbs[number]", (STARTS, "-k", "what_is_left")),
     Mutant("starts: trees are fused once", "plltool/tree_search/multistart.py", "self._fuse(best, others, 1)", "pass",
            (STARTS, "-k", "before_the_climbs_are_fused")),
-    Mutant("starts: several of large data", "plltool/tree_search/effort.py", "n_starts = 1 if large else round(starts)",
-           "n_starts = round(starts)", ("tests/tree_search/test_effort.py", "-k", "unless_they_are_large")),
+    Mutant("gaps make no search persist", "plltool/tree_search/effort.py", "n_parts > 1 or gaps > MANY_GAPS",
+           "n_parts > 1", ("tests/tree_search/test_effort.py", "-k", "missing")),
     Mutant("stopping: variance of the mean", "plltool/tree_search/stopping.py", "math.sqrt(n_sites * variance)",
            "math.sqrt(variance)", (STOPPING, "-k", "errors")),
     # --- resuming

@@ -305,14 +305,14 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
 
 def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
     """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
-    score, reason = 0.0, ""
+    score, gaps, reason = 0.0, 0.0, ""
     if options.depends_on_difficulty:
         announce("parsimony trees that tell how difficult the data are")
         rng = generator(problem.seed, DIFFICULTY)
         difficulty = assess_difficulty(problem.parts, problem.names, rng, problem.constraint, problem.unlinked)
-        score, reason = difficulty.score, f"; difficulty {difficulty}"
+        score, gaps, reason = difficulty.score, difficulty.gaps, f"; difficulty {difficulty}"
     n_taxa, n_patterns = problem.masks.shape
-    plan = options.plan(score, n_taxa, n_patterns, len(problem.parts), problem.unlinked)
+    plan = options.plan(score, n_taxa, n_patterns, len(problem.parts), problem.unlinked, gaps)
     plan = replace(plan, constraint=problem.constraint)
     if problem.constraint is not None and problem.constraint.n_members < n_taxa and options.radii is None:
         plan = replace(plan, radii=(*plan.radii, MAX_RADIUS))
