@@ -2,7 +2,7 @@
 
     python scripts/compare_plans.py make DATA_DIR FOLDER [--seed N] [--number N]
     python scripts/compare_plans.py run FILE.fasta ... --output FILE.json [--plan PLAN ...] [--seeds N,N] [--label WORD]
-    python scripts/compare_plans.py show FILE.json [--plan PLAN ...] [--chart FILE.svg]
+    python scripts/compare_plans.py show FILE.json [--plan PLAN ...] [--sets WORD] [--chart FILE.svg]
 
 `make` writes hard alignments: samples of taxa and columns of the alignments in DATA_DIR and DATA_DIR/treebase, and
 concatenations of genes that many taxa lack; DNA and proteins. The names of a third begin with "held": keep these for
@@ -210,6 +210,7 @@ def main() -> None:
     shower = commands.add_parser("show")
     shower.add_argument("results", type=Path)
     shower.add_argument("--plan", action="append", help="default: all")
+    shower.add_argument("--sets", default="", help="those whose names begin so; default: all")
     shower.add_argument("--chart", type=Path)
     options = parser.parse_args()
     if options.command == "make":
@@ -218,7 +219,7 @@ def main() -> None:
         plans, seeds = options.plan or list(EFFORT_NAMES), [int(seed) for seed in options.seeds.split(",")]
         run(options.files, plans, seeds, options.label, options.output, options.limit)
     else:
-        rows = json.loads(options.results.read_text())
+        rows = [row for row in json.loads(options.results.read_text()) if row["set"].startswith(options.sets)]
         plans = options.plan or list(dict.fromkeys(row["plan"] for row in rows))
         print(table(rows, plans))
         if options.chart is not None:

@@ -880,8 +880,10 @@ MUTANTS = [
            "self._search_on(number).fuse(())", "self._climbs[number]", (STARTS, "-k", "what_is_left")),
     Mutant("starts: trees are fused once", "plltool/tree_search/multistart.py", "self._fuse(best, others, 1)", "pass",
            (STARTS, "-k", "before_the_climbs_are_fused")),
-    Mutant("gaps make no search persist", "plltool/tree_search/effort.py", "n_parts > 1 or gaps > MANY_GAPS",
-           "n_parts > 1", ("tests/tree_search/test_effort.py", "-k", "missing")),
+    Mutant("starts: several of large data", "plltool/tree_search/effort.py", "has_one = large or (", "has_one = (",
+           ("tests/tree_search/test_effort.py", "-k", "large_data")),
+    Mutant("starts: several where few data are missing", "plltool/tree_search/effort.py", "gaps <= MANY_GAPS", "gaps < 0.0",
+           ("tests/tree_search/test_effort.py", "-k", "missing")),
     Mutant("stopping: variance of the mean", "plltool/tree_search/stopping.py", "math.sqrt(n_sites * variance)",
            "math.sqrt(variance)", (STOPPING, "-k", "errors")),
     # --- resuming

@@ -22,7 +22,7 @@ from plltool.errors import InputError, check_one_of
 from plltool.tree.constraint import Constraint
 from plltool.tree_search.scan import MAX_RADIUS
 
-MANY_GAPS = 0.5  # share of undetermined characters beyond which a search is as persistent as for several parts
+MANY_GAPS = 0.5  # share of undetermined characters beyond which a second climb is worth its time
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Preset:
     Attributes
     ----------
     persistence : how many times as many perturbations, and as many in a row without gain, there are for several parts
-        that share their branch lengths, or data of which most are missing, and for parts with lengths of their own
+        that share their branch lengths, and for those that do not
     """
 
     plan: SearchPlan
@@ -88,7 +88,7 @@ class Preset:
 
 EFFORTS = {
     "fast": Preset(SearchPlan(epsilon=1.0), (1, 1), (0, 0)),
-    "default": Preset(SearchPlan(nstop=3), (1, 1), (3, 12), persistence=(2, 3)),
+    "default": Preset(SearchPlan(nstop=3), (1, 2), (3, 12), persistence=(2, 3)),
     "thorough": Preset(SearchPlan(), (2, 6), (30, 60)),
 }
 
@@ -135,9 +135,10 @@ class SearchOptions:
         """The plan for data of this difficulty, 0 to 1.
 
         There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own. `gaps` is the share
-        of undetermined characters. The limit of the perturbations grows with the taxa beyond MANY_TAXA: the more places
-        there are where a climb can get stuck, the longer each perturbation mends some. If taxa times patterns are
-        LARGE_ALIGNMENT or more and the effort is not thorough, a climb ends when a stage gains nothing significant.
+        of undetermined characters; up to MANY_GAPS there is one climb unless the effort is thorough. The limit of the
+        perturbations grows with the taxa beyond MANY_TAXA: the more places there are where a climb can get stuck, the
+        longer each perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and the effort is not
+        thorough, there is one climb, which ends when a stage gains nothing significant.
         """
         preset = EFFORTS[self.effort]
         starts, perturbations = (
@@ -147,7 +148,9 @@ class SearchOptions:
         perturbations = math.ceil(math.ceil(perturbations) * max(1.0, n_taxa / MANY_TAXA))
         large = n_taxa * n_patterns >= LARGE_ALIGNMENT and self.effort != "thorough"
         stop = "kh" if large else preset.plan.stop
-        persistence = preset.persistence[unlinked] if n_parts > 1 or gaps > MANY_GAPS else 1
+        persistence = preset.persistence[unlinked] if n_parts > 1 else 1
         perturbations, nstop = persistence * perturbations, persistence * preset.plan.nstop
-        planned = replace(preset.plan, starts=round(starts), perturbations=perturbations, nstop=nstop, stop=stop)
+        has_one = large or (gaps <= MANY_GAPS and self.effort != "thorough")
+        n_starts = 1 if has_one else round(starts)
+        planned = replace(preset.plan, starts=n_starts, perturbations=perturbations, nstop=nstop, stop=stop)
         return replace(planned, **{name: value for name, value in chosen.items() if value is not None})
