@@ -25,6 +25,7 @@ import itertools
 import json
 import math
 import resource
+import shutil
 import signal
 import statistics
 import subprocess
@@ -120,7 +121,8 @@ def search_elsewhere(file: Path, model: str, program: str, seed: int, limit: int
             command += ["-pre", f"{folder}/run", "-quiet"]
             tree = Path(folder) / "run.treefile"
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        limited = ["bash", "-c", f'ulimit -t {limit} && exec "$0" "$@"', *command, "-s", str(file.resolve())]
+        copy = shutil.copy(file, folder)  # RAxML writes beside the alignment
+        limited = ["bash", "-c", f'ulimit -t {limit} && exec "$0" "$@"', *command, "-s", copy]
         done = subprocess.run(limited, check=False, capture_output=True)
         if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
             return None
