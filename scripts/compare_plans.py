@@ -212,7 +212,7 @@ def main() -> None:
     shower = commands.add_parser("show")
     shower.add_argument("results", type=Path)
     shower.add_argument("--plan", action="append", help="default: all")
-    shower.add_argument("--sets", default="", help="those whose names begin so; default: all")
+    shower.add_argument("--sets", default="", help="those with this in their names, such as gaps; default: all")
     shower.add_argument("--chart", type=Path)
     options = parser.parse_args()
     if options.command == "make":
@@ -221,7 +221,7 @@ def main() -> None:
         plans, seeds = options.plan or list(EFFORT_NAMES), [int(seed) for seed in options.seeds.split(",")]
         run(options.files, plans, seeds, options.label, options.output, options.limit)
     else:
-        rows = [row for row in json.loads(options.results.read_text()) if row["set"].startswith(options.sets)]
+        rows = [row for row in json.loads(options.results.read_text()) if options.sets in row["set"]]
         plans = options.plan or list(dict.fromkeys(row["plan"] for row in rows))
         print(table(rows, plans))
         if options.chart is not None:
