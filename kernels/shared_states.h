@@ -20,7 +20,7 @@
  * other workers.
  *
  * Registers: compilers keep an array in registers only if they know every index, so products and sums move through fixed
- * places, and loops that load numbers ahead are not unrolled. `scripts/gpu_registers.py` shows what a change does.
+ * places, and loops that load numbers ahead are not unrolled. `scripts/gpu/gpu_registers.py` shows what a change does.
  *
  * Functions are INLINE throughout: PyPI's PoCL 3.0 may end the process where one of their own takes local memory.
  *

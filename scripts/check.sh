@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Sets up a virtual environment in .venv and runs the checks: ruff, mypy, the documentation, which it builds into
-# build/docs, the tests on an OpenCL device, which must be there, and then, without OpenCL, those that may end differently
-# there: of commands, the README, the Python interface and the choice of a device. Other tests name the engine that
-# they use, so that they would run the same code again. Both runs use all cores, and leave out tests marked `slow`.
+# Sets up a virtual environment in .venv and runs the checks: ruff, mypy, the size of the code, the documentation, which
+# it builds into build/docs, the tests on an OpenCL device, which must be there, and then, without OpenCL, those that may
+# end differently there: of commands, the README, the Python interface and the choice of a device. Other tests name the
+# engine that they use, so that they would run the same code again. Both runs use all cores, and leave out tests marked `slow`.
 # The tests should take less than 10 minutes on two cores. For the slow ones: .venv/bin/python -m pytest -n auto --dist loadfile -m slow
 # Needs Python 3.11 or newer ($PYTHON, or python3) and pip.
 # Arguments are passed on to both runs of pytest, such as: scripts/check.sh -x
@@ -21,6 +21,8 @@ ruff check .
 ruff format --check plltool tests scripts
 echo "== mypy"
 mypy
+echo "== size"
+python scripts/checks/size.py
 echo "== documentation"
 sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs build/docs
 echo "== tests on an OpenCL device"

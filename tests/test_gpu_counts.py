@@ -1,4 +1,4 @@
-"""What `scripts/gpu_counts.py` reads and reckons; the counts themselves need Oclgrind."""
+"""What `scripts/gpu/gpu_counts.py` reads and reckons; the counts themselves need Oclgrind."""
 
 import gpu_counts as module
 import pytest

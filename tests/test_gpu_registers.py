@@ -1,4 +1,4 @@
-"""What kernels take of a GPU, by the compilers that `scripts/gpu_registers.py` runs, and how it reads their reports."""
+"""What kernels take of a GPU, by the compilers that `gpu_registers.py` runs, and how it reads their reports."""
 
 import json
 from dataclasses import astuple

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from make_man_pages import make_pages
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LEFTOVERS = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "*.plltool.*")
@@ -62,6 +63,11 @@ def test_the_wheel_has_kernels_and_all_modules(installed):
     assert {Path(name).suffix for name in data} == {".txt", ".css", ".js", ".html"}
     assert files_below(installed / "plltool", "*.txt", "*.css", "*.js", "*.html") == data
     assert {path.name.split("-")[0] for path in installed.iterdir()} == {"plltool"}  # no tests, no scripts
+
+
+def test_the_wheel_has_a_manual_page_of_each_command(installed):
+    (folder,) = installed.glob("*.data/data/share/man/man1")
+    assert {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()} == make_pages()
 
 
 def test_the_package_index_would_take_them(distributions):

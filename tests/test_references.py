@@ -20,7 +20,7 @@ MODULES = {
 FULL_NAME = re.compile(r"(?<![\w./-])plltool(?:\.[A-Za-z_]\w*)+(?![\w/]|[.:]\w)")
 QUOTED_NAME = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(\))?`(?!`)")
 PATH = re.compile(r"(?<![\w./-])(?:\w+/)+[\w-]+\.(?:py|md|sh|cl|h)\b")
-FILE_NAME = re.compile(r"\w+\.(?:py|md|sh|cl|h|nwk|json|txt)")
+FILE_NAME = re.compile(r"\w+\.(?:py|md|sh|cl|h|toml|nwk|json|txt)")
 FOLDERS = ("", "plltool", "tests")  # that paths may be relative to, besides that of the file itself
 
 

@@ -1,4 +1,4 @@
-"""Every script runs, and the mutants of `scripts/mutate.py` are those of the code as it is."""
+"""Every script runs, and the mutants of `scripts/checks/mutants.toml` are those of the code as it is."""
 
 import re
 import subprocess
@@ -8,9 +8,11 @@ from pathlib import Path
 import experiments
 import mutate
 import pytest
+import size
 
 FOLDER = Path(__file__).resolve().parents[1] / "scripts"
-SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
+PATHS = {path.name: path for path in sorted(FOLDER.glob("*/*.py"))}
+SCRIPTS = sorted(PATHS)
 
 
 def test_every_line_to_mutate_is_there_exactly_once():
@@ -32,7 +34,7 @@ def test_lines_that_are_gone_are_found():
 def test_every_script_starts(script, tmp_path):
     if script == "fuzz_coverage.py":
         pytest.importorskip("atheris")
-    done = subprocess.run([sys.executable, FOLDER / script, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, PATHS[script], "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -49,20 +51,20 @@ SMALL = {
     "compare_stops.py": "SHARED/data SHARED/reference --set primates --program epsilon --starts 1 --output OUT/o.json",
     "compare_supports.py": f"{DATA} --replicates 2 --program plltool-fast --output OUT/o.json",
     "constraint_test.py": f"{DATA} --constraints 1",
-    "draw_chains.py": "scripts/results/2026-11-24-chains-intel.json OUT/chart.svg",
+    "draw_chains.py": "scripts/benchmarks/results/2026-11-24-chains-intel.json OUT/chart.svg",
     "fuzz.py": "newick --count 5",
     "kill_test.py": f"{DATA} --kills 1",
     "layout.py": "",
-    "make_man_pages.py": "",
-    "measure_repeats.py": "data/dated.fasta:data/dated.nwk",
+    "make_man_pages.py": "OUT",
     "measure_startup.py": "--repetitions 1",
     "mutate.py": "--check",
     "profile_alpha.py": DATA,
     "simulate_alignment.py": "--taxa 6 --sites 20 --gaps 1 --out OUT/s",
     "simulate_dated.py": "--out OUT/s",
+    "size.py": "",
     "time_codons.py": "--taxa 6 --codons 20",
     "time_gradients.py": "--taxa 8 --states 4",
-    "try_alignments.py": f"{DATA} --output OUT/o.json",
+    "try_alignments.py": "data/treebase --output OUT/o.json",
     "verify_reference.py": "SHARED/data SHARED/reference --set primates --device numpy",
 }
 # Why the others have none.
@@ -83,6 +85,7 @@ OTHERWISE = {
     "compare_site_rates.py": "its smallest set takes minutes",
     "experiments.py": "see test_the_experiment_with_chains",
     "fill_tables.py": "writes pages of the documentation, which tests/docs compares",
+    "figures.py": "a part of fill_tables.py",
     "find_races.py": "needs Oclgrind",
     "fuzz_coverage.py": "needs atheris",
     "fuzz_parsers.py": "a part of fuzz.py",
@@ -94,6 +97,7 @@ OTHERWISE = {
     "measure_polish.py": "its smallest set takes minutes",
     "measure_precision.py": "needs the larger data and an hour",
     "measure_size.py": "simulates data of gigabytes",
+    "rivals.py": "a part of the others",
     "try_drivers.py": "downloads drivers",
 }
 
@@ -107,7 +111,7 @@ def test_the_smallest_case_of_every_script(script, tmp_path, request):
     if "SHARED" in SMALL[script]:
         places["SHARED"] = str(request.getfixturevalue("shared"))
     words = [re.sub("^(OUT|SHARED)", lambda place: places[place[0]], word) for word in SMALL[script].split()]
-    done = subprocess.run([sys.executable, FOLDER / script, *words], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, PATHS[script], *words], cwd=ROOT, capture_output=True, text=True)
     too_few = script == "check_posterior.py" and "mean square of errors apart: " in done.stdout  # generations to agree
     assert done.returncode == 0 or too_few, done.stderr
 
@@ -131,7 +135,19 @@ def test_every_script_is_listed():
     assert [script for script in SCRIPTS if f"`{script}`" not in listed] == []
 
 
+def test_too_many_lines_are_told(tmp_path, monkeypatch, capsys):
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "a.py").write_text("a = 1\n\nb = 2\n")
+    monkeypatch.setattr(size, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(size, "LIMITS", {"scripts": 3})
+    monkeypatch.setattr(sys, "argv", ["size.py"])
+    assert size.main() == 0
+    (tmp_path / "scripts" / "b.py").write_text("c = 3\n")
+    assert size.main() == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "scripts: 4 lines of Python, at most 3; TOO MANY"
+
+
 def test_without_a_browser_no_page_is_checked_and_a_line_says_so(tmp_path):
-    command = [sys.executable, FOLDER / "check_pages.py", "x.html"]
+    command = [sys.executable, PATHS["check_pages.py"], "x.html"]
     done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "nothing is checked: found no node and no npm and no Chromium\n")

@@ -52,6 +52,14 @@ from plltool.errors import PlltoolError, PlltoolWarning
 
 _log = logging.getLogger("plltool")
 
+COMMANDS = {
+    "Trees and supports": (search, evaluate, bootstrap, support, alrt, test),
+    "Models": (select_model,),
+    "Many genes": (genes, concordance),
+    "Ancestors, dates, placement, posterior": (ancestral, date, place, sample),
+    "Files, pictures, checks": (check, show, report, trees, simulate),
+    "This machine": (devices, bench, compare),
+}
 EXIT_ERROR = 1
 EXIT_SIGNAL = 128  # plus the number of the signal
 SIGPIPE = 13  # its number on Unix; Windows does not have it
@@ -123,6 +131,14 @@ class MainGroup(Group):
         """In the order in which they were added, which is that of use."""
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in sections, with columns of one width."""
+        widest = max(map(len, self.commands))
+        for title, members in COMMANDS.items():
+            with formatter.section(title):
+                limit = formatter.width - formatter.current_indent - widest
+                formatter.write_dl([(f"{own.name:{widest}}", own.get_short_help_str(limit)) for own in members])
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -177,27 +193,6 @@ def main(debug: bool) -> None:
     """
 
 
-for _command in (
-    search,
-    select_model,
-    evaluate,
-    bootstrap,
-    support,
-    alrt,
-    concordance,
-    genes,
-    test,
-    ancestral,
-    place,
-    date,
-    sample,
-    simulate,
-    report,
-    show,
-    trees,
-    compare,
-    check,
-    devices,
-    bench,
-):
-    main.add_command(_command)
+for _members in COMMANDS.values():
+    for _command in _members:
+        main.add_command(_command)

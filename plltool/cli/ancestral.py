@@ -13,7 +13,7 @@ from plltool.cli.tree_command import TreeTask, tree_task_options
 ANCESTRAL_FILES = (
     OutputFile("state", "states", "a table of node, site, most probable state and probabilities, as IQ-TREE's"),
     OutputFile("state.nwk", "tree with the names of the nodes"),
-    OutputFile("joint.fasta", "joint states", "the sequences of the nodes that are the most probable together"),
+    OutputFile("joint.fasta", "joint states", "the jointly most probable sequences of the nodes"),
     OutputFile("joint.tsv", "table of joint states", "in place of joint.fasta where states have names"),
     OutputFile("mutations.tsv", "mutations", "a table of node, parent, site and the two states"),
     OutputFile("mutations.nex", "tree with the mutations on its branches", "NEXUS, by joint states"),
@@ -34,8 +34,8 @@ ANCESTRAL_FILES = (
 def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
     """Reconstruct ancestral states: the marginal probability of each state at each internal node of TREE.
 
-    Also the states of all nodes that are the most probable together (Pupko et al. 2000), and the mutations on branches,
-    away from the node that is written as the root: see --outgroup.
+    Also find the jointly most probable states of all nodes (Pupko et al. 2000) and the mutations on branches. Mutations
+    lead away from the root of the tree in the file; see --outgroup.
 
     Branch lengths and free parameters are optimised first.
     """

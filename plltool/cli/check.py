@@ -100,10 +100,10 @@ def _describe_data(part: dict[str, Any]) -> list[str]:
     lines = [*_describe_frequencies(part), f"{found}: {listed}{more}" if failed else found]
     for name, own in (part["symmetry"] or {}).items():
         n_pairs = own["significant"] + own["others"]
-        found = f"{own['significant']} of {n_pairs} pairs (p < {SIGNIFICANCE})"
-        most = "" if own["p_value"] is None else f"; {own['p_value']:.4g} for the most divergent pair"
+        found = f"{own['significant']} of {n_pairs} pairs of sequences (p < {SIGNIFICANCE})"
+        most = "" if own["p_value"] is None else f"; p = {own['p_value']:.4g} for the most divergent pair"
         if n_pairs:
-            lines.append(f"{name} rejected by {found}{most}")
+            lines.append(f"{name} rejected for {found}{most}")
     if part["symmetry"] is None and len(values) > 1:
         lines.append("symmetry and saturation: not tested, these data are too large")
     if part["saturation"] is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 OPTIONS = "Options"  # title of the first section of the help
 SEARCH, SUPPORTS = "Search options", "Support options"  # titles of further sections
-DEVICE, OUTPUT = "Device options", "Output options"
+DEVICE, OUTPUT, EXPERT = "Device options", "Output options", "Expert options"
 COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
 METAVARS = {click.IntRange: "N", click.FloatRange: "X", click.Path: "FILE"}  # of options that have none of their own
 CONTINUED = " \\"  # the end of a line of a command that goes on
@@ -115,14 +115,14 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
 
     def option_sections(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-        """Options and their help by the titles of their sections; those that are under no title come first."""
+        """Options and their help by the titles of their sections: those without a title first, for experts last."""
         titles = getattr(self.callback, _TITLES, {})
         sections: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):  # newer versions of click have arguments here
                 sections.setdefault(titles.get(param.name, OPTIONS), []).append(record)
-        return sections
+        return dict(sorted(sections.items(), key=lambda section: section[0] == EXPERT))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in sections."""

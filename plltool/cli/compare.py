@@ -62,7 +62,7 @@ compare_task_options = packed(
         type=click.FloatRange(min=0),
         default=COMPARE_TOLERANCE,
         show_default=True,
-        help="Largest difference in lnL between searches that agree.",
+        help="Largest difference in lnL at which two searches count as equal.",
     ),
     json_option,
     quiet_option,
@@ -104,8 +104,8 @@ def compare(
 ) -> None:
     """Search ALIGNMENT twice from one start tree, on two devices or with two precisions or vector widths.
 
-    With a FOLDER, compare on each alignment in it, a line each. With two RECORDs, compare the searches that wrote these
-    JSON files. The output shows where two searches part, and what each of them moved there.
+    With a FOLDER, do so for each alignment in it and print a line for each. With two RECORDs, compare the searches that
+    wrote these JSON files. The output shows where two searches diverge, and which subtrees each of them moved there.
 
     The exit status is 0 if both end at the same topology and lnL, 3 if not, and 1 if an alignment of a folder cannot be
     searched.

@@ -45,7 +45,7 @@ scf_option = click.option(
     default=SITE_QUARTETS,
     show_default=True,
     help="Number of quartets that are drawn around each branch for site concordance factors; 0 leaves these out."
-    " Where a branch has no more, all are taken.",
+    " If a branch has no more than that, all are used.",
 )
 scfl_option = click.option(
     "--scfl",

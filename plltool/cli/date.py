@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plltool import DateResult, Sequences, Tree
 
 DATE_FILES = (
-    OutputFile("date.nwk", "tree in time", "Newick, with lengths in years"),
+    OutputFile("date.nwk", "time-scaled tree", "Newick, with lengths in years"),
     OutputFile("date.nex", "tree with dates", "NEXUS, with dates, heights and their intervals as FigTree shows them"),
     OutputFile("date.tsv", "dates", "a table of nodes, dates, intervals and rates"),
     OutputFile("date.clock.tsv", "root-to-tip regression", "a table of tips, dates and distances"),
@@ -62,8 +62,8 @@ class DateChoice:
         type=PATH,
         metavar="FILE",
         help="Table of taxa and dates, separated by tabs or commas, with the names of its columns in the first line. A"
-        " date is a year such as 2011.37, a day such as 2011-05-17, one in part unknown such as 2011-05-XX, a range"
-        " such as [2011.2:2011.5], or ? if it is unknown, as for taxa that the table lacks.",
+        " date is a year such as 2011.37, a day such as 2011-05-17, a partly unknown day such as 2011-05-XX, a range"
+        " such as [2011.2:2011.5], or ? if it is unknown. Taxa that are not in the table have unknown dates.",
     ),
     click.option("--name-column", metavar="NAME", help="Column of taxa.  [default: name, strain, accession or taxon]"),
     click.option(
@@ -86,13 +86,13 @@ class DateChoice:
     click.option(
         "--coalescent",
         type=click.Choice(DATE_COALESCENTS),
-        help="Coalescent prior on the times of nodes, with a constant rate, or one that changes.  [default: none]",
+        help="Coalescent prior on node times, with a constant or a changing population size.  [default: none]",
     ),
     click.option(
         "--relaxed",
         type=(float, float),
         metavar="SLACK COUPLING",
-        help="Let the rate vary over the tree, as TreeTime's --relax, such as 1.0 0.5.  [default: a strict clock]",
+        help="Relaxed clock, as with TreeTime's --relax, such as 1.0 0.5.  [default: a strict clock]",
     ),
     click.option(
         "--lengths",

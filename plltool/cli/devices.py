@@ -13,10 +13,9 @@ from plltool.cli.terminal import print_line, print_results
 @command(short_help="List and test the OpenCL devices.", examples=("plltool devices", "plltool devices --json"))
 @json_option
 def devices(as_json: bool) -> None:
-    """List the OpenCL devices, test each one, and tell which one `--device auto` takes and why.
+    """List and test the OpenCL devices, and show which one `--device auto` uses and why.
 
-    At the end stand the versions of packages (- for those that are not installed) and, if there is a GPU that cannot
-    be used, what to do.
+    The last lines give the versions of packages and, if there is a GPU that cannot be used, what to do.
 
     The test builds the kernels, computes the likelihood of a small tree and compares it with numpy's. It runs in a
     process of its own, so that a driver that crashes is reported like any other failure.
@@ -38,10 +37,11 @@ def format_report(report: dict[str, Any]) -> str:
     if len(passed) > 1:
         several, every = ",".join(passed), ",".join(report["all"])
         lines.append(f"--device {several} divides the patterns among these; --device all takes {every}")
-    lines.append(f"--device auto takes {report['auto']['device']}: {report['auto']['reason']}")
+    lines.append(f"--device auto uses {report['auto']['device']}: {report['auto']['reason']}")
     lines += [f"To install, {line}" for line in report["install"]]
     lines += report["advice"]
-    lines.append("packages: " + ", ".join(f"{name} {found or '-'}" for name, found in report["packages"].items()))
+    packages = (f"{name} {found or 'not installed'}" for name, found in report["packages"].items())
+    lines.append(f"packages: {', '.join(packages)}")
     return "\n\n".join([*blocks, "\n".join(lines)])
 
 

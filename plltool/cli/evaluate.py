@@ -75,7 +75,7 @@ class SiteChoice:
     click.option(
         "--length-errors",
         is_flag=True,
-        help="Compute standard errors of the branch lengths, the model given, for the record (--json).",
+        help="Compute standard errors of the branch lengths, for the given model; they are in the record (--json).",
     ),
     click.option(
         "--root-scan",

@@ -94,12 +94,12 @@ task_options = packed(
 @hardware_options
 @file_options(GENES_FILES, source="folder")
 def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs) -> None:
-    """Find the tree of each gene in FOLDER, that of all genes together, and how far they agree.
+    """Find the tree of each gene in FOLDER and the tree of all genes together, and compute concordance factors.
 
-    FOLDER has the alignment of each gene in a file of its own: FASTA, PHYLIP or NEXUS, gzipped or not. Genes may lack
-    taxa. In the alignment of all genes each gene is a partition with a model of its own.
+    FOLDER has one alignment per gene: FASTA, PHYLIP or NEXUS, gzipped or not. Genes may lack taxa. For the tree of all
+    genes, each gene is a partition with its own model.
 
-    After an interruption, the same command continues.
+    Give the same command again to continue after an interruption.
     """
     outputs.claim()
     import plltool

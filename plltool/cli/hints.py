@@ -196,10 +196,12 @@ def hint_at_command(unknown: str, known: Iterable[str]) -> str:
 
 
 def _closest_option(unknown: str, known: Sequence[str]) -> list[str]:
-    """Likewise; dashes do not count, and a short option is close to none."""
+    """Likewise; options of which it is a word come first, dashes do not count, a short option is close to none."""
     if not unknown.startswith("--"):
         return []
-    return [f"--{name}" for name in _closest(unknown[2:], [name[2:] for name in known if name.startswith("--")])]
+    names = [name[2:] for name in known if name.startswith("--")]
+    longer = [name for name in names if unknown[2:] in name.split("-")]
+    return [f"--{name}" for name in longer or _closest(unknown[2:], [n for n in names if n[:1] == unknown[2:3]])]
 
 
 def _closest(unknown: str, known: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool import Hardware
-from plltool.cli.command import DEVICE, OUTPUT, SEARCH, put_under
+from plltool.cli.command import DEVICE, EXPERT, OUTPUT, SEARCH, put_under
 from plltool.cli.job import WORKERS
 from plltool.cli.option_values import (
     PATH,
@@ -127,10 +127,12 @@ class Views:
     collapse: float
 
 
-def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") -> Decorator:
+def packed(
+    keyword: str, kind: type[Any], *options: Decorator, title: str = "", experts: Sequence[str] = ()
+) -> Decorator:
     """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`.
 
-    With a `title` they have a section of their own in the help.
+    With a `title` they have a section of their own in the help, except for those that are for `experts`.
     """
     names = [field.name for field in fields(kind)]
 
@@ -143,7 +145,7 @@ def packed(keyword: str, kind: type[Any], *options: Decorator, title: str = "") 
         wrapped: Callable[..., Any] = with_packed
         for option in reversed(options):
             wrapped = option(wrapped)
-        return put_under(title, *names)(wrapped) if title else wrapped
+        return put_under(EXPERT, *experts)(put_under(title, *names)(wrapped)) if title else wrapped
 
     return decorate
 
@@ -202,8 +204,8 @@ _FILE_OPTIONS = (
     click.option(
         "--names",
         type=click.Choice(NAME_KINDS),
-        help="What of a FASTA header is the name of the taxon: the whole header, or its first word, as in IQ-TREE and"
-        f" RAxML-NG.  [default: {WHOLE}]",
+        help="Take the whole FASTA header as the name of the taxon, or only its first word, as IQ-TREE and RAxML-NG do."
+        f"  [default: {WHOLE}]",
     ),
 )
 gene_reading_options = packed("reading", Reading, *_FILE_OPTIONS)  # each gene is a part, without constant sites
@@ -215,8 +217,8 @@ reading_options = packed(
         "--constant-sites",
         callback=parse_constant_sites,
         metavar="A,C,G,T",
-        help="Numbers of sites to add at which all taxa have A, C, G and T, such as 310,190,205,295: those that were"
-        " left out of DNA of variable sites only.",
+        help="Add constant sites: how many have A, C, G and T, such as 310,190,205,295. Use it for DNA alignments that"
+        " have only variable sites.",
     ),
 )
 seed_option = click.option(
@@ -233,7 +235,7 @@ constraint_option = click.option(
     type=PATH,
     metavar="FILE",
     help="File with a tree of all or some taxa, Newick or NEXUS, such as ((Homo,Pan),Gorilla,Pongo,Macaca); every tree"
-    " then has all splits of it. Its nodes may have any degree; other taxa go anywhere.",
+    " of the search contains all its splits. It may have multifurcations; taxa that it lacks go anywhere.",
 )
 resolve_option = click.option(
     "--resolve",
@@ -279,7 +281,7 @@ hardware_options = packed(
         "--threads",
         type=Threads(),
         metavar="N",
-        help="Number of CPU cores to use at most, or auto for all of them.  [default: auto]",
+        help="Maximum number of CPU cores to use, or auto for all of them.  [default: auto]",
     ),
     click.option(
         "--memory",
@@ -294,6 +296,7 @@ hardware_options = packed(
         help="Shares of the patterns that several devices take, such as 0.6,0.4.  [default: measured]",
     ),
     title=DEVICE,
+    experts=("precision", "vw", "share"),
 )
 start_options = packed(
     "start",
@@ -326,12 +329,12 @@ effort_options = packed(
     click.option(
         "--perturbations",
         type=click.IntRange(min=0),
-        help="Number of times to perturb the best trees and search again, at most.",
+        help="Maximum number of times to perturb the best trees and search again.",
     ),
     click.option(
         "--nstop",
         type=click.IntRange(min=1),
-        help="Number of perturbations in a row without gain after which a tree is final.",
+        help="Stop after this many perturbations in a row without a gain in lnL.",
     ),
     click.option(
         "--radius",
@@ -343,7 +346,7 @@ effort_options = packed(
     click.option(
         "--epsilon",
         type=click.FloatRange(min=0, min_open=True),
-        help="Gain in lnL of a round below which the search from a start tree ends.",
+        help="End the search from a start tree when a round gains less lnL than this.",
     ),
     click.option(
         "--stop",
@@ -399,7 +402,7 @@ view_options = packed(
         default=COLLAPSE_LENGTH,
         show_default=True,
         metavar="LENGTH",
-        help="Length up to which internal branches are left out of the collapsed tree.",
+        help="Leave internal branches up to this length out of the collapsed tree.",
     ),
     title=OUTPUT,
 )

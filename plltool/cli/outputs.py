@@ -251,7 +251,7 @@ class Outputs:
 
     @contextmanager
     def checkpointed(self) -> Iterator[None]:
-        """A run with a checkpoint. It starts over unless it resumes; what ends it leaves a line that says how to go on.
+        """A run with a checkpoint. It starts over unless it resumes; what ends it leaves a line on how to resume.
 
         The folders are locked against other runs. The checkpoint stays behind. When the work is done,
         `forget_checkpoints` removes it, or `finish_checkpoint` keeps it for a larger run. Raises InputError if another

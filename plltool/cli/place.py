@@ -68,51 +68,49 @@ class PlacementChoice:
         multiple=True,
         type=PATH,
         metavar="FILE",
-        help="Sequences to place, FASTA, PHYLIP or NEXUS, aligned to the reference: with the same columns. May be"
-        " repeated.",
+        help="Sequences to place, FASTA, PHYLIP or NEXUS, aligned to the columns of the reference. May be repeated.",
     ),
     click.option(
         "--dyn-heur",
         type=click.FloatRange(min=0, max=1, min_open=True),
         default=PLACE_HEURISTIC,
         show_default=True,
-        help="Share of the likelihood weights of the scores of all branches; lengths are optimised on the best branches"
-        " that have it together.",
+        help="Optimise lengths only on the best-scoring branches that together have this share of the weight.",
     ),
     click.option("--no-heur", is_flag=True, help="Optimise the lengths on all branches."),
     click.option(
         "--raxml-blo/--no-raxml-blo",
         default=None,
-        help="Also optimise the length of the branch at each place, as RAxML does: for every query, or for none. By"
-        " default for those with several places that are almost equally good.",
+        help="Also optimise the length of the branch at each placement, as RAxML does, for every query or for none."
+        " The default is to do so for queries with several placements that are almost equally good.",
     ),
     click.option(
         "--filter-acc-lwr",
         type=click.FloatRange(min=0, max=1),
         default=FILTER_WEIGHT,
         show_default=True,
-        help="Write the best places of a query until their likelihood weights sum to this; 1 is no limit.",
+        help="Write the best placements of a query until their likelihood weights add up to this; 1 is no limit.",
     ),
     click.option(
         "--filter-min-lwr",
         type=click.FloatRange(min=0, max=1),
         default=0.0,
         show_default=True,
-        help="Write no other than the best place with a smaller likelihood weight.",
+        help="Leave out placements with a smaller likelihood weight, except the best one.",
     ),
     click.option(
         "--filter-max",
         type=click.IntRange(min=1),
         default=FILTER_MOST,
         show_default=True,
-        help="Number of places of a query to write at most.",
+        help="Maximum number of placements to write for each query.",
     ),
 )
 @reference_task_options
 @hardware_options
 @file_options(PLACE_FILES)
 def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
-    """Place sequences, such as reads, on the branches of a reference tree, each for itself.
+    """Place sequences, such as reads, on the branches of a reference tree, each independently.
 
     Branch lengths and free parameters are optimised on the reference first, unless --fixed is given. The reference tree
     then stays as it is.

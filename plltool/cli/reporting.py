@@ -94,7 +94,7 @@ class Reporter(logging.Handler):
             self._file = open_log(self._log_path)
         self._json.open(self._append)
         self._old_level = _log.level
-        _log.setLevel(logging.DEBUG)  # see `plltool.tree_search.progress.announce`
+        _log.setLevel(logging.DEBUG)  # see `plltool.progress.announce`
         _log.addHandler(self)
         versions = describe_versions()
         began = f"began: {datetime.now():%Y-%m-%d %H:%M:%S}"

@@ -87,7 +87,7 @@ run_options = packed(
         default="auto",
         show_default=True,
         metavar="N|auto",
-        help=f"Number of generations. With auto the chains go on until ASDSF is below {ENOUGH_DEVIATION} and every"
+        help=f"Number of generations. With auto, the chains run until ASDSF is below {ENOUGH_DEVIATION} and every"
         f" effective sample size above {ENOUGH_SIZE}.",
     ),
     click.option(
@@ -119,8 +119,7 @@ run_options = packed(
         type=click.FloatRange(0, 1, max_open=True),
         default=DEFAULT_BURNIN,
         show_default=True,
-        help="Share of the samples, from the first on, that is left out of all summaries."
-        " Samples of the tuning are always left out.",
+        help="Proportion of the samples to discard as burn-in. Samples from the tuning phase are always discarded.",
     ),
     click.option("--prior-only", is_flag=True, help="Sample the prior, as if there were no data."),
     title="Sampling options",
@@ -181,10 +180,10 @@ def sample(
 ) -> None:
     """Sample trees, branch lengths and parameters from their posterior distribution, by Metropolis-coupled chains.
 
-    Parameters are sampled unless the model has values for them or, with +F, counts them in the alignment. Parts share
-    the branch lengths.
+    Parameters are sampled unless the model gives values for them, or counts them in the alignment (+F). Partitions
+    share the branch lengths.
 
-    The same command continues a run that was stopped, and with a larger number of generations one that is over.
+    Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
     """
     outputs.claim()
     import plltool

@@ -18,7 +18,7 @@ from plltool.cli.bootstrap import (
     SupportChoice,
     support_options,
 )
-from plltool.cli.command import DEVICE, OUTPUT, SEARCH, command, given_command, put_under
+from plltool.cli.command import EXPERT, OUTPUT, SEARCH, command, given_command, put_under
 from plltool.cli.option_values import WRITTEN, Duration
 from plltool.cli.options import (
     Effort,
@@ -94,7 +94,7 @@ SEARCH_FILES = (
 @click.option("--profile", is_flag=True, help="Measure how long the device is busy, and report it at the end.")
 @put_under(OUTPUT, "site_lnl")
 @put_under(SEARCH, "time")
-@put_under(DEVICE, "profile")
+@put_under(EXPERT, "profile")
 def search(
     task: SearchTask,
     partitions: Path | None,

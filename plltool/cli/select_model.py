@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from plltool import ModelChoice, SchemeChoice
 
 SELECT_MODEL_FILES = (
-    OutputFile("select-model.model", "chosen model", "or that of each partition, without values; a file for --model"),
+    OutputFile("select-model.model", "chosen model", "or models of partitions, without values; for --model"),
     OutputFile("select-model.json", "record", "JSON, with all models that were fitted"),
     OutputFile("select-model.log", "log"),
     *REPORT_FILES,
@@ -67,13 +67,13 @@ partitions_option = click.option(
     type=click.Choice(CRITERIA, case_sensitive=False),
     default=CRITERIA[0],
     show_default=True,
-    help="What the best model is best by.",
+    help="Information criterion that ranks the models.",
 )
 @click.option(
     "--free-rates/--no-free-rates",
     default=True,
     show_default=True,
-    help="Whether free rates over sites, +R2 to +R10, are among the candidates.",
+    help="Whether free rates across sites, +R2 to +R10, are among the candidates.",
 )
 @click.option(
     "--ascertainment",
@@ -84,14 +84,14 @@ partitions_option = click.option(
     "--also",
     multiple=True,
     metavar="MODEL",
-    help="Another candidate, such as LG+C20 or a model that a file defines, without rates over sites. May be given"
+    help="Another candidate, such as LG+C20 or a model that a file defines, without rates across sites. May be given"
     " several times.",
 )
 @partitions_option
 @click.option(
     "--merge",
     type=click.Choice(MERGE_ALGORITHMS, case_sensitive=False),
-    help="Merge parts that may share a model: try all pairs in each round (greedy), only those that are most similar in"
+    help="Merge partitions that may share a model: try all pairs in each round (greedy), only the pairs most similar in"
     " rate (rcluster), or these and merge several pairs in each round (rclusterf).  [default: no merging]",
 )
 @click.option(
@@ -128,18 +128,18 @@ def select_model(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Choose the substitution model, and the rates over sites, that describe ALIGNMENT best.
+    """Choose the substitution model, and the rates across sites, that describe ALIGNMENT best.
 
     Candidates are all models for the kind of data, each with equal rates, +I, +G4, +I+G4, and free rates as long as
     another one gains. Branch lengths and parameters are optimised for each on the same tree. `plltool search --model
     auto` chooses in the same way, and searches under the chosen model.
 
-    With --partitions each partition gets a model of its own; with --merge parts that may share one are merged.
+    With --partitions each partition gets a model of its own; with --merge, partitions that may share one are merged.
     """
     if partitions is None and merge is not None:
-        raise click.UsageError("--merge needs --partitions, whose parts to merge")
+        raise click.UsageError("--merge needs --partitions")
     if partitions is not None and ascertainment:
-        raise click.UsageError("--ascertainment goes without --partitions, where +ASC in the file tells which parts")
+        raise click.UsageError("--ascertainment cannot be used with --partitions: write +ASC in the partition file")
     if partitions is not None and also:
         raise click.UsageError("--also goes without --partitions")
     outputs.claim()

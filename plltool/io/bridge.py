@@ -20,6 +20,7 @@ from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
 
 if TYPE_CHECKING:
+    import Bio.Phylo.BaseTree
     import dendropy
 
 ACCEPTED_TREES = (
@@ -119,6 +120,39 @@ def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
                 raise InputError(f"{kind.name}: found a tip without a name, expected one")
             nodes.labels[node] = label
     return nodes, kind.name
+
+
+def to_dendropy(tree: Tree) -> dendropy.Tree:
+    """See `Tree.to_dendropy`."""
+    import dendropy
+
+    taxa = [dendropy.Taxon(label=name) for name in tree.names]
+    root = int(tree.neighbours[0, 0])
+    made = {root: dendropy.Node()}
+    for node, parent, branch in tree.shown_from(root):
+        taxon = taxa[node] if tree.is_tip(node) else None
+        made[node] = dendropy.Node(taxon=taxon, edge_length=float(tree.lengths[branch]))
+        made[parent].add_child(made[node])
+    shown = taxa[tree.is_rooted :]
+    result = dendropy.Tree(taxon_namespace=dendropy.TaxonNamespace(shown), seed_node=made[root])
+    result.is_rooted = tree.is_rooted
+    return result
+
+
+def to_biopython(tree: Tree) -> Bio.Phylo.BaseTree.Tree:
+    """See `Tree.to_biopython`."""
+    try:
+        from Bio.Phylo.BaseTree import Clade
+        from Bio.Phylo.BaseTree import Tree as BiopythonTree
+    except ImportError:
+        raise ImportError("Tree.to_biopython needs Biopython: pip install biopython") from None
+    root = int(tree.neighbours[0, 0])
+    made = {root: Clade()}
+    for node, parent, branch in tree.shown_from(root):
+        name = tree.names[node] if tree.is_tip(node) else None
+        made[node] = Clade(branch_length=float(tree.lengths[branch]), name=name)
+        made[parent].clades.append(made[node])
+    return BiopythonTree(root=made[root], rooted=tree.is_rooted)
 
 
 # --- alignments -----------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ class Checkpoint:
         except (InputError, OSError) as error:
             self.problem = str(error)
             if not self._warned:
-                _log.warning("%s; the run goes on and tries again", error)
+                _log.warning("%s; the run continues and tries again later", error)
                 self._warned = True
         ended = time.monotonic()
         self._next = ended + CHECKPOINT_PATIENCE * (ended - began)

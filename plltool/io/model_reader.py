@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 
-from plltool.alignment.scheme import PartSpec, Scheme
 from plltool.constants import STDIN
 from plltool.errors import InputError, show_name
 from plltool.io.content import names_files, read_content, read_text, source_name
@@ -19,6 +18,7 @@ from plltool.io.partition_reader import is_partition_line, read_lines, unwrap
 from plltool.io.record import parse_object
 from plltool.model.model_string import parse_model
 from plltool.model.proteins import N_STATES, PAIRS, unpack_protein_matrix
+from plltool.model.scheme import PartSpec, Scheme
 from plltool.model.spec import ModelSpec
 from plltool.model.values import MAX_GIVEN
 

@@ -18,7 +18,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plltool.alignment.scheme import PartSpec, Scheme, SitePair
 from plltool.constants import DEFAULT_DOUBLET_MODEL
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
@@ -33,6 +32,7 @@ from plltool.io.part_columns import (
     read_columns,
 )
 from plltool.io.partition_reader import ITEM, ModelReader, check_data, check_name, check_new, read_part_model
+from plltool.model.scheme import PartSpec, Scheme, SitePair
 
 _MAX_LISTED = 10  # charsets in one message
 _COUNT = re.compile(rf"{COLUMN}\s*+:")  # how many charsets a MrBayes partition has
@@ -113,9 +113,7 @@ def _find_charset(name: str, where: str, charsets: Charsets) -> PartColumns:
     if found is None:
         there = ", ".join(map(show_name, list(charsets)[:_MAX_LISTED])) or "none"
         more = f" and {len(charsets) - _MAX_LISTED} more" if len(charsets) > _MAX_LISTED else ""
-        raise InputError(
-            f"{where}: found charset {show_name(name)}, expected one of those that are there: {there}{more}"
-        )
+        raise InputError(f"{where}: found charset {show_name(name)}, expected one of these: {there}{more}")
     return replace(found, where=found.where or where)
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from plltool.alignment.codons import data_name
 from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.scheme import ALL_SITES, REMAINDER, SitePair, SiteRange
 from plltool.constants import (
     DEFAULT_CODON_MODEL,
     DEFAULT_MODEL,
@@ -29,6 +28,7 @@ from plltool.constants import (
 from plltool.errors import InputError, show_name
 from plltool.io.structure_reader import read_structure
 from plltool.model.codons import under_code
+from plltool.model.scheme import ALL_SITES, REMAINDER, SitePair, SiteRange
 
 _MAX_RANGES = 1_000_000  # of all charsets: members of members may be as many as powers of two
 

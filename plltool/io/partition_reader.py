@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from plltool.alignment.scheme import PartSpec, Scheme
 from plltool.errors import InputError, show_name
 from plltool.io.part_columns import DATA_NAMES, USUAL_MODELS, PartColumns, read_columns
 from plltool.model.multistate import find_name
 from plltool.model.proteins import canonical_names
+from plltool.model.scheme import PartSpec, Scheme
 from plltool.model.spec import ModelSpec
 
 ModelReader = Callable[[str], ModelSpec]

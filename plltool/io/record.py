@@ -74,7 +74,7 @@ def parse_object(content: bytes, source: str, keys: Sequence[str], what: str) ->
     try:
         record = json.loads(content)
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested a thousand times
-        raise InputError(f"{source}: found something other than JSON ({error})") from error
+        raise InputError(f"{source}: found something other than JSON ({error}), expected {what}") from error
     if not isinstance(record, dict):
         raise InputError(f"{source}: found a JSON {type(record).__name__}, expected {what}")
     missing = [key for key in keys if key not in record]

@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
+from plltool.alignment.resampling import batches
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.statistics.resampling import batches
 
 
 def with_state_tips(parts: Sequence[Patterns]) -> list[Patterns]:

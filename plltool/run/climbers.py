@@ -22,11 +22,11 @@ from plltool.processes.children import can_start_children
 from plltool.processes.crew import Crew, crew
 from plltool.processes.ranks import current
 from plltool.processes.workers import Workers
+from plltool.progress import Forecast, Listener, Progress, StopSearch
 from plltool.run.engines import open_engine
 from plltool.run.memory import plan_memory, search_slots
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.multistart import Climbing
-from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree_search.stages import planned_stages, stages_of_a_climb
 from plltool.tree_search.state import ClimbStarts, ClimbState
 
@@ -38,7 +38,7 @@ def open_workers(
 ) -> Workers:
     """Processes that have a share of the hardware each, see `share_hardware`; the log says what they make."""
     threads = shares[0].threads or 1
-    _log.info("%s: %d at the same time, threads each: %d", what, len(shares), threads)
+    _log.info("%s: %d at a time, threads each: %d", what, len(shares), threads)
     return Workers(make, arguments, child_environment(threads))
 
 
@@ -89,7 +89,7 @@ def share_hardware(
     default = threads if plans[0].kind != "gpu" and can_start_children() else 1
     number = max(1, min(wanted or default, n_tasks, fitting * len(each)))
     if wanted is not None and number < min(wanted, n_tasks):
-        _log.warning("memory is short: %d processes at the same time, not %d", number, wanted)
+        _log.warning("not enough memory for %d processes at a time; running %d", wanted, number)
     if number == 1:
         return (hardware,)
     of_one = -(-number // len(each))  # processes that share a device

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment
+from plltool.alignment.composition import composition, shared_frequencies, without_root
 from plltool.alignment.facts import may_be_invariable
+from plltool.alignment.homogeneity import p_values, symmetry_statistics
 from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.partition import Dataset, Part
-from plltool.alignment.split import column_states
 from plltool.alignment.states import DNA, CodeArray, StateSpace
 from plltool.arrays import FloatArray
 from plltool.constants import (
@@ -25,9 +25,9 @@ from plltool.constants import (
 )
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
+from plltool.model.partition import Dataset, Part
+from plltool.model.split import column_states
 from plltool.run.results import describe_parameters
-from plltool.statistics.composition import composition, shared_frequencies, without_root
-from plltool.statistics.homogeneity import p_values, symmetry_statistics
 
 FEW_SITES = 20  # all of which may vary by chance
 TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `SymmetryTests`

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.facts import digest_data
-from plltool.alignment.partition import Dataset
 from plltool.arrays import FloatArray
 from plltool.constants import LINKED, VERSION
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
+from plltool.model.partition import Dataset
 from plltool.processes.ranks import current
 from plltool.run.memory import MemoryPlan
 from plltool.run.rooting import mean_tree, write_rooted

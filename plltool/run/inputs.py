@@ -9,12 +9,8 @@ from typing import TypeAlias
 
 from plltool.alignment.alignment import Alignment, Sequences
 from plltool.alignment.codons import CODON, genetic_code_of
-from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.facts import may_be_invariable
-from plltool.alignment.partition import Dataset, Part, check_states, cut_alignment
 from plltool.alignment.patterns import empirical_frequencies
-from plltool.alignment.scheme import PartSpec, Scheme
-from plltool.alignment.split import split_by_states
 from plltool.alignment.states import StateSpace
 from plltool.constants import (
     DEFAULT_LINKAGE,
@@ -38,7 +34,10 @@ from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.model.model import Model
+from plltool.model.partition import Dataset, Part, check_states, cut_alignment
+from plltool.model.scheme import PartSpec, Scheme
 from plltool.model.spec import ModelSpec
+from plltool.model.split import split_by_states
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.rooted import add_root
@@ -257,16 +256,6 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
     if isinstance(given, (str, PathLike)):
         return read_constraint(given, names)
     return constraint_from_nodes(*nodes_from_object(given), names)
-
-
-def leave_out_duplicates(
-    data: Dataset, constraint: Constraint | None
-) -> tuple[Dataset, list[list[int]], Constraint | None]:
-    """`without_duplicates`, except for taxa that a constraint separates; also the constraint over the taxa left."""
-    if constraint is None:
-        return (*without_duplicates(data), None)
-    reduced, groups = without_duplicates(data, constraint.attachments.tolist())
-    return reduced, groups, constraint.restrict(reduced.names)
 
 
 def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:

@@ -8,12 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.hardware import Hardware
 from plltool.model.describe import shorten_model
 from plltool.model.model import SCALER, Model
+from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
 from plltool.tree.topology import Tree
 

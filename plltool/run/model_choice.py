@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from plltool.alignment.partition import Dataset
-from plltool.constants import CRITERIA, VERSION
+from plltool.constants import VERSION
 from plltool.errors import shorten
 from plltool.model.describe import shorten_model
+from plltool.model.description import describe_data
+from plltool.model.partition import Dataset
 from plltool.model.spec import ModelSpec
-from plltool.pages.blocks import Row
-from plltool.pages.shown import Shown
-from plltool.run.model_fits import Fit
+from plltool.reports.blocks import Row
+from plltool.reports.shown import Shown
 from plltool.run.software import software_versions
-from plltool.statistics.criteria import information_score, score_weights
-from plltool.statistics.description import describe_data
 
 COLUMNS = ("AIC", "AICc", "BIC")  # of a table
 
@@ -212,29 +210,6 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
         cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
     return "\n".join(lines)
-
-
-def compare_fits(fits: Sequence[Fit], n_sites: int, criterion: str) -> tuple[FittedModel, ...]:
-    """All fits with their scores and weights, the best one by the criterion first."""
-    scores = {name: [information_score(name, fit.lnl, fit.n_parameters, n_sites) for fit in fits] for name in CRITERIA}
-    weights = {name: score_weights(values).tolist() for name, values in scores.items()}
-    rows = [
-        FittedModel(
-            fit.name,
-            fit.model.to_string(),
-            fit.lnl,
-            fit.n_parameters,
-            scores["AIC"][number],
-            finite_or_none(scores["AICc"][number]),
-            scores["BIC"][number],
-            weights["AIC"][number],
-            finite_or_none(weights["AICc"][number]),
-            weights["BIC"][number],
-        )
-        for number, fit in enumerate(fits)
-    ]
-    order = sorted(range(len(fits)), key=lambda number: scores[criterion][number])
-    return tuple(rows[number] for number in order)
 
 
 def finite_or_none(value: float) -> float | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
@@ -19,21 +18,22 @@ from plltool.io.record import format_record, nan_to_null
 from plltool.io.site_values import format_for, format_sites, site_rows
 from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.describe import describe_model, name_rates, shorten_model
+from plltool.model.description import describe_data
 from plltool.model.model import SCALER, Model
+from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
-from plltool.pages.blocks import Drawn, Row
-from plltool.pages.shown import Shown
+from plltool.progress import Progress
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice
 from plltool.run.per_site_rates import PerSiteRates
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.scheme_choice import SchemeChoice
 from plltool.run.software import software_versions
-from plltool.statistics.description import describe_data
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.progress import Progress
 from plltool.tree_search.root_scan import RootPlace
 
 

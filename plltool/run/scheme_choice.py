@@ -6,9 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from plltool.pages.blocks import Row
-from plltool.run.merging import Merge
+from plltool.reports.blocks import Row
 from plltool.run.model_choice import Choice, FittedModel, format_table
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A merge: the names of the two groups of parts, and the score of the scheme with it."""
+
+    first: str
+    second: str
+    score: float
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick
 from plltool.io.record import nan_to_null
 from plltool.io.tree_views import write_nexus
-from plltool.pages.blocks import Drawn, Row
-from plltool.pages.shown import Shown
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.bootstop import Convergence
 from plltool.tree.rooted import drop_root, inner_branches, unrooted_branches

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import Bio.Phylo.BaseTree
     import dendropy
 
-    from plltool.drawing.tree_drawing import TreeDrawing
+    from plltool.reports.tree_drawing import TreeDrawing
 
 
 class Tree:
@@ -229,7 +229,7 @@ class Tree:
 
     def draw(self) -> TreeDrawing:
         """The tree, smaller clades first, to print or to show in a notebook; see `TreeDrawing` for SVG and PDF."""
-        from plltool.drawing.tree_drawing import TreeDrawing
+        from plltool.reports.tree_drawing import TreeDrawing
         from plltool.tree.rooted_nodes import RootedNodes
 
         return TreeDrawing(RootedNodes.of_tree(self).ladderized())
@@ -237,27 +237,15 @@ class Tree:
     def _repr_html_(self) -> str:
         return self.draw()._repr_html_()
 
-    # --- other libraries ------------------------------------------------------------------------------------
-
     def to_dendropy(self) -> dendropy.Tree:
         """An unrooted dendropy tree, seeded at the inner node next to tip 0; or a rooted one of a tree with a root.
 
         Its taxon namespace holds the names in the tree's order, unchanged; children are in the order in which
         `write_newick` writes them; lengths are in expected substitutions per site.
         """
-        import dendropy
+        from plltool.io.bridge import to_dendropy
 
-        taxa = [dendropy.Taxon(label=name) for name in self.names]
-        root = int(self.neighbours[0, 0])
-        made = {root: dendropy.Node()}
-        for node, parent, branch in self._shown_from(root):
-            taxon = taxa[node] if self.is_tip(node) else None
-            made[node] = dendropy.Node(taxon=taxon, edge_length=float(self.lengths[branch]))
-            made[parent].add_child(made[node])
-        shown = taxa[self.is_rooted :]
-        result = dendropy.Tree(taxon_namespace=dendropy.TaxonNamespace(shown), seed_node=made[root])
-        result.is_rooted = self.is_rooted
-        return result
+        return to_dendropy(self)
 
     def to_biopython(self) -> Bio.Phylo.BaseTree.Tree:
         """An unrooted tree of Bio.Phylo, as `to_dendropy` makes one of dendropy.
@@ -267,19 +255,10 @@ class Tree:
         ImportError
             If Biopython is not installed.
         """
-        try:
-            from Bio.Phylo.BaseTree import Clade
-            from Bio.Phylo.BaseTree import Tree as BiopythonTree
-        except ImportError:
-            raise ImportError("Tree.to_biopython needs Biopython: pip install biopython") from None
-        root = int(self.neighbours[0, 0])
-        made = {root: Clade()}
-        for node, parent, branch in self._shown_from(root):
-            name = self.names[node] if self.is_tip(node) else None
-            made[node] = Clade(branch_length=float(self.lengths[branch]), name=name)
-            made[parent].clades.append(made[node])
-        return BiopythonTree(root=made[root], rooted=self.is_rooted)
+        from plltool.io.bridge import to_biopython
 
-    def _shown_from(self, root: int) -> list[tuple[int, int, int]]:
+        return to_biopython(self)
+
+    def shown_from(self, root: int) -> list[tuple[int, int, int]]:
         """`ordered_from` an inner node, without the tip that stands for the root."""
         return [visit for visit in self.ordered_from(root) if not (self.is_rooted and visit[0] == 0)]

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plltool.alignment.resampling import batches, resampled_sums
 from plltool.arrays import FloatArray
 from plltool.constants import ABAYES, ALRT_MARGIN, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.statistics.resampling import batches, resampled_sums
 from plltool.tree.rooted import drop_root, inner_branches, spread_over_branches, unrooted_branches
 from plltool.tree_search.neighbours import neighbour_sites
 

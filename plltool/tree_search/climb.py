@@ -22,11 +22,11 @@ from plltool.constants import (
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.progress import Move
 from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import Tree
 from plltool.tree_search.insertions import Insertions, optimise_insertions
-from plltool.tree_search.progress import Move
 from plltool.tree_search.scan import Prunes, Steps, all_prunes, heal, scan
 
 

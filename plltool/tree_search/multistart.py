@@ -14,10 +14,10 @@ from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import Other, PolishRound
+from plltool.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree_search.stages import TreeSearch
 from plltool.tree_search.state import ClimbStarts, ClimbState
 from plltool.tree_search.stopping import Deadline
@@ -150,7 +150,7 @@ class Pool:
                     f"{found}; with a longer time the same search resumes from its checkpoint, if it has one"
                 )
         n_perturbations = sum(one.cursor.spent for one in self._climbs)
-        _log.info("start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
+        _log.info("done: start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
         leader = _leader([one.lnl for one in self._climbs], self._in_order())
         if not self._watch.stopped:
             if deadline is not None:

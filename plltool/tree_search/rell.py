@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.resample import Urn
+from plltool.alignment.resampling import batches, resample_once
 from plltool.arrays import FloatArray
 from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.statistics.resampling import batches, resample_once
 from plltool.tree.constraint import Constraint
 from plltool.tree.rooted import inner_branches
 from plltool.tree.splits import inner_splits

@@ -27,11 +27,11 @@ from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import PolishRound, polish
+from plltool.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.fusing import fuse
-from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree_search.ratchet import perturb
 from plltool.tree_search.root_scan import explore_roots, move_root
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope

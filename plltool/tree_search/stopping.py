@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray
 from plltool.constants import KH_QUANTILE, PERTURB, RF_SHARE
-from plltool.engine.compilation import CLOCK
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.progress import CLOCK, Forecast
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
-from plltool.tree_search.progress import Forecast
 
 Memory = npt.NDArray[Any]
 

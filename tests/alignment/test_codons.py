@@ -11,13 +11,13 @@ from plltool.alignment.alignment import sort_columns
 from plltool.alignment.codons import STOP, codon_space, genetic_code_of, translation
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.facts import has_informative_site
-from plltool.alignment.partition import cut_alignment
 from plltool.alignment.patterns import compress, empirical_frequencies
-from plltool.alignment.scheme import PartSpec, SiteRange
 from plltool.alignment.spaces import space_called
 from plltool.constants import GENETIC_CODES
 from plltool.errors import InputError
 from plltool.model.model_string import parse_model
+from plltool.model.partition import cut_alignment
+from plltool.model.scheme import PartSpec, SiteRange
 
 CODON = codon_space(1)
 

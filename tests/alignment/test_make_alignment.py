@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from plltool.alignment.alignment import show_name
-from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.facts import gap_share, has_informative_site, identical_groups
-from plltool.alignment.partition import cut_alignment
-from plltool.alignment.scheme import PartSpec
 from plltool.errors import InputError
+from plltool.model.duplicates import without_duplicates
+from plltool.model.partition import cut_alignment
+from plltool.model.scheme import PartSpec
 
 NAMES = ["A", "B", "C", "D"]
 LINES = [1, 3, 5, 7]

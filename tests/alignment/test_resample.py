@@ -3,10 +3,10 @@
 import numpy as np
 from helpers import read_states
 
-from plltool.alignment.partition import cut_alignment
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import LISTED_SITES, Urn, draw_sites, take_patterns
-from plltool.alignment.scheme import PartSpec
+from plltool.model.partition import cut_alignment
+from plltool.model.scheme import PartSpec
 
 
 def test_patterns_are_those_of_the_columns_drawn(data_dir):

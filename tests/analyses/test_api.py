@@ -10,12 +10,12 @@ import pytest
 from helpers import read_states
 
 from plltool.alignment.encoding import make_alignment
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.record import RECORD_KEYS
+from plltool.run.evaluation import evaluate
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.effort import SearchOptions
 
@@ -157,7 +157,7 @@ def test_opencl_and_numpy_find_the_same(data_dir):
 
 def test_nothing_happens_at_import():
     code = (
-        "import sys, os; before = dict(os.environ); import plltool.analyses.search\n"
+        "import sys, os; before = dict(os.environ); import plltool.analyses.search.analysis\n"
         "print([m for m in ('pyopencl', 'dendropy', 'click') if m in sys.modules], before == dict(os.environ))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

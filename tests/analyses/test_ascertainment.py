@@ -9,21 +9,21 @@ from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.ancestral import ancestral_states
-from plltool.analyses.compare import compare
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
-from plltool.analyses.search import search
-from plltool.analyses.search_supports import search_supports
-from plltool.analyses.simulate import simulate
-from plltool.analyses.topology_tests import topology_tests
+from plltool.analyses.ancestral.analysis import ancestral_states
+from plltool.analyses.machine.compare import compare
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports.search_supports import search_supports
+from plltool.analyses.toolbox.simulate import simulate
+from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.model_string import parse_model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.engines import open_engine, plan_shards
+from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
+from plltool.run.likelihood import Likelihood
 from plltool.run.memory import search_slots
 from plltool.tree.random_tree import random_tree
 from plltool.tree_search.effort import SearchOptions

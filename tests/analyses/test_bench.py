@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from helpers import caterpillar, make_tree
 
-from plltool.analyses.bench import data, run
-from plltool.analyses.bench.compare import BENCHMARK_KEYS, compare_rows, read_benchmark
-from plltool.analyses.bench.data import FixedModel, Shape, encode_states, make_data
-from plltool.analyses.bench.items import count_rescaled, make_items
-from plltool.analyses.bench.report import describe_rows
-from plltool.analyses.bench.run import bench, newview_bound, time_in_turn
+from plltool.analyses.machine.bench import data, run
+from plltool.analyses.machine.bench.compare import BENCHMARK_KEYS, compare_rows, read_benchmark
+from plltool.analyses.machine.bench.data import FixedModel, Shape, encode_states, make_data
+from plltool.analyses.machine.bench.items import count_rescaled, make_items
+from plltool.analyses.machine.bench.report import describe_rows
+from plltool.analyses.machine.bench.run import bench, newview_bound, time_in_turn
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.select import make_engine

@@ -6,21 +6,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from plltool.analyses import replicates
-from plltool.analyses.bootstrap import bootstrap, replicate_options, resampled_alignments
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
-from plltool.analyses.support import supports
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports import replicates
+from plltool.analyses.supports.bootstrap import bootstrap, replicate_options, resampled_alignments
+from plltool.analyses.supports.support import supports
 from plltool.engine import select
 from plltool.errors import InputError
 from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick_writer import write_newick
+from plltool.progress import StopSearch
 from plltool.run import memory
+from plltool.run.evaluation import evaluate
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import branch_splits, members_of, rf_distance, splits_of
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.progress import StopSearch
 
 MODEL = "K80+G4"  # no frequencies, which would be those of all sites and not of the drawn ones
 PARTS = "HKY+F, one = 1-200\nJC, two = 201-400, 402-898\n"  # column 401 is in no part
@@ -207,7 +207,7 @@ def test_a_damaged_replicate_alone_is_made_again(primates, tmp_path, made, monke
     assert found.lnls[:4] == whole.lnls
     assert [write_newick(tree) for tree in found.trees[:4]] == [write_newick(tree) for tree in whole.trees]
     for number in (2, 3):
-        assert f"replicate {number} is missing or damaged and is made again" in caplog.text
+        assert f"replicate {number} is missing or damaged and is computed again" in caplog.text
     made.clear()
     assert bootstrap(primates, replicates=5, **run).n_kept == 5
     assert made == []
@@ -279,7 +279,7 @@ def test_chains_share_what_there_is(primates, short_chains, caplog):
     """A replicate waits for the one before it, so that more processes than chains would be idle."""
     caplog.set_level("INFO", "plltool")
     bootstrap(primates, replicates=3, threads=8, workers=4, options=SearchOptions("fast", radii=(1,)), **RAPID)
-    assert "replicates: 2 at the same time, threads each: 4" in caplog.messages
+    assert "replicates: 2 at a time, threads each: 4" in caplog.messages
 
 
 def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_path, monkeypatch):

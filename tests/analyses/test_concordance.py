@@ -11,7 +11,7 @@ from oracles import concordance as oracle
 from scipy import linalg
 from tree_samples import dendropy_list, similar_trees
 
-from plltool.analyses.concordance import concordance
+from plltool.analyses.concordance.analysis import concordance
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick

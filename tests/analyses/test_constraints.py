@@ -5,9 +5,9 @@ import pytest
 from helpers import read_states
 from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
 
-from plltool.analyses.bootstrap import bootstrap
-from plltool.analyses.search import search
-from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports.bootstrap import bootstrap
+from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import branch_splits

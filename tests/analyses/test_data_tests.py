@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import plltool
-from plltool.statistics.homogeneity import composition_statistic, p_values, symmetry_statistics
+from plltool.alignment.homogeneity import composition_statistic, p_values, symmetry_statistics
 
 NUMPY = {"device": "numpy"}
 

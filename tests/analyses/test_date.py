@@ -13,9 +13,9 @@ import pytest
 from scipy.linalg import expm
 
 import plltool
-from plltool.analyses import date as date_module
+from plltool.analyses.dating import analysis as date_module
+from plltool.analyses.dating import treetime as dating
 from plltool.errors import InputError
-from plltool.run import dating
 from plltool.run.inputs import resolve_inputs
 
 treetime = pytest.importorskip("treetime", reason="TreeTime is not installed: pip install plltool[dating]")

@@ -8,19 +8,19 @@ import sys
 import numpy as np
 import pytest
 
-from plltool.analyses.alrt import alrt
-from plltool.analyses.ancestral import ancestral_states
-from plltool.analyses.bootstrap import bootstrap
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.sample import sample
-from plltool.analyses.search import search
-from plltool.analyses.search_supports import search_supports
-from plltool.analyses.topology_tests import topology_tests
-from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.analyses.ancestral.analysis import ancestral_states
+from plltool.analyses.sampling.analysis import sample
+from plltool.analyses.sampling.settings import SampleOptions
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports.alrt import alrt
+from plltool.analyses.supports.bootstrap import bootstrap
+from plltool.analyses.supports.search_supports import search_supports
+from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
+from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.engine.opencl.device import forget_contexts
 from plltool.errors import DeviceError
 from plltool.io import checkpoint as files
-from plltool.sampling.settings import SampleOptions
+from plltool.run.evaluation import evaluate
 from plltool.tree_search.effort import SearchOptions
 
 OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=3)
@@ -57,7 +57,7 @@ class TestDisks:
         found = search(few, device="numpy", checkpoint=tmp_path / "saved", **SETTINGS)
         assert outcome(found) == outcome(expected)
         assert "could not be saved: [Errno 28] No space left on device" in found.warnings[-1]
-        assert caplog.text.count("the run goes on and tries again") == 1
+        assert caplog.text.count("the run continues and tries again later") == 1
         monkeypatch.setattr(files, "write_bytes", write)
         events = []  # what was written before is still good
         again = search(few, device="numpy", checkpoint=tmp_path / "saved", listener=events.append, **SETTINGS)
@@ -278,8 +278,8 @@ class TestSampling:
 
     @pytest.fixture(autouse=True)
     def _every_sample_is_saved(self, monkeypatch):
-        monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
-        monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
+        monkeypatch.setattr("plltool.analyses.sampling.course.SAVE_SECONDS", 0.0)
+        monkeypatch.setattr("plltool.analyses.sampling.course.CHECKPOINT_PATIENCE", 0.0)
 
     def told(self, found):
         return {name: text for name, text in found.texts().items() if name != "sample.json"}, found.acceptance

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plltool.analyses.concordance import concordance
-from plltool.analyses.genes import genes
-from plltool.analyses.search import search
+from plltool.analyses.concordance.analysis import concordance
+from plltool.analyses.concordance.genes import genes
+from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
 from plltool.io.alignment_folder import join_alignments, read_folder
 from plltool.io.alignment_reader import read_alignment

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from helpers import read_states
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
+from plltool.run.evaluation import evaluate
+from plltool.run.likelihood import Likelihood
 from plltool.tree.random_tree import random_tree
 
 LETTER_OF_CODE = "?ACMGRSVTWYHKDBN"  # IUPAC, by the set of A, C, G, T as bits

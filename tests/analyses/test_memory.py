@@ -5,15 +5,15 @@ import logging
 import pytest
 from helpers import read_states
 
-from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.patterns import compress
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.errors import DeviceError
 from plltool.hardware import Hardware
+from plltool.model.duplicates import without_duplicates
 from plltool.run import engines
+from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
+from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory
 from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.splits import rf_distance

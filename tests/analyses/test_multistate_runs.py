@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from plltool.analyses.ancestral import ancestral_states
-from plltool.analyses.check import check
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
-from plltool.analyses.simulate import simulate
+from plltool.analyses.ancestral.analysis import ancestral_states
+from plltool.analyses.search.analysis import search
+from plltool.analyses.toolbox.check import check
+from plltool.analyses.toolbox.simulate import simulate
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
+from plltool.run.evaluation import evaluate
 
 N_MORPHOLOGY = 166  # columns of cynmix.nex, the first ones
 

@@ -7,9 +7,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.constants import LINKAGES, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.shards import Shards
 from plltool.engine.storage import Slots
@@ -20,7 +18,9 @@ from plltool.model.vector import get_vector, set_vector
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser, optimise_model
 from plltool.run.engines import open_engine
+from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
+from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory, search_slots
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.climb import apply_moves, find_moves

@@ -11,11 +11,11 @@ from oracles.substitution import gamma_category_means
 from scipy.optimize import minimize
 
 import plltool
-from plltool.analyses.place import Placement, PlacementFilter
+from plltool.analyses.placement import queries as placement
+from plltool.analyses.placement.analysis import Placement, PlacementFilter
 from plltool.constants import PLACE_TIE
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_newick
-from plltool.run import placement
 from plltool.tree.random_tree import random_tree
 
 ROWS = {

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from helpers import PROTEIN_SEQUENCES
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
+from plltool.run.evaluation import evaluate
 
 # lnL of avian_ovomucoids.phy on trees/avian.fixed.nwk by IQ-TREE 2.0.7 (-blfix), with its model strings written out:
 # MIX{LG4M1,...}*G4{0.7}, LG+FMIX{C10pi1:1:0.119...}+G4{0.7}, MIX{BurEX2:0.672...:0.4,...}. It prints 4 digits. Its C60

@@ -11,16 +11,16 @@ from oracles.substitution import q_matrix
 
 import plltool
 from plltool.alignment.patterns import compress
-from plltool.analyses.bootstrap import bootstrap
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
-from plltool.analyses.search import search
-from plltool.analyses.search_supports import search_supports
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports.bootstrap import bootstrap
+from plltool.analyses.supports.search_supports import search_supports
 from plltool.cli import main
 from plltool.constants import CATEGORY_GAIN
 from plltool.errors import InputError
 from plltool.hardware import Hardware
+from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
+from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory
 from plltool.tree.random_tree import random_tree
 from plltool.tree_search.effort import SearchOptions

@@ -9,11 +9,9 @@ from oracles.likelihood import brute_force, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.bootstrap import bootstrap
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
-from plltool.analyses.search import search
-from plltool.analyses.search_supports import search_supports
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports.bootstrap import bootstrap
+from plltool.analyses.supports.search_supports import search_supports
 from plltool.cli import main
 from plltool.constants import MAX_BRANCH_LENGTH, UNLINKED
 from plltool.errors import InputError
@@ -21,7 +19,9 @@ from plltool.hardware import Hardware
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run import engines
+from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
+from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory, search_slots
 from plltool.tree.random_tree import random_tree
 from plltool.tree_search.effort import SearchOptions

@@ -1,4 +1,4 @@
-"""Likelihoods of other programs on fixed trees with fixed values: the rows of scripts/reference_rows.json."""
+"""Likelihoods of other programs on fixed trees with fixed values: the rows of scripts/checks/reference_rows.json."""
 
 import json
 
@@ -7,7 +7,7 @@ from verify_reference import ROWS, row_label, take_data
 
 import plltool
 
-LARGE = {"dna59.phy", "aa140.phy"}  # scripts/verify_reference.py has the time
+LARGE = {"dna59.phy", "aa140.phy"}  # scripts/checks/verify_reference.py has the time
 READ = [row for row in json.loads(ROWS.read_text(encoding="utf-8")) if row["data"] not in LARGE]
 
 

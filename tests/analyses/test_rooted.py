@@ -8,7 +8,7 @@ import pytest
 from oracles.codons import IUPAC
 
 import plltool
-from plltool.analyses import ultrafast
+from plltool.analyses.supports import ultrafast
 from plltool.constants import SUPPORT_KINDS
 from plltool.errors import InputError
 from plltool.hardware import Hardware

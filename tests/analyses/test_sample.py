@@ -15,14 +15,14 @@ from sampling.toys import draw_topology, make_problem
 from scipy import stats
 
 import plltool
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods
+from plltool.analyses.sampling.posterior import summarise
+from plltool.analyses.sampling.record import describe_deviations
+from plltool.analyses.sampling.samples import Sample, Samples
+from plltool.analyses.sampling.tree import to_tree
 from plltool.errors import CheckpointError, DeviceError, EngineError, InputError
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.io.newick import parse_newick
-from plltool.run.posterior import summarise
-from plltool.run.sample_record import describe_deviations
-from plltool.sampling.likelihoods import EngineLikelihoods
-from plltool.sampling.samples import Sample, Samples
-from plltool.sampling.tree import to_tree
 from plltool.tree.splits import rf_distance
 
 DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
@@ -176,10 +176,10 @@ class KilledError(Exception):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path, monkeypatch):
-    monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
-    monkeypatch.setattr("plltool.sampling.joint_moves.FIRST_STATES", 4)  # of two chains at two times
+    monkeypatch.setattr("plltool.analyses.sampling.course.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.course.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.course.CHECKPOINT_PATIENCE", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 4)  # of two chains at two times
     few = plltool.SampleOptions(generations=120, chains=2, sample_every=5, burnin=0.4)  # 48 generations of tuning
     settings = {"device": device, "threads": 1, "seed": 5}
     whole = plltool.sample(small, "HKY+FO+G4", options=few, **settings)
@@ -210,8 +210,8 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
 @pytest.mark.parametrize("device", DEVICES)
 def test_workers_change_no_bit(small, device, tmp_path, monkeypatch):
     """Three runs in two processes, sample by sample, so that a run goes from one to the other; then here again."""
-    monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 0.0)
-    monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.runs.RunsInWorkers.seconds", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.course.REPORT_SECONDS", 0.0)
     few = plltool.SampleOptions(generations=90, runs=3, chains=2, sample_every=10, burnin=0.4)
     settings = {"options": few, "device": device, "threads": 1, "seed": 5}
     whole = plltool.sample(small, "HKY+FO+G4", workers=1, **settings)
@@ -227,15 +227,15 @@ def test_workers_change_no_bit(small, device, tmp_path, monkeypatch):
 
 def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
     """However long they may go on without a look."""
-    monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 1e9)
-    monkeypatch.setattr("plltool.sampling.settings.TUNING_GENERATIONS", 0)
+    monkeypatch.setattr("plltool.analyses.sampling.runs.RunsInWorkers.seconds", 1e9)
+    monkeypatch.setattr("plltool.analyses.sampling.settings.TUNING_GENERATIONS", 0)
     for name, value in (
         ("FIRST_CHECK", 10),
         ("ENOUGH_DEVIATION", 9.0),
         ("ENOUGH_SIZE", -1.0),
         ("AUTO_GENERATIONS", 500),
     ):
-        monkeypatch.setattr(f"plltool.run.sample_course.{name}", value)
+        monkeypatch.setattr(f"plltool.analyses.sampling.course.{name}", value)
     few = plltool.SampleOptions(chains=1, sample_every=5)
     found = plltool.sample(small, "JC", options=few, device="numpy", threads=1, workers=2)
     assert found.converged
@@ -244,9 +244,9 @@ def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
 
 def test_a_run_that_is_enough_goes_no_further(small, tmp_path, monkeypatch):
     """The same call ends with the same bits, whether the run was over or was stopped."""
-    monkeypatch.setattr("plltool.sampling.settings.TUNING_GENERATIONS", 0)
+    monkeypatch.setattr("plltool.analyses.sampling.settings.TUNING_GENERATIONS", 0)
     for name, value in (("FIRST_CHECK", 10), ("ENOUGH_DEVIATION", 9.0), ("ENOUGH_SIZE", 3.0), ("REPORT_SECONDS", 0.0)):
-        monkeypatch.setattr(f"plltool.run.sample_course.{name}", value)
+        monkeypatch.setattr(f"plltool.analyses.sampling.course.{name}", value)
     few = plltool.SampleOptions(chains=1, sample_every=5)
 
     def sample(folder, listener=lambda _: None):
@@ -296,12 +296,14 @@ def children():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds children in /proc")
 def test_a_worker_that_is_killed_leaves_a_checkpoint(small, tmp_path, monkeypatch):
-    monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.run.sample_course.SAVE_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.run.sample_course.CHECKPOINT_PATIENCE", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.course.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.course.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.course.CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr("plltool.io.checkpoint.CHECKPOINT_PATIENCE", 0.0)
-    monkeypatch.setattr("plltool.run.chain_runs.RunsInWorkers.seconds", 0.0)
-    monkeypatch.setattr("plltool.run.chain_runs.MOST_WORDS", 1)  # so that workers do not run ahead of the listener
+    monkeypatch.setattr("plltool.analyses.sampling.runs.RunsInWorkers.seconds", 0.0)
+    monkeypatch.setattr(
+        "plltool.analyses.sampling.runs.MOST_WORDS", 1
+    )  # so that workers do not run ahead of the listener
     before = set(children())
 
     def kill(event):
@@ -349,7 +351,7 @@ def test_chains_do_not_go_on_with_other_moves(small, tmp_path, monkeypatch):
     """As a checkpoint of another version may ask for."""
     run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
     plltool.sample(small, "JC", **run)
-    monkeypatch.setattr("plltool.sampling.kernel.PARSIMONY_WEIGHT", 2.0)
+    monkeypatch.setattr("plltool.analyses.sampling.kernel.PARSIMONY_WEIGHT", 2.0)
     with pytest.raises(CheckpointError, match="a checkpoint of another run: moves: the checkpoint has "):
         plltool.sample(small, "JC", **run)
 
@@ -414,7 +416,7 @@ def test_priors_of_nothing_are_told_and_change_no_run(small, tmp_path):
 
 
 def test_interrupted(small, monkeypatch):
-    monkeypatch.setattr("plltool.run.sample_course.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.course.REPORT_SECONDS", 0.0)
 
     def stop(event):
         if event.round >= 15:

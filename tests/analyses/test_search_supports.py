@@ -5,17 +5,17 @@ import re
 import numpy as np
 import pytest
 
-from plltool.analyses import ultrafast
-from plltool.analyses.bootstrap import bootstrap
-from plltool.analyses.search import search
-from plltool.analyses.search_supports import search_supports
-from plltool.analyses.support import supports
-from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports import ultrafast
+from plltool.analyses.supports.bootstrap import bootstrap
+from plltool.analyses.supports.search_supports import search_supports
+from plltool.analyses.supports.support import supports
+from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
+from plltool.progress import StopSearch
 from plltool.tree.splits import branch_splits
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.progress import StopSearch
 
 DEVICE = {"device": "numpy"}
 ALONE = {"workers": 1, **DEVICE}

@@ -12,12 +12,12 @@ from plltool.alignment.codons import codon_space
 from plltool.alignment.multistate import multistate_space
 from plltool.alignment.spaces import GENOTYPES
 from plltool.alignment.states import DNA, PROTEIN
+from plltool.analyses.selection.course import Candidates, Selection
+from plltool.analyses.selection.model_fits import Begin, Block, Carry, Fit
 from plltool.model.candidates import is_nested, substitution_models
+from plltool.model.criteria import information_score, score_weights
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.run.model_fits import Begin, Block, Carry, Fit
-from plltool.run.selection import Candidates, Selection
-from plltool.statistics.criteria import information_score, score_weights
 
 TREE = (
     "((Saimiri_sciureus,((Hylobates,(Pongo,(Gorilla,(Homo_sapiens,Pan)))),(M_sylvanus,((M_mulatta,Macaca_fuscata),"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import plltool
+from plltool.analyses.selection.merging import PartGroup, Scheme, distinct_names
 from plltool.model.candidates import is_nested
 from plltool.model.model_string import parse_model
-from plltool.run.merging import PartGroup, Scheme, distinct_names
 
 TREE = (
     "((Saimiri_sciureus,((Hylobates,(Pongo,(Gorilla,(Homo_sapiens,Pan)))),(M_sylvanus,((M_mulatta,Macaca_fuscata),"
@@ -158,7 +158,9 @@ def fit(name, lnl, rate, model="JC"):
 @pytest.fixture
 def by_hand(monkeypatch):
     """A function that merges parts a, b, c, d, each of lnL -100, and returns the scheme and what was tried."""
-    monkeypatch.setattr("plltool.run.merging.block_of", lambda parts: "".join(sorted(part.name for part in parts)))
+    monkeypatch.setattr(
+        "plltool.analyses.selection.merging.block_of", lambda parts: "".join(sorted(part.name for part in parts))
+    )
 
     def merge(lnls, algorithm, percent=100.0, models=("JC",) * 4, columns=(COLUMNS,) * 4):
         parts = [

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from plltool.alignment.patterns import compress
-from plltool.analyses import ultrafast
-from plltool.analyses.alrt import alrt
-from plltool.analyses.bench.run import bench
-from plltool.analyses.bootstrap import bootstrap
-from plltool.analyses.check import check
-from plltool.analyses.compare import compare
-from plltool.analyses.likelihood import Likelihood
-from plltool.analyses.search import search
-from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.analyses.machine.bench.run import bench
+from plltool.analyses.machine.compare import compare
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports import ultrafast
+from plltool.analyses.supports.alrt import alrt
+from plltool.analyses.supports.bootstrap import bootstrap
+from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
+from plltool.analyses.toolbox.check import check
 from plltool.errors import DeviceError, InputError, PlltoolWarning
 from plltool.hardware import Hardware, parse_hardware
 from plltool.io import checkpoint as files
@@ -24,6 +23,7 @@ from plltool.processes.crew import Crew, Place
 from plltool.run import engines
 from plltool.run.climbers import share_hardware, share_with_crew
 from plltool.run.inputs import resolve_inputs
+from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.effort import SearchOptions

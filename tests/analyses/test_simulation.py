@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.simulate import simulate
+from plltool.analyses.toolbox.simulate import simulate
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.record import read_record
+from plltool.run.evaluation import evaluate
 
 TREE = "((a:0.1,b:0.2):0.05,(c:0.3,d:0.08):0.12,(e:0.15,f:0.02):0.2);"
 MODEL = "GTR{1.5/4.0/0.8/1.2/5.0/1.0}+FU{0.32/0.18/0.21/0.29}+G4{0.5}"

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from oracles.likelihood import derivative, mixed_derivative, pruning, site_likelihood
 from oracles.substitution import gamma_category_means, q_matrix
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
 from plltool.cli import main
+from plltool.run.evaluation import evaluate
+from plltool.run.likelihood import Likelihood
 from plltool.tree.splits import branch_splits
 
 NAMES = ("a", "b", "c", "d")

@@ -5,21 +5,21 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.patterns import compress
-from plltool.analyses import ultrafast
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
-from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports import ultrafast
+from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import remove_checkpoint
+from plltool.model.duplicates import without_duplicates
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.progress import StopSearch
+from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
-from plltool.run.seeds import ULTRAFAST, generator
+from plltool.seeds import ULTRAFAST, generator
 from plltool.tree.splits import members_of, splits_of
-from plltool.tree_search.progress import StopSearch
 from plltool.tree_search.rell import draw_weights
 from plltool.tree_search.ufboot_search import UfbootSearch
 

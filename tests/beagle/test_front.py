@@ -11,7 +11,7 @@ from library import LIBRARY
 
 from plltool.beagle import Code
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "beagle_front.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "benchmarks" / "beagle_front.py"
 
 
 def need(*programs):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from plltool.analyses.alrt import alrt
+from plltool.analyses.supports.alrt import alrt
 
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dendropy import Tree as DendropyTree
 
-from plltool.analyses.ancestral import ancestral_states
+from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import rf_distance
 

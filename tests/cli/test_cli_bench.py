@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from plltool.analyses.bench.run import Benchmark
+from plltool.analyses.machine.bench.run import Benchmark
 
 SMALL = ("--device", "numpy", "--shape", "5x20", "--repetitions", "1")
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from plltool.analyses.replicates import Replicator
+from plltool.analyses.supports.replicates import Replicator
 from plltool.constants import SUPPORT_KINDS
 from plltool.errors import DeviceError
 from plltool.io.checkpoint import remove_checkpoint
@@ -185,7 +185,7 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
     assert {path.name for path in tmp_path.glob("*.checkpoint")} == {"run.checkpoint", "run.ufboot.checkpoint"}
     again = plltool(*run, "--prefix", tmp_path / "run")
     assert again.exit_code == 0, again.stderr
-    assert "the ultrafast bootstrap goes on after 3 excursions" in again.stderr
+    assert "resuming the ultrafast bootstrap after 3 excursions" in again.stderr
     assert " spr " not in again.stderr, "the search has ended"
     assert made == list(range(1, len(made) + 1))
     assert not list(tmp_path.glob("*.checkpoint"))
@@ -322,7 +322,7 @@ def test_a_damaged_replicate_alone_is_made_again(bootstrap, tmp_path, made):
     (tmp_path / "run.bootstrap.checkpoint" / "replicate-2.state").write_text("x")
     again = bootstrap(3)
     assert again.exit_code == 0
-    assert "replicate 2 is missing or damaged and is made again" in again.stderr
+    assert "replicate 2 is missing or damaged and is computed again" in again.stderr
     assert made == [0, 1, 2, 1]
     assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
 

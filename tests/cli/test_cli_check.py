@@ -115,9 +115,11 @@ def test_symmetry_says_which_p_value_it_prints(plltool, tmp_path):
     (tmp_path / "x.fa").write_text(f">a\n{a}\n>b\n{a}\n>c\n{c}\n")
     lines = plltool("check", tmp_path / "x.fa", "--device", "numpy").stdout.splitlines()
     (line,) = [line for line in lines if line.startswith("symmetry rejected")]
-    assert line == "symmetry rejected by 2 of 2 pairs (p < 0.05); 7.744e-06 for the most divergent pair"
+    assert (
+        line == "symmetry rejected for 2 of 2 pairs of sequences (p < 0.05); p = 7.744e-06 for the most divergent pair"
+    )
     same = plltool("check", write_same(tmp_path / "same.fa"), "--device", "numpy").stdout
-    assert "rejected by" not in same
+    assert "rejected for" not in same
 
 
 def write_same(path):

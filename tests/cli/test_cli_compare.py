@@ -7,7 +7,7 @@ import shutil
 import pytest
 from samples import small_records
 
-from plltool.analyses.compare import compare_records
+from plltool.analyses.machine.compare import compare_records
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.io.newick import parse_newick
 
@@ -19,7 +19,7 @@ def test_widths_agree(plltool, small):
     assert result.exit_code == 0, result.stderr
     assert "Robinson-Foulds distance: 0" in result.stdout
     assert "branch score distance: 0.000000" in result.stdout
-    assert "first difference in moves, or in lnL beyond 0.01: none" in result.stdout
+    assert "no difference in moves, or in lnL above 0.01" in result.stdout
     assert "nni 1" in result.stdout
 
 
@@ -70,10 +70,10 @@ def test_a_broken_engine_is_found_and_its_first_moves_are_told(plltool, data_dir
     few.write_text(">".join((data_dir / "hard.fasta").read_text().split(">")[:21]))
     result = plltool("compare", few, *arguments, "--radius", "1")
     assert result.exit_code == 3, result.stdout + result.stderr
-    assert "in moves, or in lnL beyond 0.01: row 2 of the table" in result.stdout
+    assert "in moves, or in lnL above 0.01: row 2 of the table" in result.stdout
     assert "only a moved" in result.stdout
     assert "promising" in result.stdout
-    assert "the two DIFFER" in result.stdout
+    assert "the results DIFFER" in result.stdout
 
 
 @pytest.mark.opencl
@@ -91,8 +91,8 @@ def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
     monkeypatch.setattr("plltool.engine.opencl.kernels.find_kernel_folder", lambda: copy)
     result = plltool("compare", small, "--a", "numpy", "--b", "opencl", *QUICK)
     assert result.exit_code == 3, result.stdout + result.stderr
-    assert "beyond 0.01: row 1 of the table" in result.stdout
-    assert "the two DIFFER" in result.stdout
+    assert "above 0.01: row 1 of the table" in result.stdout
+    assert "the results DIFFER" in result.stdout
 
 
 # --- records ------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_records_of_different_searches(plltool, records, tmp_path):
     changed.write_text(json.dumps(record))
     result = plltool("compare", records[0], changed)
     assert result.exit_code == 3
-    assert "note: not the same search: seed 1 and 9" in result.stdout
+    assert "note: the settings differ: seed 1 and 9" in result.stdout
     found = compare_records(records[0], changed)
     assert found.difference == pytest.approx(-1.0, abs=0.05)
     again = [parse_newick(run.record["tree"], "x", found.a.tree.names) for run in (found.a, found.b)]
@@ -227,7 +227,7 @@ def test_what_is_not_the_same_search_is_told_first(plltool, different):
         return plltool("compare", different["a"], different[name]).stdout.splitlines()[0]
 
     assert note("same").startswith("a: ")
-    told = "note: not the same search: "
+    told = "note: the settings differ: "
     assert note("model").startswith(f"{told}model JC and HKY")
     assert note("start") == f"{told}start parsimony and random"
     assert re.match(f"{told}.*perturbations \\d+ and \\d+", note("effort"))

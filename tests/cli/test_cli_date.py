@@ -24,7 +24,7 @@ def test_files(plltool, given, tmp_path):
     done = plltool(*given, "--clock-rate", 0.01, "--root", "oldest", "--no-report")
     assert done.exit_code == 0, done.stderr
     assert "clock rate: 0.01 substitutions per site and year\n" in done.stdout
-    assert f"tree in time: {tmp_path / 'd.date.nwk'}\n" in done.stdout
+    assert f"time-scaled tree: {tmp_path / 'd.date.nwk'}\n" in done.stdout
     record = json.loads((tmp_path / "d.date.json").read_text())
     assert record["dating"]["clock"]["rate"] == pytest.approx(0.01)
     assert record["dated_tree"] + "\n" == (tmp_path / "d.date.nwk").read_text()

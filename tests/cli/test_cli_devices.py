@@ -18,9 +18,9 @@ def invoke(monkeypatch):
 
     def run(*arguments, found=(), failures=(), probes=()):
         outcomes = dict(probes)
-        monkeypatch.setattr("plltool.analyses.devices.describe_offer", lambda: ["a driver from somewhere"])
-        monkeypatch.setattr("plltool.analyses.devices.list_devices", lambda: (list(found), list(failures)))
-        monkeypatch.setattr("plltool.analyses.devices.retest_device", lambda device: outcomes.get(device.index))
+        monkeypatch.setattr("plltool.analyses.machine.devices.describe_offer", lambda: ["a driver from somewhere"])
+        monkeypatch.setattr("plltool.analyses.machine.devices.list_devices", lambda: (list(found), list(failures)))
+        monkeypatch.setattr("plltool.analyses.machine.devices.retest_device", lambda device: outcomes.get(device.index))
         return CliRunner().invoke(main, ["devices", *arguments], catch_exceptions=False)
 
     return run
@@ -43,7 +43,7 @@ class TestCommand:
         for part in (
             "0:0  Device0:0", "CPU, 2 cores", "GPU, 2 compute units", "4.0 GiB, at most 1.0 GiB in one buffer",
             "4 alignment patterns", "passed", "FAILED: no double precision", "platform 1 does not list",
-            "--device auto takes 0:0", "a driver from somewhere", "single only",
+            "--device auto uses 0:0", "a driver from somewhere", "single only",
         ):  # fmt: skip
             assert part in result.output
         assert "pip install" not in result.output
@@ -59,7 +59,7 @@ class TestCommand:
     def test_auto_takes_no_device_whose_test_failed(self, invoke):
         result = invoke(found=[device("0:0")], probes={"0:0": "crashes"})
         assert result.exit_code == 0
-        assert "--device auto takes numpy" in result.output
+        assert "--device auto uses numpy" in result.output
         assert "0:0 Device0:0 (Somebody): crashes" in result.output
         assert "pip install 'plltool[pocl]'" in result.output
 
@@ -67,7 +67,7 @@ class TestCommand:
         monkeypatch.setitem(sys.modules, "pyopencl", None)
         result = CliRunner().invoke(main, ["devices"], catch_exceptions=False)
         assert result.exit_code == 0
-        for part in ("No OpenCL device", "takes numpy", "plltool[pocl]", "plltool[intel]", "driver of its vendor"):
+        for part in ("No OpenCL device", "uses numpy", "plltool[pocl]", "plltool[intel]", "driver of its vendor"):
             assert part in result.output
 
     @pytest.mark.opencl

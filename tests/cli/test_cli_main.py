@@ -13,14 +13,14 @@ import pytest
 from helpers import read_states
 
 from plltool import __version__
-from plltool.analyses.evaluate import evaluate
-from plltool.cli import main
+from plltool.cli import COMMANDS, main
 from plltool.io.record import read_record
+from plltool.run.evaluation import evaluate
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 
 
-TITLES = ("Options", "Search options", "Support options", "Device options", "Output options")
+TITLES = ("Options", "Search options", "Support options", "Device options", "Output options", "Expert options")
 
 
 def test_the_package_runs_as_a_module():
@@ -73,14 +73,27 @@ def test_options_stand_in_sections_each_once(plltool):
         ("--rapid", 2),
         ("--device", 3),
         ("--redo", 4),
+        ("--vw", 5),
+        ("--profile", 5),
     ):
         (place,) = [found.start() for found in re.finditer(rf"\n  {option}\b", shown)]
         assert places[title] < place < [*places, len(shown)][title + 1], option
 
 
 def test_groups_show_short_help_in_full(plltool):
-    for path in ((), ("trees",)):
-        assert "..." not in plltool(*path, "--help").stdout.partition("Commands:")[2]
+    for path, title in (((), "Trees and supports:"), (("trees",), "Commands:")):
+        shown = plltool(*path, "--help").stdout.partition(title)[2]
+        assert shown
+        assert "..." not in shown
+
+
+def test_the_help_shows_every_command_in_a_section_once(plltool):
+    shown = plltool("--help").stdout
+    sections = re.findall(r"^([A-Z][A-Za-z, ]+):\n((?:  .*\n)+)", shown, re.MULTILINE)
+    titles = [title for title, _ in sections]
+    assert titles[1:] == list(COMMANDS)
+    listed = [name for _, lines in sections[1:] for name in re.findall(r"^  ([a-z-]+) ", lines, re.MULTILINE)]
+    assert listed == list(main.commands)
 
 
 @pytest.mark.parametrize(("path", "command"), list(single_commands(main)))

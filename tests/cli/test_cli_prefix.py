@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from plltool.analyses.replicates import Replicator
+from plltool.analyses.supports.replicates import Replicator
 from plltool.cli.alrt import ALRT_FILES
 from plltool.cli.ancestral import ANCESTRAL_FILES
 from plltool.cli.bootstrap import BOOTSTRAP_FILES

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from plltool.analyses.replicates import Replicator
+from plltool.analyses.supports.replicates import Replicator
 from plltool.cli.outputs import Outputs
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record, write_text
@@ -333,7 +333,7 @@ def test_an_alignment_that_changes_before_anything_is_saved(plltool, small, tmp_
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("plltool.analyses.sample.SampleCourse.go", kill)
+        patched.setattr("plltool.analyses.sampling.analysis.SampleCourse.go", kill)
         patched.setattr("plltool.remove_checkpoint", lambda _: None)  # a killed process removes nothing
         assert plltool(*given, "--generations", "40").exit_code == 130
     folder = tmp_path / "run.sample.checkpoint"

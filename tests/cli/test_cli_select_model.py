@@ -83,4 +83,4 @@ def test_options_that_need_or_exclude_partitions(plltool, small, tmp_path):
     assert "--merge needs --partitions" in plltool("select-model", small, "--merge", "greedy").stderr
     result = plltool("select-model", small, "--ascertainment", "--partitions", tmp_path / "a")
     assert result.exit_code == 2
-    assert "--ascertainment goes without --partitions" in result.stderr
+    assert "--ascertainment cannot be used with --partitions" in result.stderr

@@ -45,6 +45,8 @@ from plltool.cli.hints import ALIGNMENT, ELSEWHERE, OTHER_COMMANDS
         ("search x --epsilon x", "Invalid value for '--epsilon': found 'x', expected a number."),
         ("search x.phy --colour", "no such option: --colour"),
         ("test x.phy -t t", "no such option: -t; did you mean --trees?"),
+        ("bootstrap x.phy --effort fast", "no such option: --effort; did you mean --replicate-effort?"),
+        ("evaluate x.phy --effort fast", "no such option: --effort"),
         ("search x.phy -st AA", "no such option: -st; did you mean --data-type?"),
         ("search x.phy -v", "no such option: -v"),
         ("search x.phy -safe", "no such option: -safe"),

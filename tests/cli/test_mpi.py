@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.io.newick import parse_newick
 from plltool.processes.ranks import NUMBERS
+from plltool.run.evaluation import evaluate
 from plltool.tree.splits import rf_distance
 
 MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
@@ -120,9 +120,9 @@ def test_ranks_climb_from_start_trees(few, tmp_path):
     asked = ("search", few.name, "--starts", "3", "--bootstrap", "3", "--supports", "fbp,ufboot")
     done = mpi(3, tmp_path, *asked, *CREW, "--prefix", "crew")
     assert done.returncode == 0, done.stderr
-    assert "start trees: 2 at the same time" in done.stderr
-    assert "replicates: 2 at the same time" in done.stderr
-    assert "excursions: 2 at the same time" in done.stderr
+    assert "start trees: 2 at a time" in done.stderr
+    assert "replicates: 2 at a time" in done.stderr
+    assert "excursions: 2 at a time" in done.stderr
     command = [*PLLTOOL, *asked, *SETTINGS, "--workers", "1", "--prefix", "alone"]
     alone = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert alone.returncode == 0, alone.stderr
@@ -151,7 +151,7 @@ def test_ranks_advance_runs_of_chains(few, tmp_path):
     asked = (*asked, "--sample-every", "10")
     done = mpi(3, tmp_path, *asked, "--generations", "40", "--workers", "mpi", "--prefix", "crew")
     assert done.returncode == 0, done.stderr
-    assert "runs: 2 at the same time" in done.stderr
+    assert "runs: 2 at a time" in done.stderr
     for prefix in ("alone", "crew"):
         command = [*PLLTOOL, *asked, "--generations", "60", "--workers", "1", "--prefix", prefix]
         subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -11,13 +11,13 @@ import time
 
 import pytest
 
+from plltool import progress
 from plltool.cli import heartbeat, reporting
 from plltool.cli.bar import draw_progress
 from plltool.cli.heartbeat import Facts
 from plltool.cli.reporting import Reporter, describe_progress
-from plltool.engine import compilation
 from plltool.errors import InputError
-from plltool.tree_search.progress import Progress, StopSearch, announce
+from plltool.progress import Progress, StopSearch, announce
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("activity", ["spr radius 10", "parsimony trees that tell how difficult the data are"])
+@pytest.mark.parametrize("activity", ["spr radius 10", "parsimony trees to estimate the difficulty"])
 def test_the_bar_fits_any_width(activity):
     """From 40 columns up it has the time left, the lnL and the stage, in that order; words are whole."""
     facts = Facts(**FACTS | {"activity": activity})
@@ -256,12 +256,12 @@ def test_what_is_left_is_not_told_once_it_is_over(monkeypatch):
 
 def test_compiling_is_told_and_what_was_done_before_goes_on(impatient, caplog, monkeypatch):
     caplog.set_level("INFO", "plltool")
-    monkeypatch.setattr(compilation, "CLOCK", compilation._Clock())
-    monkeypatch.setattr(compilation, "NOTICEABLE", 0.0)
+    monkeypatch.setattr(progress, "CLOCK", progress._Clock())
+    monkeypatch.setattr(progress, "NOTICEABLE", 0.0)
     with Reporter(quiet=True) as reporter:
         announce("spr radius 10")
         for _ in range(2):
-            with compilation.compiling():
+            with progress.compiling():
                 assert reporter._heartbeat.facts().activity == "compiling kernels"
             assert reporter._heartbeat.facts().activity == "spr radius 10"
     assert [line for line in caplog.messages if "compiled" in line] == [

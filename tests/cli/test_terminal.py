@@ -17,7 +17,7 @@ from plltool.cli import reporting, terminal
 from plltool.cli.bar import draw_progress
 from plltool.cli.heartbeat import Facts
 from plltool.cli.reporting import Reporter
-from plltool.tree_search.progress import Progress
+from plltool.progress import Progress
 
 ESCAPE = "\x1b"
 RUN = "from plltool.cli import main; main(prog_name='plltool')"

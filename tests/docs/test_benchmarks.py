@@ -1,11 +1,11 @@
-"""Every figure of the pages with tables is what the JSON in scripts/results/ gives."""
+"""Every figure of the pages with tables is what the JSON in scripts/benchmarks/results/ gives."""
 
 import re
 
 import compare_plans
 import draw_chains
 import pytest
-from figures import RESULTS, evaluate, load, tables
+from figures import RESULTS, TABLE, evaluate, load, read_figures, tables
 from pages import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
@@ -23,7 +23,7 @@ def rows_of(text):
     for figures, rows in tables(text):
         assert len(rows) == len(figures.cells or figures.rows)
         for number, cells in enumerate(rows):
-            yield pytest.param(figures.row(number), cells, id=f"{figures.source}-{cells[0]}")
+            yield pytest.param(figures.row(number), cells, id=f"{figures.file}-{cells[0]}")
 
 
 def read_cell(cell):
@@ -52,6 +52,7 @@ def test_every_table_says_where_its_figures_come_from():
     assert len([*tables(PAGE)]) == len(HEAD.findall(PAGE)) > 10
     assert len([*tables(EXPERIMENTS)]) == len(HEAD.findall(EXPERIMENTS)) > 3
     assert len([*tables(README)]) == 1
+    assert {name for page in PAGES for name, _ in TABLE.findall(page)} == read_figures().keys()
     assert len([*tables(BEAGLE)]) == len(HEAD.findall(BEAGLE)) == 1
 
 
@@ -60,14 +61,14 @@ def test_every_table_names_its_files_where_a_reader_sees_them():
     for (figures, rows), section in zip(tables(PAGE), sections, strict=False):
         shown = section.rsplit("\n\n", 3)[-2:]
         expressions = [text for number in range(len(rows)) for text in figures.row(number) if text]
-        for name in {figures.source, *re.findall(r"\S+\.json(?=#)", " ".join(expressions))}:
+        for name in {figures.file, *re.findall(r"\S+\.json(?=#)", " ".join(expressions))}:
             assert (RESULTS / name).is_file()
-            assert f"`scripts/results/{name}`" in "".join(shown) or "The same files" in "".join(shown), name
+            assert f"`scripts/benchmarks/results/{name}`" in "".join(shown) or "The same files" in "".join(shown), name
 
 
 def test_every_named_file_exists():
     for page in PAGES:
-        for name in re.findall(r"scripts/results/([\w.-]+\.json)", page):
+        for name in re.findall(r"scripts/benchmarks/results/([\w.-]+\.json)", page):
             assert (RESULTS / name).is_file(), name
 
 

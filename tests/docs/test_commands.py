@@ -40,8 +40,9 @@ def pages_with(kind):
 def folder(tmp_path) -> Path:
     """A folder with a copy of data/ and the script that a page calls."""
     shutil.copytree(REPOSITORY / "data", tmp_path / "data")
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(REPOSITORY / "scripts" / "profile_alpha.py", tmp_path / "scripts")
+    script = Path("scripts/benchmarks/profile_alpha.py")
+    (tmp_path / script).parent.mkdir(parents=True)
+    shutil.copy(REPOSITORY / script, tmp_path / script)
     return tmp_path
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import make_tree, random_codes, random_ends, random_mixture
 
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.engine.base import EngineData
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.select import make_engine

@@ -1,4 +1,4 @@
-"""Small analyses in the shape of a GPU on a simulated device, which reports data races: `scripts/find_races.py`."""
+"""Small analyses in the shape of a GPU on a simulated device, which reports data races: `scripts/gpu/find_races.py`."""
 
 import subprocess
 import sys

@@ -9,14 +9,14 @@ from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from sampling.toys import Shape, branches_of, draw_topology, make_problem
 
-from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
-from plltool.sampling.joint_moves import Directions, JointLangevin
-from plltool.sampling.langevin_move import LengthLangevin
-from plltool.sampling.likelihoods import EngineLikelihoods, sampling_slots
-from plltool.sampling.moves import Proposal
-from plltool.sampling.quartet_move import QuartetDraw
-from plltool.sampling.survey import Neighbours
-from plltool.sampling.topology_moves import Extension
+from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft
+from plltool.analyses.sampling.joint_moves import Directions, JointLangevin
+from plltool.analyses.sampling.langevin_move import LengthLangevin
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, sampling_slots
+from plltool.analyses.sampling.moves import Proposal
+from plltool.analyses.sampling.quartet_move import QuartetDraw
+from plltool.analyses.sampling.survey import Neighbours
+from plltool.analyses.sampling.topology_moves import Extension
 
 N_TAXA, N_CHAINS = 8, 2
 PROBLEM = make_problem("HKY+FO+G4", N_TAXA)

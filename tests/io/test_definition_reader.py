@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from helpers import PROTEIN_SEQUENCES
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
 from plltool.errors import InputError
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.model.mixtures import read_matrices, read_profiles
 from plltool.model.model import Model
+from plltool.run.evaluation import evaluate
+from plltool.run.likelihood import Likelihood
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FILE = str(DATA / "models.nex")

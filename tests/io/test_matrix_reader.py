@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from oracles.likelihood import brute_force, pruning
 
-from plltool.analyses.ancestral import ancestral_states
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.simulate import simulate
+from plltool.analyses.ancestral.analysis import ancestral_states
+from plltool.analyses.toolbox.simulate import simulate
 from plltool.errors import InputError
 from plltool.io.model_reader import read_model
 from plltool.model.model import Model
+from plltool.run.evaluation import evaluate
 
 FREQUENCIES = np.array([0.5, 0.3, 0.2])
 EXCHANGE = np.array([[0, 1.0, 0.25], [1.0, 0, 0.5], [0.25, 0.5, 0]])

@@ -2,15 +2,15 @@
 
 import pytest
 
-from plltool.alignment.partition import cut_alignment
-from plltool.alignment.scheme import PartSpec
 from plltool.alignment.spaces import COUNTED, SPACES
-from plltool.alignment.split import split_by_states
 from plltool.alignment.states import DNA
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.model_reader import read_scheme
 from plltool.io.nexus import read_nexus
+from plltool.model.partition import cut_alignment
+from plltool.model.scheme import PartSpec
+from plltool.model.split import split_by_states
 
 ROWS = "A 0121\nB 01-?\nC 1(0 1)2{12}\nD 10{10}3\n"
 

@@ -3,14 +3,14 @@
 import pytest
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.partition import cut_alignment
-from plltool.alignment.scheme import PartSpec, SiteRange, assign_sites
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.model_reader import read_scheme
 from plltool.io.nexus_sets import read_sets
 from plltool.model.model_string import parse_model
+from plltool.model.partition import cut_alignment
+from plltool.model.scheme import PartSpec, SiteRange, assign_sites
 
 
 def write(tmp_path, text):

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from plltool.analyses.alrt import alrt
-from plltool.analyses.ancestral import ancestral_states
-from plltool.analyses.date import date
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.place import place
-from plltool.analyses.search import search
-from plltool.analyses.search_supports import search_supports
-from plltool.analyses.support import supports
-from plltool.analyses.topology_tests import topology_tests
+from plltool.analyses.ancestral.analysis import ancestral_states
+from plltool.analyses.dating.analysis import date
+from plltool.analyses.placement.analysis import place
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports.alrt import alrt
+from plltool.analyses.supports.search_supports import search_supports
+from plltool.analyses.supports.support import supports
+from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.io.record import RECORD_KEYS
 from plltool.optimise.polish import Other
-from plltool.tree_search.progress import StopSearch
+from plltool.progress import StopSearch
+from plltool.run.evaluation import evaluate
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "record.md"
 TYPES = {"number": (int, float), "integer": int, "text": str, "object": dict}

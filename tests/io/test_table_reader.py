@@ -8,14 +8,14 @@ from oracles.likelihood import brute_force
 
 from plltool.alignment.encoding import encode
 from plltool.alignment.spaces import own_space
-from plltool.analyses.ancestral import ancestral_states
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
-from plltool.analyses.simulate import simulate
+from plltool.analyses.ancestral.analysis import ancestral_states
+from plltool.analyses.search.analysis import search
+from plltool.analyses.toolbox.simulate import simulate
 from plltool.errors import InputError
 from plltool.io.alignment_folder import join_alignments
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.model_reader import read_model
+from plltool.run.evaluation import evaluate
 
 TREE = "((a:0.1,b:0.2):0.3,c:0.4,d:0.5);"
 BRANCHES, LENGTHS = [(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)], [0.1, 0.2, 0.3, 0.4, 0.5]

@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from plltool.analyses.evaluate import evaluate
 from plltool.errors import InputError
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
+from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
 
 HEADER = "##fileformat=VCFv4.2\n##contig=<ID=1>\n"

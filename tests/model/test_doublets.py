@@ -11,12 +11,12 @@ from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 from verify_reference import ROWS, row_label
 
-from plltool.analyses.ancestral import ancestral_states
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.simulate import simulate
+from plltool.analyses.ancestral.analysis import ancestral_states
+from plltool.analyses.toolbox.simulate import simulate
 from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
 
 DATA = Path(__file__).resolve().parents[2] / "data"

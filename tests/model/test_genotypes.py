@@ -7,11 +7,11 @@ import pytest
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.simulate import simulate
+from plltool.analyses.toolbox.simulate import simulate
 from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.run.evaluation import evaluate
 
 # CellPhy's states and their order
 GENOTYPES = dict(zip("ACGTMRWSYK", ("AA", "CC", "GG", "TT", "AC", "AG", "AT", "CG", "CT", "GT"), strict=True))

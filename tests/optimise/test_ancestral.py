@@ -5,6 +5,7 @@ import pytest
 from helpers import FixedModel, make_tree, random_codes, random_ends, random_mixture
 from oracles.likelihood import site_likelihood
 
+from plltool.alignment import resampling
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.engine.base import EngineData
@@ -13,7 +14,6 @@ from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.storage import tile_bytes
 from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.statistics import resampling
 
 N_TAXA, N_PATTERNS = 4, 7
 

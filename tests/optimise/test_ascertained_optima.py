@@ -8,10 +8,10 @@ from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from scipy.optimize import minimize
 
-from plltool.analyses.likelihood import Likelihood
 from plltool.model.parameter_slopes import parameter_slopes, scale_slope
 from plltool.model.vector import get_vector, set_vector
 from plltool.optimise.lengths import smooth
+from plltool.run.likelihood import Likelihood
 
 DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 SUFFIXES = ["+ASC_LEWIS", "+ASC_FELS{25}", "+ASC_STAM{9/0/4/3.5}"]

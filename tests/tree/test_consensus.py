@@ -8,7 +8,7 @@ import pytest
 from dendropy import TreeList
 from tree_samples import dendropy_list, dendropy_sides, mixed_trees, similar_trees
 
-from plltool.analyses.trees import consensus, write_consensus
+from plltool.analyses.toolbox.trees import consensus, write_consensus
 from plltool.errors import InputError
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.consensus import make_consensus

@@ -6,7 +6,7 @@ from dendropy import Tree as DendropyTree
 from oracles.transfer import transfer_support
 from tree_samples import dendropy_list, dendropy_sides, similar_trees
 
-from plltool.analyses.support import load_target, supports
+from plltool.analyses.supports.support import load_target, supports
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.run.inputs import as_tree

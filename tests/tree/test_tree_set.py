@@ -8,7 +8,7 @@ import pytest
 from dendropy.calculate import treecompare
 from tree_samples import dendropy_list, mixed_trees, similar_trees
 
-from plltool.analyses.trees import tree_distances
+from plltool.analyses.toolbox.trees import tree_distances
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.tree_files import read_tree_set

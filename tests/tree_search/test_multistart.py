@@ -6,14 +6,14 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
+from plltool.progress import Forecast, StopSearch
+from plltool.run.evaluation import evaluate
 from plltool.tree_search import state
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.multistart import _distances
-from plltool.tree_search.progress import Forecast, StopSearch
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 
 SETTINGS = {"model": "JC", "device": "numpy", "seed": 5}
@@ -161,9 +161,9 @@ def test_a_search_that_is_stopped_returns_the_best_tree_so_far(few, after):
 
 def test_the_forecast_adds_up(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("plltool.tree_search.progress.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("plltool.progress.time.perf_counter", lambda: clock[0])
     costs = {"start": 1.0, "nni": 2.0, "perturb": 3.0, "polish": 1.0}
-    monkeypatch.setattr("plltool.tree_search.progress.STAGE_COSTS", costs)
+    monkeypatch.setattr("plltool.progress.STAGE_COSTS", costs)
     forecast = Forecast([("start", 1), ("nni", 0), ("perturb", 4), ("polish", 0)])
     forecast.begin()
     clock[0] = 5.0  # a unit of cost takes 5 seconds

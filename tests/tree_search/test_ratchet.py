@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
 
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.constants import RATCHET_FACTOR, RATCHET_SHARE
 from plltool.optimise.lengths import smooth
 from plltool.tree_search.effort import SearchOptions

@@ -5,10 +5,10 @@ import pytest
 from helpers import read_states
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.io.alignment_reader import read_alignment
+from plltool.run.evaluation import evaluate
+from plltool.run.likelihood import Likelihood
 from plltool.tree.topology import Tree
 from plltool.tree_search.rell import Meetings, RellPool, draw_weights, estimate_lnls
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.io.checkpoint import remove_checkpoint

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.tree_search.effort import SearchOptions
 
 SETTINGS = {"model": "GTR+FO+I+G4", "seed": 11, "options": SearchOptions("fast", starts=2, perturbations=2)}

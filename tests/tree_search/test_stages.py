@@ -5,21 +5,21 @@ import pytest
 from helpers import likelihood_of, make_tree, many_taxa, mix, random_ends, simulate_codes
 from oracles.substitution import gamma_category_means
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.search import search
+from plltool.analyses.search.analysis import search
 from plltool.constants import STAGE_EPSILON
 from plltool.errors import EngineError
 from plltool.io.newick import parse_newick
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.optimise.polish import polish
+from plltool.progress import Forecast, StopSearch
+from plltool.run.evaluation import evaluate
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.climb import Round
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.parsimony import parsimony_tree
-from plltool.tree_search.progress import Forecast, StopSearch
 from plltool.tree_search.stages import Stage, TreeSearch, planned_stages
 from plltool.tree_search.state import Cursor
 
@@ -170,7 +170,7 @@ def test_a_search_ends_above_the_start_tree_that_it_made(data_dir, monkeypatch, 
         starts.append(parsimony_tree(*args))
         return starts[-1].copy()
 
-    monkeypatch.setattr("plltool.analyses.search.parsimony_tree", spy)
+    monkeypatch.setattr("plltool.run.task.parsimony_tree", spy)
     alignment = dict(map(str.split, (data_dir / "hard.fasta").read_text().split(">")[1:]))
     del alignment["t61"]  # the same as t07
     found = search(alignment, "HKY+FE", effort="fast", seed=seed)

@@ -5,14 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from plltool.analyses import search as searches
-from plltool.analyses.search import search
-from plltool.engine.compilation import CLOCK
+from plltool.analyses.search import analysis as searches
+from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
+from plltool.progress import CLOCK, StopSearch
 from plltool.tree_search import stopping
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.progress import StopSearch
 from plltool.tree_search.stopping import Deadline
 
 SETTINGS = {"model": "JC", "device": "numpy", "seed": 3, "options": SearchOptions("fast", nstop=3)}

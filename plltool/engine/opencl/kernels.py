@@ -14,12 +14,12 @@ import numpy as np
 import pyopencl as cl
 
 from plltool.arrays import IntArray
-from plltool.engine.compilation import compiling
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import ArrayShape, DeviceArray
 from plltool.engine.opencl.device import is_pocl
 from plltool.errors import DeviceError, EngineError
+from plltool.progress import compiling
 
 # An entry below the smallest normal number is far below the rounding of the largest one of its component. CPUs compute
 # slowly with such numbers: rounds over all branches of 64 taxa took three times as long in single precision.

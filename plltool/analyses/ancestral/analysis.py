@@ -1,0 +1,242 @@
+"""Probabilities of the states of ancestors, their joint states, and mutations: `ancestral_states`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+
+from plltool.alignment.states import join_cells, spell
+from plltool.analyses.ancestral.joint import joint_states
+from plltool.analyses.ancestral.mutations import Mutation, find_mutations
+from plltool.arrays import FloatArray, IndexArray
+from plltool.constants import NODE
+from plltool.errors import check_one_of
+from plltool.io.alignment_writer import format_fasta, format_table
+from plltool.io.newick_writer import find_root, write_newick
+from plltool.io.tree_views import write_nexus
+from plltool.reports.blocks import Drawn, Row
+from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.keywords import takes_keywords
+from plltool.run.likelihood import Likelihood
+from plltool.run.results import Result
+from plltool.run.rooting import OutgroupLike, mean_tree, usable_outgroup, write_rooted
+from plltool.tree.topology import Tree
+
+STATE_KINDS = MARGINAL, JOINT = "marginal", "joint"
+
+
+@dataclass(frozen=True, eq=False)
+class AncestralPart:
+    """The states at the inner nodes in one part of the alignment.
+
+    Attributes
+    ----------
+    name : name of the part
+    columns : (n, width) the columns of each site, from 0, ascending; a codon has three
+    symbols : the name of each state
+    probabilities : (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
+    joint : (n_nodes, n) the most probable states of all nodes together
+    joint_lnl : log-probability of these states, the categories of the sites, and the data
+    """
+
+    name: str
+    columns: IndexArray
+    symbols: tuple[str, ...]
+    probabilities: FloatArray
+    joint: IndexArray
+    joint_lnl: float
+
+    @property
+    def sites(self) -> IndexArray:
+        """(n,) the first column of each site."""
+        return self.columns[:, 0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AncestralResult(Result):
+    """The result of a reconstruction of ancestral states.
+
+    The columns of its table are node, parent, site (from 1), before and after: the mutations by marginal states.
+
+    Attributes
+    ----------
+    nodes : names of the inner nodes; `nodes[k]` is node n_taxa + k of `tree`
+    ancestors : states of these nodes, part by part
+    labelled : the tree as Newick, with the names of the inner nodes
+    mutations : on the branches, away from Node1, by the kind of states that they come from: "marginal", "joint"
+    """
+
+    nodes: tuple[str, ...] = field(kw_only=True)
+    ancestors: tuple[AncestralPart, ...] = field(kw_only=True)
+    labelled: str = field(kw_only=True)
+    mutations: dict[str, tuple[Mutation, ...]] = field(kw_only=True)
+
+    def _drawn(self) -> Drawn | None:
+        return self.labelled, ()
+
+    def _rows(self) -> Sequence[Row]:
+        return [
+            {
+                "node": self.name_of(own.node),
+                "parent": self.name_of(own.parent),
+                "site": own.site + 1,
+                "before": own.before,
+                "after": own.after,
+            }
+            for own in self.mutations[MARGINAL]
+        ]
+
+    def sequences(self, kind: str = MARGINAL) -> dict[str, str]:
+        """The most probable sequence of each inner node, by its name; "-" for sites that are in no part.
+
+        `kind` is "marginal", the most probable state of each node, or "joint", those of all nodes together. Where
+        states have names, these are separated by tabs.
+        """
+        check_one_of("kind", kind, STATE_KINDS)
+        written = []
+        for part in self.ancestors:
+            states = part.joint if kind == JOINT else part.probabilities.argmax(axis=2)
+            written.append(spell(states, part.symbols, part.columns.shape[1]))
+        cells = np.full((len(self.nodes), self.data.n_columns), "-", dtype=np.result_type(*written))
+        for part, texts in zip(self.ancestors, written, strict=True):
+            cells[:, part.columns.ravel()] = texts
+        return dict(zip(self.nodes, join_cells(cells), strict=True))
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The record of any result, with the most probable sequences and the tree that names the nodes."""
+        joint = {"joint_sequences": self.sequences(JOINT), "joint_lnl": sum(part.joint_lnl for part in self.ancestors)}
+        ancestors = {"tree": self.labelled, "sequences": self.sequences(), **joint}
+        return super().as_record(command) | {"ancestors": ancestors}
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool ancestral` writes, by the ends of their names; `command` as for `as_record`."""
+        return {
+            "state": self.format_states(),
+            "state.nwk": self.labelled + "\n",
+            **self._format_joint(),
+            "mutations.tsv": self.format_mutations(),
+            "mutations.nex": self.mutations_nexus(),
+            "ancestral.json": self.to_json(command) + "\n",
+        }
+
+    def _format_joint(self) -> dict[str, str]:
+        """The joint states as FASTA, or as a table where states have names, by the end of the file's name."""
+        joint = self.sequences(JOINT)
+        if any(len(symbol) > part.columns.shape[1] for part in self.ancestors for symbol in part.symbols):
+            return {"joint.tsv": format_table(list(joint), list(joint.values()))}
+        return {"joint.fasta": format_fasta(list(joint), list(joint.values()))}
+
+    def name_of(self, node: int) -> str:
+        """The name of a node of `tree`: that of a taxon or of an inner node."""
+        return self.tree.names[node] if self.tree.is_tip(node) else self.nodes[node - self.tree.n_taxa]
+
+    def format_mutations(self) -> str:
+        """A table separated by tabs: a row for each mutation, and whether marginal and joint states have it (1 or 0).
+
+        It gives the node below the branch, its parent, the part if there are several, the site from 1, and both states.
+        """
+        several = len(self.ancestors) > 1
+        lines = ["\t".join(["Node", "Parent", *["Part"] * several, "Site", "From", "To", "Marginal", "Joint"])]
+        found = {kind: set(self.mutations[kind]) for kind in STATE_KINDS}
+        branches = {branch: k for k, (_, _, branch) in enumerate(self.tree.ordered_from(self._root))}
+        whole = sorted(set().union(*found.values()), key=lambda own: (branches[own.branch], own.site, own))
+        for own in whole:
+            name = [self.ancestors[own.part].name] * several
+            ends = [self.name_of(own.node), self.name_of(own.parent), *name]
+            flags = [str(int(own in found[kind])) for kind in STATE_KINDS]
+            lines.append("\t".join([*ends, str(own.site + 1), own.before, own.after, *flags]))
+        return "\n".join(lines) + "\n"
+
+    def mutations_nexus(self) -> str:
+        """The tree as NEXUS; branches have their mutations by joint states: ``[&mutations="A12G C30T",number=2]``."""
+        labels: list[list[str]] = [[] for _ in range(self.tree.n_edges)]
+        for own in self.mutations[JOINT]:
+            labels[own.branch].append(own.label)
+        marks = [f'[&mutations="{" ".join(own)}",number={len(own)}]' for own in labels]
+        outgroup = usable_outgroup(self.tree, self.outgroup)[0]
+        return write_nexus(write_newick(self.tree, outgroup=outgroup, marks=marks), "mutations")
+
+    @property
+    def _root(self) -> int:
+        return self.nodes.index(f"{NODE}1") + self.tree.n_taxa
+
+    def format_states(self) -> str:
+        """A table separated by tabs: node, part if there are several, site from 1, most probable state, probabilities.
+
+        Its columns are those of IQ-TREE's .state files. Nodes are in the order of their names. There is a header at the
+        top, and before each part of another kind of data.
+        """
+        several = len(self.ancestors) > 1
+        order = sorted(range(len(self.nodes)), key=lambda k: int(self.nodes[k].removeprefix(NODE)))
+        lines: list[str] = []
+        symbols: tuple[str, ...] = ()
+        for part in self.ancestors:
+            if part.symbols != symbols:
+                symbols = part.symbols
+                lines.append("\t".join(["Node", *["Part"] * several, "Site", "State", *(f"p_{s}" for s in symbols)]))
+            best = part.probabilities.argmax(axis=2)
+            for k in order:
+                node = self.nodes[k]
+                head = f"{node}\t{part.name}" if several else node
+                for column, site in enumerate(part.sites.tolist()):
+                    numbers = "\t".join([f"{p:.5f}" for p in part.probabilities[k, column].tolist()])
+                    lines.append(f"{head}\t{site + 1}\t{symbols[best[k, column]]}\t{numbers}")
+        return "\n".join(lines) + "\n"
+
+
+@takes_keywords(EvaluationSettings)
+def ancestral_states(
+    alignment: AlignmentLike, tree: TreeLike, model: ModelLike | None = None, **settings: Unpack[EvaluationSettings]
+) -> AncestralResult:
+    """Marginal probabilities of the states at all inner nodes (Yang, Kumar & Nei 1995), joint states, and mutations.
+
+    Joint states are the most probable states of all nodes together (Pupko et al. 2000), see `optimise.joint`. Mutations
+    are where the states at the ends of a branch differ. Branch lengths and model parameters are optimised. Parameters
+    and errors as for `evaluate`.
+    """
+
+    def ask(likelihood: Likelihood) -> dict[str, Any]:
+        shown = mean_tree(likelihood.tree, np.array([part.n_sites for part in likelihood.data.parts]))
+        nodes, labelled = name_nodes(shown, settings.get("outgroup"))
+        root = nodes.index(f"{NODE}1") + shown.n_taxa
+        ancestors = []
+        mutations: dict[str, list[Mutation]] = {kind: [] for kind in STATE_KINDS}
+        for number, states in enumerate(likelihood.node_states()):
+            part, patterns = likelihood.data.parts[number], likelihood.patterns[number]
+            lengths = likelihood.lengths if likelihood.lengths.ndim == 1 else likelihood.lengths[:, number]
+            values, joint = joint_states(shown, lengths, likelihood.models[number].components(), patterns)
+            order = np.argsort(part.sites)
+            order = order[part.sites[order] < likelihood.data.n_columns]  # not constant sites that were added
+            site_pattern = patterns.site_pattern[order]
+            sites = part.sites[order].tolist()
+            for kind, own in ((MARGINAL, states.argmax(axis=2)), (JOINT, joint)):
+                mutations[kind] += find_mutations(shown, root, patterns, own, site_pattern, sites, number)
+            lnl = float(values @ patterns.weights)
+            of_sites = states[:, site_pattern], joint[:, site_pattern]
+            ancestors.append(AncestralPart(part.name, part.columns[order], patterns.states.symbols, *of_sites, lnl))
+        return {
+            "nodes": nodes,
+            "ancestors": tuple(ancestors),
+            "labelled": labelled,
+            "mutations": {kind: tuple(own) for kind, own in mutations.items()},
+        }
+
+    return evaluate_and_ask(ask, AncestralResult, alignment, tree, model, {"states": True}, **settings)
+
+
+def name_nodes(tree: Tree, outgroup: OutgroupLike | None = None) -> tuple[tuple[str, ...], str]:
+    """Names of the inner nodes, and the tree as Newick with these names; Node1 is the root of this text.
+
+    See `usable_outgroup` for an outgroup that is not one clade.
+    """
+    root = find_root(tree, usable_outgroup(tree, outgroup)[0])
+    visits = [(node, branch) for node, _, branch in tree.ordered_from(root) if not tree.is_tip(node)]
+    names, labels = [""] * (tree.n_taxa - 2), [""] * tree.n_edges
+    names[root - tree.n_taxa] = f"{NODE}1"
+    for number, (node, branch) in enumerate(visits, start=2):
+        names[node - tree.n_taxa] = labels[branch] = f"{NODE}{number}"
+    return tuple(names), write_rooted(tree, outgroup, labels)[0].removesuffix(";") + f"{NODE}1;"

@@ -1,1 +1,0 @@
-"""`plltool bench`: throughput of an engine."""

@@ -1,0 +1,1 @@
+"""Concordance of genes and sites with a tree; trees of many genes."""

@@ -1,0 +1,288 @@
+"""How far gene trees and sites agree with the branches of a tree: `concordance`.
+
+import plltool
+found = plltool.concordance("species.nwk", "genes.nwk", "concatenated.fasta", seed=1)
+print(found.supports.newick("gcf", "scf"))
+print(found.format_table())
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from os import PathLike
+from typing import Any, Unpack
+
+import numpy as np
+
+from plltool.alignment.patterns import Patterns, compress
+from plltool.alignment.resampling import batches
+from plltool.analyses.concordance.result import COLUMN_OF_KIND, NUMBER, Concordance
+from plltool.analyses.concordance.site_concordance import (
+    PAIRS,
+    average,
+    count_sites,
+    draw_quartets,
+    expect_sites,
+    may_be_decisive,
+)
+from plltool.analyses.supports.support import Target, load_target
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GCF, IC, ICA, QCF, SCF, SITE_QUARTETS
+from plltool.errors import InputError, check_least
+from plltool.io.tree_files import read_gene_trees
+from plltool.model.partition import Dataset
+from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, cut_inputs, resolve_inputs
+from plltool.run.keywords import takes_keywords
+from plltool.run.likelihood import Likelihood
+from plltool.run.results import Result
+from plltool.run.supports import Supports
+from plltool.seeds import QUARTETS, generator
+from plltool.tree.concordance import GeneTree, count_genes, internode_certainty, quartet_shares
+from plltool.tree.splits import branch_splits, everyone, members_of
+from plltool.tree.surroundings import Surroundings, find_surroundings
+from plltool.tree.topology import Tree
+
+QUARTET_NAMES = (("sCF", "sDF1", "sDF2"), "sN")
+LIKELIHOOD_NAMES = (("sCFL", "sDFL1", "sDFL2"), "sNL")
+
+_log = logging.getLogger("plltool")
+
+
+@takes_keywords(EvaluationSettings)
+def concordance(
+    tree: TreeLike,
+    gene_trees: str | PathLike[str] | Sequence[TreeLike] | None = None,
+    alignment: AlignmentLike | None = None,
+    model: ModelLike | None = None,
+    *,
+    quartets: int = SITE_QUARTETS,
+    likelihood: bool = False,
+    seed: int = DEFAULT_SEED,
+    **settings: Unpack[EvaluationSettings],
+) -> Concordance:
+    """Concordance factors: how many gene trees, and how many sites, agree with each inner branch of a tree.
+
+    Parameters
+    ----------
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete; nodes may have any number of branches
+    gene_trees : a file of trees (Newick or NEXUS), Newick text, or several of these or of trees. They may lack taxa and
+        have multifurcations; roots are ignored. They give the gene concordance factor (Minh, Hahn & Lanfear 2020), the
+        quartet support, and internode certainty (Salichos, Stamatakis & Rokas 2014)
+    alignment : of all taxa of the tree, as for `plltool.search`; it gives the site concordance factor
+    quartets : number of quartets that are drawn around each branch for it (Minh, Hahn & Lanfear 2020); 0 for none
+    likelihood : also compute it from the likelihoods of the states at the roots of the four subtrees around each branch
+        (Mo et al. 2023); expected numbers take the place of random states
+    model, settings : for `likelihood`, as for `plltool.evaluate`; branch lengths and parameters are optimised. The
+        model has to be time-reversible then
+    seed : of the quartets
+
+    Raises
+    ------
+    InputError
+        If there are neither gene trees nor an alignment, or one of them or the tree cannot be used.
+    DeviceError
+        If the device cannot be used.
+    """
+    check_least("quartets", quartets, 0)
+    check_least("seed", seed, 0)
+    if gene_trees is None and alignment is None:
+        raise InputError("concordance: found neither gene trees nor an alignment, expected at least one")
+    if alignment is None and likelihood:
+        raise InputError("concordance: found no alignment, expected one for site concordance by likelihood")
+    data = None
+    if alignment is not None:
+        prepare = resolve_inputs if likelihood else cut_inputs  # without likelihoods the model says what data are
+        data = prepare(alignment, model, settings.get("brlen", DEFAULT_LINKAGE))[0]
+    target = load_target(tree, None if data is None else data.names, ordered=True)
+    around = find_surroundings(target.tree, target.added)
+    if not around:
+        raise InputError("concordance: the tree has no internal branches")
+    columns: dict[str, FloatArray] = {}
+    numbers: dict[str, int] = {}
+    if gene_trees is not None:
+        genes = read_gene_trees(_as_list(gene_trees), target.tree.names)
+        columns |= _gene_columns(around, genes)
+        numbers[GCF] = len(genes)
+    if data is not None and quartets:
+        columns |= _site_columns(around, _count_by_quartets(around, data, quartets, seed), *QUARTET_NAMES)
+        numbers[SCF] = quartets
+    evaluation = None
+    if data is not None and likelihood:
+        evaluation = _evaluate(target.tree, around, data, model, settings)
+        columns |= _site_columns(around, list(evaluation.site_counts[:, None]), *LIKELIHOOD_NAMES)
+    if gene_trees is not None:
+        columns |= _quartet_columns(around, genes, target.tree.n_taxa)
+        numbers[QCF] = len(genes)
+        columns |= _certainty_columns(target.tree, around, genes, numbers)
+    return Concordance(
+        _make_supports(target, around, columns, numbers).with_outgroup(settings.get("outgroup")),
+        columns,
+        tuple(_name_quartet(place, target.tree.names) for place in around),
+        tuple(target.labels[place.branch] for place in around),
+        evaluation,
+        seed if data is not None and quartets else None,
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SiteEvaluation(Result):
+    """An evaluation of a tree, and what it says about the sites.
+
+    Attributes
+    ----------
+    site_counts : (n_branches, 3) expected numbers of sites that agree with each branch and with its interchanges
+    """
+
+    site_counts: FloatArray = field(kw_only=True)
+
+
+def _as_list(given: str | PathLike[str] | Sequence[TreeLike]) -> list[TreeLike]:
+    """Sources of gene trees, from one or several."""
+    if isinstance(given, (str, PathLike)):
+        return [given]
+    if isinstance(given, Tree) or not isinstance(given, Iterable):
+        raise InputError(f"gene trees: found an object of type {type(given).__name__}, expected a file, or a list")
+    return list(given)
+
+
+def _make_supports(
+    target: Target, around: Sequence[Surroundings], columns: Mapping[str, FloatArray], numbers: Mapping[str, int]
+) -> Supports:
+    """The columns that are kinds of supports."""
+    values = {}
+    for kind, name in COLUMN_OF_KIND.items():
+        if name in columns:
+            values[kind] = np.full(target.tree.n_edges, np.nan)
+            values[kind][[place.branch for place in around]] = columns[name]
+    return Supports(target.tree, values, dict(numbers), added=target.added)
+
+
+def _name_quartet(place: Surroundings, names: Sequence[str]) -> tuple[str, ...] | None:
+    """The first taxon of each of the four subtrees around a branch."""
+    if not place.is_resolved:
+        return None
+    return tuple(names[next(members_of(subtree.taxa))] for subtree in place.subtrees)
+
+
+def _resolved(around: Sequence[Surroundings]) -> BoolArray:
+    return np.array([place.is_resolved for place in around], dtype=np.bool_)
+
+
+# --- gene trees -----------------------------------------------------------------------------------------
+
+
+def _gene_columns(around: Sequence[Surroundings], genes: Sequence[GeneTree]) -> dict[str, FloatArray]:
+    """Decisive gene trees with each branch, with its interchanges, and with none of them."""
+    counts = count_genes(around, genes).astype(np.float64)
+    total = counts[:, -1]
+    with_polyphyly = np.column_stack([counts[:, :-1], total - counts[:, :-1].sum(axis=1)])
+    with_polyphyly[~_resolved(around), 1:3] = np.nan
+    columns = {}
+    for name, own in zip(("gCF", "gDF1", "gDF2", "gDFP"), with_polyphyly.T, strict=True):
+        columns[name] = 100 * np.divide(own, total, out=np.full_like(own, np.nan), where=total > 0)
+        columns[name + NUMBER] = own
+    return columns | {"gN": total}
+
+
+def _quartet_columns(around: Sequence[Surroundings], genes: Sequence[GeneTree], n_taxa: int) -> dict[str, FloatArray]:
+    shares = 100 * quartet_shares(around, genes, n_taxa)
+    return dict(zip(("qCF", "qDF1", "qDF2"), shares.T, strict=True))
+
+
+def _certainty_columns(
+    tree: Tree, around: Sequence[Surroundings], genes: Sequence[GeneTree], numbers: dict[str, int]
+) -> dict[str, FloatArray]:
+    """Internode certainty, if any gene tree has all taxa; their number goes to `numbers`."""
+    n_complete = sum(gene.taxa == everyone(tree.n_taxa) for gene in genes)
+    if not n_complete:
+        _log.info("no gene tree has all taxa: no internode certainty")
+        return {}
+    numbers |= dict.fromkeys((IC, ICA), n_complete)
+    splits = branch_splits(tree)
+    values = internode_certainty([splits[place.branch] for place in around], genes, tree.n_taxa)
+    return dict(zip(("IC", "ICA"), values.T, strict=True))
+
+
+# --- sites ----------------------------------------------------------------------------------------------
+
+
+def _site_columns(
+    around: Sequence[Surroundings], counts: Sequence[FloatArray], names: Sequence[str], total: str
+) -> dict[str, FloatArray]:
+    """Decisive sites that agree with each branch and with its interchanges, from counts (n_quartets, 3) of each."""
+    shares, numbers = (np.array(values).reshape(-1, len(PAIRS)) for values in zip(*map(average, counts), strict=True))
+    totals = numbers.sum(axis=1)
+    shares, unresolved = 100 * shares, ~_resolved(around)
+    shares[unresolved, 1:] = numbers[unresolved, 1:] = np.nan
+    columns: dict[str, FloatArray] = {}
+    for k, name in enumerate(names):
+        columns |= {name: shares[:, k], name + NUMBER: numbers[:, k]}
+    return columns | {total: totals}
+
+
+def _count_by_quartets(around: Sequence[Surroundings], data: Dataset, quartets: int, seed: int) -> list[FloatArray]:
+    """Sites that agree with each branch and its interchanges, for quartets of taxa around it: (n_quartets, 3) each."""
+    parts = [compress(alignment) for alignment in data.alignments]
+    states, weights = [], []
+    for part in parts:
+        own = _single_states(part)
+        decisive = may_be_decisive(own, part.states.n_states)
+        states.append(own[:, decisive])
+        weights.append(part.weights[decisive])
+    joined, weight = np.concatenate(states, axis=1), np.concatenate(weights)
+    counts = []
+    for number, place in enumerate(around):
+        ends = [[np.fromiter(members_of(subtree.taxa), np.intp) for subtree in end] for end in place.ends]
+        drawn = draw_quartets(ends, quartets, generator(seed, QUARTETS, number))
+        counts.append(count_sites(joined, weight, drawn))
+    return counts
+
+
+def _single_states(part: Patterns) -> IndexArray:
+    """(n_taxa, n_patterns) the state of each cell that has one; -1 for ambiguities."""
+    sets = part.states.state_sets
+    return np.where(sets.sum(axis=1) == 1, sets.argmax(axis=1), -1)[part.codes]
+
+
+def _evaluate(
+    tree: Tree,
+    around: Sequence[Surroundings],
+    data: Dataset,
+    model: ModelLike | None,
+    settings: EvaluationSettings,
+) -> SiteEvaluation:
+    """The likelihood of the tree, and the expected numbers of sites by the states around each branch."""
+
+    def ask(likelihood: Likelihood) -> dict[str, Any]:
+        size = 4 * sum(part.n_patterns * part.states.n_states for part in likelihood.patterns)
+        counts = [_expect(likelihood, around[some]) for some in batches(len(around), size)]
+        return {"site_counts": np.concatenate(counts) if counts else np.empty((0, len(PAIRS)))}
+
+    return evaluate_and_ask(ask, SiteEvaluation, data, tree, model, {"states": True}, **settings)
+
+
+def _expect(likelihood: Likelihood, around: Sequence[Surroundings]) -> FloatArray:
+    """(n_branches, 3) expected numbers of sites; means over pairs of subtrees where an end has more than two.
+
+    Sites at which one of the four subtrees has no data are left out.
+    """
+    subtrees = [subtree for place in around for subtree in place.subtrees]
+    nodes, columns = np.array([(subtree.node, subtree.column) for subtree in subtrees]).T
+    states = likelihood.node_states((nodes, columns))
+    counts = np.zeros((len(around), len(PAIRS)))
+    for part, own in zip(likelihood.patterns, states, strict=True):
+        has_data = part.codes != part.states.all_states_code
+        known = np.stack([has_data[list(members_of(subtree.taxa))].any(axis=0) for subtree in subtrees])
+        first = 0
+        for row, place in zip(counts, around, strict=True):
+            middle, last = first + len(place.ends[0]), first + len(place.subtrees)
+            pairs = [combinations(range(first, middle), 2), combinations(range(middle, last), 2)]
+            chosen = [[*one, *other] for one, other in product(*pairs)]
+            sums = [expect_sites(own[four], part.weights * known[four].all(axis=0)) for four in chosen]
+            row += np.mean(sums, axis=0)
+            first = last
+    return counts

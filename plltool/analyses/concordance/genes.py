@@ -1,0 +1,363 @@
+"""Trees of many genes, the tree of all of them together, and how far they agree: `genes`.
+
+import plltool
+found = plltool.genes("alignments/", "GTR+F+G4", seed=1)
+print(found.search.newick, found.concordance.newick())
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from os import PathLike, fspath
+from typing import Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.patterns import compress
+from plltool.analyses.concordance.analysis import concordance
+from plltool.analyses.concordance.result import Concordance
+from plltool.analyses.search.analysis import search
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, ROOT_NAME, SITE_QUARTETS, VERSION
+from plltool.engine.opencl.environment import child_environment
+from plltool.errors import CheckpointError, InputError, check_least
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.alignment_folder import join_alignments, read_folder
+from plltool.io.alignment_writer import format_fasta
+from plltool.io.checkpoint import Checkpoint
+from plltool.io.model_reader import read_model
+from plltool.io.newick_writer import write_newick
+from plltool.model.scheme import PartSpec, SiteRange
+from plltool.processes.workers import Workers
+from plltool.progress import Listener, Progress, announce, ignore
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
+from plltool.run.climbers import share_hardware
+from plltool.run.inputs import AlignmentLike, as_data, resolve_inputs, resolve_scheme
+from plltool.run.keywords import takes_keywords
+from plltool.run.memory import plan_memory
+from plltool.run.results import SearchResult
+from plltool.run.rooting import OutgroupLike
+from plltool.tree.rooted import drop_root
+from plltool.tree.topology import Tree
+from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.state import Arrays, pack_tree, unpack_tree
+
+NAME = "gene-"  # and the number, from 1: what a gene is called in a checkpoint
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class Gene:
+    """The tree of one gene.
+
+    Attributes
+    ----------
+    name, source : of the gene, and its file
+    tree, lnl : its tree with the taxa that it has, and the lnL
+    model, spec : the model with the values of its parameters, and without
+    n_sites, n_patterns : size of its alignment
+    kept : whether it comes from a checkpoint
+    """
+
+    name: str
+    source: str
+    tree: Tree
+    lnl: float
+    model: str
+    spec: str
+    n_sites: int
+    n_patterns: int
+    kept: bool = False
+
+    @property
+    def best(self) -> Tree:
+        """The tree."""
+        return self.tree
+
+    @property
+    def n_taxa(self) -> int:
+        """The number of taxa."""
+        return self.tree.n_taxa - self.tree.is_rooted
+
+    def pack(self) -> Arrays:
+        """The gene as arrays, from which `unpack` restores it bit for bit."""
+        numbers = {"lnl": np.array(self.lnl), "n_patterns": np.array(self.n_patterns)}
+        return pack_tree("tree", self.tree) | numbers | {"model": np.array(self.model), "spec": np.array(self.spec)}
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], name: str, data: Sequences) -> Gene:
+        """The gene that was packed."""
+        texts = str(packed["model"]), str(packed["spec"])
+        names = sorted(data.names)
+        tree = unpack_tree("tree", packed, names if read_model(texts[1]).is_reversible else [ROOT_NAME, *names])
+        return cls(name, data.source, tree, float(packed["lnl"]), *texts, data.n_sites, int(packed["n_patterns"]), True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GenesResult(Shown):
+    """Trees of genes, and the tree of all of them together.
+
+    The columns of its table are name, source, n_taxa, n_sites, n_patterns, lnl, spec and model, of each gene.
+
+    Attributes
+    ----------
+    genes : the genes, in the order of their names
+    alignment : all genes side by side
+    partitions : the columns of each gene and its model, as a partition file
+    search : the search of the tree of the whole alignment, each gene being a part with a model of its own
+    concordance : how far the gene trees and the sites agree with that tree
+    seconds : wall time
+    """
+
+    genes: tuple[Gene, ...]
+    alignment: Sequences
+    partitions: str
+    search: SearchResult
+    concordance: Concordance
+    seconds: float
+
+    def __repr__(self) -> str:
+        return f"<GenesResult: {len(self.genes)} genes, {self.alignment.n_taxa} taxa, lnL {self.search.lnl:.3f}>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.concordance._drawn()
+
+    def _rows(self) -> Sequence[Row]:
+        names = "n_sites", "n_patterns", "lnl", "spec", "model"
+        return [
+            {"name": gene.name, "source": gene.source, "n_taxa": gene.n_taxa}
+            | {name: getattr(gene, name) for name in names}
+            for gene in self.genes
+        ]
+
+    def format_table(self) -> str:
+        """A table separated by tabs, with a row for each gene in the order of the gene trees."""
+        rows = [["Gene", "File", "Taxa", "Sites", "Patterns", "lnL", "Model"]]
+        for gene in self.genes:
+            sizes = map(str, (gene.n_taxa, gene.n_sites, gene.n_patterns))
+            rows.append([gene.name, gene.source, *sizes, f"{gene.lnl:.6f}", gene.model])
+        return "".join("\t".join(row) + "\n" for row in rows)
+
+    def to_json(self, command: str | None = None) -> str:
+        """The genes, and the records of the search and of the concordance factors; `command` is the command line."""
+        record = {
+            "genes": [
+                {**row, "tree": write_newick(gene.tree)} for row, gene in zip(self._rows(), self.genes, strict=True)
+            ],
+            "search": self.search.as_record(command),
+            "concordance": self.concordance.as_record(command),
+            "seconds": round(self.seconds, 3),
+        }
+        return json.dumps(record, indent=1, allow_nan=False)
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool genes` writes, by the ends of their names; `command` is the command line."""
+        rows = [row.decode("ascii") for row in self.alignment.rows]
+        return {
+            "genes.nwk": "".join(write_newick(gene.tree) + "\n" for gene in self.genes),
+            "genes.tsv": self.format_table(),
+            "genes.fasta": format_fasta(self.alignment.names, rows),
+            "genes.part": self.partitions,
+            **self.search.texts(command),
+            **self.concordance.texts(command),
+        }
+
+
+@takes_keywords(HardwareSettings)
+def genes(
+    alignments: str | PathLike[str] | Mapping[str, AlignmentLike],
+    model: str | None = None,
+    *,
+    data_type: str | None = None,
+    names: str | None = None,
+    seed: int = DEFAULT_SEED,
+    options: SearchOptions | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    outgroup: OutgroupLike | None = None,
+    quartets: int = SITE_QUARTETS,
+    likelihood: bool = False,
+    workers: int | None = None,
+    listener: Listener = ignore,
+    checkpoint: str | PathLike[str] | None = None,
+    search_checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> GenesResult:
+    """Find the tree of each gene, and that of all genes together, and compare them.
+
+    The genes are searched side by side, each in a process of its own. The whole alignment has a part for each gene,
+    with gaps for the taxa that the gene lacks. Its tree gets gene and site concordance factors.
+
+    Parameters
+    ----------
+    alignments : a folder with an alignment of each gene in a file of its own, or alignments by the names of the genes
+    model : of each gene, see `plltool.search`; "auto" chooses one for each. The parts have the models of the genes
+    data_type, names : of the files, see `plltool.read_alignment`
+    seed, options : of every search
+    brlen, outgroup : of the search of the whole alignment, see `plltool.search`
+    quartets, likelihood : how to compute site concordance factors, see `plltool.concordance`; `likelihood` needs a
+        time-reversible model. Under others gene trees have roots, which play no part in concordance
+    workers : number of genes that are searched at the same time; by default the number of threads, on a GPU 1
+    listener : is called after every gene, and after every round of the last search
+    checkpoint, search_checkpoint : folders that keep the genes that are done and the state of the last search. The same
+        call continues from there. Remove them with `plltool.remove_checkpoint`. None keeps nothing
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If a file or the model cannot be used, or a checkpoint belongs to another run. It names the file.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = time.perf_counter()
+    check_least("seed", seed, 0)
+    asked = Hardware.of(**hardware)
+    data = _read(alignments, data_type, names)
+    whole, ranges = join_alignments(data, _name_whole(alignments))
+    _log.info("genes: %d, with %d taxa and %d sites in all", len(data), whole.n_taxa, whole.n_sites)
+    found = _find_genes(data, model, seed, options or SearchOptions(), likelihood, workers, asked, checkpoint, listener)
+    scheme = tuple(
+        PartSpec(read_model(gene.spec), gene.name, (SiteRange(*columns),), gene.source)
+        for gene, columns in zip(found, ranges, strict=True)
+    )
+    cut, models = resolve_scheme(whole, scheme, brlen)
+    shared: dict[str, Any] = {"seed": seed, "brlen": brlen, "outgroup": outgroup, "listener": listener, **hardware}
+    result = search(cut, models, options=options, workers=workers, checkpoint=search_checkpoint, **shared)
+    trees = [drop_root(gene.tree) for gene in found]
+    agreement = concordance(
+        result.tree, trees, cut, list(result.models), quartets=quartets, likelihood=likelihood, **shared
+    )
+    lines = [f"{part.model}, {part.name} = {part.ranges[0]}\n" for part in scheme]
+    return GenesResult(tuple(found), whole, "".join(lines), result, agreement, time.perf_counter() - began)
+
+
+def _read(
+    alignments: str | PathLike[str] | Mapping[str, AlignmentLike], data_type: str | None, names: str | None
+) -> dict[str, Sequences]:
+    """The sequences of each gene, in the order of the genes' names."""
+    if isinstance(alignments, (str, PathLike)):
+        return read_folder(alignments, data_type, names)
+    found = {}
+    for name in sorted(alignments):
+        own = as_data(alignments[name])
+        if not isinstance(own, Sequences):
+            raise InputError(f"gene {name!r}: found an encoded alignment, expected a file, a mapping, or Sequences")
+        if own.constant_sites:
+            raise InputError(f"gene {name!r}: found constant sites added, expected none where each gene is a part")
+        found[name] = own
+    if not found:
+        raise InputError("genes: found no alignments, expected at least one")
+    return found
+
+
+def _name_whole(alignments: object) -> str:
+    """What messages call all genes together."""
+    return fspath(alignments) if isinstance(alignments, (str, PathLike)) else "all genes"
+
+
+class GeneSearcher:
+    """Finds the trees of genes in a process of its own; each depends only on the gene and on the settings."""
+
+    def __init__(self, model: str | None, seed: int, options: SearchOptions, likelihood: bool, hardware: Hardware):
+        self._model, self._seed, self._options, self._hardware = model, seed, options, hardware
+        self._likelihood = likelihood
+
+    def __call__(self, name: str, data: Sequences, report: Callable[[Any], bool]) -> Gene:
+        """The tree of a gene."""
+        settings = {"seed": self._seed, "options": self._options, "workers": 1, **asdict(self._hardware)}
+        found = search(data, self._model, **settings)
+        spec = str(found.models[0].spec)
+        if found.tree.is_rooted and self._likelihood:
+            wrong = f"{data.source}: model {found.models[0].spec.shown} is not time-reversible"
+            raise InputError(f"{wrong}, but site concordance by likelihood needs a time-reversible model")
+        return Gene(name, data.source, found.tree, found.lnl, found.model, spec, data.n_sites, found.n_patterns)
+
+
+def _find_genes(
+    data: Mapping[str, Sequences],
+    model: str | None,
+    seed: int,
+    options: SearchOptions,
+    likelihood: bool,
+    workers: int | None,
+    hardware: Hardware,
+    checkpoint: str | PathLike[str] | None,
+    listener: Listener,
+) -> list[Gene]:
+    """The trees of all genes: those that the checkpoint keeps, and new ones, which are saved there."""
+    largest = max(data.values(), key=lambda own: own.n_taxa * own.n_sites)
+    cut, models = resolve_inputs(largest, None)
+    parts = [compress(alignment) for alignment in cut.alignments]
+    shares = share_hardware(workers, len(data), parts, models, hardware)
+    store = None
+    if checkpoint is not None:
+        place = plan_memory(parts, models, hardware)
+        names = ", ".join(dict.fromkeys(own.names_are for own in data.values()))
+        identity = {"model": model, "seed": seed, "device": place.device_name, "options": asdict(options)}
+        store = Checkpoint(checkpoint, {"version": VERSION, "names": names, "genes": _digest(data), **identity})
+    announce(GENE_STAGE)
+    began = time.perf_counter()
+    found: list[Gene] = []
+    settings = [(model, seed, options, likelihood, share) for share in shares]
+    with store or nullcontext():
+        for gene in _in_order(data, store, settings):
+            found.append(gene)
+            seconds, n_left = time.perf_counter() - began, len(data) - len(found)
+            _log.info("gene %s: %d taxa, lnL %.6f%s", gene.name, gene.n_taxa, gene.lnl, ", kept" * gene.kept)
+            left = seconds / len(found) * n_left
+            listener(Progress(GENE_STAGE, len(found), gene.lnl, 0, 0, seconds, len(data), left, None))
+    return found
+
+
+def _in_order(
+    data: Mapping[str, Sequences],
+    store: Checkpoint | None,
+    settings: Sequence[tuple[str | None, int, SearchOptions, bool, Hardware]],
+) -> Iterator[Gene]:
+    """The genes in the order of their names; what is new is saved as soon as it is there and those before it are.
+
+    There is a process for each of `settings`.
+    """
+    names = list(data)
+    kept = {name: gene for k, name in enumerate(names) if (gene := _restore(store, k, name, data[name])) is not None}
+    new = [name for name in names if name not in kept]
+    threads = settings[0][-1].threads
+    environment = {} if threads is None else child_environment(threads)
+    with Workers(GeneSearcher, settings[: len(new)], environment) as workers:
+        made = workers.map(((name, data[name]) for name in new), lambda *_: None)
+        for number, name in enumerate(names):
+            gene = kept.get(name) or next(made)
+            if store is not None and not gene.kept:
+                store.save(_name(number), gene)
+            yield gene
+
+
+def _restore(store: Checkpoint | None, number: int, name: str, data: Sequences) -> Gene | None:
+    """A gene that the store keeps; None if it does not, or if what it keeps is damaged, which a warning says."""
+    try:
+        saved = None if store is None else store.load(_name(number))
+    except CheckpointError:
+        return None
+    return None if saved is None else Gene.unpack(saved, name, data)
+
+
+def _name(number: int) -> str:
+    return f"{NAME}{number + 1}"
+
+
+def _digest(data: Mapping[str, Sequences]) -> str:
+    """A digest of all genes' names, taxa and sequences."""
+    digest = hashlib.sha256()
+    for name, own in data.items():
+        digest.update("\0".join([name, *own.names]).encode("utf-8", "surrogateescape"))
+        digest.update(b"\0".join(own.rows))
+    return digest.hexdigest()

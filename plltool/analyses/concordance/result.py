@@ -1,0 +1,179 @@
+"""Concordance factors of the branches of a tree: the result, and the texts that show it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plltool.arrays import FloatArray
+from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
+from plltool.io.newick_writer import write_newick, written_label
+from plltool.io.record import nan_to_null
+from plltool.io.tree_views import write_nexus
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
+from plltool.run.results import Result
+from plltool.run.supports import NOT_AVAILABLE, Supports
+
+TREES, SITES, LIKELIHOOD = "trees", "sites", "sites by likelihood"
+MEANINGS = {
+    "gCF": f"per cent of decisive gene {TREES} that have the branch",
+    "gDF1": f"per cent of decisive gene {TREES} that have its first interchange, AC|BD",
+    "gDF2": f"per cent of decisive gene {TREES} that have its second interchange, AD|BC",
+    "gDFP": f"per cent of decisive gene {TREES} that have none of the three",
+    "gN": f"number of decisive gene {TREES}",
+    "sCF": f"per cent of decisive {SITES} that agree with the branch, mean over quartets",
+    "sDF1": f"per cent of decisive {SITES} that agree with its first interchange, AC|BD",
+    "sDF2": f"per cent of decisive {SITES} that agree with its second interchange, AD|BC",
+    "sN": f"number of decisive {SITES}, mean over quartets",
+    "sCFL": f"per cent of decisive {LIKELIHOOD} that agree with the branch",
+    "sDFL1": f"per cent of decisive {LIKELIHOOD} that agree with its first interchange, AC|BD",
+    "sDFL2": f"per cent of decisive {LIKELIHOOD} that agree with its second interchange, AD|BC",
+    "sNL": f"expected number of decisive {LIKELIHOOD}",
+    "qCF": "per cent of the quartets around the branch that gene trees resolve as the branch does, mean over trees",
+    "qDF1": "per cent of these quartets that they resolve as its first interchange",
+    "qDF2": "per cent of these quartets that they resolve as its second interchange",
+    "IC": "internode certainty of gene trees with all taxa, -1 to 1",
+    "ICA": "internode certainty against all frequent branches that contradict it, -1 to 1",
+}
+COLUMN_OF_KIND = {GCF: "gCF", QCF: "qCF", SCF: "sCF", SCFL: "sCFL", IC: "IC", ICA: "ICA"}
+FACTORS = (GCF, SCF, SCFL)  # the kinds in the labels of the main tree
+NUMBER = "_N"  # the end of the name of a column with numbers in place of per cent
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Concordance(Shown):
+    """Concordance factors of the inner branches of a tree.
+
+    The columns of its table are ID, those of `columns`, Label and Length, see `format_table`.
+
+    Around a branch there are four subtrees A, B and C, D. A has the first taxon of the tree by name, and C the first
+    taxon of the other end. The branch is AB|CD; its first interchange is AC|BD, its second AD|BC. Branches at nodes of
+    more than three branches have no interchanges.
+
+    Attributes
+    ----------
+    supports : the tree with what there is of "gcf", "scf", "scfl", "qcf", "ic" and "ica"
+    columns : (n_branches,) what is known of each inner branch, in their order, by the names of the table; NaN where
+        nothing tells. See `describe_columns`
+    around : for each of the branches a taxon of A, B, C and D; None at nodes of more than three branches
+    labels : (n_branches,) what the tree had at its inner branches before
+    evaluation : the tree with its likelihood, where it was needed
+    seed : of the quartets; None if there were none
+    """
+
+    supports: Supports
+    columns: dict[str, FloatArray]
+    around: tuple[tuple[str, ...] | None, ...]
+    labels: tuple[str, ...]
+    evaluation: Result | None
+    seed: int | None
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(self.supports.kinds)
+        return f"<Concordance: {kinds}, {len(self.labels)} branches, {self.supports.tree.n_taxa} taxa>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.newick(), ()
+
+    def _rows(self) -> Sequence[Row]:
+        tree = self.supports.tree
+        lengths = [float(np.mean(tree.lengths[branch])) for branch in self.supports.branches]
+        values = [column.tolist() for column in self.columns.values()]
+        names = "ID", *self.columns, "Label", "Length"
+        rows = zip(self._numbers(), *values, self.labels, lengths, strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def newick(self) -> str:
+        """The tree with labels such as ``97/85.71/40.2``: what it had before, and gCF, sCF and likelihood's sCF."""
+        kinds = [kind for kind in FACTORS if kind in self.supports.kinds]
+        columns = [self.supports.labels_of(kind) for kind in kinds]
+        rows = zip(self._spread(self.labels), *columns, strict=True)
+        return self._write([written_label("/".join(filter(None, row))) for row in rows])
+
+    def branch_newick(self) -> str:
+        """The tree with the number of each branch in the table as its label."""
+        return self._write(self._spread([str(number) for number in self._numbers()]))
+
+    def nexus(self) -> str:
+        """The tree as NEXUS, all columns being named annotations such as ``[&gCF=50,gN=12]``, which FigTree reads."""
+        texts = [self._texts_of(values) for values in self.columns.values()]
+        rows = zip(self._numbers(), *texts, strict=True)
+        names = ("ID", *self.columns)
+        labels = [f"[&{','.join(f'{n}={value}' for n, value in zip(names, row, strict=True))}]" for row in rows]
+        return write_nexus(self._write(self._spread(labels)), "concordance")
+
+    def describe_columns(self) -> dict[str, str]:
+        """What each column of the table means."""
+        meanings = {}
+        for name in self.columns:
+            share = name.removesuffix(NUMBER)
+            meanings[name] = MEANINGS[share] if name == share else f"{share} as a number"
+        return meanings
+
+    def format_table(self) -> str:
+        """A table separated by tabs, with a row for each inner branch and the columns of IQ-TREE's .cf.stat files.
+
+        Lines that begin with # say what the columns mean. NA stands where nothing tells.
+        """
+        tree = self.supports.tree
+        lengths = [f"{np.mean(tree.lengths[branch]):.10g}" for branch in self.supports.branches]
+        lines = ["# Concordance factors of the branches AB|CD of a tree; NA: nothing tells"]
+        lines.append("# ID: number of the branch")
+        lines += [f"# {name}: {meaning}" for name, meaning in self.describe_columns().items()]
+        lines += ["# Label: what the tree had at the branch before", "# Length: branch length"]
+        lines.append("\t".join(["ID", *self.columns, "Label", "Length"]))
+        texts = [self._texts_of(values) for values in self.columns.values()]
+        labels = [label or NOT_AVAILABLE for label in self.labels]
+        rows = zip(map(str, self._numbers()), *texts, labels, lengths, strict=True)
+        return "\n".join([*lines, *("\t".join(row) for row in rows)]) + "\n"
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The supports, with all columns and a quartet of taxa around each branch, and what there is of an evaluation.
+
+        `command` is the command line that made it, if there was one.
+        """
+        record = self.supports.as_record()
+        for k, row in enumerate(record["branches"]):
+            row["id"] = k + 1
+            row["around"] = None if self.around[k] is None else list(self.around[k] or ())
+            row["columns"] = {name: nan_to_null(float(values[k])) for name, values in self.columns.items()}
+        record |= {"columns": self.describe_columns(), "seed": self.seed, "command": command}
+        return record if self.evaluation is None else record | {"evaluation": self.evaluation.as_record(command)}
+
+    def to_json(self, command: str | None = None) -> str:
+        """`as_record` as JSON text."""
+        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool concordance` writes, by the ends of their names; `command` as for `as_record`."""
+        return {
+            "cf.nwk": self.newick() + "\n",
+            "cf.branch.nwk": self.branch_newick() + "\n",
+            "cf.nex": self.nexus(),
+            "cf.stat": self.format_table(),
+            "cf.json": self.to_json(command) + "\n",
+        }
+
+    def _numbers(self) -> range:
+        return range(1, len(self.labels) + 1)
+
+    @staticmethod
+    def _texts_of(values: FloatArray) -> list[str]:
+        return [NOT_AVAILABLE if math.isnan(value) else f"{value:.6g}" for value in values.tolist()]
+
+    def _spread(self, labels: Sequence[str]) -> list[str]:
+        """Labels of the inner branches as labels of all."""
+        whole = [""] * self.supports.tree.n_edges
+        for branch, label in zip(self.supports.branches.tolist(), labels, strict=True):
+            whole[branch] = label
+        return whole
+
+    def _write(self, labels: Sequence[str]) -> str:
+        own = self.supports
+        return write_newick(own.tree, outgroup=own.outgroup, labels=labels, left_out=own.added)

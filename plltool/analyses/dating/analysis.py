@@ -1,0 +1,239 @@
+"""Trees in time, from the dates on which taxa were sampled: `date`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+
+from plltool.analyses.dating.treetime import (
+    AUTO,
+    BEST,
+    ClockSettings,
+    DatedNode,
+    DatedTree,
+    SiteData,
+    date_tree,
+    require_treetime,
+)
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED
+from plltool.errors import InputError, check_least, show_name
+from plltool.io.content import source_name
+from plltool.io.date_reader import SampleDate, as_date, parse_date, read_dates
+from plltool.io.labels import list_names
+from plltool.io.newick_writer import write_nodes
+from plltool.io.tree_views import write_nexus
+from plltool.progress import announce
+from plltool.reports.blocks import MarkedTree, Row
+from plltool.reports.date_section import mark_dated
+from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.keywords import takes_keywords
+from plltool.run.likelihood import Likelihood
+from plltool.run.results import Result
+from plltool.run.rooting import mean_tree, root_nodes
+from plltool.tree.rooted_nodes import RootedNodes
+
+PathName: TypeAlias = str | PathLike[str]
+DateLike: TypeAlias = float | str | tuple[float, float] | None
+DatesLike: TypeAlias = PathName | Mapping[str, DateLike]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DateResult(Result):
+    """A tree in time; lnL, tree and model are those of the tree in substitutions.
+
+    Notebooks show the tree in time. The columns of the table are node, date, numeric_date, lower and upper (the years
+    between which it lies; NaN if TreeTime does not tell), parent and rate, in substitutions per site and year.
+
+    Attributes
+    ----------
+    dated : the tree in time, with its clock and the dates of its nodes
+    seed : of what TreeTime draws at random
+    """
+
+    dated: DatedTree = field(kw_only=True)
+
+    @property
+    def root(self) -> DatedNode:
+        """The date of the root: the most recent common ancestor of all taxa."""
+        return self.dated.dates[0]
+
+    @property
+    def dated_newick(self) -> str:
+        """The tree in time as Newick, with lengths in years and names of all nodes."""
+        return write_nodes(self.dated.nodes)
+
+    def dated_nexus(self) -> str:
+        """The tree in time as NEXUS, with the dates and heights of its nodes as FigTree shows them."""
+        last = max(node.year for node in self.dated.dates)
+        marks = []
+        for node in self.dated.dates:
+            told = [f'date="{node.day}"', f"year={node.year:.4f}", f"height={last - node.year:.4f}"]
+            if node.interval is not None:
+                first, second = node.interval
+                told += [f"year_range={{{first:.4f},{second:.4f}}}"]
+                told += [f"height_range={{{last - second:.4f},{last - first:.4f}}}"]
+            marks.append(f"[&{','.join([*told, f'rate={node.rate * self.dated.clock.rate:.6g}'])}]")
+        return write_nexus(write_nodes(self.dated.nodes, marks), "dated", is_rooted=True)
+
+    def describe_dates(self) -> list[str]:
+        """The clock and the root for people."""
+        clock, root = self.dated.clock, self.root
+        within = "" if clock.interval is None else " ({:.4g} to {:.4g})".format(*clock.interval)
+        between = "" if root.interval is None else " ({:.2f} to {:.2f})".format(*root.interval)
+        lines = [f"clock rate: {clock.rate:.4g} substitutions per site and year{within}"]
+        lines += [f"root: {root.year:.2f}{between}, {root.day}"]
+        lines += [f"regression: R2 {clock.r_squared:.3f}, x-intercept {clock.origin:.2f}"]
+        if clock.coalescent_time is not None:
+            lines.append(f"coalescent time: {clock.coalescent_time:.4g} years")
+        return lines
+
+    def _drawn(self) -> MarkedTree:
+        return mark_dated(self.dated.as_record(), self.dated_newick)
+
+    def _rows(self) -> Sequence[Row]:
+        rows = []
+        for number, node in enumerate(self.dated.dates):
+            lower, upper = node.interval or (math.nan, math.nan)
+            parent = self.dated.dates[self.dated.nodes.parents[number]].name if number else ""
+            rate = node.rate * self.dated.clock.rate
+            row = {"node": node.name, "date": node.day, "numeric_date": node.year, "lower": lower, "upper": upper}
+            rows.append(row | {"parent": parent, "rate": rate})
+        return rows
+
+    def format_dates(self) -> str:
+        """A table separated by tabs: each node with its date, interval, and rate; the root first."""
+        rows = self._rows()
+        lines = ["\t".join(rows[0])]
+        for row in rows:
+            years = ("" if math.isnan(row[key]) else f"{row[key]:.4f}" for key in ("numeric_date", "lower", "upper"))
+            lines.append("\t".join([row["node"], row["date"], *years, row["parent"], f"{row['rate']:.6g}"]))
+        return "\n".join(lines) + "\n"
+
+    def format_regression(self) -> str:
+        """A table separated by tabs: the distance of each dated tip from the root, and what the clock expects."""
+        lines = ["taxon\tdate\tdistance\texpected\tresidual"]
+        for tip in self.dated.tips:
+            expected = self.dated.clock.expect(tip.year)
+            numbers = (tip.distance, expected, tip.distance - expected)
+            lines.append("\t".join([tip.name, f"{tip.year:.4f}", *(f"{number:.8f}" for number in numbers)]))
+        return "\n".join(lines) + "\n"
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The record of any result, with the tree in time, its nodes and the clock."""
+        return super().as_record(command) | {"dated_tree": self.dated_newick, "dating": self.dated.as_record()}
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool date` writes, by the ends of their names; `command` as for `as_record`."""
+        return {
+            "date.nwk": self.dated_newick + "\n",
+            "date.nex": self.dated_nexus(),
+            "date.tsv": self.format_dates(),
+            "date.clock.tsv": self.format_regression(),
+            "date.json": self.to_json(command) + "\n",
+        }
+
+
+@takes_keywords(EvaluationSettings)
+def date(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    dates: DatesLike,
+    model: ModelLike | None = None,
+    *,
+    root: str = BEST,
+    clock_rate: float | None = None,
+    clock_error: float | None = None,
+    coalescent: str | None = None,
+    relaxed: tuple[float, float] | None = None,
+    lengths: str = AUTO,
+    name_column: str | None = None,
+    date_column: str | None = None,
+    seed: int = DEFAULT_SEED,
+    **settings: Unpack[EvaluationSettings],
+) -> DateResult:
+    """Date a tree by the dates on which its taxa were sampled, with TreeTime, which must be installed.
+
+    Branch lengths and model parameters are optimised. TreeTime (Sagulenko, Puller & Neher 2018) then finds the root and
+    the dates of the nodes.
+
+    Parameters
+    ----------
+    alignment, tree, model, settings : see `evaluate`, also for errors. An `outgroup` is one side of the root, in the
+        middle of its branch
+    dates : file, see `plltool.io.date_reader`, or dates by the names of taxa: years, such as 2011.37; texts, such as
+        "2011-05-17" or "2011-05-XX"; first and last year; or None for an unknown date, as of taxa that are left out
+    root : where the root is without an outgroup: "best", by regression of root-to-tip distances on dates; "min-dev",
+        where these distances vary least; "oldest", beside the oldest taxon
+    clock_rate, clock_error : rate of the clock, in substitutions per site and year, and its standard error, if they are
+        known; otherwise the regression finds them
+    coalescent : "const" or "skyline" for a coalescent prior on the times of nodes
+    relaxed : slack and coupling of an autocorrelated clock, such as (1.0, 0.5), as those of TreeTime
+    lengths : "input" for the optimised branch lengths as they are; "joint" or "marginal" for sequences and model, from
+        which TreeTime finds them again. "auto" is "input" if a branch is longer than 0.1, or TreeTime has no such
+        model: parts, classes of sites, rates across sites, other data than DNA and proteins
+    name_column, date_column : columns of the file of dates
+    seed : of what TreeTime draws at random
+
+    Raises
+    ------
+    InputError
+        Also if fewer than three taxa have a date, or TreeTime is not installed, or finds no clock in the dates.
+    """
+    chosen = ClockSettings(root, clock_rate, clock_error, coalescent, relaxed, lengths)
+    check_least("seed", seed, 0)
+    require_treetime()
+    data, models = resolve_inputs(alignment, model, settings.get("brlen", DEFAULT_LINKAGE))
+    known, unused = _match_dates(dates, name_column, date_column, data.names)
+
+    def ask(likelihood: Likelihood) -> dict[str, Any]:
+        shown = mean_tree(likelihood.tree, np.array([part.n_sites for part in likelihood.data.parts]))
+        nodes, outgroup = RootedNodes.of_tree(shown), settings.get("outgroup")
+        if outgroup is not None:
+            nodes, _ = root_nodes(nodes, None, outgroup)
+        sites = SiteData.of(likelihood.data, likelihood.models)
+        announce("dating")
+        return {"dated": date_tree(nodes, outgroup is not None, known, data.n_sites, sites, chosen, seed), "seed": seed}
+
+    told = replace(data, warnings=(*data.warnings, *unused))
+    return evaluate_and_ask(ask, DateResult, told, tree, models, {}, **settings)
+
+
+def _match_dates(
+    given: DatesLike, name_column: str | None, date_column: str | None, names: Sequence[str]
+) -> tuple[dict[str, SampleDate | None], list[str]]:
+    """The date of each taxon, in the order of `names`, and warnings of taxa without a date and of dates of others."""
+    if isinstance(given, Mapping):
+        source, found = "dates", {name: _as_date(name, date) for name, date in given.items()}
+        places = dict.fromkeys(found, "")
+    else:
+        rows = read_dates(given, name_column, date_column)
+        source, found = source_name(given), {row.name: row.date for row in rows}
+        places = {row.name: f" (line {row.line})" for row in rows}
+    missing = [name for name in names if name not in found]
+    others = [name for name in found if name not in set(names)]
+    remarks = []
+    if missing:
+        remarks.append(f"{source}: no date is given for {list_names(missing)}; it is taken as unknown")
+    if others:
+        number = "1 date" if len(others) == 1 else f"{len(others)} dates"
+        first = show_name(others[0]) + places[others[0]]
+        remarks.append(f"{source}: {number} of taxa that are not in the alignment, first {first}")
+    return {name: found.get(name) for name in names}, remarks
+
+
+def _as_date(name: str, given: DateLike) -> SampleDate | None:
+    """A date as a user of the library gives it."""
+    try:
+        if given is None:
+            return None
+        if isinstance(given, str):
+            return parse_date(given)
+        return as_date(*given) if isinstance(given, tuple) else as_date(given, given)
+    except InputError as error:
+        raise InputError(f"dates: taxon {show_name(name)}: {error}") from None

@@ -1,0 +1,1 @@
+"""Questions about the machine: its devices, their speed, and whether they agree."""

@@ -1,0 +1,150 @@
+"""What is timed: requests as `TreeLikelihood` and `scan` make them, recorded once, and how much work they are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from plltool.analyses.machine.bench.data import Shape
+from plltool.arrays import FloatArray
+from plltool.engine import program as prog
+from plltool.engine.base import Engine
+from plltool.engine.contract import InstructionWord, Opcode
+from plltool.engine.program import Request
+from plltool.engine.requests import Answer
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.operations import ROOT, directed_slots
+from plltool.tree_search.scan import all_prunes, scan
+
+SCANNED_JOINTS = 4
+SCAN_RADIUS = 5
+RESCALED_MARGIN = 32  # bits, see `count_rescaled`
+
+# For each instruction the words that name the CLAs that it reads, and the number of values that it makes.
+_READS = {
+    Opcode.PROPAGATE: [InstructionWord.A],
+    Opcode.NEWVIEW: [InstructionWord.A, InstructionWord.B],
+    Opcode.EVALUATE: [InstructionWord.A, InstructionWord.B],
+    Opcode.DERIVATIVE: [InstructionWord.A, InstructionWord.B],
+    Opcode.INSERT: [InstructionWord.A, InstructionWord.B, InstructionWord.C],
+}
+_WRITES = (Opcode.PROPAGATE, Opcode.NEWVIEW)
+
+
+def instruction_flops(opcode: int, n_states: int) -> int:
+    """Floating-point operations of one instruction on one pattern and component, see the head of the module."""
+    square, s = 2 * n_states**2, n_states
+    return {
+        Opcode.PROPAGATE: square,
+        Opcode.NEWVIEW: 2 * square + s,
+        Opcode.EVALUATE: square + 3 * s,
+        Opcode.DERIVATIVE: 2 * square + 3 * s + 7 * (s - 1),  # both sides to the eigenbasis; lnL and two slopes there
+        Opcode.INSERT: 2 * square + 4 * s,
+    }[opcode]
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something to time: `run` does it once, after `prepare`; the rest is how much that is, on one pattern."""
+
+    run: Callable[[], None]
+    prepare: Callable[[], None]
+    nodes: int
+    cla_moves: int
+    flops: int
+
+
+class Execution(NamedTuple):
+    """What an engine was asked to execute."""
+
+    request: Request
+    lengths: FloatArray
+
+
+def record(engine: Engine, work: Callable[[], object]) -> list[Execution]:
+    """What `work` has the engine execute."""
+    executions: list[Execution] = []
+    ask = engine.ask
+
+    def recorder(request: Request, lengths: FloatArray) -> Answer:
+        executions.append(Execution(request, np.array(lengths)))
+        return ask(request, lengths)
+
+    engine.ask = recorder  # type: ignore[method-assign]
+    try:
+        work()
+    finally:
+        del engine.ask
+    return executions
+
+
+def replay(engine: Engine, executions: Sequence[Execution]) -> None:
+    """Execute it once more."""
+    for execution in executions:
+        engine.execute(*execution)
+
+
+def make_item(
+    engine: Engine, executions: Sequence[Execution], preparations: Sequence[Execution] = (), changing: bool = False
+) -> Item:
+    """Replays `executions`; with `changing`, at other lengths every time, so that P matrices are made again."""
+    longer = [execution._replace(lengths=execution.lengths * 1.01) for execution in executions]
+    turns = itertools.cycle([executions, longer] if changing else [executions])
+    every = np.concatenate([execution.request.program for execution in executions])
+    rows = {opcode: every[every[:, 0] == opcode] for opcode in _READS}
+    reads = sum(int(np.count_nonzero(rows[opcode][:, columns] >= 0)) for opcode, columns in _READS.items())
+    writes = sum(len(rows[opcode]) for opcode in _WRITES)
+    flops = sum(len(rows[opcode]) * instruction_flops(opcode, engine.layout.n_states) for opcode in _READS)
+    return Item(
+        lambda: replay(engine, next(turns)),
+        lambda: replay(engine, preparations),
+        len(every),
+        reads + writes,
+        flops * engine.layout.n_components,
+    )
+
+
+def engine_of(likelihood: TreeLikelihood) -> Engine:
+    """The one engine that is measured."""
+    return cast(Engine, likelihood.engine)
+
+
+def make_items(likelihood: TreeLikelihood) -> dict[str, Item]:
+    """The items of the table."""
+    engine, tree = engine_of(likelihood), likelihood.tree
+    lnl = float(likelihood.all_derivatives()[0])
+    directed = record(engine, likelihood.directed)
+    prunes = all_prunes(likelihood, np.arange(tree.n_taxa, min(tree.n_nodes, tree.n_taxa + SCANNED_JOINTS)))
+    across_root = prog.evaluate(0, ~ROOT, likelihood.view.incoming[ROOT, 0], tree.edges[ROOT, 0])
+
+    def on_directed(work: Callable[[], object]) -> Item:
+        likelihood.directed()
+        return make_item(engine, record(engine, work), directed)
+
+    return {
+        "newview": make_item(engine, record(engine, likelihood.lnl)),
+        "evaluate": on_directed(lambda: likelihood.directed().execute(Request(across_root, 1), tree.lengths)),
+        "derivatives": make_item(engine, record(engine, likelihood.all_derivatives), changing=True),
+        "scan": on_directed(lambda: scan(likelihood, prunes, SCAN_RADIUS, lnl)),
+    }
+
+
+def count_rescaled(likelihood: TreeLikelihood) -> int:
+    """Patterns that were rescaled for certain.
+
+    Without rescaling the CLA next to the root tip has an entry of at least 2^-SCALE_BITS, and lnL takes that times a
+    frequency, a weight and an entry of P: none of these data makes the product of the three smaller than
+    2^-RESCALED_MARGIN. A pattern below both was rescaled on the way.
+    """
+    least = -(engine_of(likelihood).layout.scale_bits + RESCALED_MARGIN) * math.log(2)
+    return int(np.count_nonzero(likelihood.site_lnl() < least))
+
+
+def n_slots(shape: Shape) -> int:
+    """CLAs that the items need: all directed ones, and the scan's scratch."""
+    return directed_slots(shape.n_taxa) + SCAN_RADIUS + 1

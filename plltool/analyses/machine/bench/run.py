@@ -1,0 +1,240 @@
+"""Throughput of an engine: what it does a second, and how much of what its device can do at most that is.
+
+A row is one *item* on one shape of data:
+
+=============  =====================================================================================================
+newview        lnL of a tree: a post-order traversal, n_taxa - 2 newviews and one evaluation
+evaluate       lnL across one branch whose CLAs are there
+derivatives    an all-branch round: P matrices, post-order, pre-order, lnL and both derivatives at every branch
+scan           insertions of SCANNED_JOINTS nodes' subtrees within SCAN_RADIUS, without the P matrices
+=============  =====================================================================================================
+
+Programs are recorded once, as `TreeLikelihood` and `scan` build them, and run again and again: a time includes
+launches and what goes down and comes back, but no building of programs in Python. All items and both peaks of a shape
+take turns; a sample is the mean of as many calls as fill SAMPLE_SECONDS, a figure the median over the repetitions.
+
+What is counted:
+
+- *pattern-nodes*: one instruction on one pattern, all components.
+- *bytes*: of CLAs with their scaling counts, each read or written once per instruction; tips, P matrices, programs and
+  sums are left out.
+- *floating-point operations*: a multiply-add is two; of the matrix products, S^2 multiply-adds each whether or not one
+  side is a tip, and the sums over states; no logarithm, no maximum, no division.
+- *bound*: newviews between inner nodes at the device's peak. One takes ``C (2 S^2 + 2 S)`` lane operations a pattern
+  (S^2 multiply-adds for each side, S products, S maxima), 160 for 4 states and 4 rates: as many vector operations for
+  VW patterns. With V vector multiply-adds a second and core, that is ``V * VW / 160`` pattern-nodes a second and core,
+  V / 20 at VW 8. Tips need less work, so more than the bound is possible.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import numpy as np
+
+from plltool.analyses.machine.bench.compare import RATE, compare_rows
+from plltool.analyses.machine.bench.data import (
+    DEFAULT_SHAPES,
+    N_COMPONENTS,
+    QUICK_SHAPES,
+    FixedModel,
+    Shape,
+    encode_states,
+    make_data,
+)
+from plltool.analyses.machine.bench.items import Item, count_rescaled, engine_of, make_items, n_slots
+from plltool.analyses.machine.bench.report import describe_ratios, describe_rows
+from plltool.constants import VERSION
+from plltool.engine.base import EngineData, Peak
+from plltool.engine.layout import Layout
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.select import make_engine
+from plltool.engine.storage import Slots
+from plltool.hardware import Hardware
+from plltool.model.model import Model
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run.messages import announce_engine
+
+SAMPLE_SECONDS = 0.02
+MAX_CLA_BYTES = 4 << 30  # of a default shape; larger ones are left out
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """The rows of a run, and where it ran.
+
+    Attributes
+    ----------
+    device, driver, reason : what did the arithmetic, by way of what, and why it was chosen
+    rows : a dictionary each; `KEY` names the fields that say what was measured
+    """
+
+    device: str
+    driver: str
+    reason: str
+    rows: tuple[dict[str, Any], ...]
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """Everything as strings, numbers, lists and dictionaries."""
+        return {
+            "benchmark": "plltool bench",
+            "version": VERSION,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "command": command,
+            "device": self.device,
+            "driver": self.driver,
+            "reason": self.reason,
+            "rows": list(self.rows),
+        }
+
+    def describe(self) -> list[str]:
+        """Lines for people: a table with a block of rows for each shape."""
+        return [f"device: {self.device}", f"driver: {self.driver}", *describe_rows(self.rows)]
+
+    def describe_ratios(self, old: Sequence[dict[str, Any]], name: str) -> list[str]:
+        """Lines for people: the throughput over that of `old`, the rows of the file `name`."""
+        return describe_ratios(compare_rows(self.rows, old), name)
+
+
+def bench(
+    hardware: Hardware,
+    n_states: int = 4,
+    shapes: Sequence[tuple[int, int]] | None = None,
+    repetitions: int = 5,
+    seed: int = 1,
+    quick: bool = False,
+) -> Benchmark:
+    """Measure every item on every shape, one after the other.
+
+    Parameters
+    ----------
+    n_states : of a random reversible model with 4 gamma rates
+    shapes : taxa and patterns of each; None for those of DEFAULT_SHAPES that fit MAX_CLA_BYTES
+    repetitions : samples of each item
+    seed : of tree, model and data
+    quick : take a few small shapes by default
+
+    Raises
+    ------
+    DeviceError
+        If the device cannot be used, or not for one of the `shapes`.
+    InputError
+        If the engine cannot hold the number of states.
+    """
+    rows: list[dict[str, Any]] = []
+    fitting = QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
+    if shapes is None and not quick:
+        fitting = tuple(shape for shape in DEFAULT_SHAPES if _cla_bytes(shape, n_states, hardware) <= MAX_CLA_BYTES)
+        for shape in sorted(set(DEFAULT_SHAPES) - set(fitting)):
+            _log.info("%d taxa, %d patterns: left out, its CLAs need more than %d GiB", *shape, MAX_CLA_BYTES >> 30)
+    for number, shape in enumerate(fitting, start=1):
+        _log.info("shape %d of %d: %d taxa, %d patterns", number, len(fitting), *shape)
+        components, tree, states = make_data(shape, n_states, np.random.default_rng([seed, n_states, *shape]))
+        codes, sets = encode_states(states, n_states)
+        data = EngineData(codes, np.ones(shape.n_patterns), sets)
+        data_shape = DataShape(n_states, N_COMPONENTS, shape.n_taxa, (shape.n_patterns,), data.n_codes)
+        engine, reason = make_engine(data, data_shape, Slots(n_slots(shape)), hardware)
+        with engine:
+            if number == 1:
+                announce_engine(engine, reason, hardware)
+            rows += _measure(TreeLikelihood(tree, [cast(Model, FixedModel(components))], engine), repetitions)
+            facts = engine.device_name, engine.driver, reason
+    return Benchmark(*facts, tuple(rows))
+
+
+def time_in_turn(works: Mapping[str, Item | Peak], repetitions: int) -> dict[str, float]:
+    """Median seconds of one call of each; every repetition goes through all of them."""
+    calls, samples = {}, {name: np.empty(repetitions) for name in works}
+    for name, work in works.items():
+        _get_ready(work)
+        calls[name] = max(1, math.ceil(SAMPLE_SECONDS / _seconds(work.run, 1)))
+    for repetition in range(repetitions):
+        for name, work in works.items():
+            _get_ready(work)
+            samples[name][repetition] = _seconds(work.run, calls[name])
+    return {name: float(np.median(sample)) for name, sample in samples.items()}
+
+
+def _get_ready(work: Item | Peak) -> None:
+    """What does not count: what others left behind is made good, and what happens once, such as compiling, happens."""
+    if isinstance(work, Item):
+        work.prepare()
+    work.run()
+
+
+def _seconds(work: Callable[[], None], calls: int) -> float:
+    """Mean wall-clock seconds of one call."""
+    began = time.perf_counter()
+    for _ in range(calls):
+        work()
+    return (time.perf_counter() - began) / calls
+
+
+def _measure(likelihood: TreeLikelihood, repetitions: int) -> list[dict[str, Any]]:
+    """The rows of one shape."""
+    engine = engine_of(likelihood)
+    layout = engine.layout
+    rescaled = count_rescaled(likelihood)
+    items, peaks = make_items(likelihood), engine.peaks()
+    seconds = time_in_turn({**items, **peaks}, repetitions)
+    at_most = {name: peak.amount / seconds[name] for name, peak in peaks.items()}
+    shape = {
+        "states": layout.n_states,
+        "components": layout.n_components,
+        "precision": layout.precision,
+        "taxa": layout.n_taxa,
+        "patterns": layout.n_patterns,
+    }
+    facts = {
+        "rescaled_patterns": rescaled,
+        "copy_bytes_per_second": at_most.get("copy"),
+        "multiply_adds_per_second": at_most.get("multiply_adds"),
+        "layout": layout.describe(),
+    }
+    return [
+        {"item": name} | shape | _rates(name, item, seconds[name], layout, at_most) | facts
+        for name, item in items.items()
+    ]
+
+
+def _rates(name: str, item: Item, seconds: float, layout: Layout, at_most: dict[str, float]) -> dict[str, float | None]:
+    """What one call of an item comes to, and its shares of what is possible, None where that is not known."""
+    patterns = layout.n_patterns / seconds
+    moved = item.cla_moves * layout.block_bytes / layout.vw * patterns
+    rates: dict[str, float | None] = {
+        "seconds": seconds,
+        RATE: item.nodes * patterns,
+        "bytes_per_second": moved,
+        "flops": item.flops * patterns,
+    }
+    shares: dict[str, float | None] = dict.fromkeys(("copy_share", "multiply_add_share", "bound_share"))
+    if at_most:
+        shares["copy_share"] = moved / at_most["copy"]
+        shares["multiply_add_share"] = item.flops * patterns / (2 * at_most["multiply_adds"])
+        if name == "newview":
+            bound = newview_bound(layout.n_states, layout.n_components, at_most["multiply_adds"])
+            shares["bound_share"] = item.nodes * patterns / bound
+    return rates | shares
+
+
+def newview_bound(n_states: int, n_components: int, multiply_adds_per_second: float) -> float:
+    """Pattern-nodes a second of newviews between inner nodes on a device with this rate of multiply-adds.
+
+    See *bound* at the head of the module; each lane counts, VW to a vector operation.
+    """
+    return multiply_adds_per_second / (n_components * (2 * n_states**2 + 2 * n_states))
+
+
+def _cla_bytes(shape: Shape, n_states: int, hardware: Hardware) -> int:
+    """Of all of them, padding aside."""
+    parts = (shape.n_patterns,)
+    layout = Layout(n_states, N_COMPONENTS, shape.n_taxa, parts, vw=1, precision=hardware.precision)
+    return n_slots(shape) * layout.slot_bytes

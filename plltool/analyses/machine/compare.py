@@ -1,0 +1,356 @@
+"""Two searches side by side, and where they diverge: one search on two devices, or two records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from plltool.alignment.patterns import compress
+from plltool.analyses.search.analysis import search
+from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED, WHOLE
+from plltool.errors import InputError, PlltoolError, shorten, show_name
+from plltool.hardware import Hardware
+from plltool.io.alignment_reader import looks_like_alignment, read_alignment
+from plltool.io.content import source_name
+from plltool.io.fasta import NAMES_HINT
+from plltool.io.newick import parse_newick
+from plltool.io.record import read_record
+from plltool.progress import Listener, Move, Progress, ignore
+from plltool.reports.blocks import Row
+from plltool.reports.shown import Shown
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.memory import plan_memory
+from plltool.run.results import SearchResult
+from plltool.tree.splits import branch_score_distance, rf_distance
+from plltool.tree.topology import Tree
+from plltool.tree_search.effort import SearchOptions
+
+NO_ROUND = "-"
+SHOWN_MOVES = 5  # of either search, in the first round in which they differ
+# keys of a record: searches that differ in one of them are not the same search
+SETTINGS = ("n_taxa", "n_sites", "n_patterns", "brlen", "seed", "version")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One of the two searches.
+
+    Attributes
+    ----------
+    label : its name: a specification of the hardware, or a file
+    tree : the tree that it found
+    trace : every round, in order; empty if the record has none
+    record : see `Result.as_record`
+    """
+
+    label: str
+    tree: Tree
+    trace: tuple[Progress, ...]
+    record: dict[str, Any]
+
+    @classmethod
+    def of_result(cls, label: str, result: SearchResult) -> Run:
+        """A search that this process made."""
+        return cls(label, result.tree, result.trace, result.as_record())
+
+    @classmethod
+    def of_record(cls, path: str | os.PathLike[str]) -> Run:
+        """A run by its JSON record; InputError if it cannot be read."""
+        source = source_name(path)
+        record = read_record(path)
+        tree, lnl = record["tree"], record["lnl"]
+        if not isinstance(tree, str) or not isinstance(lnl, (int, float)):
+            raise InputError(f"{source}: the record is not valid: `tree` must be text and `lnl` a number")
+        return cls(source, parse_newick(tree, f"{source}: tree"), _read_trace(record.get("trace", []), source), record)
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.label}, lnL {self.lnl:.3f}, {self.tree.n_taxa} taxa>"
+
+    @property
+    def lnl(self) -> float:
+        return float(self.record["lnl"])
+
+    @property
+    def seconds(self) -> float:
+        return float(self.record["seconds"])
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Shown):
+    """Two searches.
+
+    The columns of its table are stage, radius, round, lnl_a and lnl_b, of each round.
+
+    Attributes
+    ----------
+    a, b : the two searches
+    tolerance : largest difference of lnL that counts as agreement
+    """
+
+    a: Run
+    b: Run
+    tolerance: float
+
+    def __repr__(self) -> str:
+        found = "agree" if self.agree else "differ"
+        return f"<Comparison: {self.a.label} and {self.b.label} {found}, RF {self.rf}, lnL {self.difference:+.4f}>"
+
+    def _rows(self) -> Sequence[Row]:
+        table = []
+        for a, b in self.rows():
+            event = a or b
+            assert event is not None, "a row has a round of one of them"
+            kind = {"stage": event.stage, "radius": event.radius, "round": event.round}
+            table.append({**kind, "lnl_a": a.lnl if a else None, "lnl_b": b.lnl if b else None})
+        return table
+
+    @property
+    def rf(self) -> int:
+        """Robinson-Foulds distance of the final trees."""
+        return rf_distance(self.a.tree, self.b.tree)
+
+    @property
+    def branch_score(self) -> float:
+        """Branch score distance of the final trees (Kuhner & Felsenstein 1994), in substitutions per site."""
+        return branch_score_distance(self.a.tree, self.b.tree)
+
+    @property
+    def difference(self) -> float:
+        """Final lnL of b minus that of a."""
+        return self.b.lnl - self.a.lnl
+
+    @property
+    def agree(self) -> bool:
+        """Whether the topologies are the same and the final lnL differs by at most the tolerance."""
+        return self.rf == 0 and abs(self.difference) <= self.tolerance
+
+    @property
+    def other_settings(self) -> list[str]:
+        """What differs of SETTINGS and of model, start, options and constraint, as ``seed 1 and 2``.
+
+        Such runs may find different trees.
+        """
+        a, b = ({**run.record.get("settings", {}), **_pick(run.record, SETTINGS)} for run in (self.a, self.b))
+        if a.get("model") != b.get("model"):
+            a, b = ({**own, "model values": None} for own in (a, b))  # they differ with it
+        both = [name for name in (*SETTINGS, *a) if name in b]
+        return [f"{name} {_tell(a[name])} and {_tell(b[name])}" for name in dict.fromkeys(both) if a[name] != b[name]]
+
+    def rows(self) -> Iterator[tuple[Progress | None, Progress | None]]:
+        """The rounds of both searches side by side; None where one has ended."""
+        return zip_longest(self.a.trace, self.b.trace)
+
+    def rounds_differ(self, a: Progress | None, b: Progress | None) -> bool:
+        """Whether two rounds are of different kinds, moved different subtrees, or differ in lnL by too much."""
+        if a is None or b is None:
+            return True
+        if _identity(a) != _identity(b) or abs(a.lnl - b.lnl) > self.tolerance:
+            return True
+        return {move.nodes for move in a.chosen} != {move.nodes for move in b.chosen}
+
+    @property
+    def first_difference(self) -> int | None:
+        """The index of the first row in which the searches differ; None if there is none."""
+        return next((index for index, row in enumerate(self.rows()) if self.rounds_differ(*row)), None)
+
+    def own_moves(self) -> tuple[list[Move], list[Move]]:
+        """The moves that only a, and only b, made in the first round in which they differ; the best first."""
+        if self.first_difference is None:
+            return [], []
+        a, b = list(self.rows())[self.first_difference]
+        chosen = [{move.nodes: move for move in event.chosen} if event else {} for event in (a, b)]
+        both = chosen[0].keys() & chosen[1].keys()
+        own = [[move for nodes, move in moves.items() if nodes not in both] for moves in chosen]
+        return sorted(own[0], key=lambda move: -move.gain), sorted(own[1], key=lambda move: -move.gain)
+
+    def as_record(self) -> dict[str, Any]:
+        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`."""
+        moves_a, moves_b = self.own_moves()
+        return {
+            "agree": self.agree,
+            "rf": self.rf,
+            "branch_score": self.branch_score,
+            "difference": self.difference,
+            "tolerance": self.tolerance,
+            "first_difference": self.first_difference,
+            "moves_of_a": [asdict(move) for move in moves_a],
+            "moves_of_b": [asdict(move) for move in moves_b],
+            "other_settings": self.other_settings,
+            "label_a": self.a.label,
+            "label_b": self.b.label,
+            "a": self.a.record,
+            "b": self.b.record,
+        }
+
+    def describe(self) -> list[str]:
+        """Lines for people: the two traces side by side, and what the comparison found."""
+        a, b = self.a, self.b
+        lines = [f"note: the settings differ: {'; '.join(self.other_settings)}"] * bool(self.other_settings)
+        lines += [f"{name}: {run.label}: {run.record['reason']}" for name, run in (("a", a), ("b", b))]
+        if a.trace or b.trace:
+            lines += ["", f"{'round':<22} {'lnL of a':>18} {'lnL of b':>18} {'difference':>12}"]
+            lines += [_describe_row(self, *row) for row in self.rows()]
+        first = self.first_difference
+        where = f"difference in moves, or in lnL above {self.tolerance:g}"
+        return [
+            *lines,
+            "",
+            f"no {where}" if first is None else f"first {where}: row {first + 1} of the table",
+            *_describe_parting(self),
+            f"final lnL: {a.lnl:.6f} and {b.lnl:.6f}, difference {self.difference:.6f}",
+            f"Robinson-Foulds distance: {self.rf}",
+            f"branch score distance: {self.branch_score:.6f}",
+            f"seconds: {a.seconds:.1f} and {b.seconds:.1f}",
+            "the results agree" if self.agree else "the results DIFFER",
+        ]
+
+
+def _pick(record: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: record[name] for name in names}
+
+
+def _tell(value: object) -> str:
+    """A setting for people."""
+    return "none" if value is None else shorten(str(value))
+
+
+def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None) -> str:
+    labels = list(dict.fromkeys(_describe_round(event) for event in (a, b)))
+    values = [NO_ROUND if event is None else f"{event.lnl:.6f}" for event in (a, b)]
+    difference = NO_ROUND if a is None or b is None else f"{b.lnl - a.lnl:.6f}"
+    mark = "  <" if comparison.rounds_differ(a, b) else ""
+    return f"{' / '.join(labels):<22} {values[0]:>18} {values[1]:>18} {difference:>12}{mark}"
+
+
+def _describe_round(event: Progress | None) -> str:
+    return NO_ROUND if event is None else f"{event.name} {event.round}"
+
+
+def _describe_parting(comparison: Comparison) -> list[str]:
+    """What each search moved, and the other did not, in the first round in which they differ."""
+    if comparison.first_difference is None:
+        return []
+    lines = []
+    for name, moves in zip("ab", comparison.own_moves(), strict=True):
+        lines += [f"  only {name} moved {_describe_move(move)}" for move in moves[:SHOWN_MOVES]]
+        lines += [f"  and {len(moves) - SHOWN_MOVES} more"] * (len(moves) > SHOWN_MOVES)
+    return lines
+
+
+def _describe_move(move: Move) -> str:
+    subtree = " and ".join(map(show_name, move.subtree))
+    root = "" if len(move.subtree) == 1 else "the subtree rooted between "
+    return f"{root}{subtree} to between {' and '.join(map(show_name, move.branch))}, promising {move.gain:.4f}"
+
+
+def _identity(event: Progress) -> tuple[str, int, int]:
+    return event.stage, event.round, event.radius
+
+
+def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
+    """The trace of a record; InputError if it cannot be read."""
+    try:
+        return tuple(_read_event(event) for event in given)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(f"{source}: cannot read the trace of the search, expected a list of its rounds") from None
+
+
+def _read_event(given: dict[str, Any]) -> Progress:
+    moves = tuple(
+        Move(tuple(move["subtree"]), tuple(move["branch"]), float(move["gain"]), tuple(move["nodes"]))
+        for move in given["chosen"]
+    )
+    values = {field.name: given[field.name] for field in fields(Progress)}
+    return Progress(**values | {"lnl": float(given["lnl"]), "chosen": moves})
+
+
+def compare_records(
+    a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = COMPARE_TOLERANCE
+) -> Comparison:
+    """Compare two runs by their JSON records.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read, or they are of other data.
+    """
+    comparison = Comparison(Run.of_record(a), Run.of_record(b), tolerance)
+    differing = sorted(set(comparison.a.tree.names) ^ set(comparison.b.tree.names))
+    if differing:
+        raise InputError(f"{comparison.b.label}: found a tree of other taxa than in {comparison.a.label}")
+    digests = [run.record.get("data", {}).get("digest") for run in (comparison.a, comparison.b)]
+    if None not in digests and digests[0] != digests[1]:
+        found = f"found a run of another alignment than in {comparison.a.label}"
+        raise InputError(f"{comparison.b.label}: {found}, expected runs of the same data")
+    return comparison
+
+
+def compare(
+    alignment: AlignmentLike,
+    a: Hardware,
+    b: Hardware,
+    *,
+    model: ModelLike | None = None,
+    start: TreeLike = "parsimony",
+    seed: int = DEFAULT_SEED,
+    tolerance: float = COMPARE_TOLERANCE,
+    options: SearchOptions | None = None,
+    listener: Listener = ignore,
+    labels: tuple[str, str] = ("a", "b"),
+) -> Comparison:
+    """Run one search on two devices or engines.
+
+    Parameters
+    ----------
+    a, b : the hardware of the two runs
+    tolerance : see `Comparison`
+    labels : the names of the two runs
+    alignment, model, start, seed, options, listener : as for `plltool.search`, also for errors
+    """
+    data, models = resolve_inputs(alignment, model, rooted=True)
+    patterns = [compress(part) for part in data.alignments]
+    for hardware in (a, b):  # a missing device is refused before anything runs
+        plan_memory(patterns, models, hardware)
+    runs = []
+    for hardware, label in zip((a, b), labels, strict=True):
+        result = search(data, models, seed=seed, start=start, options=options, listener=listener, **asdict(hardware))
+        runs.append(Run.of_result(label, result))
+    return Comparison(runs[0], runs[1], tolerance)
+
+
+def compare_folder(
+    folder: str | os.PathLike[str], a: Hardware, b: Hardware, *, names: str | None = None, **how: Any
+) -> Iterator[tuple[str, Comparison | PlltoolError]]:
+    """`compare` on all alignments of a folder, one after another; an error takes the place of its comparison.
+
+    Parameters
+    ----------
+    folder : files in it that do not look like alignments are left out
+    a, b, how : as for `compare`; the start trees are made, not given
+    names : of the files, see `plltool.read_alignment`
+
+    Yields
+    ------
+    The name of a file, and its comparison.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be read.
+    """
+    try:
+        paths = sorted(path for path in Path(folder).iterdir() if path.is_file())
+    except OSError as error:
+        raise InputError(f"{os.fspath(folder)}: cannot read the folder: {error.strerror}") from error
+    for path in filter(looks_like_alignment, paths):
+        try:
+            data = read_alignment(path, names=names)
+            if any(NAMES_HINT in warning for warning in data.warnings):
+                names = WHOLE  # one note is enough
+            yield os.fspath(path), compare(data, a, b, **how)
+        except PlltoolError as problem:
+            yield os.fspath(path), problem

@@ -1,0 +1,1 @@
+"""Placement of further sequences on a tree."""

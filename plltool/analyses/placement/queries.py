@@ -1,0 +1,266 @@
+"""Queries that are placed on a reference tree: as they are read, batch by batch on an engine, and the places found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.encoding import encode
+from plltool.alignment.patterns import Patterns, compress
+from plltool.alignment.states import DNA, CodeArray
+from plltool.analyses.placement.branches import Places, free_branches, optimise_places, score_branches
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import PLACE_BATCH, PLACE_TIE
+from plltool.engine.counters import Counters
+from plltool.engine.kinds import work_of
+from plltool.engine.storage import Slots
+from plltool.errors import InputError, show_name
+from plltool.hardware import Hardware
+from plltool.model.model import Model
+from plltool.model.partition import Dataset
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.progress import announce
+from plltool.run.engines import open_engine
+from plltool.run.memory import until_memory_suffices
+from plltool.tree.operations import directed_slots
+from plltool.tree.topology import Tree
+
+Finder: TypeAlias = Callable[[TreeLikelihood], Places]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Different sequences to place, aligned to a reference.
+
+    Attributes
+    ----------
+    names : for each sequence the names of all queries that have it
+    codes : for each part of the reference (n, n_sites), in the order of the sites of the part
+    without_data : names of the queries that have nothing but gaps; they are not among `names`
+    warnings : what a user should know about them, one line each
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    codes: tuple[CodeArray, ...]
+    without_data: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
+    """The queries of some files, in their order.
+
+    Raises InputError for a query that is not as long as the reference, has the name of a reference taxon, or a
+    character that the data of the reference do not know; and if no query has data.
+    """
+    for given in files:
+        _check_against(given, data)
+    if data.constant_sites:
+        files = [replace(given, states=DNA).with_constant_sites(data.constant_sites) for given in files]
+    blocks, warnings = zip(*(_encode_file(given, data) for given in files), strict=True)
+    codes = [np.concatenate(own) for own in zip(*blocks, strict=True)]
+    is_given = np.concatenate([part.sites < data.n_columns for part in data.parts])  # not an added constant site
+    cells = np.concatenate([_is_known(own, data, part) for part, own in enumerate(codes)], axis=1)
+    known = (cells & is_given).any(axis=1)
+    names = [name for given in files for name in given.names]
+    groups: dict[bytes, list[int]] = {}
+    for query in np.flatnonzero(known).tolist():
+        groups.setdefault(b"".join(own[query].tobytes() for own in codes), []).append(query)
+    if not groups:
+        source = ", ".join(given.source for given in files)
+        raise InputError(f"{source}: found nothing but gaps and undetermined characters, expected a query with data")
+    first = [members[0] for members in groups.values()]
+    empty = tuple(names[query] for query in np.flatnonzero(~known).tolist())
+    remarks = [line for own in warnings for line in own]
+    if empty:
+        number = "1 query" if len(empty) == 1 else f"{len(empty)} queries"
+        remarks.append(f"{number} without data (only gaps) not placed, first {show_name(empty[0])}")
+    return Queries(
+        tuple(tuple(names[query] for query in members) for members in groups.values()),
+        tuple(own[first] for own in codes),
+        empty,
+        tuple(remarks),
+    )
+
+
+def _check_against(given: Sequences, data: Dataset) -> None:
+    """Raise InputError for another number of columns than the reference has, or a name of one of its taxa."""
+    if given.n_sites != data.n_columns:
+        found = f"{given.source}: {given.describe_taxon(0)} has {given.n_sites} sites"
+        expected = f"expected {data.n_columns} as in the reference {data.source}"
+        raise InputError(f"{found}, {expected} (are the queries aligned to it?)")
+    taxa = set(data.names)
+    for taxon, name in enumerate(given.names):
+        if name in taxa:
+            found = f"{given.source}: {given.describe_taxon(taxon)} has the name of a taxon of the reference"
+            raise InputError(f"{found} {data.source}; rename it")
+
+
+def _encode_file(given: Sequences, data: Dataset) -> tuple[list[CodeArray], list[str]]:
+    """The codes of the queries of a file in each part, and warnings."""
+    given.refuse_table("queries")
+    if given.sets:
+        raise InputError(f"{given.source}: found sets of states in brackets, expected letters such as R")
+    codes: list[CodeArray] = []
+    warnings = [*given.warnings]
+    for part in data.parts:
+        own = encode(given, part.alignment.states, part.columns.ravel())
+        if own.n_sites != len(part.columns):
+            raise InputError(f"{given.source}: found a stop codon, expected a codon of the reference {data.source}")
+        codes.append(own.codes)
+        warnings += own.warnings
+    return codes, warnings
+
+
+def _is_known(codes: CodeArray, data: Dataset, part: int) -> BoolArray:
+    """Whether something is known of each cell of some queries in a part."""
+    return np.asarray(codes != data.parts[part].alignment.states.all_states_code)
+
+
+class Placer:
+    """Places queries on a tree, a batch at a time, each on an engine of its own.
+
+    An engine holds the columns in which some query of the batch has data. So queries come in the order of their
+    columns, and those of a batch share most of them. Where the length of the branch is optimised, an engine holds all
+    columns.
+
+    Parameters
+    ----------
+    data : the reference
+    tree, models : of the reference; they are not changed
+    hardware : of the engines
+    raxml_blo : whether the length of the branch is optimised at each place, too; if None, that is done for queries
+        whose two best places are within PLACE_TIE
+
+    Attributes
+    ----------
+    work : what the engines have done so far
+    """
+
+    def __init__(
+        self, data: Dataset, tree: Tree, models: Sequence[Model], hardware: Hardware, raxml_blo: bool | None = None
+    ):
+        self._data = data
+        self._tree = tree
+        self._models = models
+        self._hardware = hardware
+        self._raxml_blo = raxml_blo
+        self._pendant = float(np.mean(tree.lengths))
+        self.work = Counters()
+
+    def place(self, queries: Queries, heuristic: float, lnl: float) -> list[Places]:
+        """The places of each query that are worth a look, in no order.
+
+        Parameters
+        ----------
+        heuristic : share of the likelihood weights of the scores of all branches that those branches have whose lengths
+            are optimised; 1 for all branches
+        lnl : of the reference
+        """
+        found: dict[int, Places] = {}
+        order = self._order(queries)
+        for some in _batches(order):
+            announce(f"placing queries, {len(found)} of {len(queries)} placed")
+            codes = [own[some] for own in queries.codes]
+            known = [np.asarray(_is_known(own, self._data, part).any(axis=0)) for part, own in enumerate(codes)]
+            find = partial(self._slide, n_queries=len(some), heuristic=heuristic)
+            found |= _by_query(some, self._on_engine(codes, known, lnl, find))
+        unsure = [query for query in order.tolist() if self._is_unsure(found[query])]
+        for some in _batches(np.array(unsure, dtype=np.int64)):
+            announce("placing queries, the length of the branch is free")
+            codes = [own[some] for own in queries.codes]
+            whole = [np.ones(own.shape[1], dtype=bool) for own in codes]
+            places = _together([found[query] for query in some.tolist()])
+            found |= _by_query(some, self._on_engine(codes, whole, lnl, partial(free_branches, places=places)))
+        return [found[query] for query in range(len(queries))]
+
+    def _order(self, queries: Queries) -> IndexArray:
+        """Queries in the order of the first and the last column in which they have data."""
+        columns = np.concatenate([part.sites for part in self._data.parts])
+        known = np.concatenate([_is_known(own, self._data, k) for k, own in enumerate(queries.codes)], axis=1)
+        known = known[:, np.argsort(columns)]
+        return np.lexsort([-np.argmax(known[:, ::-1], axis=1), np.argmax(known, axis=1)])
+
+    def _is_unsure(self, places: Places) -> bool:
+        """Whether the length of the branch is to be optimised at the places of a query, too."""
+        if self._raxml_blo is not None:
+            return self._raxml_blo
+        return int(np.count_nonzero(places.lnl >= places.lnl.max() - PLACE_TIE)) > 1
+
+    def _slide(self, likelihood: TreeLikelihood, n_queries: int, heuristic: float) -> Places:
+        """Places on the branches with the best scores; the branches keep their lengths."""
+        scores = score_branches(likelihood, n_queries, self._pendant)
+        return optimise_places(likelihood, *choose_branches(scores, heuristic), self._pendant)
+
+    def _on_engine(self, codes: Sequence[CodeArray], known: Sequence[BoolArray], lnl: float, find: Finder) -> Places:
+        """The places that `find` finds for some queries on an engine that holds the known columns alone."""
+        used = [part for part, own in enumerate(known) if own.any()]
+        patterns = [self._with_queries(part, codes[part], known[part]) for part in used]
+        models = [self._models[part] for part in used]
+        slots = Slots(directed_slots(self._tree.n_taxa) + 1)
+
+        def attempt(hardware: Hardware) -> Places:
+            engine, _ = open_engine(patterns, models, slots, hardware)
+            with engine:
+                likelihood = TreeLikelihood(self._tree, models, engine)
+                elsewhere = lnl - likelihood.lnl()  # of the columns that the engine lacks
+                places = find(likelihood)
+                self.work.add_earlier(work_of(engine))
+            return replace(places, lnl=places.lnl + elsewhere)
+
+        return until_memory_suffices(attempt, self._hardware)
+
+    def _with_queries(self, part: int, codes: CodeArray, columns: BoolArray) -> Patterns:
+        """The patterns of some columns of a part, the rows of queries behind those of the taxa."""
+        reference = self._data.parts[part].alignment
+        rows = np.concatenate([reference.codes, codes])[:, columns]
+        weights = None if reference.weights is None else reference.weights[columns]
+        return compress(replace(reference, codes=rows, weights=weights))
+
+
+def _batches(queries: IndexArray) -> Iterator[IndexArray]:
+    for first in range(0, len(queries), PLACE_BATCH):
+        yield queries[first : first + PLACE_BATCH]
+
+
+def _by_query(queries: IndexArray, places: Places) -> dict[int, Places]:
+    """The places of each query of a batch."""
+    return {
+        query: Places(*(getattr(places, field.name)[places.queries == number] for field in fields(Places)))
+        for number, query in enumerate(queries.tolist())
+    }
+
+
+def _together(places: Sequence[Places]) -> Places:
+    """The places of the queries of a batch, numbered from 0."""
+    numbers = np.repeat(np.arange(len(places)), [len(own.queries) for own in places])
+    rest = ("branches", "lengths", "lnl")
+    return Places(numbers, *(np.concatenate([getattr(own, name) for own in places]) for name in rest))
+
+
+def choose_branches(scores: FloatArray, heuristic: float) -> tuple[IndexArray, IndexArray]:
+    """Queries and branches, pair by pair: the best scores of each query that together have a share of the weights.
+
+    `scores` are lnL (n_queries, n_branches). With a share of 1 all branches are chosen.
+    """
+    if heuristic >= 1:
+        everything = np.nonzero(np.isfinite(scores))
+        return everything[0], everything[1]
+    order = np.argsort(-scores, axis=1, kind="stable")
+    weights = likelihood_weights(np.take_along_axis(scores, order, axis=1))
+    before = np.cumsum(weights, axis=1) - weights
+    queries, ranks = np.nonzero(before < heuristic)
+    return queries, order[queries, ranks]
+
+
+def likelihood_weights(lnl: FloatArray) -> FloatArray:
+    """Likelihoods (..., n) over their sum."""
+    relative = np.exp(lnl - lnl.max(axis=-1, keepdims=True))
+    return np.asarray(relative / relative.sum(axis=-1, keepdims=True))

@@ -1,0 +1,1 @@
+"""Samples from the posterior distribution of trees and parameters."""

@@ -1,0 +1,288 @@
+"""Metropolis-coupled chains (Geyer 1991; Altekar et al. 2004): those of all runs advance together.
+
+A run has several chains. Chain h, counted from 0, samples the posterior to the power 1 / (1 + h temperature); chain 0,
+the cold one, is what is sampled, and the others, which cross valleys more easily, bring it to other hills. In each
+generation all chains of all runs make a move of the same kind, drawn at random for all of them, so that their
+likelihoods are one launch of tracks of about the same length; whatever the kinds are, each keeps the posterior of each
+chain. Then two chains of each run, drawn at random, may exchange their heats, as many times as there are chains, since
+this costs next to nothing: with i and j for their states, the exchange is accepted with the probability
+min(1, (posterior(j) / posterior(i))^(heat_i - heat_j)).
+
+But for the kinds of moves, all choices of a run are drawn by a generator of its own, and it learns from its own chains
+alone. So it does the same, bit for bit, whatever runs advance beside it.
+
+Steps are tuned in the first generations only: after each proposal with the acceptance probability a, the logarithm of
+the step changes by (a - target) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008), from the beginning and
+again from half of these generations on, when chains have come to where they stay. After them, kernels are fixed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.analyses.sampling.joint_moves import Directions, JointMove
+from plltool.analyses.sampling.likelihoods import Likelihoods
+from plltool.analyses.sampling.moves import Move, Proposal
+from plltool.analyses.sampling.samples import pack_topologies, unpack_topologies
+from plltool.analyses.sampling.state import Problem, State
+from plltool.arrays import IndexArray
+
+TUNING_POWER = 0.6  # by which the changes of a step decrease
+MIN_STEP, MAX_STEP = 1e-4, 20.0
+LEARNT = "n_states", "sums", "products", "mean", "factor"  # of directions
+LEARN_EVERY = 10  # generations between two states that directions are learnt from
+
+PackedRun: TypeAlias = Mapping[str, npt.NDArray[Any]]
+
+
+class Chains:
+    """All chains of all runs; see the head of the module.
+
+    Parameters
+    ----------
+    moves : of each run, the same kinds; one is drawn for each generation, by their weights
+    likelihoods : asked for all chains at once
+    states : where the chains begin, those of the first run first; each run has as many
+    temperature : the difference of 1 / heat between neighbouring chains
+    schedule : draws the kinds of moves
+    rngs : of each run, for all its other choices
+    tuning : the number of generations in which steps are tuned
+
+    Attributes
+    ----------
+    states : the present state of each chain
+    ranks : (n_runs * n_chains,) which heat of its run each chain has; 0 is cold
+    generation : the number of generations made
+    steps : (n_moves, n_runs * n_chains) the step of each move at each heat of each run
+    tried, accepted : likewise, numbers of proposals since tuning ended, or since it began or was at its half
+    swaps_tried, swaps_accepted : (n_runs, n_chains, n_chains) exchanges between heats since then, the lower one first
+    """
+
+    def __init__(
+        self,
+        moves: Sequence[Sequence[Move]],
+        likelihoods: Likelihoods,
+        states: Sequence[State],
+        temperature: float,
+        schedule: np.random.Generator,
+        rngs: Sequence[np.random.Generator],
+        tuning: int = 0,
+    ):
+        self.n_runs, self.n_chains = len(rngs), len(states) // len(rngs)
+        self._moves = list(zip(*moves, strict=True))  # by kind and run
+        self._likelihoods = likelihoods
+        self._schedule, self._rngs = schedule, list(rngs)
+        self._tuning = tuning
+        self._bounds = np.cumsum([move.weight for move in moves[0]]).tolist()
+        self._heats = [1.0 / (1.0 + temperature * rank) for rank in range(self.n_chains)]
+        n = len(states)
+        self.generation = 0
+        self.ranks: list[int] = list(range(self.n_chains)) * self.n_runs
+        self.steps = [[move.step] * n for move in moves[0]]
+        self.tried: IndexArray = np.zeros((len(self.steps), n), dtype=np.intp)
+        self.accepted: IndexArray = np.zeros_like(self.tried)
+        shape = self.n_runs, self.n_chains, self.n_chains
+        self.swaps_tried: IndexArray = np.zeros(shape, dtype=np.intp)
+        self.swaps_accepted: IndexArray = np.zeros(shape, dtype=np.intp)
+        self._directions: list[Directions | None] = [  # of each run, those that its joint moves share, if it has any
+            next((move.directions for move in own if isinstance(move, JointMove)), None) for own in moves
+        ]
+        self.states = likelihoods.begin(states)
+
+    def pack(self) -> list[PackedRun]:
+        """Of each run all that it depends on from here, for `unpack`."""
+        return [self._pack(run) for run in range(self.n_runs)]
+
+    def _pack(self, run: int) -> PackedRun:
+        own, states, learnt = self._chains_of(run), self.states[self._chains_of(run)], self._directions[run]
+        values = [np.concatenate([np.ravel(value) for value in (0.0, *state.values)]) for state in states]
+        return {
+            "generation": np.array(self.generation),
+            "ranks": np.array(self.ranks[own]),
+            "steps": np.array([steps[own] for steps in self.steps]),
+            "tried": self.tried[:, own].copy(),
+            "accepted": self.accepted[:, own].copy(),
+            "swaps_tried": self.swaps_tried[run].copy(),
+            "swaps_accepted": self.swaps_accepted[run].copy(),
+            "state_topologies": pack_topologies([state.topology for state in states]),
+            "state_lengths": np.array([state.lengths for state in states]),
+            "state_values": np.array(values)[:, 1:],
+            **_pack_directions(learnt),
+            "schedule": _pack_generator(self._schedule),
+            "random": _pack_generator(self._rngs[run]),
+        }
+
+    def unpack(self, packed: Sequence[PackedRun], problem: Problem) -> None:
+        """Go on, bit for bit, where `pack` was called, perhaps by other chains, with some of the runs."""
+        states: list[State] = []
+        for run, kept in enumerate(packed):
+            own, learnt = self._chains_of(run), self._directions[run]
+            self.ranks[own] = kept["ranks"].tolist()
+            for steps, row in zip(self.steps, kept["steps"].tolist(), strict=True):
+                steps[own] = row
+            self.tried[:, own], self.accepted[:, own] = kept["tried"], kept["accepted"]
+            self.swaps_tried[run], self.swaps_accepted[run] = kept["swaps_tried"], kept["swaps_accepted"]
+            if learnt is not None:
+                learnt.n_states = int(kept["joint_n_states"])
+                learnt.sums, learnt.products = kept["joint_sums"], kept["joint_products"]
+                learnt.mean, learnt.factor = kept.get("joint_mean"), kept["joint_factor"]
+            _unpack_generator(self._rngs[run], kept["random"])
+            states += _unpack_states(kept, problem)
+        self.generation = int(packed[0]["generation"])
+        _unpack_generator(self._schedule, packed[0]["schedule"])
+        self.states = self._likelihoods.begin(states)
+
+    def _chains_of(self, run: int) -> slice:
+        return slice(run * self.n_chains, (run + 1) * self.n_chains)
+
+    @property
+    def is_tuning(self) -> bool:
+        """Whether steps still change."""
+        return self.generation < self._tuning
+
+    def cold(self, run: int) -> State:
+        """The state of the cold chain of a run."""
+        first = run * self.n_chains
+        return self.states[first + self.ranks[first : first + self.n_chains].index(0)]
+
+    def advance(self) -> None:
+        """One generation: a move of every chain, then exchanges of heats in every run."""
+        if self.generation in (self._tuning // 2, self._tuning):
+            for counts in (self.tried, self.accepted, self.swaps_tried, self.swaps_accepted):
+                counts[:] = 0
+        number = self._draw_move()
+        for _ in range(self._moves[number][0].repeats):
+            self._move(number)
+        self.generation += 1
+        for run, learnt in enumerate(self._directions):
+            if learnt is not None and self.is_tuning and self.generation % LEARN_EVERY == 0:
+                learnt.learn(self.states[self._chains_of(run)])
+            if learnt is not None and self.generation == self._tuning // 2:
+                learnt.forget()
+        for run in range(self.n_runs):
+            for _ in range(self.n_chains if self.n_chains > 1 else 0):
+                self._swap(run)
+
+    def _draw_move(self) -> int:
+        drawn = self._schedule.random() * self._bounds[-1]
+        return next(number for number, bound in enumerate(self._bounds) if drawn < bound)
+
+    def _move(self, number: int) -> None:
+        """One move of a kind by every chain.
+
+        A proposal whose likelihood its move knows is decided first, so that the engine makes only what is accepted.
+        """
+        steps = self.steps[number]
+        places = [chain - chain % self.n_chains + rank for chain, rank in enumerate(self.ranks)]
+        self._survey(number)
+        proposals = [
+            self._possible(move.propose(state, steps[place], rng, self._heats[rank]))
+            for (move, state, rng), place, rank in zip(self._movers(number), places, self.ranks, strict=True)
+        ]
+        foreseen = [_as_foreseen(proposal) for proposal in proposals]
+        for chain, (place, proposal, known) in enumerate(zip(places, proposals, foreseen, strict=True)):
+            if known is not None and not self._accepts(number, chain, place, proposal, known):
+                proposals[chain] = None
+        answers = self._likelihoods.ask(proposals)
+        for chain, (place, proposal, answer) in enumerate(zip(places, proposals, answers, strict=True)):
+            was_decided = foreseen[chain] is not None  # of these, those that are left have been accepted
+            accepted = was_decided or self._accepts(number, chain, place, proposal, answer)
+            if accepted and answer is not None:
+                self.states[chain] = answer
+                self._likelihoods.accept(chain)
+
+    def _movers(self, number: int) -> Iterable[tuple[Move, State, np.random.Generator]]:
+        """For each chain the move of a kind, the state, and what draws the choices."""
+        for chain, state in enumerate(self.states):
+            run = chain // self.n_chains
+            yield self._moves[number][run], state, self._rngs[run]
+
+    def _survey(self, number: int) -> None:
+        """Let all chains know what a move has to know of the surroundings of their states, in one launch."""
+        asked: list[Proposal | None] = []
+        for move, state, rng in self._movers(number):
+            question = move.ask(state, rng)
+            is_known = question is None or (state.known is not None and state.known.question == question)
+            asked.append(None if is_known else Proposal(state, 0.0, (), question=question))
+        if any(asked):
+            answers = self._likelihoods.ask(asked)
+            self.states = [answer or state for answer, state in zip(answers, self.states, strict=True)]
+
+    def _possible(self, proposal: Proposal | None) -> Proposal | None:
+        """The proposal, unless its prior density is 0."""
+        return None if proposal is None or proposal.state.log_prior == -math.inf else proposal
+
+    def _accepts(self, number: int, chain: int, place: int, proposal: Proposal | None, answer: State | None) -> bool:
+        """Whether a chain accepts what it has proposed, whose likelihood is known."""
+        run = chain // self.n_chains
+        move = self._moves[number][run]
+        self.tried[number, place] += 1
+        probability, accepted = 0.0, False
+        if proposal is not None and answer is not None:
+            old = self.states[chain]
+            heat = self._heats[self.ranks[chain]]
+            ratio = move.log_ratio(old, proposal, answer, self.steps[number][place], heat)
+            probability = _acceptance(heat * (answer.log_posterior - old.log_posterior) + ratio)
+            accepted = self._rngs[run].random() < probability
+            self.accepted[number, place] += accepted
+        steps = self.steps[number]
+        if self.is_tuning and steps[place]:
+            factor = math.exp((probability - move.target) / float(self.tried[number, place]) ** TUNING_POWER)
+            steps[place] = min(max(steps[place] * factor, MIN_STEP), MAX_STEP)
+        return accepted
+
+    def _swap(self, run: int) -> None:
+        """Let two chains of a run exchange their heats, perhaps."""
+        rng = self._rngs[run]
+        first = int(rng.integers(self.n_chains))
+        second = int(rng.integers(self.n_chains - 1))
+        second += second >= first
+        i, j = run * self.n_chains + first, run * self.n_chains + second
+        low, high = sorted((self.ranks[i], self.ranks[j]))
+        self.swaps_tried[run, low, high] += 1
+        heats = self._heats[self.ranks[i]] - self._heats[self.ranks[j]]
+        gain = heats * (self.states[j].log_posterior - self.states[i].log_posterior)
+        if rng.random() < _acceptance(gain):
+            self.ranks[i], self.ranks[j] = self.ranks[j], self.ranks[i]
+            self.swaps_accepted[run, low, high] += 1
+
+
+def _acceptance(gain: float) -> float:
+    """The probability min(1, exp(gain)); 0 if the gain is not a number."""
+    return 0.0 if math.isnan(gain) else math.exp(min(0.0, gain))
+
+
+def _as_foreseen(proposal: Proposal | None) -> State | None:
+    """The new state with the likelihood that its move knows, if it knows it."""
+    if proposal is None or proposal.lnl is None:
+        return None
+    return proposal.state._replace(lnl=proposal.lnl)
+
+
+def _pack_directions(learnt: Directions | None) -> PackedRun:
+    """What a run has learnt, if it learns; there is no mean at first."""
+    found = {f"joint_{name}": getattr(learnt, name, None) for name in LEARNT}
+    return {name: np.array(value) for name, value in found.items() if value is not None}
+
+
+def _pack_generator(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(rng.bit_generator.state).encode(), dtype=np.uint8)
+
+
+def _unpack_generator(rng: np.random.Generator, packed: npt.NDArray[Any]) -> None:
+    rng.bit_generator.state = json.loads(packed.tobytes())
+
+
+def _unpack_states(packed: PackedRun, problem: Problem) -> Iterable[State]:
+    """The states of the chains of a run, without their likelihoods."""
+    ends = np.cumsum([own.size for own in problem.parameters])[:-1]
+    rows = zip(packed["state_lengths"].tolist(), packed["state_values"], strict=True)
+    for topology, (lengths, row) in zip(unpack_topologies(packed["state_topologies"]), rows, strict=True):
+        values = [own if len(own) > 1 else float(own[0]) for own in np.split(row, ends)] if len(row) else []
+        yield problem.state(topology, lengths, values)

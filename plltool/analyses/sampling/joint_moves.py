@@ -1,0 +1,217 @@
+"""Moves of all parameters of the models and of the tree's length at once, along directions that chains have shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plltool.analyses.sampling.coordinates import change_value, coordinates_of, data_slopes, density_slopes
+from plltool.analyses.sampling.moves import ALL_NODES, Move, Proposal, divide_step
+from plltool.analyses.sampling.parameters import SHARES, Value
+from plltool.analyses.sampling.state import Problem, State
+from plltool.analyses.sampling.survey import Question, Survey
+from plltool.analyses.sampling.tree import ROOT
+from plltool.arrays import FloatArray
+from plltool.model.parameter_slopes import parameter_slopes, scale_slope
+
+LEAST_VARIANCE = 1e-6  # in each direction, of logarithms, so that no direction is lost
+LARGEST_CHANGE = 50.0  # of a logarithm; larger ones lead out of all bounds
+LARGEST_DRIFT = 2.0  # in standard deviations of the random part; far from the hills, where slopes say little
+FIRST_STATES = 200  # before the covariance is used; until then it is a small multiple of the identity
+FIRST_DEVIATION = 0.05
+
+
+class Directions:
+    """The covariance of the coordinates of states, which the chains of a run learn together while steps are tuned.
+
+    Attributes
+    ----------
+    n_states, sums, products : number of states learnt from, sums (n,) of their points and of products (n, n) of these
+    mean : (n,) of the points; None before enough states are known
+    factor : (n, n) a root of the covariance
+    """
+
+    def __init__(self, problem: Problem):
+        self._problem = problem
+        size = problem.n_coordinates
+        self.n_states = 0
+        self.sums: FloatArray = np.zeros(size)
+        self.products: FloatArray = np.zeros((size, size))
+        self.mean: FloatArray | None = None
+        self.factor: FloatArray = FIRST_DEVIATION * np.eye(size)
+
+    def learn(self, states: Sequence[State]) -> None:
+        """Take the points of some states into account; draw with the covariance of all so far, once they are enough."""
+        for state in states:
+            point = self.point(state)
+            self.n_states += 1
+            self.sums = self.sums + point
+            self.products = self.products + np.outer(point, point)
+        if self.n_states >= FIRST_STATES:
+            self.mean = self.sums / self.n_states
+            covariance = self.products / self.n_states - np.outer(self.mean, self.mean)
+            found = np.linalg.cholesky(covariance + LEAST_VARIANCE * np.eye(len(self.mean)))
+            self.factor = np.asarray(found, dtype=np.float64)
+
+    def forget(self) -> None:
+        """Leave out the states so far, on the way from where chains began; draws go on as they are for a while."""
+        self.n_states, self.sums, self.products = 0, 0.0 * self.sums, 0.0 * self.products
+
+    def point(self, state: State) -> FloatArray:
+        """The coordinates of a state: those of its parameters, and the logarithm of the tree's length."""
+        pairs = zip(self._problem.parameters, state.values, strict=True)
+        return np.concatenate([*(coordinates_of(own, value) for own, value in pairs), [math.log(sum(state.lengths))]])
+
+
+class JointMove(Move):
+    """A move of all coordinates z (`Directions.point`); the length of the tree multiplies all K branches.
+
+    Hastings ratios have a factor |dx'/dz'| / |dx/dz| of Jacobians: the product of all shares, alpha, pinv (1 - pinv)
+    and length^K, at z' over those at z; relative lengths do not change.
+    """
+
+    def __init__(self, problem: Problem, weight: float, directions: Directions):
+        super().__init__(problem, weight)
+        self.directions = directions
+
+    def changed(self, state: State, change: FloatArray) -> Proposal | None:
+        """The state whose coordinates differ by `change`, with the ratio of the Jacobians."""
+        if not np.abs(change).max() <= LARGEST_CHANGE:  # nor if it is not a number
+            return None
+        log_ratio, at = 0.0, 0
+        changes: dict[int, Value] = {}
+        for number, parameter in enumerate(self.problem.parameters):
+            size = parameter.size - (parameter.kind in SHARES)
+            changes[number], gain = change_value(parameter, state.values[number], change[at : at + size])
+            log_ratio += gain
+            at += size
+        lengths = [length * math.exp(change[-1]) for length in state.lengths]
+        log_ratio += float(change[-1]) * (len(lengths) - 1)
+        new = self.problem.revalued(state, changes)
+        return Proposal(self.problem.moved(new, state.topology, lengths), log_ratio, ALL_NODES, True)
+
+
+class JointDraw(JointMove):
+    """A draw from the normal distribution that states had while steps were tuned, near the present point.
+
+    With the mean m and the covariance L L^T of that distribution, a chain of heat h is at w = sqrt(h) L^-1 (z - m). The
+    new point has w' = k w + sqrt(1 - k^2) e, e standard normal, see `divide_step` (Cotter et al. 2013). The draw is
+    reversible for a standard normal w, so q(w | w') / q(w' | w) = exp((|w'|^2 - |w|^2) / 2), and the Hastings ratio is
+    this and that of the Jacobians. Where the posterior is nearly normal, large steps are accepted. Until m is known,
+    step L e is added to z (Haario, Saksman & Tamminen 2001), which is symmetric.
+    """
+
+    name = "joint draw of parameters and length"
+    step = 1.0
+    target = 0.4
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        mean, factor = self.directions.mean, self.directions.factor
+        noise = rng.standard_normal(len(factor))
+        if mean is None:
+            return self.changed(state, step * (factor @ noise))
+        kept, added = divide_step(step)
+        old = math.sqrt(heat) * np.linalg.solve(factor, self.directions.point(state) - mean)
+        new = kept * old + added * noise
+        proposal = self.changed(state, factor @ (new - old) / math.sqrt(heat))
+        if proposal is None:
+            return None
+        return proposal._replace(log_ratio=proposal.log_ratio + float(new @ new - old @ old) / 2.0)
+
+
+class JointLangevin(JointMove):
+    """A step of Langevin dynamics of all coordinates, with the learnt covariance L L^T as its metric.
+
+    A chain of heat h has the density f(z) = posterior(x(z))^h |dx/dz|. With s the slopes of log f at z, the new point
+    is z' = z + a L (m(z) + e), e standard normal. The drift m(z) is (1 - k) L^T s / a, with k and a by `divide_step`,
+    or the vector of the length LARGEST_DRIFT in its direction if it is longer. If f were normal with the covariance
+    L L^T, this would be Langevin dynamics without an error of the step (Roberts & Stramer 2002). The way back takes the
+    draw e' = -(m(z) + e) - m(z'), so the ratio of the densities of both is exp((|e|^2 - |e'|^2) / 2); the Hastings
+    ratio is this and that of the Jacobians. It is exact whatever drifts are, as long as they depend on the point alone.
+    """
+
+    name = "Langevin step of parameters and length"
+    step = 1.5
+    target = 0.57  # Roberts & Rosenthal 1998
+    repeats = 2
+
+    def __init__(self, problem: Problem, weight: float, directions: Directions):
+        super().__init__(problem, weight, directions)
+        self._question = CoordinateSlopes(problem)
+
+    def ask(self, state: State, rng: np.random.Generator) -> CoordinateSlopes:
+        return self._question
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        factor, (_, added) = self.directions.factor, divide_step(step)
+        noise = rng.standard_normal(len(factor))
+        proposal = self.changed(state, added * (factor @ (self._drift(state, step, heat) + noise)))
+        if proposal is None:
+            return None
+        there = float(noise @ noise) / 2.0
+        return proposal._replace(log_ratio=proposal.log_ratio + there, question=self._question)
+
+    def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
+        change = self.directions.point(new) - self.directions.point(old)
+        noise = -np.linalg.solve(self.directions.factor, change) / divide_step(step)[1] - self._drift(new, step, heat)
+        return proposal.log_ratio - float(noise @ noise) / 2.0
+
+    def _drift(self, state: State, step: float, heat: float) -> FloatArray:
+        """(n,) the mean of the step, in standard deviations of its random part."""
+        kept, added = divide_step(step)
+        drift = (1.0 - kept) / added * (self.slopes(state, heat) @ self.directions.factor)
+        size = math.sqrt(drift @ drift)
+        return drift if size <= LARGEST_DRIFT else drift * (LARGEST_DRIFT / size)
+
+    def slopes(self, state: State, heat: float) -> FloatArray:
+        """(n,) those of the logarithm of the density of coordinates, at the power `heat` of the posterior."""
+        assert state.known is not None, "the surroundings were asked for"
+        pairs = zip(self.problem.parameters, state.values, strict=True)
+        of_prior = [density_slopes(parameter, value, heat) for parameter, value in pairs]
+        of_lengths = self.problem.length_prior.slopes_of_lengths(state.topology, state.lengths)
+        lengths = heat * float(np.array(state.lengths[1:]) @ of_lengths) + len(state.lengths) - 1
+        return np.concatenate([*of_prior, [lengths]]) + heat * state.known.values
+
+
+@dataclass(frozen=True)
+class CoordinateSlopes(Question):
+    """The slopes of lnL in all coordinates, (n,), by the chain rule from those in rate matrices and masses."""
+
+    problem: Problem
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of components and states, C and S, which all parts share."""
+        components = self.problem.models[0].components()
+        return components.n_components, components.n_states
+
+    @property
+    def n_values(self) -> int:
+        c, s = self.shape
+        return c * s * (s + 1)
+
+    def write(self, state: State, survey: Survey) -> None:
+        topology = state.topology
+        top, n_nodes = topology.top, topology.n_nodes
+        for node, above in survey.descend(topology, range(1, n_nodes)):
+            survey.rate_matrix_gradient(0, above, survey.operands[node], survey.places[node], node == top)
+        c, s = self.shape
+        survey.mass_gradient(c * s * s, ~ROOT, survey.operands[top], survey.places[top])
+
+    def read(self, values: FloatArray, state: State) -> FloatArray:
+        (c, s), slopes, scale = self.shape, [], 0.0
+        for part, (model, own) in enumerate(zip(state.models, values.T, strict=True)):
+            matrices, masses = own[: c * s * s].reshape(c, s, s), own[c * s * s :].reshape(c, s)
+            kinds = [parameter.kind for parameter in self.problem.parameters if parameter.part == part]
+            ends = np.cumsum([len(model.ratios(kind)) for kind in kinds])
+            by_kind = np.split(parameter_slopes(model, kinds, matrices, masses), ends)[:-1]
+            slopes += [data_slopes(kind, model, found) for kind, found in zip(kinds, by_kind, strict=True)]
+            scale += scale_slope(model, matrices)
+        return np.concatenate([*slopes, [scale]])
+
+    def without_data(self) -> FloatArray:
+        return np.zeros(self.problem.n_coordinates)

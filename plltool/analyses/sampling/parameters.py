@@ -1,0 +1,185 @@
+"""The parameters of models that are sampled: what they are called, their priors, and how models get their values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from plltool.analyses.sampling.priors import Dirichlet, NumberPrior, Uniform
+from plltool.arrays import FloatArray
+from plltool.constants import MIN_ALPHA
+from plltool.errors import InputError
+from plltool.model.model import Model
+
+MIN_SHARE = 1e-6  # of a frequency or rate that is sampled; beyond it P matrices lose digits
+MIN_SAMPLED_PINV = 1e-10  # of sites, and of those that vary
+KINDS = RATES, FREQUENCIES, ALPHA, PINV = "rates", "frequencies", "alpha", "pinv"  # groups of `Model.free_parameters`
+SHARES = (RATES, FREQUENCIES)  # kinds whose values sum to 1
+LIMITS = {ALPHA: (MIN_ALPHA, math.inf), PINV: (MIN_SAMPLED_PINV, 1.0 - MIN_SAMPLED_PINV)}  # of the other kinds
+
+Value: TypeAlias = FloatArray | float
+
+
+@dataclass(frozen=True)
+class ModelPriors:
+    """The priors of the parameters of all models; those of MrBayes 3.2 by default."""
+
+    rates: Dirichlet
+    frequencies: Dirichlet
+    alpha: NumberPrior
+    pinv: NumberPrior
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A parameter of the model of one part.
+
+    The rates of a model are those of its classes of equal exchangeabilities, scaled to sum 1, so that GTR has six and
+    HKY two; with two, a Dirichlet prior is a beta distribution of kappa / (kappa + 1).
+
+    Attributes
+    ----------
+    kind : one of KINDS
+    part : number of the part
+    size : number of values; 1 unless they are shares
+    prior : its distribution
+    columns : the names of the values that a table of samples has
+    """
+
+    kind: str
+    part: int
+    size: int
+    prior: Dirichlet | NumberPrior
+    columns: tuple[str, ...]
+
+    def value_of(self, model: Model) -> Value:
+        """The value in a model."""
+        if self.kind == RATES:
+            rates = model.spec.named.rates.with_reference(model.ratios(RATES))
+            return np.asarray(rates / rates.sum())
+        if self.kind == FREQUENCIES:
+            return model.frequencies
+        found = model.alpha if self.kind == ALPHA else model.pinv
+        assert found is not None, "it is free"
+        return found
+
+    def start_in(self, model: Model) -> Value:
+        """The value in a model, or one near it whose prior density is not 0."""
+        value = self.value_of(model)
+        if self.log_prior(value) > -math.inf:
+            return value
+        if self.kind in SHARES:
+            return np.asarray((value + 1.0 / self.size) / 2.0)
+        low, high = self.bounds
+        return low + (high - low) / 2.0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which a number is possible and has a prior density; descending if none has."""
+        low, high = LIMITS[self.kind]
+        if isinstance(self.prior, Uniform):
+            return max(low, self.prior.low), min(high, self.prior.high)
+        return low, high
+
+    def check_prior(self) -> None:
+        """Raise InputError if the prior is that of impossible values only."""
+        if self.kind not in LIMITS or self.bounds[0] < self.bounds[1]:
+            return
+        least, most = LIMITS[self.kind]
+        expected = f"above {least:g}" if math.isinf(most) else f"between {least:g} and 1 - {least:g}"
+        raise InputError(f"prior of {self.kind}: found {self.prior}, expected values {expected}")
+
+    def assign(self, value: Value, model: Model) -> None:
+        """Give a model this value."""
+        if self.kind == RATES:
+            design = model.spec.named.rates
+            model.set_ratios(RATES, design.relative(np.asarray(value))[design.is_free])
+        elif self.kind == FREQUENCIES:
+            model.set_frequencies(value)
+        elif self.kind == ALPHA:
+            model.set_sites(replace(model.sites, alpha=float(value)))
+        else:
+            model.set_sites(replace(model.sites, pinv=float(value)))
+
+    def is_possible(self, value: Value) -> bool:
+        """Whether models can have the value; other values have the prior density 0."""
+        if self.kind in SHARES:
+            return bool(np.min(value) >= MIN_SHARE)
+        low, high = LIMITS[self.kind]
+        return bool(low <= value <= high)
+
+    def log_prior(self, value: Value) -> float:
+        """The logarithm of the prior density; -inf where the value is impossible."""
+        return self.prior.log_density(value) if self.is_possible(value) else -math.inf  # type: ignore[arg-type]
+
+    def draw(self, rng: np.random.Generator) -> Value:
+        """A value from the prior."""
+        while True:
+            value = self.prior.draw(rng, self.size) if isinstance(self.prior, Dirichlet) else self.prior.draw(rng)
+            if self.is_possible(value):
+                return value
+
+    def shown(self, model: Model) -> list[float]:
+        """The numbers in the columns: of rates those of all pairs of states, which sum to 1, or kappa."""
+        if self.kind == RATES:
+            rates = model.exchangeabilities
+            return [float(rates[1] / rates[0])] if len(self.columns) == 1 else (rates / rates.sum()).tolist()
+        return np.ravel(self.value_of(model)).tolist()
+
+
+def find_parameters(models: Sequence[Model], priors: ModelPriors) -> list[Parameter]:
+    """The free parameters of the models, part by part.
+
+    Raises
+    ------
+    InputError
+        If a model has free parameters of other kinds, a process that is not time-reversible, per-site rates or a
+        correction for ascertainment bias, or if a prior is for another number of shares or for impossible values only.
+    """
+    found = []
+    for part, model in enumerate(models):
+        _refuse_others(model)
+        suffix = f"{{{part + 1}}}" if len(models) > 1 else ""
+        for kind in model.free_parameters:
+            size = {RATES: model.spec.named.rates.n_parameters, FREQUENCIES: len(model.spec.symbols)}.get(kind, 1)
+            prior = getattr(priors, kind)
+            if isinstance(prior, Dirichlet) and len(prior.concentrations) not in (1, size):
+                wanted = f"1 or {size} for model {model.spec.shown}"
+                raise InputError(f"prior of {kind}: found {len(prior.concentrations)} values, expected {wanted}")
+            columns = tuple(name + suffix for name in _column_names(kind, model))
+            found.append(Parameter(kind, part, size, prior, columns))
+            found[-1].check_prior()
+    return found
+
+
+def _column_names(kind: str, model: Model) -> list[str]:
+    """As in the files of MrBayes."""
+    if kind == RATES:
+        if model.spec.named.rates.n_parameters == 2 and model.spec.name in ("HKY", "K80"):
+            return ["kappa"]
+        symbols = model.spec.symbols
+        return [f"r({a}<->{b})" for i, a in enumerate(symbols) for b in symbols[i + 1 :]]
+    if kind == FREQUENCIES:
+        return [f"pi({symbol})" for symbol in model.spec.symbols]
+    return [{ALPHA: "alpha", PINV: "pinvar"}[kind]]
+
+
+def _refuse_others(model: Model) -> None:
+    """Raise InputError for a model with which sampling cannot deal."""
+    spec, name = model.spec, f"model {model.spec.shown}"
+    expected = "expected a time-reversible one with +I or +G at most"
+    others = [kind for kind in model.free_parameters if kind not in KINDS]
+    if spec.is_directed or not spec.is_reversible:
+        raise InputError(f"{name}: found a process that is not time-reversible, {expected}")
+    if model.has_site_rates or spec.ascertainment is not None:
+        what = "per-site rates (+PSR)" if model.has_site_rates else "a correction for ascertainment bias"
+        raise InputError(f"{name}: found {what}, which sampling cannot use, {expected}")
+    if others:
+        raise InputError(f"{name}: found parameters that cannot be sampled ({', '.join(others)}), {expected}")
+    if RATES in model.free_parameters and spec.named.rates.class_of_pair is None:
+        wanted = "give them values in braces, or take a model with a rate for each pair of states"
+        raise InputError(f"{name}: found rates that cannot be sampled; {wanted}")

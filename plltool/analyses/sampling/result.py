@@ -1,0 +1,184 @@
+"""What `sample` returns: samples of trees and parameters, and the files of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from plltool.analyses.sampling.posterior import (
+    Posterior,
+    describe_numbers,
+    format_credible,
+    format_numbers,
+    format_trees,
+)
+from plltool.analyses.sampling.record import describe_deviations, describe_posterior, describe_splits, describe_trace
+from plltool.analyses.sampling.samples import Samples
+from plltool.analyses.sampling.settings import Priors, SampleOptions
+from plltool.constants import VERSION
+from plltool.model.description import describe_data
+from plltool.model.partition import Dataset
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
+from plltool.run.software import software_versions
+
+ADVISED_SWAPS = 0.2, 0.8  # the range of rates at which neighbouring chains should swap
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampleResult(Shown):
+    """Samples of the posterior distribution, and what they say.
+
+    The columns of its table are number (its name) and those of `Summary`.
+
+    Attributes
+    ----------
+    posterior : summaries of all runs, without the burn-in
+    samples : all samples of all runs
+    first : number of the first sample after the burn-in
+    generations : generations made
+    data : the alignment, cut into parts
+    names : the taxa
+    n_taxa, n_sites, n_patterns : size of the alignment
+    priors, options, seed : as they were used
+    sampled : the kinds of parameters that were sampled, by the names of their priors
+    tuning : number of generations in which steps were tuned, which are part of the burn-in
+    acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
+    swaps : (n_chains - 1,) the share of exchanges between neighbouring heats that were accepted; None likewise
+    converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
+    seconds : wall time of this call
+    device, reason, driver : what did the arithmetic, why it was chosen, and its driver with its version
+    layout : layout of the engine, see `Layout.describe`; empty if the prior was sampled
+    counters : launches, instructions and bytes over the bus, see `Counters`
+    models : the model of each part as text
+    warnings : what a user should know, one line each
+    interrupted : whether the listener ended it
+    """
+
+    posterior: Posterior
+    samples: Samples
+    first: int
+    generations: int
+    data: Dataset
+    names: tuple[str, ...]
+    n_taxa: int
+    n_sites: int
+    n_patterns: int
+    priors: Priors
+    sampled: frozenset[str]
+    options: SampleOptions
+    seed: int
+    tuning: int
+    acceptance: dict[str, float | None]
+    swaps: tuple[float | None, ...]
+    converged: bool | None
+    seconds: float
+    device: str
+    reason: str
+    driver: str
+    layout: dict[str, object]
+    counters: dict[str, Any]
+    models: tuple[str, ...]
+    warnings: tuple[str, ...]
+    interrupted: bool
+
+    def __repr__(self) -> str:
+        n = self.posterior.n_samples * self.options.runs
+        return f"<SampleResult: {n} samples of {len(self.names)} taxa, {self.generations} generations>"
+
+    def _drawn(self) -> Drawn:
+        return self.posterior.consensus, ()
+
+    def _rows(self) -> Sequence[Row]:
+        return [{"number": name, **own._asdict()} for name, own in self.posterior.numbers.items()]
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """All but the samples, of which a few are in it, as strings, numbers, lists and dictionaries."""
+        samples = self.samples
+        return {
+            "n_taxa": self.n_taxa,
+            "n_sites": self.n_sites,
+            "n_patterns": self.n_patterns,
+            "posterior": describe_posterior(self.posterior),
+            "generations": self.generations,
+            "burnin_samples": self.first,
+            "burnin_generation": samples.generations[self.first],
+            "trace": describe_trace(samples, self.posterior.numbers),
+            "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
+            "splits": describe_splits(samples, self.names, self.first),
+            "priors": self.priors.of_kinds(self.sampled),
+            "options": asdict(self.options),
+            "seed": self.seed,
+            "tuning": self.tuning,
+            "acceptance": self.acceptance,
+            "swaps": list(self.swaps),
+            "converged": self.converged,
+            "seconds": round(self.seconds, 3),
+            "device": self.device,
+            "reason": self.reason,
+            "driver": self.driver,
+            "layout": self.layout,
+            "counters": self.counters,
+            "models": list(self.models),
+            "warnings": list(self.warnings),
+            "interrupted": self.interrupted,
+            "version": VERSION,
+            "software": software_versions(),
+            "command": command,
+            "data": describe_data(self.data),
+        }
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool sample` writes, by the ends of their names; `command` as for `as_record`."""
+        return {
+            **sample_texts(self.samples, self.names, self.seed),
+            "consensus.nwk": self.posterior.consensus + "\n",
+            "mcc.nwk": self.posterior.mcc + "\n",
+            "credible.tsv": format_credible(self.posterior.credible),
+            "sample.json": self.to_json(command) + "\n",
+        }
+
+    def to_json(self, command: str | None = None) -> str:
+        """The record as JSON, see `as_record`."""
+        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
+
+    def describe(self) -> list[str]:
+        """Lines for people."""
+        found = self.posterior
+        lines = ["interrupted: results are from the samples taken so far"] if self.interrupted else []
+        lines.append(f"samples: {found.n_samples} of each run, after a burn-in of {self.first}")
+        if np.isfinite(found.deviation):
+            lines.append(f"ASDSF: {found.deviation:.5f}")
+        rates = ", ".join(f"{name} {rate:.2f}" for name, rate in self.acceptance.items() if rate is not None)
+        lines.append(f"proposals accepted: {rates}")
+        if self.swaps:
+            shown = " ".join("-" if x is None else f"{x:.2f}" for x in self.swaps)
+            lines.append(f"chain swaps accepted: {shown}{_judge_swaps(self.swaps)}")
+        n_trees = len(found.credible)
+        sure = "; with one topology, low acceptance of topology moves is normal" if n_trees == 1 else ""
+        lines += [*describe_numbers(found.numbers), f"topologies in the 95 % credible set: {n_trees}{sure}"]
+        return lines
+
+
+def _judge_swaps(swaps: Sequence[float | None]) -> str:
+    """Whether the temperature should change, behind the rates of swaps."""
+    known = [rate for rate in swaps if rate is not None]
+    low, high = ADVISED_SWAPS
+    if known and min(known) < low:
+        return f" (below {low:g}: use a lower --temperature or more chains)"
+    if known and min(known) > high:
+        return f" (above {high:g}: no need to act; a higher --temperature would explore more)"
+    return ""
+
+
+def sample_texts(samples: Samples, names: Sequence[str], seed: int) -> dict[str, str]:
+    """The files of samples, by the ends of their names."""
+    texts = {}
+    for run in range(samples.n_runs):
+        texts[f"run{run + 1}.t"] = format_trees(samples, run, seed, names)
+        texts[f"run{run + 1}.p"] = format_numbers(samples, run, seed)
+    return texts

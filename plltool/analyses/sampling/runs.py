@@ -1,0 +1,316 @@
+"""Runs of chains that advance: all of them in this process, or each in one of several others.
+
+What a run does depends on nothing but the run, see `plltool.analyses.sampling.chains`. So a process that gets the state
+of a run goes on with it bit for bit, whichever process had it before.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeAlias
+
+from plltool.alignment.patterns import Patterns
+from plltool.analyses.sampling.chains import Chains, PackedRun
+from plltool.analyses.sampling.kernel import make_moves
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, NoData, sampling_slots
+from plltool.analyses.sampling.samples import Sample, take_sample
+from plltool.analyses.sampling.settings import SampleOptions
+from plltool.analyses.sampling.state import Problem
+from plltool.analyses.sampling.tree import Topology
+from plltool.engine.base import Engine
+from plltool.engine.counters import Counters
+from plltool.engine.kinds import work_of
+from plltool.engine.shards import Shards
+from plltool.engine.storage import Slots
+from plltool.hardware import Hardware
+from plltool.model.partition import Dataset
+from plltool.progress import announce
+from plltool.run.climbers import open_workers
+from plltool.run.engines import open_engine
+from plltool.seeds import SAMPLING, generator
+
+WORKER_SECONDS = 1.0  # between two words of a worker, if a sample does not take longer
+MOST_WORDS = 60  # of a worker that is faster than others, before it waits for them
+
+
+class Place(NamedTuple):
+    """Where chains advance; of several processes, one of them.
+
+    Attributes
+    ----------
+    device_name, driver, reason : what does the arithmetic, its driver, and why it was chosen
+    layout : see `Layout.describe`; empty if the prior is sampled
+    n_patterns : number of patterns
+    launch_share : the share of the patterns that are taken through a program at a time
+    """
+
+    device_name: str
+    driver: str
+    reason: str
+    layout: dict[str, object]
+    n_patterns: int
+    launch_share: float = 1.0
+
+    def describe(self, data: Dataset, work: Counters) -> dict[str, Any]:
+        """The fields of a result that describe its alignment, the device and its work."""
+        size = {"n_taxa": data.n_sequences, "n_sites": data.n_sites, "n_patterns": self.n_patterns}
+        device = {"device": self.device_name, "driver": self.driver, "reason": self.reason, "layout": self.layout}
+        return {"data": data, **size, **device, "counters": work.as_dict()}
+
+
+@dataclass(frozen=True, eq=False)
+class RunSetup:
+    """What runs are made of.
+
+    Attributes
+    ----------
+    problem, parts : what is sampled, and the data
+    starts : the tree with which each chain begins, those of the first run first
+    options, seed : as `plltool.sample` has them
+    tuning : number of generations in which steps are tuned
+    """
+
+    problem: Problem
+    parts: Sequence[Patterns]
+    starts: Sequence[tuple[Topology, list[float]]]
+    options: SampleOptions
+    tuning: int
+    seed: int
+
+    @property
+    def move_weights(self) -> dict[str, float]:
+        """By the names of the moves, in the order of the counts of chains."""
+        return {move.name: move.weight for move in make_moves(self.problem, self.parts)}
+
+    def open(self, n_runs: int, hardware: Hardware) -> tuple[Place, Likelihoods, Engine | Shards | None]:
+        """An engine with room for the chains of some runs, unless the prior is sampled."""
+        if self.options.prior_only:
+            n_patterns = sum(part.n_patterns for part in self.parts)
+            return Place("none: the prior is sampled", "", "", {}, n_patterns), NoData(), None
+        announce("opening the device")
+        n_chains = n_runs * self.options.chains
+        slots = Slots(sampling_slots(len(self.problem.names), n_chains))
+        engine, reason = open_engine(self.parts, self.problem.models, slots, hardware)
+        assert isinstance(engine, (Engine, Shards)), "other models are refused"
+        device = engine.device_name, engine.driver, reason, engine.describe()
+        place = Place(*device, engine.n_patterns, engine.launch_share)
+        return place, EngineLikelihoods(self.problem, engine, n_chains), engine
+
+    def begin(self, likelihoods: Likelihoods, runs: Sequence[int]) -> Chains:
+        """The chains of some runs, where they begin."""
+        n, options = self.options.chains, self.options
+        return Chains(
+            [make_moves(self.problem, self.parts) for _ in runs],
+            likelihoods,
+            [self.problem.start(*start) for run in runs for start in self.starts[run * n : (run + 1) * n]],
+            options.temperature,
+            generator(self.seed, SAMPLING),
+            [generator(self.seed, SAMPLING, run + 1) for run in runs],
+            self.tuning,
+        )
+
+    def advance(self, chains: Chains, generations: Sequence[int]) -> Iterator[list[Sample]]:
+        """The samples of all runs of some chains at each of the generations, to which they advance."""
+        for generation in generations:
+            while chains.generation < generation:
+                chains.advance()
+            yield [take_sample(chains.cold(run), self.problem) for run in range(chains.n_runs)]
+
+
+Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
+
+
+class ChainRuns(ABC):
+    """All runs of a sampler, for use in a ``with`` block.
+
+    Attributes
+    ----------
+    place : where they are
+    """
+
+    place: Place
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._open(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    @abstractmethod
+    def _open(self, stack: ExitStack) -> None:
+        """Get ready; the stack takes what has to be closed."""
+
+    @abstractmethod
+    def advance(self, generations: range, pace: float, taken: Taken) -> None:
+        """Advance to some of the generations, the first ones, and at least to one.
+
+        Parameters
+        ----------
+        pace : seconds that a sample takes about; infinite if it is not known
+        taken : is called with some generations after others, and the samples of all runs at each of them
+        """
+
+    @abstractmethod
+    def pack(self) -> Sequence[PackedRun]:
+        """The state of each run after the generations that were taken, for `unpack`."""
+
+    @abstractmethod
+    def unpack(self, packed: Sequence[PackedRun]) -> None:
+        """Go on from states that were packed."""
+
+    @property
+    @abstractmethod
+    def work(self) -> Counters:
+        """What all devices have done so far."""
+
+
+class RunsHere(ChainRuns):
+    """Runs that advance in this process; the chains of all of them are tracks of one launch."""
+
+    def __init__(self, setup: RunSetup, hardware: Hardware):
+        self._setup, self._hardware = setup, hardware
+
+    def _open(self, stack: ExitStack) -> None:
+        n_runs = self._setup.options.runs
+        self.place, likelihoods, self._engine = self._setup.open(n_runs, self._hardware)
+        if self._engine is not None:
+            stack.enter_context(self._engine)
+        self._chains = self._setup.begin(likelihoods, range(n_runs))
+
+    def advance(self, generations: range, pace: float, taken: Taken) -> None:
+        for number in range(len(generations)):
+            own = generations[number : number + 1]
+            taken(own, list(self._setup.advance(self._chains, own)))
+
+    def pack(self) -> Sequence[PackedRun]:
+        return self._chains.pack()
+
+    def unpack(self, packed: Sequence[PackedRun]) -> None:
+        self._chains.unpack(packed, self._setup.problem)
+
+    @property
+    def work(self) -> Counters:
+        return Counters() if self._engine is None else work_of(self._engine)
+
+
+class Block(NamedTuple):
+    """What a worker does at a time.
+
+    Attributes
+    ----------
+    run, packed : a run and its state; None at the beginning
+    pieces : the generations to advance to; the worker says what it has after each piece
+    """
+
+    run: int
+    packed: PackedRun | None
+    pieces: Sequence[range]
+
+
+class Advanced(NamedTuple):
+    """What a worker says: the samples of a run, its state after them, and the process with all its work so far."""
+
+    samples: list[Sample]
+    packed: PackedRun
+    process: tuple[str, int]
+    work: Counters
+
+
+class RunAdvancer:
+    """The task of a worker: to advance a run; without one, to say where it works."""
+
+    def __init__(self, setup: RunSetup, hardware: Hardware):
+        self._setup = setup
+        self._place, self._likelihoods, self._engine = setup.open(1, hardware)
+        self._held: tuple[int, Chains] | None = None  # the last run
+
+    def __call__(self, block: Block | None, report: Callable[[Advanced], bool]) -> Place:
+        assert self._engine is not None, "only likelihoods are worth a process"
+        if block is not None:
+            chains = self._chains_of(block)
+            for piece in block.pieces:
+                samples = [own for (own,) in self._setup.advance(chains, piece)]
+                process = platform.node(), os.getpid()
+                if not report(Advanced(samples, chains.pack()[0], process, work_of(self._engine))):
+                    break
+        return self._place
+
+    def _chains_of(self, block: Block) -> Chains:
+        """Those of the run of a block, where it has to go on: mostly where this worker has left it."""
+        packed = block.packed
+        generation = 0 if packed is None else int(packed["generation"])
+        if self._held is not None and self._held[0] == block.run and self._held[1].generation == generation:
+            return self._held[1]
+        chains = self._setup.begin(self._likelihoods, [block.run])
+        if packed is not None:
+            chains.unpack([packed], self._setup.problem)
+        self._held = block.run, chains
+        return chains
+
+
+class RunsInWorkers(ChainRuns):
+    """Runs that advance in other processes, each of which has one of them at a time.
+
+    If each run has a process, it seldom waits for others.
+
+    Parameters
+    ----------
+    shares : the hardware of each process
+    """
+
+    seconds = WORKER_SECONDS
+
+    def __init__(self, setup: RunSetup, shares: Sequence[Hardware]):
+        self._setup, self._shares = setup, shares
+        self._packed: list[PackedRun | None] = [None] * setup.options.runs
+        self._work: dict[tuple[str, int], Counters] = {}
+
+    def _open(self, stack: ExitStack) -> None:
+        arguments = [(self._setup, own) for own in self._shares]
+        self._workers = stack.enter_context(open_workers("runs", RunAdvancer, arguments, self._shares))
+        (self.place,) = self._workers.map([(None,)], lambda *_: None)
+
+    def advance(self, generations: range, pace: float, taken: Taken) -> None:
+        size = max(1, int(self.seconds / pace))
+        is_short = math.isinf(pace) or len(self._shares) < len(self._packed)
+        pieces = [generations[k : k + size] for k in range(0, len(generations), size)][: 1 if is_short else MOST_WORDS]
+        blocks = [(Block(run, packed, pieces),) for run, packed in enumerate(self._packed)]
+        upcoming = iter(pieces)
+        waiting: list[deque[Advanced]] = [deque() for _ in blocks]  # of each run, what others have not reached
+
+        def hear(run: int, said: Advanced) -> None:
+            waiting[run].append(said)
+            while all(waiting):
+                reached = [own.popleft() for own in waiting]
+                self._packed = [own.packed for own in reached]
+                self._work |= {own.process: own.work for own in reached}
+                taken(next(upcoming), list(zip(*(own.samples for own in reached), strict=True)))
+
+        for _ in self._workers.map(blocks, hear):
+            pass
+
+    def pack(self) -> Sequence[PackedRun]:
+        return [packed for packed in self._packed if packed is not None]
+
+    def unpack(self, packed: Sequence[PackedRun]) -> None:
+        self._packed = list(packed)
+
+    @property
+    def work(self) -> Counters:
+        total = Counters()
+        for own in self._work.values():
+            total.add(own)
+        return total

@@ -1,0 +1,326 @@
+"""`search` finds a maximum-likelihood tree.
+
+    import plltool
+    result = plltool.search("primates.phy", model="GTR+F+G4")
+    print(result.lnl, result.newick)
+
+Progress goes to the logger "plltool"; nothing is printed or written to files.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from os import PathLike
+from time import perf_counter
+from typing import Any, NamedTuple, Unpack
+
+from plltool.analyses.selection.auto_model import choose_if_asked
+from plltool.arrays import FloatArray
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, SMALL_SEARCH, START_KINDS
+from plltool.engine.kinds import AnyEngine
+from plltool.errors import InputError
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.checkpoint import Checkpoint
+from plltool.model.partition import Dataset
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.processes.ranks import current
+from plltool.progress import Forecast, Listener, Trace, announce, ignore
+from plltool.run.climbers import climb_at_once, share_hardware
+from plltool.run.data_tests import remarks_on_data
+from plltool.run.engines import open_engine, settle_share
+from plltool.run.identity import RECORDED_APART, describe_place, identify_search, open_checkpoint
+from plltool.run.inputs import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    resolve_inputs,
+)
+from plltool.run.keywords import takes_keywords
+from plltool.run.likelihood import Likelihood
+from plltool.run.memory import search_slots, until_memory_suffices
+from plltool.run.messages import announce_data, announce_engine, remarks_on_optima, warn
+from plltool.run.results import SearchResult, describe_run, describe_tree
+from plltool.run.rooting import OutgroupLike, as_outgroup
+from plltool.run.site_rates import end_search, has_site_rates
+from plltool.run.task import Task
+from plltool.seeds import DIFFICULTY, PERTURBATIONS, generator
+from plltool.tree.constraint import Constraint
+from plltool.tree.topology import Tree
+from plltool.tree_search.difficulty import assess_difficulty
+from plltool.tree_search.effort import SearchOptions, SearchPlan
+from plltool.tree_search.multistart import Climbing, Pool, SearchOutcome, Watch
+from plltool.tree_search.scan import MAX_RADIUS
+from plltool.tree_search.stages import planned_stages
+from plltool.tree_search.state import ClimbStarts
+from plltool.tree_search.stopping import Deadline
+
+_log = logging.getLogger("plltool")
+
+
+@takes_keywords(HardwareSettings)
+def search(
+    alignment: AlignmentLike,
+    model: ModelLike | None = None,
+    *,
+    partitions: str | PathLike[str] | None = None,
+    seed: int = DEFAULT_SEED,
+    start: TreeLike = "parsimony",
+    starts: int | None = None,
+    effort: str | None = None,
+    time: float | None = None,
+    outgroup: OutgroupLike | None = None,
+    constraint: TreeLike | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    workers: int | None = None,
+    options: SearchOptions | None = None,
+    profile: bool = False,
+    listener: Listener = ignore,
+    site_lnl: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> SearchResult:
+    """Find a maximum-likelihood tree.
+
+    Identical sequences are searched once and put back beside their twins with branches of the least length; the
+    result's lnL is that of the whole tree.
+
+    Parameters
+    ----------
+    alignment : file, mapping of names to sequences, (name, sequence) pairs, (names, 2-D array of characters), pandas
+        Series or DataFrame, alignment of Biopython or dendropy, or what `read_alignment` returns
+    model : string such as "GTR+F+G4", or the models of a result; by default GTR+F+G4 for DNA and LG+G4 for proteins.
+        Or a file that holds a model, or one for each part of the alignment: the record of a run, a partition file, or
+        NEXUS with charsets. Values in braces are never optimised. "auto" chooses a model by BIC, see
+        `plltool.select_model`, and "AIC" or "AICc" by that criterion; "TEST" leaves out free rates
+    partitions : a file with the parts. Without a model theirs are those in the file; "auto" and the like choose one
+        for each, and "auto+MERGE" also merges parts that may share one, see `plltool.select_scheme`
+    seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
+    start : "parsimony" (randomised stepwise addition, then SPR rounds), "random", or a tree: file, Newick string, Tree,
+        or tree of dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
+    starts, effort : the same as in `options`, which they override
+    time : seconds that the search may take, without those in which kernels are compiled; it goes on with more start
+        trees and perturbations as long as time is left, one after another. The result then depends on the speed of the
+        machine. Supports are made later
+    outgroup : taxa that the Newick text shows as one clade: a name, a list of names, or names separated by commas
+    constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
+        must have among these taxa
+    brlen : how the parts share branch lengths: all of them ("linked"), up to a factor for each part, of mean 1 over
+        sites ("scaled"), or none ("unlinked")
+    device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
+    workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
+        there are threads, on a GPU or for a small alignment 1. Changes no digit
+    options : how hard to search
+    site_lnl : also return the lnL of each site
+    profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
+        process
+    listener : is called after every round of the search; if it raises StopSearch, the best tree so far is the result
+    checkpoint : folder that keeps the state of the search. The same call continues from there and ends with the same
+        bits, whatever stopped it before. After the search has ended, it returns the result at once, until
+        `plltool.remove_checkpoint` is called. None keeps nothing
+
+    Raises
+    ------
+    InputError
+        If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint,
+        the checkpoint is that of another run, or `time` is over before the first round of moves.
+    DeviceError
+        If the device cannot be used, or fails during the search. If its memory is too small for a request, the search
+        continues with less for conditional likelihoods, from the checkpoint if there is one.
+    """
+    began = perf_counter()
+    asked = Hardware.of(**hardware)
+    trace = Trace(listener)
+    watch = Watch(trace.hear, _set_deadline(time, began))
+    model, choice = choose_if_asked(alignment, model, partitions, start, brlen, seed, hardware)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
+    outgroup = as_outgroup(outgroup, data.names)
+    options = options or SearchOptions()
+    options = replace(options, starts=options.starts if starts is None else starts, effort=effort or options.effort)
+    task = Task.of(data, models, seed, brlen, constraint)
+    first, told = _read_start(task, start, options.starts)
+    announce_data(data, task.parts, models if model is None else ())
+    _announce_constraint(task.whole_constraint)
+    asked = settle_share(task.parts, models, asked, checkpoint)
+    run = _Search(data, task, first, options, brlen, outgroup, 1 if profile else workers, profile, checkpoint, watch)
+    ended = until_memory_suffices(run.attempt, asked)
+    found, (described, rooting) = ended.found, run.describe(ended, asked, site_lnl)
+    remarks = [*rooting, *told, *remarks_on_data(data, models, brlen), *run.remarks(ended, constraint is not None)]
+    return SearchResult(
+        **described,
+        **ended.known,
+        seed=seed,
+        start_lnls=found.lnls,
+        start_distances=found.distances[found.best],
+        climb_distances=found.distances,
+        brlen=brlen,
+        seconds=perf_counter() - began,
+        warnings=warn(data, ended.fallback, remarks),
+        interrupted=found.interrupted,
+        trace=trace.in_order(),
+        constraint=constraint,
+        options=options,
+        choice=choice,
+        other=found.other,
+        settings={name: value for name, value in run.settings.items() if name not in RECORDED_APART},
+    )
+
+
+class _Ended(NamedTuple):
+    """A search that has ended: its outcome, lnL of the parts, what is known of the run, and warnings that are told."""
+
+    found: SearchOutcome
+    part_lnls: FloatArray
+    known: dict[str, Any]
+    fallback: list[str]
+    unsaved: str
+
+
+@dataclass(eq=False)
+class _Search:
+    """A search with all that it was asked for.
+
+    Attributes
+    ----------
+    start : a kind of start tree, or the one start tree, without identical sequences
+    settings : what the result depends on, once the plan is known; see `identify_search`
+    """
+
+    data: Dataset
+    task: Task
+    start: str | Tree
+    options: SearchOptions
+    brlen: str
+    outgroup: Sequence[str] | None
+    workers: int | None
+    profile: bool
+    checkpoint: str | PathLike[str] | None
+    watch: Watch
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def attempt(self, hardware: Hardware) -> _Ended:
+        """Search with this hardware, from the checkpoint on if there is one."""
+        task, data = self.task, self.data
+        announce("opening the device")
+        slots = search_slots(len(task.names))
+        engine, reason = open_engine(task.parts, task.models, slots, hardware, self.profile, screening=True)
+        with engine:
+            fallback = announce_engine(engine, reason, hardware)
+            plan = self.plan()
+            self.settings = {"timed": self.watch.deadline is not None}
+            self.settings |= identify_search(data, task.models, plan, self.start, task.seed, self.brlen)
+            identity = self.settings | {"share": hardware.share} | describe_place(engine.device_name, engine.describe())
+            with open_checkpoint(self.checkpoint, identity, data, task.groups, self.outgroup) as store:
+                found = self.find(plan, engine, hardware, store)
+            part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
+        unsaved = store.problem if store is not None else ""
+        return _Ended(found, part_lnls, describe_run(data, engine, reason), fallback, unsaved)
+
+    def plan(self) -> SearchPlan:
+        """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
+        task, options, score, gaps, reason = self.task, self.options, 0.0, 0.0, ""
+        if options.depends_on_difficulty:
+            announce("parsimony trees to estimate the difficulty")
+            rng = generator(task.seed, DIFFICULTY)
+            difficulty = assess_difficulty(task.parts, task.names, rng, task.constraint, task.unlinked)
+            score, gaps, reason = difficulty.score, difficulty.gaps, f"; difficulty {difficulty}"
+        n_taxa = len(task.names)
+        plan = options.plan(score, n_taxa, task.n_patterns, len(task.parts), task.unlinked, gaps)
+        plan = replace(plan, constraint=task.constraint)
+        if task.constraint is not None and task.constraint.n_members < n_taxa and options.radii is None:
+            plan = replace(plan, radii=(*plan.radii, MAX_RADIUS))
+        if isinstance(self.start, Tree) and options.starts is None:
+            plan = replace(plan, starts=1)
+        numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
+        _log.info("effort %s: %s%s", options.effort, numbers, reason)
+        _log.info("seed: %d", task.seed)
+        return plan
+
+    def find(self, plan: SearchPlan, engine: AnyEngine, hardware: Hardware, store: Checkpoint | None) -> SearchOutcome:
+        """The search itself, by one process or several; only by one if there is a deadline."""
+        task, deadline, workers = self.task, self.watch.deadline, self.workers
+        make_tree, make_rng = partial(_start_tree, task, self.start), partial(generator, task.seed, PERTURBATIONS)
+        starts = ClimbStarts(make_tree, make_rng, task.models, store, deadline, isinstance(self.start, Tree))
+        if deadline is not None:
+            _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
+            workers, plan = 1, replace(plan, perturbations=ENDLESS)
+        elif workers is None and plan.starts * len(task.names) * task.n_patterns < SMALL_SEARCH:
+            workers = 1
+        shares = share_hardware(workers, plan.starts, task.parts, task.models, hardware)
+        forecast = deadline or Forecast(planned_stages(plan))
+        pool = Pool(Climbing(starts, engine, plan, forecast, self.watch), self.watch)
+        if len(shares) == 1:
+            return pool.search()
+        engine.release_clas()  # the children may take all of the memory
+        elsewhere = (shares, starts, task.parts, plan, forecast, self.watch, engine.add_closed)
+        return pool.search(climb_at_once(*elsewhere))
+
+    def describe(self, ended: _Ended, hardware: Hardware, site_lnl: bool) -> tuple[dict[str, Any], list[str]]:
+        """The fields of the result that describe its tree, with all taxa, and warnings of it."""
+        found, part_lnls, lnl, psr = ended.found, ended.part_lnls, ended.found.lnl, None
+        tree, models = self.task.whole(found.tree), found.models
+        if has_site_rates(models):
+            psr, tree, models = end_search(self.data, tree, found, self.task.parts, self.brlen, hardware)
+
+        def ask(wanted: Callable[[Likelihood], FloatArray], hardware: Hardware) -> FloatArray:
+            with Likelihood(self.data, tree, models, brlen=self.brlen, lnl_only=True, **asdict(hardware)) as whole:
+                return wanted(whole)
+
+        if psr is not None or tree.n_taxa > len(self.task.names):
+            part_lnls = until_memory_suffices(partial(ask, Likelihood.part_lnl), hardware)
+            lnl = float(part_lnls.sum())
+        by_site = until_memory_suffices(partial(ask, Likelihood.site_lnl), hardware) if site_lnl else None
+        fields, remarks = describe_tree(self.data, self.task.parts, models, tree, part_lnls, self.outgroup)
+        return fields | {"lnl": lnl, "psr": psr, "site_lnl": by_site}, remarks
+
+    def remarks(self, ended: _Ended, is_constrained: bool) -> list[str]:
+        """Warnings of how the search ended, and of a constraint that asks for nothing."""
+        found, deadline, remarks = ended.found, self.watch.deadline, []
+        if is_constrained and self.task.whole_constraint is None:
+            hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
+            remarks.append(f"the constraint has no internal branch, so that every tree obeys it; {hint}")
+        remarks += remarks_on_optima(found.lnl, found.tree, found.other)
+        if found.interrupted:
+            remarks.append("the search was interrupted: the tree is the best so far")
+        if deadline is not None:
+            given = f"the search was given {deadline.limit:g} s"
+            remarks.append(f"{given}: the speed of the machine decides, so the tree may differ next time")
+        if ended.unsaved:
+            remarks.append(f"the last steps of the search could not be saved: {ended.unsaved}")
+        return remarks
+
+
+def _set_deadline(limit: float | None, began: float) -> Deadline | None:
+    """The deadline of a search with a limited time; InputError if the time cannot be used."""
+    if limit is None:
+        return None
+    if not 0 < limit < math.inf:
+        raise InputError(f"time: found {limit}, expected a positive number of seconds")
+    if current() is not None:
+        raise InputError(f"time: found {limit:g}, expected none: the clocks of ranks would let them decide differently")
+    return Deadline(limit, began)
+
+
+def _read_start(task: Task, start: TreeLike, starts: int | None) -> tuple[str | Tree, tuple[str, ...]]:
+    """The kind of start tree, or the one given, without identical sequences; and warnings of it."""
+    if isinstance(start, str) and start in START_KINDS:
+        return start, ()
+    if starts is not None and starts > 1:
+        raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
+    given = task.read_tree(start, "the start tree")
+    return task.reduce(given), given.warnings
+
+
+def _start_tree(task: Task, start: str | Tree, number: int) -> Tree:
+    """Start tree `number`, from 0."""
+    return start.copy() if isinstance(start, Tree) else task.start_tree(start, number)
+
+
+def _announce_constraint(constraint: Constraint | None) -> None:
+    """Log the size of the constraint, if there is one."""
+    if constraint is not None:
+        n_members, n_taxa = constraint.n_members, len(constraint.names)
+        _log.info("constraint: %d splits of %d of the %d taxa", constraint.n_splits, n_members, n_taxa)

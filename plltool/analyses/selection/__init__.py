@@ -1,0 +1,1 @@
+"""The choice of models and partition schemes."""

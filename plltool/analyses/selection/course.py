@@ -1,0 +1,298 @@
+"""The way through the candidates for a block of data, whose fits advance together with those of other blocks.
+
+It follows ModelFinder (Kalyaanamoorthy et al. 2017). Every fit starts from the values of a related one. First all
+substitution models are tried under gamma rates, and then all kinds of rates over sites with the best one. A pair of a
+substitution model and rates is expected to differ from the best model by what either of them costs alone; pairs that
+may compete after all are fitted in turn, until none is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from plltool.alignment.states import StateSpace
+from plltool.analyses.selection.model_fits import (
+    STEP_KINDS,
+    Begin,
+    Block,
+    Carry,
+    Fit,
+    Improve,
+    ModelFitter,
+    Polish,
+    Step,
+)
+from plltool.constants import SELECTION_KEPT_LOSS, SELECTION_MARGIN, SELECTION_PRECISION, SELECTION_TOLERANCE
+from plltool.errors import InputError
+from plltool.model.ascertainment import Ascertainment
+from plltool.model.candidates import (
+    FREE_RATES,
+    GAMMA,
+    INVARIABLE,
+    SIMPLE_RATES,
+    check_candidate,
+    is_nested,
+    parse_candidate,
+    substitution_models,
+)
+from plltool.model.criteria import information_score
+from plltool.model.describe import shorten_model
+from plltool.model.spec import ModelSpec
+from plltool.progress import announce
+
+_log = logging.getLogger("plltool")
+
+Pair: TypeAlias = tuple[str, str]  # a substitution model and rates over sites, as in a model string
+Steps: TypeAlias = Generator[Step, Any, None]  # is sent the answer to each step, see `ModelFitter.run`
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Substitution models, the widest first, and the kinds of rates over sites that each of them may have.
+
+    Those `asked` for are fitted, however far from the best they start.
+    """
+
+    substitutions: tuple[str, ...]
+    kinds: tuple[str, ...]
+    asked: frozenset[str]
+
+    @classmethod
+    def of(
+        cls,
+        states: StateSpace,
+        free_rates: bool,
+        ascertainment: Ascertainment | None,
+        also: Sequence[ModelSpec] = (),
+    ) -> Candidates:
+        """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.
+
+        `also` are substitution models of the user's. Raises InputError if one is of other data, or has more parts.
+        """
+        for spec in also:
+            check_candidate(spec, states)
+        correction = "" if ascertainment is None else str(ascertainment)
+        asked = [f"{spec}{correction}" for spec in also]
+        usual = [f"{name}{correction}" for name in substitution_models(states)]
+        kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))
+        if ascertainment is not None:
+            kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
+        return cls(tuple(dict.fromkeys([*usual, *asked])), kinds, frozenset(asked))
+
+    @property
+    def any_rooted(self) -> bool:
+        """Whether some are not time-reversible, so that their trees have a root."""
+        return not all(parse_candidate(name, "").is_reversible for name in self.asked)
+
+
+class Selection:
+    """The fits to a block made so far, and what is tried next.
+
+    Parameters
+    ----------
+    start : the data, or a fit to them from which the first one starts, instead of the lengths of the tree
+    candidates : the models to choose from
+    criterion, n_sites : what the best model is best by, and the number of sites that it counts
+    name : of the part, for messages; empty for a whole alignment
+
+    Attributes
+    ----------
+    fits : by substitution model and rates
+    """
+
+    def __init__(self, start: Block | Fit, candidates: Candidates, criterion: str, n_sites: int, name: str = ""):
+        self.fits: dict[Pair, Fit] = {}
+        self._first = start
+        self._substitutions, self._kinds = candidates.substitutions, candidates.kinds
+        self._asked = candidates.asked
+        self._criterion = criterion
+        self._n_sites = n_sites
+        self._of_part = f"partition {name}: " if name else ""
+
+    @property
+    def left_out(self) -> list[str]:
+        """Candidates that were not fitted, as model strings."""
+        pairs = [(name, rates) for name in self._substitutions for rates in self._kinds]
+        return [str(parse_candidate(*pair)) for pair in pairs if pair not in self.fits]
+
+    @property
+    def best(self) -> Fit:
+        """The best fit by the criterion."""
+        return self.fits[self._best]
+
+    def steps(self) -> Steps:
+        """Fit all that may be the best."""
+        first = (self._substitutions[0], GAMMA)
+        announce(f"{self._of_part}model {first[0]}{first[1]}")
+        if isinstance(self._first, Block):
+            self._keep(first, (yield Begin(self._first, parse_candidate(*first))))
+        else:
+            [start] = yield from self._start([first], [self._first])
+            self._keep(first, (yield Polish(start)))
+        if not math.isfinite(self._score(self.fits[first])):
+            n = self.fits[first].n_parameters
+            raise InputError(
+                f"{self._n_sites} sites are too few for AICc with {n} parameters, expected {n + 2} or more"
+            )
+        yield from self._try_substitutions()
+        yield from self._try_rates(self._best[0])
+        is_new = True
+        while is_new:
+            while (pair := self._next()) is not None:
+                yield from self._fit(pair)
+            is_new = yield from self._mend()
+
+    # --- scores ---------------------------------------------------------------------------------------------
+
+    def _score(self, fit: Fit, lnl: float | None = None) -> float:
+        """The criterion of a fit, or what it would be with another lnL."""
+        lnl = fit.lnl if lnl is None else lnl
+        return information_score(self._criterion, lnl, fit.n_parameters, self._n_sites)
+
+    @property
+    def _best(self) -> Pair:
+        return min(self.fits, key=lambda pair: self._score(self.fits[pair]))
+
+    @property
+    def _limit(self) -> float:
+        """The score that a model needs to be of interest."""
+        return self._score(self.fits[self._best]) + SELECTION_MARGIN
+
+    def _loss(self, kind: int) -> dict[str, float]:
+        """By how much each substitution model (0), or each kind of rates (1), is worse than the best of its kind.
+
+        The other half of the pair is the same; of several such differences the least counts.
+        """
+        least: dict[str, float] = {}
+        for pair, fit in self.fits.items():
+            rivals = [other for key, other in self.fits.items() if key[1 - kind] == pair[1 - kind]]
+            loss = self._score(fit) - min(map(self._score, rivals))
+            least[pair[kind]] = min(loss, least.get(pair[kind], math.inf))
+        return least
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _try_substitutions(self) -> Steps:
+        """All substitution models under gamma rates, from the values of the first one; the best starts come first."""
+        pairs = [(name, GAMMA) for name in self._substitutions[1:]]
+        starts = dict(zip(pairs, (yield from self._start(pairs, [self.fits[self._best]])), strict=True))
+        for pair, start in sorted(starts.items(), key=lambda item: -item[1].lnl):
+            lacking = max(0.0, self.fits[self._best].lnl - start.lnl)
+            hopeful = self._score(start, start.lnl + (1 - SELECTION_KEPT_LOSS) * lacking) < self._limit
+            if hopeful or pair[0] in self._asked:
+                yield from self._finish(pair, start)
+        yield from self._try_again({pair: start for pair, start in starts.items() if pair not in self.fits})
+
+    def _try_again(self, left_out: dict[Pair, Fit]) -> Steps:
+        """Pairs that may compete with the lnL of a special case alone, the narrowest first, from its values."""
+        for pair, start in sorted(left_out.items(), key=lambda item: item[1].n_parameters):
+            special = self._best_special_case(start)
+            if special is not None and self._score(start, special.lnl) < self._limit:
+                [again] = yield from self._start([pair], [special])
+                yield from self._finish(pair, again)
+
+    def _best_special_case(self, fit: Fit) -> Fit | None:
+        """Of the models that are nested in that of a fit, the one with the highest lnL."""
+        special = [other for other in self.fits.values() if is_nested(other.spec, fit.spec)]
+        return max(special, key=lambda other: other.lnl, default=None)
+
+    def _try_rates(self, substitution: str) -> Steps:
+        """All kinds of rates with one substitution model; free rates as long as another category gains."""
+        before = math.inf
+        for rates in self._kinds:
+            pair = (substitution, rates)
+            if pair not in self.fits:
+                own = [fit for (name, _), fit in self.fits.items() if name == substitution]
+                [start] = yield from self._start([pair], own)
+                yield from self._finish(pair, start)
+            score = self._score(self.fits[pair])
+            if rates in FREE_RATES and score > before:
+                break
+            before = score if rates in FREE_RATES else math.inf
+
+    def _next(self) -> Pair | None:
+        """The pair with the best expected score among those that are not fitted; None if none can compete."""
+        by_name, by_rates = self._loss(0), self._loss(1)
+        expected = {
+            (name, rates): lost + too
+            for name, lost in by_name.items()
+            for rates, too in by_rates.items()
+            if (name, rates) not in self.fits and lost + too < SELECTION_MARGIN
+        }
+        return min(expected, key=lambda pair: expected[pair], default=None)
+
+    def _fit(self, pair: Pair) -> Steps:
+        """Fit a pair from the best model with the same rates, rather one that is time-reversible likewise."""
+        same = [fit for (_, rates), fit in self.fits.items() if rates == pair[1]]
+        is_reversible = parse_candidate(*pair).is_reversible
+        source = max(same, key=lambda fit: (fit.spec.is_reversible == is_reversible, fit.lnl))
+        [start] = yield from self._start([pair], [source])
+        yield from self._finish(pair, start)
+
+    def _start(self, pairs: Sequence[Pair], sources: Sequence[Fit]) -> Generator[Step, Any, list[Fit]]:
+        """The best start of each pair from the values of the sources."""
+        specs = {pair: parse_candidate(*pair) for pair in pairs}
+        starts: dict[Pair, Fit] = {}
+        for is_reversible in (True, False):
+            own = [pair for pair in pairs if specs[pair].is_reversible == is_reversible]
+            if own:
+                found = yield Carry(tuple(specs[pair] for pair in own), sources)
+                starts |= zip(own, found, strict=True)
+        assert None not in starts.values(), "each kind of rates follows from one before it"
+        return [starts[pair] for pair in pairs]
+
+    def _finish(self, pair: Pair, start: Fit) -> Steps:
+        """Optimise from a start: to the end if the model may compete, or if its free rates are a step to others.
+
+        Without its best root a model cannot show whether it may.
+        """
+        announce(f"{self._of_part}model {shorten_model(start.name)}")
+        to_end = pair[1] in FREE_RATES or not start.spec.is_reversible
+        floor = -math.inf if to_end else start.lnl + (self._score(start) - self._limit) / 2
+        fit: Fit = yield Improve(start, SELECTION_PRECISION, floor)
+        if to_end or self._score(fit) < self._limit:
+            fit = yield Polish(fit)
+        self._keep(pair, fit)
+
+    def _keep(self, pair: Pair, fit: Fit, remark: str = "") -> None:
+        self.fits[pair] = fit
+        line = "%s%-22s lnL %.3f  %s %.3f%s"
+        _log.info(line, self._of_part, shorten_model(fit.name), fit.lnl, self._criterion, self._score(fit), remark)
+
+    def _mend(self) -> Generator[Step, Any, bool]:
+        """Optimise models again whose special cases have a higher lnL, from the values of these; whether there were."""
+        found = False
+        for pair in sorted(self.fits, key=lambda pair: self.fits[pair].n_parameters):
+            fit = self.fits[pair]
+            best = self._best_special_case(fit)
+            if best is not None and best.lnl > fit.lnl + SELECTION_TOLERANCE:
+                [start] = yield Carry((fit.spec,), [best], exact=True)
+                if start is not None and start.lnl > fit.lnl + SELECTION_TOLERANCE:
+                    remark = f"  (fitted again, from {shorten_model(best.name)})"
+                    self._keep(pair, (yield Polish(start)), remark)
+                    found = True
+        return found
+
+
+def run_together(selections: Sequence[Selection], fitter: ModelFitter) -> None:
+    """Make all fits of some selections; steps of one kind share launches, and earlier kinds go first."""
+    running = [(selection, selection.steps()) for selection in selections]
+    waiting: list[tuple[Steps, Step]] = [(steps, next(steps)) for _, steps in running]
+    while waiting:
+        kind = next(kind for kind in STEP_KINDS if any(isinstance(step, kind) for _, step in waiting))
+        chosen = [steps for steps, step in waiting if isinstance(step, kind)]
+        answers = iter(fitter.run([step for _, step in waiting if isinstance(step, kind)]))
+        still: list[tuple[Steps, Step]] = []
+        for steps, step in waiting:
+            if steps not in chosen:
+                still.append((steps, step))
+                continue
+            try:
+                still.append((steps, steps.send(next(answers))))
+            except StopIteration:
+                continue
+        waiting = still

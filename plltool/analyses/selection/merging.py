@@ -1,0 +1,201 @@
+"""Parts of an alignment that are better described by a common model are merged.
+
+    greedy       in each round all pairs of parts are tried, and the best one is merged (Lanfear et al. 2012)
+    rcluster     likewise, but only those pairs are tried whose parts are most similar in their overall rate: a share of
+                 all pairs (relaxed clustering, Lanfear et al. 2014, with the rate as the only measure)
+    rclusterf    as rcluster, but in each round all good pairs that share no part are merged, the best ones first
+
+Parts are merged as long as the score of the whole scheme falls, under the default model of their data. It is that of
+the sum of lnL on the branch lengths of the scheme before any merge. Parts with numbers of unseen sites (+ASC_FELS,
++ASC_STAM) stay apart, and so do parts of codons if a codon of one has columns between those of a codon of the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plltool.alignment.patterns import compress
+from plltool.analyses.selection.model_fits import Block, Carry, Fit, Improve, ModelFitter
+from plltool.constants import GREEDY, MERGE_PRECISION, RCLUSTERF
+from plltool.model.criteria import information_score
+from plltool.model.partition import Part
+from plltool.model.spec import ModelSpec
+from plltool.progress import announce
+from plltool.run.scheme_choice import Merge
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class PartGroup:
+    """Parts that share a model.
+
+    Attributes
+    ----------
+    parts : at least one, in the order of the scheme
+    fit : of the model to all of them
+    """
+
+    parts: tuple[Part, ...]
+    fit: Fit
+
+    @property
+    def name(self) -> str:
+        """The names of the parts, joined."""
+        return "_".join(part.name for part in self.parts)
+
+    @property
+    def ranges(self) -> str:
+        """The columns of all parts, as text."""
+        return ", ".join(part.ranges for part in self.parts)
+
+    @property
+    def n_sites(self) -> int:
+        return sum(len(part.sites) for part in self.parts)
+
+    @property
+    def rate(self) -> float:
+        """The logarithm of the mean branch length."""
+        return math.log(self.fit.overall_rate)
+
+
+class Scheme:
+    """Groups of parts and the score of all of them.
+
+    Parameters
+    ----------
+    groups : one for each part
+    criterion : what the score is
+    n_shared : the number of free branch lengths that the groups share
+
+    Attributes
+    ----------
+    groups : as merged so far, in the order of their first parts
+    merges : what was merged
+    """
+
+    def __init__(self, groups: Sequence[PartGroup], criterion: str, n_shared: int):
+        self.groups = list(groups)
+        self.merges: list[Merge] = []
+        self.n_sites = sum(group.n_sites for group in groups)
+        self._criterion = criterion
+        self._n_shared = n_shared
+        self._order = {part.name: number for number, group in enumerate(groups) for part in group.parts}
+        self._tried: dict[frozenset[str], PartGroup] = {}
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of free parameters, and of branch lengths."""
+        return self._count(self.groups)
+
+    def score(self, groups: Sequence[PartGroup] | None = None) -> float:
+        """The score of a scheme, by default of this one; lower is better."""
+        groups = self.groups if groups is None else groups
+        lnl = sum(group.fit.lnl for group in groups)
+        return information_score(self._criterion, lnl, self._count(groups), self.n_sites)
+
+    def _count(self, groups: Sequence[PartGroup]) -> int:
+        return self._n_shared + sum(group.fit.n_parameters for group in groups)
+
+    def merge(self, fitter: ModelFitter, algorithm: str, percent: float) -> None:
+        """Merge groups as long as the score falls."""
+        while len(self.groups) > 1:
+            announce(f"merging {len(self.groups)} parts")
+            pairs = self._pairs()
+            if algorithm != GREEDY:
+                pairs = _most_similar(pairs, percent)
+            self._try(pairs, fitter)
+            before = self.score()
+            scores = [self.score(self._with(self._tried[_members(pair)])) for pair in pairs]
+            ranked = sorted((score, number) for number, score in enumerate(scores) if score < before)
+            if not ranked:
+                break
+            taken: set[str] = set()
+            for _, number in ranked if algorithm == RCLUSTERF else ranked[:1]:
+                members = _members(pairs[number])
+                if not members & taken:
+                    taken |= members
+                    self._apply(pairs[number])
+
+    def _pairs(self) -> list[tuple[PartGroup, PartGroup]]:
+        """All pairs of groups that the same model can describe."""
+        able = [group for group in self.groups if not _has_own_unseen(group.fit.spec)]
+        pairs = [pair for pair in itertools.combinations(able, 2) if pair[0].fit.spec == pair[1].fit.spec]
+        return [pair for pair in pairs if _keeps_codons(pair)]
+
+    def _try(self, pairs: Sequence[tuple[PartGroup, PartGroup]], fitter: ModelFitter) -> None:
+        """Fit the model to the pairs that have not been tried yet, from the values of either group."""
+        new = [pair for pair in pairs if _members(pair) not in self._tried]
+        if not new:
+            return
+        blocks = [_join(pair) for pair in new]
+        carries = []
+        for pair, block in zip(new, blocks, strict=True):
+            own = [fitter.fit_of(block, group.fit.model, group.fit.tree, -math.inf) for group in pair]
+            carries.append(Carry((pair[0].fit.spec,), own, exact=True))
+        starts = [start for (start,) in fitter.run(carries)]
+        fits = fitter.run([Improve(start, MERGE_PRECISION) for start in starts])
+        for pair, fit in zip(new, fits, strict=True):
+            parts = sorted((*pair[0].parts, *pair[1].parts), key=lambda part: self._order[part.name])
+            self._tried[_members(pair)] = PartGroup(tuple(parts), fit)
+
+    def _with(self, merged: PartGroup) -> list[PartGroup]:
+        """The groups, with one in place of those that it joins."""
+        own = {part.name for part in merged.parts}
+        kept = [group for group in self.groups if group.parts[0].name not in own]
+        return sorted([*kept, merged], key=lambda group: self._order[group.parts[0].name])
+
+    def _apply(self, pair: tuple[PartGroup, PartGroup]) -> None:
+        self.groups = self._with(self._tried[_members(pair)])
+        self.merges.append(Merge(pair[0].name, pair[1].name, self.score()))
+        _log.info("merged %s and %s: %s %.3f", pair[0].name, pair[1].name, self._criterion, self.merges[-1].score)
+
+
+def distinct_names(groups: Sequence[PartGroup]) -> list[str]:
+    """The name of each group, with a number where another group has it: of parts a, b and a_b two may be called a_b."""
+    names: list[str] = []
+    for group in groups:
+        numbered = (f"{group.name}_{number}" for number in itertools.count(2))
+        taken = {*names, *(other.name for other in groups if len(other.parts) < len(group.parts))}
+        names.append(next(name for name in itertools.chain([group.name], numbered) if name not in taken))
+    return names
+
+
+def _has_own_unseen(spec: ModelSpec) -> bool:
+    """Whether the numbers of unseen sites are given, which are those of one part."""
+    return spec.ascertainment is not None and bool(spec.ascertainment.unseen)
+
+
+def _keeps_codons(pair: tuple[PartGroup, PartGroup]) -> bool:
+    """Whether both groups as one part, whose columns are read from left to right, have the same codons."""
+    columns = np.concatenate([part.columns for group in pair for part in group.parts])
+    return bool(np.array_equal(np.sort(columns.ravel()).reshape(columns.shape), columns[np.argsort(columns[:, 0])]))
+
+
+def _members(pair: tuple[PartGroup, PartGroup]) -> frozenset[str]:
+    """The names of all parts of both groups."""
+    return frozenset(part.name for group in pair for part in group.parts)
+
+
+def _most_similar(pairs: list[tuple[PartGroup, PartGroup]], percent: float) -> list[tuple[PartGroup, PartGroup]]:
+    """The share of the pairs whose overall rates differ least, at least one pair."""
+    n = math.ceil(len(pairs) * percent / 100)
+    order = sorted(range(len(pairs)), key=lambda number: abs(pairs[number][0].rate - pairs[number][1].rate))
+    return [pairs[number] for number in sorted(order[:n])]
+
+
+def _join(pair: tuple[PartGroup, PartGroup]) -> Block:
+    """The data of both groups."""
+    return block_of([part for group in pair for part in group.parts])
+
+
+def block_of(parts: Sequence[Part]) -> Block:
+    """The data of some parts, which have the same states."""
+    codes = np.concatenate([part.alignment.codes for part in parts], axis=1)
+    return Block(compress(replace(parts[0].alignment, codes=codes)))

@@ -1,0 +1,398 @@
+"""Fit models to parts of an alignment on one tree; fits of many parts, or many models, advance in the same launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+
+from plltool.alignment.patterns import Patterns, empirical_frequencies
+from plltool.analyses.selection.carry import Start, carry_over
+from plltool.arrays import FloatArray
+from plltool.constants import (
+    CRITERIA,
+    LENGTHS_PRECISION,
+    LINKED,
+    MAX_BRANCH_LENGTH,
+    MAX_POLISH_ROUNDS,
+    MIN_BRANCH_LENGTH,
+    SCALED,
+    SELECTION_BATCH,
+    SELECTION_TOLERANCE,
+    UNLINKED,
+)
+from plltool.hardware import Hardware
+from plltool.model.criteria import information_score, score_weights
+from plltool.model.model import SCALER, Model
+from plltool.model.spec import ModelSpec
+from plltool.optimise.bounded import Curvatures
+from plltool.optimise.lengths import smooth
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.models import ModelOptimiser
+from plltool.optimise.polish import PolishRound, polish
+from plltool.optimise.site_rates import possible_likelihoods
+from plltool.run.engines import open_engine
+from plltool.run.memory import evaluation_slots, search_slots
+from plltool.run.messages import announce_engine
+from plltool.run.model_choice import FittedModel, finite_or_none
+from plltool.tree.rooted import add_root, drop_root, root_split
+from plltool.tree.splits import branch_splits
+from plltool.tree.topology import Tree
+from plltool.tree_search.root_scan import place_root
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The data of a part, or of several that share a model."""
+
+    patterns: Patterns
+
+    @cached_property
+    def with_root(self) -> Patterns:
+        """The patterns with a first row of gaps, which stands for the root of trees, see `plltool.tree.rooted`."""
+        codes = self.patterns.codes
+        gaps = np.full_like(codes[:1], self.patterns.states.all_states_code)
+        return replace(self.patterns, codes=np.vstack([gaps, codes]))
+
+    @cached_property
+    def frequencies(self) -> FloatArray:
+        """State frequencies counted in the data (n_states,)."""
+        return empirical_frequencies(self.patterns, self.patterns.states)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A model of a block, with the branch lengths that go with it.
+
+    Attributes
+    ----------
+    block : what is described
+    model : with its values
+    tree : with its lengths (n_edges,); it has a root if the model is not time-reversible
+    lnl : log-likelihood
+    n_lengths : the number of free parameters of the lengths
+    curvature : approximate Hessian of -lnL in the model's parameters, as in `Curvatures`; None if it is not known
+    """
+
+    block: Block
+    model: Model
+    tree: Tree
+    lnl: float
+    n_lengths: int
+    curvature: FloatArray | None = None
+
+    @property
+    def lengths(self) -> FloatArray:
+        """(n_edges,)"""
+        return self.tree.lengths
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.model.spec
+
+    @property
+    def name(self) -> str:
+        """Model string without values and scaler."""
+        return str(replace(self.spec, scaled=False))
+
+    @property
+    def overall_rate(self) -> float:
+        """The mean branch length."""
+        return self.model.scaler * float(self.lengths.mean())
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of free parameters of the model, without a scaler, and of branch lengths."""
+        return self.model.n_free_parameters - (SCALER in self.model.free_parameters) + self.n_lengths
+
+
+class Begin(NamedTuple):
+    """Fit a model to the end, from the lengths of the tree as it was given. The answer is a Fit."""
+
+    block: Block
+    spec: ModelSpec
+
+
+class Carry(NamedTuple):
+    """Find the best start of each model from the values of others. The answer has a Fit for each model, or None.
+
+    It is None where the others say nothing about the model. The models have equally many components, and
+    all of them are time-reversible or none is.
+    """
+
+    specs: tuple[ModelSpec, ...]
+    sources: Sequence[Fit]
+    exact: bool = False  # as for `carry_over`
+
+
+class Improve(NamedTuple):
+    """Optimise until a round gains less than `precision`, or lnL is not expected to reach `floor`: a Fit."""
+
+    fit: Fit
+    precision: float
+    floor: float = -np.inf
+
+
+class Polish(NamedTuple):
+    """Optimise to the end, see `plltool.optimise.polish`, where other optima need not be looked for: a Fit.
+
+    If the model is not time-reversible, that includes the place of the root.
+    """
+
+    fit: Fit
+
+
+Step: TypeAlias = Begin | Carry | Improve | Polish
+STEP_KINDS: tuple[type[Step], ...] = (Begin, Carry, Improve, Polish)
+
+
+class ModelFitter:
+    """Fits models to blocks on a tree; use it in a ``with`` block.
+
+    Parameters
+    ----------
+    tree : its topology stays, and its lengths are where a fit begins. A root that it was read with keeps its branch
+    hardware : what computes
+    linkage : UNLINKED optimises the lengths of each fit, SCALED a common factor of them, LINKED leaves them as they are
+
+    Attributes
+    ----------
+    tree : as given
+    facts : the fields of `plltool.run.results.describe_run` that tell of the device
+    fallback : why numpy replaces an OpenCL device, if it does
+    """
+
+    def __init__(self, tree: Tree, hardware: Hardware, linkage: str = UNLINKED):
+        self.tree = tree
+        self.facts: dict[str, str] = {}
+        self.fallback: list[str] = []
+        self._hardware = hardware
+        self._linkage = linkage
+        self._root_is_given = tree.root_place is not None
+        self._root: int | None = None  # the split of the branch on which the last root was
+        self._explored: set[str] = set()  # names of models for which all roots have been tried
+        self._likelihood: TreeLikelihood | None = None
+        self._held: list[tuple[Block, int, bool]] = []  # blocks of the engine, numbers of components, whether rooted
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)  # type: ignore[arg-type]
+
+    def run(self, steps: Sequence[Step]) -> list[Any]:
+        """The answers to some steps of one kind; those of different blocks share launches."""
+        advance = {Begin: self._begin, Carry: self._carry, Improve: self._improve, Polish: self._polish}[type(steps[0])]
+        return [answer for batch in _batches(steps) for answer in advance(batch)]  # type: ignore[operator]
+
+    def joint(self, blocks: Sequence[Block], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
+        """The likelihood of all blocks on a tree, whose lengths they may share; it serves until the next step."""
+        return self._open(blocks, models, tree)
+
+    def fit_of(self, block: Block, model: Model, tree: Tree, lnl: float) -> Fit:
+        """A fit that was found elsewhere."""
+        n_lengths = {LINKED: 0, SCALED: 1, UNLINKED: tree.n_edges - tree.is_rooted}  # the root's own has no effect
+        return Fit(block, model, tree, lnl, n_lengths[self._linkage])
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _begin(self, steps: Sequence[Begin]) -> list[Fit]:
+        models = [Model(self._linked(step.spec), step.block.frequencies) for step in steps]
+        likelihood = self._at([step.block for step in steps], models, [self.tree] * len(steps))
+        lnl = polish(likelihood, lengths=self._linkage == UNLINKED)
+        return self._fits([step.block for step in steps], lnl)
+
+    def _carry(self, steps: Sequence[Carry]) -> list[list[Fit | None]]:
+        best: list[list[Fit | None]] = [[None] * len(step.specs) for step in steps]
+        for number in range(max(len(step.sources) for step in steps)):
+            starts, sources = {}, []
+            for at, step in enumerate(steps):
+                source = step.sources[number] if number < len(step.sources) else None
+                found = [] if source is None else list(self._starts(step, source))
+                if source is not None and found:
+                    starts[at] = found
+                    sources.append(self._on_tree_of(step.specs[0], source))
+            if not starts:
+                continue
+            first = [found[0][1].model for found in starts.values()]
+            likelihood = self._at([source.block for source in sources], first, [source.tree for source in sources])
+            most = max(map(len, starts.values()))
+            tried = [[found[min(k, len(found) - 1)][1] for found in starts.values()] for k in range(most)]
+            lnls = possible_likelihoods(likelihood, [[_scaled(start) for start in row] for row in tried])
+            for own, (at, found), source in zip(lnls.T.tolist(), starts.items(), sources, strict=True):
+                for (which, start), lnl in zip(found, own, strict=False):  # rows beyond repeat the last start
+                    rival = best[at][which]
+                    if rival is None or lnl > rival.lnl:
+                        lengths = np.clip(start.factor * source.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+                        tree = source.tree.with_lengths(lengths)
+                        best[at][which] = self.fit_of(source.block, start.model, tree, lnl)
+        return best
+
+    def _starts(self, step: Carry, source: Fit) -> Iterator[tuple[int, Start]]:
+        """The starts of the models of a step from one source, with the number of the model."""
+        for which, spec in enumerate(step.specs):
+            for start in carry_over(source.model, self._linked(spec), source.block.frequencies, step.exact):
+                start.model.set_ratios(SCALER, np.array([source.model.scaler]))
+                yield which, start
+
+    def _improve(self, steps: Sequence[Improve]) -> list[Fit]:
+        likelihood = self._from([step.fit for step in steps])
+        names = {name for model in likelihood.models for name in model.free_parameters}
+        is_free = self._linkage == UNLINKED
+        optimiser = ModelOptimiser(likelihood, names - {SCALER} if is_free else names, is_free)
+        lnls = np.array([step.fit.lnl for step in steps])
+        precision = np.array([step.precision for step in steps])
+        floor = np.array([step.floor for step in steps])
+        for _ in range(MAX_POLISH_ROUNDS):
+            before = lnls
+            lnl = optimiser.run(float(precision.sum()))
+            if is_free:
+                lnl = smooth(likelihood, float(precision.sum())).lnl
+            lnls = likelihood.part_lnl() if len(steps) > 1 else np.array([lnl])
+            gain = lnls - before
+            if np.all((gain < precision) | (lnls + 2 * gain < floor)):
+                break
+        fits = self._fits([step.fit.block for step in steps], lnl)
+        known = optimiser.curvatures.matrices
+        return [replace(fit, curvature=own) for fit, own in zip(fits, known, strict=True)]
+
+    def _polish(self, steps: Sequence[Polish]) -> list[Fit]:
+        fits = [step.fit for step in steps]
+        if self._linkage != UNLINKED:  # without lengths there is no more to it, and all parts are optimised at the end
+            return self._improve([Improve(fit, SELECTION_TOLERANCE) for fit in fits])
+        likelihood = self._from(fits)
+        lnl = sum((fit.lnl for fit in fits[1:]), fits[0].lnl)
+        curvatures = Curvatures(len(fits))
+        curvatures.matrices = [fit.curvature for fit in fits]
+        done = PolishRound(1, lnl, False, LENGTHS_PRECISION, True, False, np.nan, np.nan, curvatures)
+        lnl = polish(likelihood, done=done)
+        if likelihood.is_rooted:
+            lnl = self._place_root(likelihood, lnl, fits[0].spec.name)
+        return self._fits([fit.block for fit in fits], lnl)
+
+    def _place_root(self, likelihood: TreeLikelihood, lnl: float, name: str) -> float:
+        """Optimise the place of the root under the model of this name; return lnL."""
+        is_new = name not in self._explored
+        lnl = place_root(likelihood, lnl, lambda: polish(likelihood), stay=self._root_is_given, explore=is_new)
+        self._explored.add(name)
+        self._root = root_split(likelihood.tree, self.tree.names)
+        return lnl
+
+    def _on_tree_of(self, spec: ModelSpec, fit: Fit) -> Fit:
+        """The fit on a tree with a root, that of the last fit with one, or without: as a model needs it."""
+        if fit.tree.is_rooted != spec.is_reversible:
+            return fit
+        if spec.is_reversible:
+            return replace(fit, tree=drop_root(fit.tree))
+        if self._root is None:
+            self._root = branch_splits(self.tree)[self.tree.root_place[0] if self.tree.root_place else 0]
+        return replace(fit, tree=add_root(fit.tree, branch_splits(fit.tree, self.tree.names).index(self._root)))
+
+    # --- engines --------------------------------------------------------------------------------------------
+
+    def _linked(self, spec: ModelSpec) -> ModelSpec:
+        """The specification with a scaler if the lengths have a factor."""
+        return replace(spec, scaled=self._linkage == SCALED)
+
+    def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
+        """The likelihood at some fits, whose models are copied."""
+        return self._at([fit.block for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
+
+    def _fits(self, blocks: Sequence[Block], lnl: float) -> list[Fit]:
+        """What the likelihood holds now; `lnl` is that of all blocks."""
+        likelihood = self._likelihood
+        assert likelihood is not None
+        trees = [likelihood.tree.with_lengths(own) for own in likelihood.tree.lengths.reshape(-1, len(blocks)).T]
+        lnls = np.array([lnl]) if len(blocks) == 1 else likelihood.part_lnl()
+        return [self.fit_of(*own) for own in zip(blocks, likelihood.models, trees, lnls.tolist(), strict=True)]
+
+    def _at(self, blocks: Sequence[Block], models: Sequence[Model], trees: Sequence[Tree]) -> TreeLikelihood:
+        """The likelihood of a tree with the lengths and models of each block.
+
+        There is one engine at a time; other blocks, and another number of components, need another one.
+        """
+        own = [tree.lengths for tree in trees]
+        tree = trees[0].with_lengths(own[0] if len(own) == 1 else np.stack(own, axis=1))
+        held = [
+            (block, model.components().n_components, tree.is_rooted)
+            for block, model in zip(blocks, models, strict=True)
+        ]
+        likelihood = self._likelihood
+        if likelihood is None or held != self._held:
+            likelihood = self._open(blocks, models, tree)
+            self._held = held
+        elif likelihood.tree.has_topology_of(tree):
+            likelihood.tree.lengths[:] = tree.lengths
+        else:
+            likelihood.tree.assign(tree)
+            likelihood.topology_changed()
+        likelihood.models = list(models)
+        likelihood.model_changed()
+        return likelihood
+
+    def _open(self, blocks: Sequence[Block], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
+        self._stack.close()
+        self._held = []
+        slots = search_slots(tree.n_taxa) if tree.is_rooted else evaluation_slots(tree.n_taxa)
+        patterns = [block.with_root if tree.is_rooted else block.patterns for block in blocks]
+        engine, reason = open_engine(patterns, models, slots, self._hardware)
+        self._stack.enter_context(engine)
+        if not self.facts:
+            self.fallback = announce_engine(engine, reason, self._hardware)
+            self.facts = {"device": engine.device_name, "driver": engine.driver, "reason": reason}
+        self._likelihood = TreeLikelihood(tree, list(models), engine)
+        return self._likelihood
+
+
+def _scaled(start: Start) -> Model:
+    """The model with the factor of lengths as a factor of rates."""
+    model = start.model.copy()
+    model.set_ratios(SCALER, start.factor * model.ratios(SCALER))
+    return model
+
+
+def _block_of(step: Step) -> Block:
+    if isinstance(step, Begin):
+        return step.block
+    return step.sources[0].block if isinstance(step, Carry) else step.fit.block
+
+
+def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """The steps in their order, as many at a time as have no more than SELECTION_BATCH patterns times states."""
+    first, size = 0, 0
+    for number, step in enumerate(steps):
+        patterns = _block_of(step).patterns
+        own = patterns.n_patterns * patterns.states.n_states
+        if number > first and size + own > SELECTION_BATCH:
+            yield steps[first:number]
+            first, size = number, 0
+        size += own
+    yield steps[first:]
+
+
+def compare_fits(fits: Sequence[Fit], n_sites: int, criterion: str) -> tuple[FittedModel, ...]:
+    """All fits with their scores and weights, the best one by the criterion first."""
+    scores = {name: [information_score(name, fit.lnl, fit.n_parameters, n_sites) for fit in fits] for name in CRITERIA}
+    weights = {name: score_weights(values).tolist() for name, values in scores.items()}
+    rows = [
+        FittedModel(
+            fit.name,
+            fit.model.to_string(),
+            fit.lnl,
+            fit.n_parameters,
+            scores["AIC"][number],
+            finite_or_none(scores["AICc"][number]),
+            scores["BIC"][number],
+            weights["AIC"][number],
+            finite_or_none(weights["AICc"][number]),
+            weights["BIC"][number],
+        )
+        for number, fit in enumerate(fits)
+    ]
+    order = sorted(range(len(fits)), key=lambda number: scores[criterion][number])
+    return tuple(rows[number] for number in order)

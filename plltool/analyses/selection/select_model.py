@@ -1,0 +1,122 @@
+"""`select_model` chooses a substitution model by an information criterion.
+
+For example:
+
+    import plltool
+    choice = plltool.select_model("primates.phy")
+    print(choice.best.name, choice.best.bic)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Unpack
+
+from plltool.alignment.patterns import compress
+from plltool.analyses.selection.course import Candidates, Selection, run_together
+from plltool.analyses.selection.model_fits import Block, ModelFitter, compare_fits
+from plltool.constants import CRITERIA, DEFAULT_SEED
+from plltool.errors import InputError, check_least, check_one_of
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.model_reader import read_model
+from plltool.io.newick import ROOT_REMOVED
+from plltool.model.ascertainment import Ascertainment
+from plltool.model.candidates import GAMMA, parse_candidate
+from plltool.model.partition import Dataset
+from plltool.progress import announce
+from plltool.run.inputs import AlignmentLike, TreeLike, as_tree, refuse_invariable, resolve_inputs
+from plltool.run.keywords import takes_keywords
+from plltool.run.memory import until_memory_suffices
+from plltool.run.messages import announce_data, warn
+from plltool.run.model_choice import ModelChoice
+from plltool.run.rooting import write_rooted
+from plltool.run.task import Task
+from plltool.seeds import STARTS, generator
+from plltool.tree.topology import Tree
+
+
+@takes_keywords(HardwareSettings)
+def select_model(
+    alignment: AlignmentLike,
+    tree: TreeLike | None = None,
+    *,
+    criterion: str = CRITERIA[0],
+    free_rates: bool = True,
+    ascertainment: bool = False,
+    also: Sequence[str] = (),
+    seed: int = DEFAULT_SEED,
+    **hardware: Unpack[HardwareSettings],
+) -> ModelChoice:
+    """Choose the model that describes an alignment best, with all lengths and parameters optimised on one tree.
+
+    Parameters
+    ----------
+    alignment : as for `plltool.search`; it is not cut into parts
+    tree : as for `plltool.evaluate`; by default the parsimony tree that a search with this seed starts from. Only
+        candidates that are not time-reversible have a root, for which `plltool.evaluate` says what holds
+    criterion : "BIC", "AIC" or "AICc"; the others are reported, but models that only they prefer may be left out
+    free_rates : whether +R2 to +R10 are among the candidates
+    ascertainment : whether all candidates have +ASC_LEWIS, and none has +I, because invariable sites were left out
+    also : model strings of more candidates, such as mixtures, without rates over sites, which they get in turn
+    seed : of the parsimony tree
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If alignment, tree or a candidate cannot be used, the criterion is unknown, or it is AICc and the sites are too
+        few for it; and for a column that does not vary if `ascertainment` says that all do.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = perf_counter()
+    check_one_of("criterion", criterion, CRITERIA)
+    check_least("seed", seed, 0)
+    data, _ = resolve_inputs(alignment, None)
+    if len(data.parts) > 1:
+        names = ", ".join(part.name for part in data.parts)
+        found = f"found several kinds of data ({names})"
+        raise InputError(f"{data.source}: {found}, expected a file with the partitions (--partitions)")
+    patterns = compress(data.parts[0].alignment)
+    announce_data(data, [patterns])
+    correction = Ascertainment("lewis") if ascertainment else None
+    possible = Candidates.of(patterns.states, free_rates, correction, [read_model(text) for text in also])
+    if correction is not None:
+        refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0])
+    chosen_on, remarks = choose_tree(data, tree, seed)
+    if possible.any_rooted:
+        remarks = tuple(remark for remark in remarks if ROOT_REMOVED not in remark)
+    n_sites = data.parts[0].n_sites
+
+    def attempt(hardware: Hardware) -> tuple[Selection, ModelFitter]:
+        with ModelFitter(chosen_on, hardware) as fitter:
+            selection = Selection(Block(patterns), possible, criterion, n_sites)
+            run_together([selection], fitter)
+        return selection, fitter
+
+    selection, fitter = until_memory_suffices(attempt, Hardware.of(**hardware))
+    best = selection.best
+    return ModelChoice(
+        lnl=best.lnl,
+        candidates=compare_fits(list(selection.fits.values()), n_sites, criterion),
+        criterion=criterion,
+        left_out=tuple(selection.left_out),
+        newick=write_rooted(best.tree, None)[0],
+        spec=best.spec,
+        data=data,
+        n_patterns=patterns.n_patterns,
+        **fitter.facts,
+        seed=seed,
+        seconds=perf_counter() - began,
+        warnings=warn(data, fitter.fallback, remarks),
+    )
+
+
+def choose_tree(data: Dataset, tree: TreeLike | None, seed: int) -> tuple[Tree, tuple[str, ...]]:
+    """The tree on which all models are fitted, and warnings about it."""
+    if tree is not None:
+        given = as_tree(tree, data.names)
+        return given, given.warnings
+    announce("parsimony tree")
+    return Task.of(data, [], seed, all_taxa=True).parsimony_tree(generator(seed, STARTS, 0)), ()

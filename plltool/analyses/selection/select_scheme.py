@@ -1,0 +1,261 @@
+"""`select_scheme` chooses a substitution model for each part of an alignment, and which parts share one.
+
+    import plltool
+    choice = plltool.select_scheme("primates.phy", "primates.part", merge="greedy")
+    print(choice.scheme)
+
+All parts begin under the default models of their data, whose branch lengths are optimised together. On these lengths,
+up to what `brlen` leaves free to each part, parts are merged and candidates compared; in the end everything is
+optimised together again. The score of a part counts the sites of all parts, so that the sum of its parts is the score
+of a scheme.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike, fspath
+from time import perf_counter
+from typing import Any, Unpack
+
+import numpy as np
+
+from plltool.analyses.selection.course import Candidates, Selection, run_together
+from plltool.analyses.selection.merging import PartGroup, Scheme, block_of, distinct_names
+from plltool.analyses.selection.model_fits import Block, Fit, ModelFitter, compare_fits
+from plltool.analyses.selection.select_model import choose_tree
+from plltool.constants import (
+    CRITERIA,
+    DEFAULT_CLUSTER_PERCENT,
+    DEFAULT_LINKAGE,
+    DEFAULT_SEED,
+    LINKED,
+    MAX_POLISH_ROUNDS,
+    MERGE_ALGORITHMS,
+    SCALED,
+    SELECTION_PRECISION,
+    UNLINKED,
+)
+from plltool.errors import InputError, check_least, check_one_of, show_name
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.model.ascertainment import Ascertainment
+from plltool.model.criteria import information_score
+from plltool.model.model import SCALER, Model
+from plltool.model.partition import Dataset
+from plltool.optimise.lengths import smooth
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.models import ModelOptimiser
+from plltool.optimise.polish import polish
+from plltool.progress import announce
+from plltool.run.inputs import AlignmentLike, TreeLike, cut_inputs, default_model
+from plltool.run.keywords import takes_keywords
+from plltool.run.memory import until_memory_suffices
+from plltool.run.messages import announce_data, warn
+from plltool.run.model_choice import finite_or_none
+from plltool.run.rooting import mean_tree, write_rooted
+from plltool.run.scheme_choice import PartChoice, SchemeChoice
+from plltool.tree.topology import Tree
+
+
+@takes_keywords(HardwareSettings)
+def select_scheme(
+    alignment: AlignmentLike,
+    partitions: str | PathLike[str],
+    tree: TreeLike | None = None,
+    *,
+    criterion: str = CRITERIA[0],
+    free_rates: bool = True,
+    merge: str | None = None,
+    percent: float = DEFAULT_CLUSTER_PERCENT,
+    brlen: str = DEFAULT_LINKAGE,
+    seed: int = DEFAULT_SEED,
+    **hardware: Unpack[HardwareSettings],
+) -> SchemeChoice:
+    """Choose a model for each part of an alignment on one tree, and merge parts that may share one.
+
+    Parameters
+    ----------
+    alignment : as for `plltool.search`
+    partitions : a file with the parts, as for the model of `plltool.search`, or its text. Of the models in it only the
+        kind of data and a correction for ascertainment bias count
+    tree : as for `plltool.evaluate`; by default the parsimony tree of this seed
+    criterion : "BIC", "AIC" or "AICc"
+    free_rates : whether +R2 to +R10 are among the candidates
+    merge : "greedy", "rcluster" or "rclusterf", see `plltool.analyses.selection.merging`; None keeps all parts apart
+    percent : of the pairs of parts that relaxed clustering tries
+    brlen : how parts share branch lengths, as for `plltool.search`
+    seed : of the parsimony tree
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If alignment, partitions or tree cannot be used, a word is unknown, relaxed clustering is asked for with linked
+        lengths, which have no rates of parts, or the sites are too few for AICc.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = perf_counter()
+    check_one_of("criterion", criterion, CRITERIA)
+    check_least("seed", seed, 0)
+    _check_merge(merge, percent, brlen)
+    data, given = cut_inputs(alignment, fspath(partitions), brlen)
+    if not data.parts[0].name:
+        raise InputError(f"partitions: found a model, {given[0].spec.shown}, expected a file with the partitions")
+    chosen_on, remarks = choose_tree(data, tree, seed)
+
+    task = _Task(data, [model.spec.ascertainment for model in given], criterion, free_rates, merge, percent, brlen)
+
+    def attempt(hardware: Hardware) -> dict[str, Any]:
+        with ModelFitter(chosen_on, hardware, brlen) as fitter:
+            return task.run(fitter) | fitter.facts | {"warnings": warn(data, fitter.fallback, remarks)}
+
+    announce_data(data, [block.patterns for block in task.blocks])
+    chosen = until_memory_suffices(attempt, Hardware.of(**hardware))
+    seconds = perf_counter() - began
+    return SchemeChoice(criterion=criterion, brlen=brlen, data=data, seed=seed, seconds=seconds, **chosen)
+
+
+def _check_merge(merge: str | None, percent: float, brlen: str) -> None:
+    """Raise InputError if parts cannot be merged in this way."""
+    if merge is None:
+        return
+    check_one_of("merge", merge, MERGE_ALGORITHMS)
+    if not 0 < percent <= 100:
+        raise InputError(f"percent: found {percent:g}, expected more than 0 and at most 100")
+    if merge != MERGE_ALGORITHMS[0] and brlen == LINKED:
+        found = f"merge: found {merge!r} with linked lengths, under which partitions have no rates to compare"
+        raise InputError(f"{found}; expected 'greedy', or scaled or unlinked lengths")
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is chosen, see `select_scheme`; `corrections` are those of the parts for ascertainment bias."""
+
+    data: Dataset
+    corrections: Sequence[Ascertainment | None]
+    criterion: str
+    free_rates: bool
+    merge: str | None
+    percent: float
+    brlen: str
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The data of each part."""
+        return [block_of([part]) for part in self.data.parts]
+
+    def run(self, fitter: ModelFitter) -> dict[str, Any]:
+        """The fields of the result that tell of the choice."""
+        possible = self._candidates()
+        announce("branch lengths of all partitions under default models")
+        start = fitter.joint(self.blocks, self._default_models(), self._tree(fitter.tree, len(self.blocks)))
+        _fit_roughly(start)
+        scheme = Scheme(self._groups(start, fitter), self.criterion, self._n_shared(start.tree))
+        if not math.isfinite(scheme.score()):
+            found = (
+                f"{scheme.n_sites} sites are too few for AICc with {scheme.n_parameters} parameters of all partitions"
+            )
+            raise InputError(f"{found}, expected {scheme.n_parameters + 2} or more")
+        if self.merge is not None:
+            scheme.merge(fitter, self.merge, self.percent)
+        selections = [
+            Selection(group.fit, possible[group.parts[0].name], self.criterion, scheme.n_sites, group.name)
+            for group in scheme.groups
+        ]
+        run_together(selections, fitter)
+        announce("all partitions under the chosen models")
+        likelihood = self._together([selection.best for selection in selections], start.tree, fitter)
+        polish(likelihood)
+        return self._describe(scheme, selections, likelihood)
+
+    def _candidates(self) -> dict[str, Candidates]:
+        """The models to choose from for each part, by its name; InputError for a part whose data have none."""
+        possible = {}
+        for part, correction in zip(self.data.parts, self.corrections, strict=True):
+            try:
+                possible[part.name] = Candidates.of(part.alignment.states, self.free_rates, correction)
+            except InputError as problem:
+                raise InputError(f"partition {show_name(part.name)}: {problem}") from None
+        return possible
+
+    def _default_models(self) -> list[Model]:
+        models = []
+        for block, correction in zip(self.blocks, self.corrections, strict=True):
+            spec = default_model(block.patterns.states)
+            spec = replace(spec, ascertainment=correction, scaled=self.brlen == SCALED)
+            models.append(Model(spec, block.frequencies))
+        return models
+
+    def _tree(self, tree: Tree, n_parts: int) -> Tree:
+        """The tree with lengths for this number of parts: one set, or one for each part if they are unlinked."""
+        return tree.unlink(n_parts) if self.brlen == UNLINKED else tree.copy()
+
+    def _n_shared(self, tree: Tree) -> int:
+        """The number of free branch lengths that parts share; one of their scalers is not free."""
+        return {LINKED: tree.n_edges, SCALED: tree.n_edges - 1, UNLINKED: 0}[self.brlen]
+
+    def _groups(self, start: TreeLikelihood, fitter: ModelFitter) -> list[PartGroup]:
+        """Each part alone, as it was fitted together with the others."""
+        lengths = np.broadcast_to(start.tree.lengths.T, (len(self.blocks), start.tree.n_edges))
+        trees = [start.tree.with_lengths(own) for own in lengths]
+        fits = zip(self.blocks, start.models, trees, start.part_lnl().tolist(), strict=True)
+        return [PartGroup((part,), fitter.fit_of(*fit)) for part, fit in zip(self.data.parts, fits, strict=True)]
+
+    def _together(self, best: Sequence[Fit], start: Tree, fitter: ModelFitter) -> TreeLikelihood:
+        """The likelihood of all parts under their chosen models, on the lengths that they began with or their own."""
+        models = [fit.model.copy() for fit in best]
+        if self.brlen == UNLINKED:
+            lengths = np.stack([fit.lengths for fit in best], axis=1)
+        else:
+            lengths = start.lengths
+        if self.brlen == SCALED:
+            for model, fit in zip(models, best, strict=True):
+                model.set_ratios(SCALER, np.array([fit.overall_rate / lengths.mean()]))
+        return fitter.joint([fit.block for fit in best], models, start.with_lengths(lengths))
+
+    def _describe(self, scheme: Scheme, selections: Sequence[Selection], likelihood: TreeLikelihood) -> dict[str, Any]:
+        """The fields of the result that tell of the choice."""
+        lnls = likelihood.part_lnl().tolist()
+        n_parameters = self._n_shared(likelihood.tree) + sum(selection.best.n_parameters for selection in selections)
+        scores = {name: information_score(name, sum(lnls), n_parameters, scheme.n_sites) for name in CRITERIA}
+        parts = tuple(
+            PartChoice(
+                name=name,
+                members=tuple(part.name for part in group.parts),
+                sites=group.ranges,
+                n_sites=group.n_sites,
+                n_patterns=group.fit.block.patterns.n_patterns,
+                model=model.to_string(),
+                lnl=lnl,
+                candidates=compare_fits(list(selection.fits.values()), scheme.n_sites, self.criterion),
+                left_out=tuple(selection.left_out),
+            )
+            for name, group, selection, model, lnl in zip(
+                distinct_names(scheme.groups), scheme.groups, selections, likelihood.models, lnls, strict=True
+            )
+        )
+        sites = np.array([part.n_sites for part in parts])
+        return {
+            "parts": parts,
+            "merges": tuple(scheme.merges),
+            "lnl": sum(lnls),
+            "n_patterns": sum(part.n_patterns for part in parts),
+            "n_parameters": n_parameters,
+            **{name.lower(): finite_or_none(score) for name, score in scores.items()},
+            "newick": write_rooted(mean_tree(likelihood.tree, sites), None)[0],
+        }
+
+
+def _fit_roughly(likelihood: TreeLikelihood) -> None:
+    """Optimise lengths and models until a round gains little."""
+    optimiser = ModelOptimiser(likelihood, scale=True)
+    lnl = -math.inf
+    for _ in range(MAX_POLISH_ROUNDS):
+        before = lnl
+        smooth(likelihood, SELECTION_PRECISION)
+        lnl = optimiser.run(SELECTION_PRECISION)
+        if lnl - before < SELECTION_PRECISION:
+            break

@@ -1,0 +1,1 @@
+"""Supports of branches: replicates, ultrafast bootstraps, tests of branches."""

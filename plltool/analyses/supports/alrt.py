@@ -1,0 +1,81 @@
+"""Supports of a tree's branches by the likelihood of their nearest neighbours: `alrt`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
+
+from plltool.constants import ALRT_REPLICATES, DEFAULT_SEED, NEIGHBOUR_KINDS, SH_ALRT
+from plltool.reports.blocks import Drawn, Row
+from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.keywords import takes_keywords
+from plltool.run.likelihood import Likelihood
+from plltool.run.results import Result
+from plltool.run.rooting import usable_outgroup
+from plltool.run.supports import Supports, check_neighbour_request
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AlrtResult(Result):
+    """An evaluation of a tree, and the supports of its branches; its table is that of the supports.
+
+    Attributes
+    ----------
+    supports : of the inner branches of `tree`
+    """
+
+    supports: Supports = field(kw_only=True)
+
+    def _drawn(self) -> Drawn | None:
+        return self.supports._drawn()
+
+    def _rows(self) -> Sequence[Row]:
+        return self.supports._rows()
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The record of an evaluation, and the supports."""
+        return super().as_record(command) | {"supports": self.supports.as_record()}
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool alrt` writes, by the ends of their names; `command` as for `as_record`."""
+        return {"alrt.json": self.to_json(command) + "\n", **self.supports.texts()}
+
+
+@takes_keywords(EvaluationSettings)
+def alrt(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike | None = None,
+    *,
+    kinds: Sequence[str] = NEIGHBOUR_KINDS,
+    replicates: int = ALRT_REPLICATES,
+    seed: int = DEFAULT_SEED,
+    **settings: Unpack[EvaluationSettings],
+) -> AlrtResult:
+    """SH-aLRT and aBayes supports of every inner branch of a tree; lengths and model parameters are optimised.
+
+    Each branch is compared with its two nearest-neighbour interchanges, on which the five lengths around it are
+    optimised. SH-aLRT (Guindon et al. 2010) is the per cent of resampled alignments in which chance alone gains less
+    than the branch does; aBayes (Anisimova et al. 2011) is its posterior probability among the three, from 0 to 1.
+
+    Parameters
+    ----------
+    alignment, tree, model, settings : see `evaluate`, also for errors
+    kinds : "sh-alrt", "abayes", or both, in the order of the labels
+    replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
+
+    Raises
+    ------
+    InputError
+        If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
+    """
+    check_neighbour_request(kinds, replicates, seed)
+
+    def ask(likelihood: Likelihood) -> dict[str, Any]:
+        found = likelihood.support_branches(kinds, replicates, seed)
+        outgroup = usable_outgroup(found.tree, settings.get("outgroup"))[0]
+        return {"supports": replace(found, outgroup=outgroup), "seed": seed if SH_ALRT in kinds else None}
+
+    return evaluate_and_ask(ask, AlrtResult, alignment, tree, model, {"neighbours": True}, **settings)

@@ -1,0 +1,335 @@
+"""The bootstrap (Felsenstein 1985): trees of resampled alignments, each the result of a whole search.
+
+import plltool
+best = plltool.search("primates.phy", "GTR+F+G4")
+found = plltool.bootstrap("primates.phy", "GTR+F+G4", replicates=100, tree=best.tree, kinds=("fbp", "tbe"))
+print(found.supports.newick("fbp"))
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from os import PathLike, fspath
+from typing import NamedTuple, Unpack
+
+import numpy as np
+
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.resample import draw_sites
+from plltool.analyses.supports.replicates import (
+    Replicates,
+    Resampling,
+    count_kept,
+    hold_models,
+    make_replicates,
+    most_at_once,
+)
+from plltool.analyses.supports.support import load_target, map_replicates
+from plltool.constants import (
+    BOOTSTOP_MOST,
+    BOOTSTOP_STEP,
+    DEFAULT_LINKAGE,
+    DEFAULT_SEED,
+    FBP,
+    RAPID_RADII,
+    REPLICATE_EFFORT,
+    REPLICATE_KINDS,
+    REPLICATE_RADII,
+    REPLICATE_STAGE,
+    ROOTSTRAP,
+    VERSION,
+)
+from plltool.errors import InputError, check_least
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.checkpoint import START_OVER, Checkpoint
+from plltool.io.newick_writer import write_newick
+from plltool.progress import Listener, Progress, StopSearch, announce, ignore
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
+from plltool.run.climbers import share_hardware
+from plltool.run.engines import settle_share
+from plltool.run.identity import identify_replicates
+from plltool.run.inputs import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_data,
+    resolve_inputs,
+)
+from plltool.run.keywords import takes_keywords
+from plltool.run.memory import plan_memory
+from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
+from plltool.run.supports import Supports, check_kinds
+from plltool.run.task import Task
+from plltool.seeds import BOOTSTOP, BOOTSTRAP, generator
+from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
+from plltool.tree.rooted import drop_root
+from plltool.tree.splits import splits_of
+from plltool.tree.topology import Tree
+from plltool.tree.tree_set import Splits, make_tree_set
+from plltool.tree_search.effort import SearchOptions
+
+AUTO = "auto"
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BootstrapResult(Shown):
+    """Bootstrap replicates.
+
+    The columns of its table are replicate, lnl (on the resampled alignment) and length of the tree.
+
+    Attributes
+    ----------
+    trees : trees of the resampled alignments, with all taxa
+    lnls : (n_replicates,) lnL of the trees on their alignments
+    n_kept : number of replicates that were in the checkpoint already
+    seed : seed of the resampling; replicate k depends only on it and on k
+    convergence : results of the tests whether there are enough replicates, if the number was to be found
+    supports : supports of the tree that was given; None if there was none
+    seconds : wall time
+    interrupted : whether the listener ended the run early
+    """
+
+    trees: tuple[Tree, ...]
+    lnls: tuple[float, ...]
+    n_kept: int
+    seed: int
+    convergence: tuple[Convergence, ...]
+    seconds: float
+    interrupted: bool
+    supports: Supports | None = None
+
+    def __repr__(self) -> str:
+        n_taxa = self.trees[0].n_taxa if self.trees else 0
+        return f"<BootstrapResult: {len(self.trees)} trees of {n_taxa} taxa, seed {self.seed}>"
+
+    def to_json(self, command: str | None = None) -> str:
+        """The trees, their lnL and what is known of the run as JSON; `command` is the command line."""
+        supports = None if self.supports is None else self.supports.as_record()
+        record = {
+            "trees": [write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) for tree in self.trees],
+            "lnls": list(self.lnls),
+            "n_kept": self.n_kept,
+            "seed": self.seed,
+            "convergence": [asdict(test) | {"converged": test.converged} for test in self.convergence],
+            "supports": supports,
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+            "version": VERSION,
+            "command": command,
+        }
+        return json.dumps(record, indent=1, allow_nan=False)
+
+    def _drawn(self) -> Drawn | None:
+        return None if self.supports is None else self.supports._drawn()
+
+    def _rows(self) -> Sequence[Row]:
+        made = enumerate(zip(self.lnls, self.trees, strict=True), start=1)
+        return [{"replicate": k, "lnl": lnl, "length": tree.total_length()} for k, (lnl, tree) in made]
+
+
+@takes_keywords(HardwareSettings)
+def bootstrap(
+    alignment: AlignmentLike,
+    model: ModelLike | None = None,
+    *,
+    replicates: int | str = AUTO,
+    tree: TreeLike | None = None,
+    kinds: Sequence[str] = (FBP,),
+    outgroup: OutgroupLike | None = None,
+    seed: int = DEFAULT_SEED,
+    rapid: bool = False,
+    options: SearchOptions | None = None,
+    constraint: TreeLike | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    workers: int | None = None,
+    listener: Listener = ignore,
+    taken: Callable[[str], None] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> BootstrapResult:
+    """Trees of resampled alignments, and how well they support a tree.
+
+    Each part of the alignment is resampled by itself. The search of a replicate starts from a parsimony tree of its own
+    sites. Its model parameters start from the values of `model` and are optimised for each replicate, unless they are
+    given in braces or ``options.optimise_parameters`` is False.
+
+    Parameters
+    ----------
+    alignment, model, constraint, brlen : as for `plltool.search`; the models that a search found,
+        `SearchResult.models`, save time
+    replicates : their number; or "autoMRE" or "autoFC", a test after every BOOTSTOP_STEP replicates that tells when
+        there are enough, see `tree.bootstop`; "auto" is "autoMRE"
+    tree, kinds, outgroup : a tree that gets supports, see `plltool.supports`. Under a model that is not time-reversible
+        the replicates have roots, and so has the tree if it was given with one
+    seed : seed of all random choices; replicate k depends only on it and on k
+    rapid : start searches from the trees of earlier replicates (Stamatakis, Hoover & Rougemont 2008), with model
+        parameters that are optimised once, on a parsimony tree of all sites
+    options : how hard to search, with one start tree; by default `replicate_options(rapid=rapid)`
+    workers : number of replicates that are made at the same time, each in a process of its own; by default the number
+        of threads, on a GPU 1; at most RAPID_CHAINS rapid ones. Changes no digit
+    listener : is called after every replicate; if it raises StopSearch, those made so far are the result
+    taken : is called with each tree as Newick text, in order, as soon as it is there
+    checkpoint : folder that keeps the replicates; the same call, for the same number or more, continues from there.
+        Remove it with `plltool.remove_checkpoint`. None keeps nothing
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If alignment, model, tree or constraint cannot be used, the number of replicates is unknown, less than 1 or less
+        than the checkpoint keeps, or the checkpoint belongs to another run.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = time.perf_counter()
+    asked = Hardware.of(**hardware)
+    wanted = _read_number(replicates)
+    check_least("seed", seed, 0)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
+    check_kinds(kinds, REPLICATE_KINDS)
+    keep_root = data.has_root or ROOTSTRAP in kinds
+    target = None if tree is None else load_target(tree, data.names[data.has_root :], keep_root=keep_root)
+    outgroup = as_outgroup(outgroup, data.names)
+    task = Task.of(data, models, seed, brlen, constraint)
+    asked = settle_share(task.parts, models, asked, checkpoint)
+    shares = share_hardware(workers, most_at_once(wanted.most, rapid), task.parts, models, asked)
+    options = options or replicate_options(rapid=rapid)
+    plan = replace(options.plan(0.0, len(task.names), task.n_patterns), starts=1, constraint=task.constraint)
+    resampling = Resampling(task, plan, rapid, asked)
+    store = None
+    if checkpoint is not None:
+        place = plan_memory(task.parts, models, asked)
+        identity = {"share": asked.share} | identify_replicates(data, models, plan, rapid, seed, brlen, place)
+        store = Checkpoint(checkpoint, identity)
+        wanted = wanted.with_kept(count_kept(store), checkpoint)
+    if rapid and plan.optimise_parameters:
+        resampling = hold_models(resampling, asked)
+    made = make_replicates(resampling, wanted.most, shares, store)
+    found = _collect(_tell(made, taken), wanted, seed, listener, began)
+    if target is None or not found.trees:
+        return found
+    supports = map_replicates(target, found.trees, kinds).with_outgroup(outgroup)
+    return replace(found, supports=replace(supports, convergence=found.convergence))
+
+
+def replicate_options(effort: str | None = None, rapid: bool = False) -> SearchOptions:
+    """How hard to search the tree of a replicate: by an effort, or by default REPLICATE_EFFORT with smaller radii."""
+    if effort is not None:
+        return SearchOptions(effort)
+    return SearchOptions(REPLICATE_EFFORT, radii=RAPID_RADII if rapid else REPLICATE_RADII)
+
+
+def resampled_alignments(
+    alignment: AlignmentLike,
+    model: ModelLike | None = None,
+    *,
+    replicates: int,
+    seed: int = DEFAULT_SEED,
+    brlen: str = DEFAULT_LINKAGE,
+) -> Iterator[Sequences]:
+    """The alignments of the first replicates of `bootstrap`, one after another; parameters and errors as there.
+
+    The columns of a part are drawn from that part and take its places, so that a partition file remains valid; columns
+    that are in no part stay as they are.
+    """
+    check_least("replicates", replicates, 1)
+    check_least("seed", seed, 0)
+    sequences = as_data(alignment)
+    if not isinstance(sequences, Sequences):
+        raise InputError("resampled alignments: found an encoded alignment, expected a file, a mapping, or Sequences")
+    if sequences.constant_sites:
+        raise InputError(f"{sequences.source}: resampled alignments cannot be written where constant sites are added")
+    data, _ = resolve_inputs(sequences, model, brlen, rooted=True)
+    for number in range(replicates):
+        columns = np.arange(sequences.n_sites)
+        drawn = draw_sites([len(part.sites) for part in data.parts], generator(seed, BOOTSTRAP, number))
+        for part, sites in zip(data.parts, drawn, strict=True):
+            columns[part.columns] = part.columns[sites]
+        yield replace(sequences, rows=sequences.columns(columns))
+
+
+class _Wanted(NamedTuple):
+    """How many replicates are wanted: at most, at least, and the criterion that decides in between, if any."""
+
+    most: int
+    least: int
+    criterion: str | None
+
+    def with_kept(self, n_kept: int, folder: str | PathLike[str]) -> _Wanted:
+        """The same, with replicates that a checkpoint keeps: all of them belong to the result."""
+        if self.criterion is not None:
+            return self._replace(most=max(self.most, n_kept), least=n_kept)
+        if n_kept > self.most:
+            wrong = f"replicates: found {self.most}, expected at least {n_kept}, which {fspath(folder)} keeps already"
+            raise InputError(f"{wrong}; {START_OVER}")
+        return self
+
+
+def _read_number(replicates: int | str) -> _Wanted:
+    """The number of replicates, or the criterion that finds it."""
+    if isinstance(replicates, int):
+        check_least("replicates", replicates, 1)
+        return _Wanted(replicates, replicates, None)
+    if replicates not in (AUTO, *CRITERIA):
+        raise InputError(f"replicates: found {replicates!r}, expected a number, {AUTO}, {' or '.join(CRITERIA)}")
+    return _Wanted(BOOTSTOP_MOST, 0, MRE if replicates == AUTO else replicates)
+
+
+def _tell(made: Replicates, taken: Callable[[str], None] | None) -> Replicates:
+    """The same replicates; `taken` is called with the tree of each before it is yielded."""
+    with closing(made):  # which ends the processes that make them
+        for replicate in made:
+            if taken is not None:
+                tree = replicate.tree
+                taken(write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))))
+            yield replicate
+
+
+def _collect(made: Replicates, wanted: _Wanted, seed: int, listener: Listener, began: float) -> BootstrapResult:
+    """Take replicates until there are enough."""
+    trees: list[Tree] = []
+    lnls: list[float] = []
+    splits: list[Splits] = []
+    tests: list[Convergence] = []
+    n_kept = 0
+    interrupted = False
+    announce(REPLICATE_STAGE)
+    try:
+        for number, replicate in enumerate(islice(made, wanted.most), start=1):
+            trees.append(replicate.tree)
+            lnls.append(replicate.lnl)
+            n_kept += replicate.kept
+            seconds = time.perf_counter() - began
+            left = None
+            if wanted.criterion is None and number > n_kept:
+                left = seconds / (number - n_kept) * (wanted.most - number)
+            listener(Progress(REPLICATE_STAGE, number, replicate.lnl, 0, 0, seconds, wanted.most, left, left))
+            if wanted.criterion is None:
+                continue
+            splits.append(splits_of(drop_root(replicate.tree)))
+            if number % BOOTSTOP_STEP == 0:
+                rng, names = generator(seed, BOOTSTOP, number), drop_root(replicate.tree).names
+                tests.append(check_convergence(make_tree_set(names, splits), wanted.criterion, rng))
+                _log.info("%s", tests[-1])
+            if tests and tests[-1].converged and number >= wanted.least:
+                break
+    except StopSearch:
+        interrupted = True
+    finally:
+        made.close()
+    if interrupted:
+        _log.warning("the bootstrap was interrupted after %d replicates", len(trees))
+    elif tests and not tests[-1].converged:
+        _log.warning("%d replicates are not enough by %s", len(trees), wanted.criterion)
+    return BootstrapResult(
+        tuple(trees), tuple(lnls), n_kept, seed, tuple(tests), time.perf_counter() - began, interrupted
+    )

@@ -1,0 +1,261 @@
+"""Bootstrap replicates: a search on each resampled alignment, one after another or at the same time.
+
+In the rapid bootstrap (Stamatakis, Hoover & Rougemont 2008) a search starts from the tree of an earlier replicate,
+which is close to where it ends, and the model is held. RAPID_CHAINS such chains run side by side. After RAPID_LENGTH
+replicates a chain starts again from a parsimony tree, so that no start tree influences all of its replicates.
+
+Branches about which the sites of a replicate say nothing are drawn at random, so that they do not depend on the tree
+from which the search started.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.patterns import Patterns
+from plltool.alignment.resample import Urn, take_patterns
+from plltool.arrays import FloatArray
+from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
+from plltool.errors import CheckpointError
+from plltool.hardware import Hardware
+from plltool.io.checkpoint import Checkpoint
+from plltool.model.model import Model
+from plltool.optimise.lengths import smooth
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.models import optimise_model
+from plltool.progress import Forecast, ignore
+from plltool.run.climbers import open_workers
+from plltool.run.engines import open_engine
+from plltool.run.memory import search_slots, until_memory_suffices
+from plltool.run.task import Task
+from plltool.seeds import BOOTSTRAP, RAPID, generator
+from plltool.tree.duplicates import restrict_tree
+from plltool.tree.random_tree import randomise_short_branches
+from plltool.tree.topology import Tree
+from plltool.tree_search.effort import SearchPlan
+from plltool.tree_search.root_scan import explore_roots
+from plltool.tree_search.stages import TreeSearch, planned_stages
+from plltool.tree_search.state import Arrays, ClimbState, Cursor, pack_tree, unpack_tree
+
+NAME = "replicate-"  # and the number, from 1: what a replicate is called in a checkpoint
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class Resampling:
+    """All that a replicate depends on, apart from its number.
+
+    Attributes
+    ----------
+    task : the data, and the models with which searches start
+    plan : how to search, with one start tree and the constraint of the task
+    rapid : whether searches start from the trees of earlier replicates
+    hardware : what the search of a replicate may use
+    """
+
+    task: Task
+    plan: SearchPlan
+    rapid: bool
+    hardware: Hardware
+
+    def draw(self, number: int) -> tuple[list[FloatArray], np.random.Generator]:
+        """The pattern weights of replicate `number`, from 0, and the generator of its further random choices."""
+        rng = generator(self.task.seed, BOOTSTRAP, number)
+        urns = [Urn(part.weights) for part in self.task.parts]
+        return [urn.draw(urn.size, rng) for urn in urns], rng
+
+    def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:
+        """The tree that the search of replicate `number` starts from, out of those of replicates 0, 1, ...
+
+        None if it starts from a parsimony tree.
+        """
+        is_first = not self.rapid or number // RAPID_CHAINS % RAPID_LENGTH == 0
+        return None if is_first else made[number - RAPID_CHAINS]
+
+
+@dataclass(frozen=True, eq=False)
+class Replicate:
+    """The result of one replicate.
+
+    Attributes
+    ----------
+    tree : the tree of all taxa
+    lnl : its lnL on the resampled alignment
+    kept : whether it comes from a checkpoint
+    """
+
+    tree: Tree
+    lnl: float
+    kept: bool = False
+
+    @property
+    def best(self) -> Tree:
+        """The tree."""
+        return self.tree
+
+    def pack(self) -> Arrays:
+        """The replicate as arrays, from which `unpack` restores it bit for bit."""
+        return pack_tree("tree", self.tree) | {"lnl": np.array(self.lnl)}
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> Replicate:
+        """The replicate that was packed; its taxa are `names`."""
+        return cls(unpack_tree("tree", packed, names), float(packed["lnl"]), kept=True)
+
+
+Replicates: TypeAlias = Generator[Replicate, None, None]
+Order: TypeAlias = tuple[int, Tree | None]  # the arguments of a Replicator
+
+
+class Replicator:
+    """Makes replicates; each depends only on the resampling, its number, and the tree that it starts from."""
+
+    def __init__(self, resampling: Resampling):
+        self._resampling = resampling
+
+    def __call__(self, number: int, before: Tree | None, report: Callable[[Any], bool] | None = None) -> Replicate:
+        """Search the tree of replicate `number`, counted from 0.
+
+        The climb starts from the tree `before`, or else from a parsimony tree of the resampled sites. Patterns that
+        were not drawn are left out, and so is the polish at the end of a search, which changes no topology, unless the
+        tree has a root, which the polish may move.
+        """
+        task = self._resampling.task
+        weights, rng = self._resampling.draw(number)
+        parts = [take_patterns(part, own) for part, own in zip(task.parts, weights, strict=True)]
+        start = task.parsimony_tree(rng, parts) if before is None else restrict_tree(before, task.names)
+        models = [model.of_patterns(np.flatnonzero(own)) for model, own in zip(task.models, weights, strict=True)]
+        found = self._search(parts, models, start, rng)
+        return Replicate(self._randomise_undecided(task.whole(found.tree), rng), found.lnl)
+
+    def _search(self, parts: list[Patterns], given: list[Model], start: Tree, rng: np.random.Generator) -> ClimbState:
+        """Climb from a start tree."""
+        asked, drawn = self._resampling, rng.bit_generator.state
+
+        def attempt(hardware: Hardware) -> ClimbState:
+            rng.bit_generator.state = drawn
+            models = [model.copy() for model in given]
+            engine, _ = open_engine(parts, models, search_slots(start.n_taxa), hardware, screening=True)
+            with engine:
+                likelihood = TreeLikelihood(start.copy(), models, engine)
+                search = TreeSearch(likelihood, asked.plan, Forecast(planned_stages(asked.plan)), ignore, Cursor())
+                found = search.climb()
+                if asked.plan.perturbations:
+                    found = search.perturb(rng)
+                return search.polish() if likelihood.is_rooted else found
+
+        return until_memory_suffices(attempt, asked.hardware)
+
+    def _randomise_undecided(self, tree: Tree, rng: np.random.Generator) -> Tree:
+        """The tree of all taxa with random branches where the drawn sites say nothing.
+
+        Otherwise these branches would be those of the start tree: of an earlier replicate, whose sites may have
+        supported them, or of a parsimony tree, which does not have all resolutions with the same probability. Sequences
+        that are identical in the alignment would stay together even where the drawn sites do not tell them from others.
+        If the new tree breaks the constraint, the old one is returned.
+        """
+        task = self._resampling.task
+        n_sites = np.array([part.weights.sum() for part in task.parts])
+        least = REPLICATE_UNDECIDED / (n_sites if task.unlinked else n_sites.sum())
+        drawn = randomise_short_branches(tree, least, rng)
+        return drawn if task.whole_constraint is None or task.whole_constraint.is_obeyed_by(drawn) else tree
+
+
+def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
+    """The resampling with models that are optimised once, on a parsimony tree of all sites, and then held.
+
+    `hardware` is what this optimisation may use.
+    """
+    task = resampling.task
+    start = task.parsimony_tree(generator(task.seed, RAPID))
+
+    def attempt(hardware: Hardware) -> list[Model]:
+        models = [model.copy() for model in task.models]
+        engine, _ = open_engine(task.parts, models, search_slots(start.n_taxa), hardware)
+        with engine:
+            likelihood = TreeLikelihood(start.copy(), models, engine)
+            lnl = smooth(likelihood, START_EPSILON).lnl
+            if likelihood.is_rooted:
+                explore_roots(likelihood, lnl)
+            optimise_model(likelihood, epsilon=START_EPSILON)
+        return models
+
+    held = replace(task, models=until_memory_suffices(attempt, hardware))
+    return replace(resampling, task=held, plan=replace(resampling.plan, optimise_parameters=False))
+
+
+def most_at_once(most: int, rapid: bool) -> int:
+    """The number of replicates, of `most` in all, that can be made at the same time."""
+    return min(most, RAPID_CHAINS) if rapid else most
+
+
+def count_kept(store: Checkpoint | None) -> int:
+    """The number of replicates that a checkpoint keeps, including any that are missing or damaged before the last."""
+    numbers = [name.removeprefix(NAME) for name in store.saved_names()] if store else []
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
+
+def make_replicates(
+    resampling: Resampling, most: int, shares: Sequence[Hardware], store: Checkpoint | None
+) -> Replicates:
+    """The first `most` replicates, in order: those that the store keeps, then new ones, which are saved there.
+
+    There is a process for each of `shares` of the hardware; on one device their number changes no bit. A kept replicate
+    that is missing or damaged is made again.
+    """
+    made: list[Tree] = []
+    with store or nullcontext():
+        for replicate in _restore(resampling, min(most, count_kept(store)), store, made):
+            made.append(replicate.tree)
+            yield replicate
+        orders = ((number, resampling.tree_before(number, made)) for number in range(len(made), most))
+        make = partial(_make_at_once, shares=shares) if len(shares) > 1 else _make_in_turn
+        with closing(make(resampling, orders)) as new:
+            for replicate in new:
+                if store:
+                    store.save(_name(len(made)), replicate)
+                made.append(replicate.tree)
+                yield replicate
+
+
+def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made: Sequence[Tree]) -> Replicates:
+    """The first `number` replicates from the store; `made` are the trees of those before each."""
+    for k in range(number):
+        assert store is not None, "there are no kept replicates without it"
+        try:
+            saved = store.load(_name(k))
+        except CheckpointError:  # a warning has said what is wrong
+            saved = None
+        if saved is not None:
+            yield Replicate.unpack(saved, resampling.task.all_names)
+            continue
+        _log.warning("%s: replicate %d is missing or damaged and is computed again", store.folder, k + 1)
+        for replicate in _make_in_turn(resampling, [(k, resampling.tree_before(k, made))]):
+            store.save(_name(k), replicate)
+            yield replicate
+
+
+def _name(number: int) -> str:
+    return f"{NAME}{number + 1}"
+
+
+def _make_in_turn(resampling: Resampling, orders: Iterable[Order]) -> Replicates:
+    make = Replicator(resampling)
+    for number, before in orders:
+        yield make(number, before)
+
+
+def _make_at_once(resampling: Resampling, orders: Iterable[Order], shares: Sequence[Hardware]) -> Replicates:
+    ahead = RAPID_CHAINS if resampling.rapid else None
+    arguments = [(replace(resampling, hardware=own),) for own in shares]
+    with open_workers("replicates", Replicator, arguments, shares) as workers:
+        yield from workers.map(orders, lambda *_: None, ahead)

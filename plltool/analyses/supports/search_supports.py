@@ -1,0 +1,251 @@
+"""All supports of the tree that a search found: `search_supports`.
+
+For example:
+
+    import plltool
+    best = plltool.search("primates.phy", "GTR+F+G4")
+    found = plltool.search_supports(best, ("fbp", "ufboot", "sh-alrt"), replicates=100)
+    print(found.supports.newick())
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from typing import Any, Unpack
+
+from plltool.analyses.search.analysis import search
+from plltool.analyses.supports.bootstrap import BootstrapResult, bootstrap
+from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
+from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
+from plltool.errors import CheckpointError, InputError
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.checkpoint import remove_checkpoint
+from plltool.progress import Listener, Progress, StopSearch, announce, ignore
+from plltool.reports.blocks import Drawn, Row
+from plltool.reports.shown import Shown
+from plltool.run.keywords import takes_keywords
+from plltool.run.likelihood import LENGTHS, Likelihood
+from plltool.run.memory import until_memory_suffices
+from plltool.run.results import SearchResult
+from plltool.run.rooting import usable_outgroup
+from plltool.run.supports import Supports, check_kinds
+from plltool.tree.topology import Tree
+from plltool.tree_search.effort import SearchOptions
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchSupports(Shown):
+    """Supports of the tree that a search found; its table is that of the supports.
+
+    Attributes
+    ----------
+    result : of the search; if the ultrafast bootstrap met a better tree, of the search that went on from there
+    supports : of the branches of its tree, of all kinds that were asked for; after an interruption of those that were
+        made
+    bootstrap : the replicates, if some were made
+    interrupted : whether the listener ended the run early
+    """
+
+    result: SearchResult
+    supports: Supports
+    bootstrap: BootstrapResult | None
+    interrupted: bool
+
+    def __repr__(self) -> str:
+        return f"<SearchSupports: {', '.join(self.supports.kinds)}, {self.supports.tree.n_taxa} taxa>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.supports._drawn() if self.supports.kinds else self.result._drawn()
+
+    def _rows(self) -> Sequence[Row]:
+        return self.supports._rows()
+
+
+@takes_keywords(HardwareSettings)
+def search_supports(
+    result: SearchResult,
+    kinds: Sequence[str],
+    *,
+    replicates: int | str | None = None,
+    rapid: bool = False,
+    options: SearchOptions | None = None,
+    workers: int | None = None,
+    listener: Listener = ignore,
+    taken: Callable[[str], None] | None = None,
+    bootstrap_checkpoint: str | PathLike[str] | None = None,
+    ufboot_checkpoint: str | PathLike[str] | None = None,
+    adopted_checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> SearchSupports:
+    """Supports of the branches of the tree that a search found, under the models that it found.
+
+    Seed, constraint, outgroup and the linkage of branch lengths are those of the search. If the ultrafast bootstrap
+    meets a better tree, the search goes on from there, as hard as before, and the tree that it finds gets the supports,
+    of all kinds.
+
+    Parameters
+    ----------
+    result : what `plltool.search` returned
+    kinds : any of "fbp", "tbe", "ufboot", "sh-alrt" and "abayes", in the order of the labels; the first two need
+        `replicates`
+    replicates, rapid, options, taken : see `plltool.bootstrap`; None makes no replicates
+    workers : number of replicates, and of excursions, that are made at the same time, as for `plltool.bootstrap`
+    listener : is called after every replicate and every excursion of the ultrafast bootstrap; if it raises StopSearch,
+        the supports made so far are the result
+    bootstrap_checkpoint, ufboot_checkpoint, adopted_checkpoint : folders that keep what was reached, see
+        `plltool.bootstrap`, `plltool.ultrafast_bootstrap`, and for the search from a better tree `plltool.search`
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If a kind is unknown or lacks replicates, the number of replicates cannot be used, or a checkpoint belongs to
+        another run.
+    DeviceError
+        If the device cannot be used.
+    """
+    check_kinds(kinds, SUPPORT_KINDS)
+    by_replicates = [kind for kind in kinds if kind in REPLICATE_KINDS]
+    by_neighbours = [kind for kind in kinds if kind in NEIGHBOUR_KINDS]
+    if by_replicates and replicates is None:
+        raise InputError(f"supports: found {by_replicates[0]!r} without replicates, expected their number")
+    heard = _Heard(listener)
+    shared: dict[str, Any] = {
+        "seed": DEFAULT_SEED if result.seed is None else result.seed,
+        "constraint": result.constraint,
+        "brlen": result.brlen,
+        "listener": heard.hear,
+        **hardware,
+    }
+    per_site = None if result.psr is None else result.psr.fitted  # a tree that is adopted is searched under gamma rates
+    ultrafast = made = None
+    if UFBOOT in kinds:
+        adoption = _Adoption(result, heard.hear, adopted_checkpoint, hardware)
+        ultrafast = ultrafast_bootstrap(
+            result.data,
+            result.tree,
+            result.models,
+            climb=adoption.climb,
+            workers=workers,
+            checkpoint=ufboot_checkpoint,
+            **shared,
+        )
+        result = adoption.result
+    found = Supports(result.tree, {}, {}, outgroup=usable_outgroup(result.tree, result.outgroup)[0])
+    if ultrafast is not None:
+        found = found.joined(ultrafast)
+    if by_neighbours and not heard.stopped:
+        found = found.joined(_compare_neighbours(result, by_neighbours, shared["seed"], Hardware.of(**hardware)))
+    if replicates is not None and not heard.stopped:
+        made = bootstrap(
+            result.data,
+            per_site or result.models,
+            replicates=replicates,
+            tree=result.tree if by_replicates else None,
+            kinds=by_replicates or REPLICATE_KINDS,
+            rapid=rapid,
+            options=options,
+            workers=workers,
+            taken=taken,
+            checkpoint=bootstrap_checkpoint,
+            **shared,
+        )
+        found = found if made.supports is None else found.joined(made.supports)
+    return SearchSupports(result, found.in_order(kinds), made, heard.stopped)
+
+
+class _Adoption:
+    """Goes on with a search from the better trees that the ultrafast bootstrap meets.
+
+    Attributes
+    ----------
+    result : of the search from the last of them; at first that of the search before
+    """
+
+    def __init__(
+        self,
+        before: SearchResult,
+        listener: Listener,
+        checkpoint: str | PathLike[str] | None,
+        hardware: HardwareSettings,
+    ):
+        self.result = self._before = before
+        self._listener = listener
+        self._checkpoint = checkpoint
+        self._hardware = hardware
+
+    def climb(self, start: Tree) -> Tree | None:
+        """The tree that the search finds from `start`; None if it is interrupted. Equal trees give equal bits."""
+        before = self._before
+        try:
+            found = self._search(start)
+        except CheckpointError:  # of the search from an earlier better tree
+            assert self._checkpoint is not None, "there is no such error without it"
+            remove_checkpoint(self._checkpoint)
+            found = self._search(start)
+        if found.interrupted:
+            return None
+        went_on = f"the search continued from it, and its lnL rose from {before.lnl:.6f} to {found.lnl:.6f}"
+        remark = f"the ultrafast bootstrap met a better tree; {went_on}"
+        _log.info("%s", remark)
+        self.result = replace(
+            found,
+            start_lnls=before.start_lnls,
+            start_distances=(),
+            climb_distances=before.climb_distances,
+            trace=before.trace + found.trace,
+            seconds=before.seconds + found.seconds,
+            warnings=tuple(dict.fromkeys((*before.warnings, *found.warnings, remark))),
+            options=before.options,
+        )
+        return found.tree
+
+    def _search(self, start: Tree) -> SearchResult:
+        before = self._before
+        return search(
+            before.data,
+            before.models,
+            seed=DEFAULT_SEED if before.seed is None else before.seed,
+            start=start,
+            outgroup=before.outgroup,
+            constraint=before.constraint,
+            brlen=before.brlen,
+            options=replace(before.options, starts=None),
+            listener=self._listener,
+            site_lnl=before.site_lnl is not None,
+            checkpoint=self._checkpoint,
+            **self._hardware,
+        )
+
+
+def _compare_neighbours(result: SearchResult, kinds: Sequence[str], seed: int, hardware: Hardware) -> Supports:
+    """SH-aLRT and aBayes supports; branch lengths are optimised, the model is held."""
+    announce("supports by nearest neighbours")
+
+    def attempt(hardware: Hardware) -> Supports:
+        given = result.data, result.tree, result.models
+        with Likelihood(*given, brlen=result.brlen, neighbours=True, **asdict(hardware)) as likelihood:
+            likelihood.optimise(LENGTHS)
+            return likelihood.support_branches(kinds, seed=seed)
+
+    return until_memory_suffices(attempt, hardware)
+
+
+class _Heard:
+    """A listener that knows whether it has ended the run."""
+
+    def __init__(self, listener: Listener):
+        self._listener = listener
+        self.stopped = False
+
+    def hear(self, event: Progress) -> None:
+        try:
+            self._listener(event)
+        except StopSearch:
+            self.stopped = True
+            raise

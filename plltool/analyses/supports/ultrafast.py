@@ -1,0 +1,300 @@
+"""The ultrafast bootstrap (Minh et al. 2013).
+
+For example:
+
+    import plltool
+    best = plltool.search("primates.phy", "GTR+F+G4")
+    supports = plltool.ultrafast_bootstrap("primates.phy", best.tree, best.models)
+    print(supports.newick())
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from os import PathLike
+from typing import Any, Unpack
+
+import numpy as np
+
+from plltool.analyses.supports.excursions import ExcursionSetup, Make, open_excursions
+from plltool.arrays import FloatArray
+from plltool.constants import (
+    DEFAULT_LINKAGE,
+    DEFAULT_SEED,
+    UFBOOT,
+    UFBOOT_CORRELATION,
+    UFBOOT_DIFFERENCE,
+    UFBOOT_LEAST,
+    UFBOOT_MOST,
+    UFBOOT_SETS,
+    UFBOOT_STEP,
+    ULTRAFAST_STAGE,
+)
+from plltool.errors import check_least
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.checkpoint import Checkpoint
+from plltool.progress import Listener, Progress, StopSearch, announce, ignore
+from plltool.run.climbers import share_hardware
+from plltool.run.engines import settle_share
+from plltool.run.identity import identify_ultrafast
+from plltool.run.inputs import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    refuse_site_rates,
+    resolve_inputs,
+)
+from plltool.run.keywords import takes_keywords
+from plltool.run.memory import plan_memory, until_memory_suffices
+from plltool.run.supports import BetterTree, Supports
+from plltool.run.task import Task
+from plltool.seeds import ULTRAFAST, generator
+from plltool.tree.bootstop import correlate
+from plltool.tree.rooted import drop_root, spread_over_branches
+from plltool.tree.splits import splits_of
+from plltool.tree.supports import frequencies
+from plltool.tree.topology import Tree
+from plltool.tree.tree_set import TreeSet, make_tree_set
+from plltool.tree_search.rell import RellPool, draw_weights
+from plltool.tree_search.ufboot_search import UfbootState
+
+STATE = "ufboot"  # its name in a checkpoint
+
+_log = logging.getLogger("plltool")
+
+
+@takes_keywords(HardwareSettings)
+def ultrafast_bootstrap(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike,
+    *,
+    replicates: int = UFBOOT_SETS,
+    seed: int = DEFAULT_SEED,
+    constraint: TreeLike | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    listener: Listener = ignore,
+    checkpoint: str | PathLike[str] | None = None,
+    climb: Callable[[Tree], Tree | None] | None = None,
+    workers: int | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> Supports:
+    """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees that are met.
+
+    The supports tend to be higher than those of whole searches, because not all good trees are met. Branch lengths are
+    optimised, the model parameters are held. Excursions from the tree go on until its supports settle: after
+    UFBOOT_STEP more excursions their correlation with those before is UFBOOT_CORRELATION, or their mean difference
+    UFBOOT_DIFFERENCE. The second test is for trees without signal, whose supports are noise that does not correlate.
+
+    Parameters
+    ----------
+    alignment, constraint, brlen : as for `plltool.search`
+    tree : the tree that a search found
+    model : the models that a search found, `SearchResult.models`, or anything that `plltool.evaluate` takes
+    replicates : number of resampled alignments
+    seed : seed of the resampling and of the excursions
+    listener : is called after every excursion; if it raises StopSearch, the supports come from the trees met so far
+    checkpoint : folder that keeps the state of the excursions; the same call continues from there. Remove it with
+        `plltool.remove_checkpoint`. None keeps nothing
+    climb : is called, once the supports have settled, with the best tree that was met, if it is better than `tree`. The
+        tree that it returns takes the place of `tree`, and more excursions are made until its supports settle, too. If
+        it returns None, it was interrupted, and the supports are those of the tree before. It must be deterministic: a
+        run that is resumed calls it again. Without it `tree` stays
+    workers : number of excursions that are made at the same time, each in a process of its own; by default the number
+        of threads, on a GPU 1; at most UFBOOT_STEP. Changes no digit
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Returns
+    -------
+    Supports of the kind "ufboot"; `Supports.better` is a better tree, if one was met
+
+    Raises
+    ------
+    InputError
+        If alignment, tree, model or constraint cannot be used, the tree breaks the constraint, there are no replicates,
+        or the checkpoint is damaged or belongs to another run.
+    DeviceError
+        If the device cannot be used.
+    """
+    check_least("replicates", replicates, 1)
+    check_least("seed", seed, 0)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
+    refuse_site_rates(models, "the ultrafast bootstrap")
+    task = Task.of(data, models, seed, brlen, constraint)
+    whole = task.read_tree(tree, "the tree given")
+    start = task.reduce(whole)
+
+    def attempt(hardware: Hardware) -> Supports:
+        rng = generator(seed, ULTRAFAST)
+        weights = draw_weights([part.weights for part in task.parts], replicates, rng)
+        shares = share_hardware(workers, UFBOOT_STEP, task.parts, models, hardware)
+        place = plan_memory(task.parts, models, hardware)
+        identity = {"adopts better trees": climb is not None, "share": hardware.share, "batch": UFBOOT_STEP}
+        identity |= identify_ultrafast(data, models, place, start, task.constraint, replicates, seed, brlen)
+        setup = ExcursionSetup(task, start, weights)
+        with _open_store(checkpoint, identity) as store:
+            at = _resume(store, start, replicates, rng)
+            course = _Course(at, partial(open_excursions, setup, shares), listener, partial(_save, store, at, rng))
+            target = whole
+            if climb is not None and at.adopted is not None:
+                climbed = climb(task.whole(at.adopted))
+                if climbed is None:
+                    return _count(task, target, at.pool, rng)
+                target = climbed
+            while course.settle(task.reduce(target)) and climb and at.has_better:
+                _log.info("%s", _better(task, at))
+                climbed = climb(task.whole(at.best))
+                if climbed is None:
+                    break
+                target = climbed
+                at.adopt()
+        supports = _count(task, target, at.pool, rng)
+        return replace(supports, better=_better(task, at) if at.has_better else None)
+
+    asked = settle_share(task.parts, models, Hardware.of(**hardware), checkpoint)
+    supports = until_memory_suffices(attempt, asked)
+    if climb is None and supports.better is not None:
+        _log.warning("%s; a search that starts from it may find better ones yet", supports.better)
+    return supports
+
+
+def _better(task: Task, at: UfbootState) -> BetterTree:
+    """The best tree that was met."""
+    return BetterTree(at.lnl, at.target_lnl, task.whole(at.best))
+
+
+def _count(task: Task, target: Tree, pool: RellPool, rng: np.random.Generator) -> Supports:
+    """The supports of a tree of all taxa.
+
+    Identical sequences are put back in random order, because no data prefer one.
+    """
+    found = _tree_set(pool)
+    if len(task.all_names) > len(task.names):
+        whole = []
+        for number in pool.chosen.tolist():
+            groups = [rng.permutation(group).tolist() for group in task.groups]
+            whole.append(splits_of(drop_root(task.whole(pool.trees[number], groups))))
+        found = make_tree_set(drop_root(target).names, whole)
+    shares = spread_over_branches(target, frequencies(drop_root(target), found))
+    return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees})
+
+
+def _open_store(
+    folder: str | PathLike[str] | None, identity: dict[str, Any]
+) -> AbstractContextManager[Checkpoint | None]:
+    return nullcontext() if folder is None else Checkpoint(folder, identity)
+
+
+def _resume(store: Checkpoint | None, start: Tree, n_sets: int, rng: np.random.Generator) -> UfbootState:
+    """The state of the excursions that was saved last, or their beginning."""
+    saved = store.load(STATE) if store else None
+    if saved is None:
+        return UfbootState(RellPool(n_sets, rng))
+    at = UfbootState.unpack(saved, start, rng)
+    _log.info("resuming the ultrafast bootstrap after %d excursions", at.n_made)
+    return at
+
+
+def _save(store: Checkpoint | None, at: UfbootState, rng: np.random.Generator) -> None:
+    if store:
+        store.save(STATE, at.copy(rng))
+
+
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """The course of the excursions.
+
+    Attributes
+    ----------
+    at : their state, which they update
+    open : opens what makes them
+    listener, save : called after each excursion
+    """
+
+    at: UfbootState
+    open: Callable[[], AbstractContextManager[Make]]
+    listener: Listener
+    save: Callable[[], None]
+
+    def settle(self, target: Tree) -> bool:
+        """Make excursions until the supports of `target` settle.
+
+        Returns whether they have settled, or cannot: False if the listener has ended the run.
+        """
+        if self.at.is_over:
+            return True
+        with self.open() as make:
+            if math.isinf(self.at.target_lnl):
+                self._meet(target, make)
+            announce(ULTRAFAST_STAGE)
+            try:
+                self._go(target, make)
+            except StopSearch:
+                _log.warning("the ultrafast bootstrap was interrupted after %d trees met", self.at.pool.n_met)
+                return False
+        return True
+
+    def _meet(self, target: Tree, make: Make) -> None:
+        """Meet the target tree. One that was adopted has supports at once, from the trees met before."""
+        at = self.at
+        for found in make([(None, [target], at.pool.keys)]):
+            at.take_target(found)
+        if at.adopted is not None:
+            at.supports = _inner_supports(at, target)
+            at.is_over = at.n_made >= UFBOOT_MOST
+            self.save()
+
+    def _go(self, target: Tree, make: Make) -> None:
+        """Make batch after batch; each ends with a test."""
+        began = time.perf_counter()
+        at = self.at
+        while not at.is_over:
+            if at.n_made % UFBOOT_STEP == 0:
+                at.begin_batch()
+            known, end = at.pool.keys, (at.n_made // UFBOOT_STEP + 1) * UFBOOT_STEP
+            for found in make([(number, at.starts, known) for number in range(at.n_made, end)]):
+                at.take(found)
+                if at.n_made == end:
+                    _test(at, target)
+                self.save()
+                seconds = time.perf_counter() - began
+                self.listener(Progress(ULTRAFAST_STAGE, at.n_made, at.lnl, 0, 0, seconds, UFBOOT_MOST))
+
+
+def _inner_supports(at: UfbootState, target: Tree) -> FloatArray:
+    """(n_inner_branches,) the supports of the inner branches of a tree, from 0 to 1."""
+    values = frequencies(drop_root(target), _tree_set(at.pool))
+    return values[~np.isnan(values)]
+
+
+def _test(at: UfbootState, target: Tree) -> None:
+    """Store the supports of the inner branches of `target`, and whether they have settled since the last test."""
+    before, now = at.supports, _inner_supports(at, target)
+    at.supports = now
+    if before is None:
+        return
+    agreement, difference = correlate(now, before), float(np.abs(now - before).mean())
+    _log.info(
+        "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%",
+        at.pool.n_met,
+        agreement,
+        100 * difference,
+    )
+    settled = agreement >= UFBOOT_CORRELATION or difference <= UFBOOT_DIFFERENCE
+    at.is_over = at.n_made >= UFBOOT_MOST or (settled and at.n_made >= UFBOOT_LEAST)
+    if not settled and at.is_over:
+        _log.warning("ultrafast bootstrap: supports have not settled after %d excursions", at.n_made)
+
+
+def _tree_set(pool: RellPool) -> TreeSet:
+    """The tree of each resampled alignment."""
+    trees = {number: drop_root(tree) for number, tree in pool.trees.items()}
+    splits = {number: splits_of(tree) for number, tree in trees.items()}
+    names = next(iter(trees.values())).names
+    return make_tree_set(names, [splits[number] for number in pool.chosen.tolist()])

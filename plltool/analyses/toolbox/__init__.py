@@ -1,0 +1,1 @@
+"""Small questions: simulated data, checks, trees as files, pictures, the report."""

@@ -1,0 +1,109 @@
+"""`check` tells what is in an alignment, and what a search of it would take."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from plltool.alignment.composition import composition_p_values, without_root
+from plltool.alignment.facts import gap_share
+from plltool.alignment.patterns import Patterns, compress, empirical_frequencies
+from plltool.constants import DEFAULT_LINKAGE
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.model.duplicates import without_duplicates
+from plltool.model.model import Model
+from plltool.model.partition import Part
+from plltool.run.data_tests import (
+    TESTS,
+    SymmetryTests,
+    remarks_on_data,
+    remarks_on_saturation,
+    saturation,
+    symmetry_tests,
+)
+from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
+from plltool.run.keywords import takes_keywords
+from plltool.run.memory import plan_memory
+from plltool.run.model_choice import finite_or_none
+
+
+@takes_keywords(HardwareSettings)
+def check(
+    alignment: AlignmentLike, model: ModelLike | None = None, **hardware: Unpack[HardwareSettings]
+) -> dict[str, Any]:
+    """What is in an alignment, and the memory that a search of it would take.
+
+    Parameters
+    ----------
+    alignment, model, hardware : as for `plltool.search`
+
+    Returns
+    -------
+    dict
+        Strings, numbers, lists and dictionaries: ``alignment``, ``data``, ``n_taxa``, ``n_duplicates``, ``n_sites``,
+        ``n_patterns``, ``gap_share`` from 0 to 1, ``frequencies`` of the states (None if there are several parts),
+        ``model``, ``parts`` (a dict each, with ``composition``, the p-value of each taxon, ``symmetry``, the
+        matched-pairs tests, and ``saturation``), ``device``, ``device_bytes`` that a search would hold,
+        ``full_bytes`` of conditional likelihoods beyond which it is no faster, ``suffices`` whether there are as many,
+        and ``warnings``.
+
+    Raises
+    ------
+    InputError
+        If alignment or model cannot be used.
+    DeviceError
+        If a device asked for by name is missing or cannot be used.
+    """
+    data, models = resolve_inputs(alignment, model, rooted=True)
+    reduced = without_duplicates(data)[0]
+    patterns = [compress(part) for part in reduced.alignments]
+    memory = plan_memory(patterns, models, Hardware.of(**hardware))
+    parts = [_check_part(part, own, model) for part, own, model in zip(data.parts, patterns, models, strict=True)]
+    sites = sum(part["n_sites"] for part in parts)
+    warnings = [*data.warnings, *remarks_on_data(data, models, DEFAULT_LINKAGE)]
+    for part in parts:
+        where = f"{data.source}: partition {part['name']}: " if part["name"] else f"{data.source}: "
+        warnings += remarks_on_saturation(where, part["saturation"] or 0.0)
+    return {
+        "alignment": data.source,
+        "data": ", ".join(dict.fromkeys(part["data"] for part in parts)),
+        "n_taxa": data.n_sequences,
+        "n_duplicates": data.n_taxa - reduced.n_taxa,
+        "n_sites": data.n_sites,
+        "n_patterns": sum(part["n_patterns"] for part in parts),
+        "gap_share": sum(part["gap_share"] * part["n_sites"] for part in parts) / sites,
+        "frequencies": parts[0]["frequencies"] if len(parts) == 1 else None,
+        "model": "; ".join(dict.fromkeys(part["model"] for part in parts)),
+        "parts": parts,
+        "device": memory.device,
+        "device_bytes": memory.n_bytes,
+        "full_bytes": memory.full_bytes,
+        "suffices": memory.suffices,
+        "warnings": warnings,
+    }
+
+
+def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
+    states = part.alignment.states
+    frequencies = empirical_frequencies(part.alignment, states).tolist()
+    own = without_root(part.alignment)
+    tests = symmetry_tests(own)
+    return {
+        "name": part.name,
+        "data": states.name,
+        "sites": part.ranges,
+        "n_sites": part.n_sites,
+        "n_patterns": patterns.n_patterns,
+        "gap_share": gap_share(part.alignment),
+        "frequencies": dict(zip(states.symbols, frequencies, strict=True)),
+        "model": str(model.spec),
+        "composition": dict(zip(own.names, composition_p_values(own).tolist(), strict=True)),
+        "symmetry": None if tests is None else _describe_symmetry(tests),
+        "saturation": None if tests is None else finite_or_none(saturation(own, tests)),
+    }
+
+
+def _describe_symmetry(tests: SymmetryTests) -> dict[str, dict[str, Any]]:
+    """The tests by their names."""
+    fields = zip(tests.n_significant, tests.n_others, map(finite_or_none, tests.p_values), strict=True)
+    keys = ("significant", "others", "p_value")
+    return {name: dict(zip(keys, own, strict=True)) for name, own in zip(TESTS, fields, strict=True)}

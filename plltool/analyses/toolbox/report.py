@@ -1,0 +1,97 @@
+"""`report` makes a report of the runs whose records share a prefix.
+
+import plltool
+for path in plltool.report("primates").write():
+    print(path)
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from plltool.errors import InputError
+from plltool.io.content import read_content
+from plltool.io.record import write_text
+from plltool.reports.page import BEGIN as HTML_BEGIN
+from plltool.reports.page import write_html_page
+from plltool.reports.records import Records, name_file
+from plltool.reports.sections import describe_runs
+from plltool.reports.text import BEGIN as TEXT_BEGIN
+from plltool.reports.text import write_text_page
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report of the runs that share a prefix.
+
+    Attributes
+    ----------
+    prefix : start of the names of the files
+    html : one page that loads nothing
+    text : the same as plain text
+    """
+
+    prefix: Path
+    html: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.prefix}>"
+
+    def write(self) -> list[Path]:
+        """Write PREFIX.html and PREFIX.txt, and return the paths of those written.
+
+        They replace earlier reports. A file of such a name that is no report stays, with a warning.
+
+        Raises
+        ------
+        InputError
+            If a file cannot be read or written.
+        """
+        written = []
+        for ending, text, begin in (("html", self.html, HTML_BEGIN), ("txt", self.text, TEXT_BEGIN)):
+            path = name_file(self.prefix, ending)
+            if path.exists() and not read_content(path).startswith(begin.encode()):
+                _log.warning(
+                    "%s: not written, because the existing file is not a plltool report; choose another --prefix", path
+                )
+                continue
+            write_text(path, text)
+            written.append(path)
+        return written
+
+
+def report(prefix: str | PathLike[str]) -> Report:
+    """A report of the runs whose records share a prefix, made from these files alone.
+
+    It shows the tree, the data, the model, the search, supports, tests of trees, concordance, placements, ancestral
+    states, dates, samples of a posterior distribution, warnings, device and versions, and a paragraph of methods with
+    the references that the runs owe.
+
+    Parameters
+    ----------
+    prefix : as of `plltool search`: PREFIX.json, PREFIX.support.json, PREFIX.test.json, PREFIX.select-model.json,
+        PREFIX.alrt.json, PREFIX.date.json, PREFIX.evaluate.json, PREFIX.place.json, PREFIX.jplace,
+        PREFIX.ancestral.json, PREFIX.mutations.tsv, PREFIX.cf.json, PREFIX.genes.tsv, PREFIX.sample.json and
+        PREFIX.bootstraps.nwk are read, if they exist
+
+    Raises
+    ------
+    InputError
+        If there is none of these files, or one cannot be read.
+    """
+    records = Records.read(Path(prefix))
+    for line in records.left_out:
+        _log.warning("report: %s", line)
+    try:
+        sections = describe_runs(records)
+        name = Path(prefix).name
+        return Report(Path(prefix), write_html_page(name, sections), write_text_page(name, sections))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        found = f"found {type(error).__name__}: {error}"
+        raise InputError(f"{prefix}: {found} in a record, expected records as plltool writes them") from error

@@ -1,1 +1,0 @@
-"""Pictures of trees: characters, SVG and PDF."""

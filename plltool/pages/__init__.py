@@ -1,1 +1,0 @@
-"""The report of a run, made from its records: a page for browsers and a page of text."""

@@ -1,0 +1,1 @@
+"""Reports, tables and pictures of results; read from records alone."""

@@ -1,0 +1,90 @@
+"""The section on sequences that are placed on a tree."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+
+from plltool.constants import SURE_WEIGHT
+from plltool.io.jplace import Jplace
+from plltool.reports.blocks import Block, Facts, Picture, Prose, Section, Table
+from plltool.reports.picture import Mark
+from plltool.reports.plots import draw_bars
+from plltool.reports.tree_section import mark_tree, name_branches
+
+BINS = 10
+WIDEST = 10.0  # points, of the band behind the branch with most placements
+MOST_QUERIES, MOST_BRANCHES = 500, 200  # rows of tables
+
+
+def describe_placements(found: Jplace, name: str) -> Section:
+    """Where queries are placed, and how sure; the files begin with `name`."""
+    n_nodes = len(found.nodes.parents)
+    weights, numbers = [0.0] * n_nodes, [0] * n_nodes  # of all places, and queries that have their best place there
+    best = []
+    for names, places in found.queries:
+        for place in places:
+            weights[found.node_of[place.edge_num]] += len(names) * place.like_weight_ratio
+        first = max(places, key=lambda place: place.like_weight_ratio)
+        numbers[found.node_of[first.edge_num]] += len(names)
+        best += [(own, first) for own in names]
+    shares = [place.like_weight_ratio for _, place in best]
+    sure = sum(share >= SURE_WEIGHT for share in shares)
+    facts = Facts((
+        ("Query sequences placed", str(len(best))),
+        ("Distinct sequences", str(len(found.queries))),
+        ("Weight of the best placement", f"median {median(shares):.3f}" if shares else "-"),
+        (f"Queries with a weight of at least {SURE_WEIGHT:g}", str(sure)),
+        ("Branches with a best placement", str(sum(number > 0 for number in numbers))),
+    ))  # fmt: skip
+    largest = max(*weights, 1e-300)
+
+    marks = [
+        Mark(str(number or ""), band=WIDEST * math.sqrt(weight / largest))
+        for number, weight in zip(numbers, weights, strict=True)
+    ]
+    caption = (
+        "The reference tree. Numbers are the queries whose best placement is on the branch or in the collapsed clade."
+    )
+    legend = "The width of the band behind a branch shows the sum of the weights of all placements on it."
+    blocks: list[Block] = [facts, mark_tree(found.nodes, marks, caption, legend=legend, widest=WIDEST)]
+    if best:
+        heights = [0.0] * BINS
+        for share in shares:
+            heights[min(max(int(share * BINS), 0), BINS - 1)] += 1
+        plot = draw_bars(
+            heights, [1 / BINS] * BINS, ("weight of the best placement", "queries"), "Weights of best placements"
+        )
+        blocks.append(
+            Picture(
+                plot,
+                "The likelihood weight of the best placement of each query; 1 means that no other placement is likely.",
+            )
+        )
+    edge_of = {node: edge for edge, node in found.node_of.items()}
+    names_of = name_branches(found.nodes)
+    order = sorted((node for node in edge_of if weights[node] > 0), key=lambda node: (-weights[node], edge_of[node]))
+    rows = tuple(
+        (names_of[node], str(edge_of[node]), str(numbers[node]), f"{weights[node]:.3f}")
+        for node in order[:MOST_BRANCHES]
+    )
+    header = ("Branch", "Edge number in jplace", "Queries with best placement", "Sum of weights")
+    blocks.append(Table(_caption("Branches with the most placements", len(order), MOST_BRANCHES), header, rows))
+    listed = tuple(
+        (
+            query,
+            names_of[found.node_of[place.edge_num]],
+            f"{place.like_weight_ratio:.4f}",
+            f"{place.pendant_length:.5f}",
+            f"{place.likelihood:.4f}",
+        )
+        for query, place in best[:MOST_QUERIES]
+    )
+    columns = ("Query", "Branch", "Weight", "Pendant branch length", "lnL of the tree with it")
+    blocks.append(Table(_caption("Best placements of queries", len(best), MOST_QUERIES), columns, listed))
+    pointer = f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others."
+    return Section("placements", "Placements", (*blocks, Prose(pointer)))
+
+
+def _caption(text: str, n_rows: int, most: int) -> str:
+    return text if n_rows <= most else f"{text}, the first {most} of {n_rows}"

@@ -1,0 +1,235 @@
+"""The sections on samples of the posterior distribution: what was run, whether the runs agree, trees and numbers."""
+
+from __future__ import annotations
+
+import math
+
+from plltool.constants import ADVISED_R_HAT, ENOUGH_DEVIATION, ENOUGH_SIZE
+from plltool.io.newick import parse_nodes
+from plltool.reports.blocks import Block, Cell, Facts, Gallery, Picture, Prose, Section, Table, TreePicture
+from plltool.reports.figures import count, duration, share
+from plltool.reports.markup import Markup
+from plltool.reports.plots import draw_points, draw_traces
+from plltool.reports.records import Record
+
+MOST_DIFFERING = 20  # splits in the table
+MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
+SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
+
+
+def describe_samples(run: Record, name: str) -> list[Section]:
+    """All sections on the samples; the files begin with `name`."""
+    trees = (
+        ("consensus", "Majority-rule tree", "It shows the branches that occur in more than half of the samples."),
+        (
+            "mcc",
+            "Maximum clade credibility tree",
+            "It is the sampled tree with the highest product of clade probabilities.",
+        ),
+    )
+    return [
+        Section(
+            "posterior", f"Samples of the {_source(run)} distribution", (_describe_run(run), *_describe_verdict(run))
+        ),
+        *(_describe_tree(run, key, title, text) for key, title, text in trees),
+        _describe_numbers(run, name),
+        _describe_agreement(run, name),
+        _describe_moves(run),
+    ]
+
+
+def _source(run: Record) -> str:
+    """Of which distribution the samples are."""
+    return "prior" if run["options"]["prior_only"] else "posterior"
+
+
+def _describe_run(run: Record) -> Facts:
+    """What was run."""
+    options, n_samples = run["options"], run["posterior"]["samples"]
+    chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
+    temperature = f", temperature {options['temperature']:g}" if options["chains"] > 1 else ""
+    of_each = " of each run" if options["runs"] > 1 else ""
+    rows = [("Model", "; ".join(dict.fromkeys(run["models"])))]
+    if options["prior_only"]:
+        rows.append(("Likelihood", "none: the prior was sampled"))
+    rows += [(f"Prior of {kind}", text) for kind, text in run["priors"].items()]
+    rows += [
+        ("Chains", f"{chains}{temperature}, seed {run['seed']}"),
+        ("Generations", f"{run['generations']}, a sample every {options['sample_every']}"),
+        (
+            "Burn-in",
+            f"the first {count(run['burnin_samples'], 'sample')}, before generation {run['burnin_generation']}",
+        ),
+        ("Samples kept", f"{n_samples}{of_each}"),
+        ("Device", run["device"]),
+        ("Time", duration(run["seconds"])),
+    ]
+    return Facts(tuple(rows))
+
+
+def _describe_verdict(run: Record) -> list[Block]:
+    """Whether there are enough samples, and what to do if not."""
+    numbers, deviation = run["posterior"]["numbers"], run["posterior"]["asdsf"]
+    sizes = {name: own["size"] for name, own in numbers.items() if "size" in own}
+    r_hats = {name: own["r_hat"] for name, own in numbers.items() if "r_hat" in own}
+    found: list[str] = []
+    rows: list[tuple[str | Cell, ...]] = []
+    if deviation is not None:
+        found.append(f"ASDSF {deviation:.4f}")
+        wanted = f"below {ENOUGH_DEVIATION:g}"
+        rows.append(("ASDSF", _judge(f"{deviation:.4f}", deviation < ENOUGH_DEVIATION), wanted))
+    elif run["options"]["runs"] > 1:
+        found.append("no ASDSF, because no split is in a tenth of the trees of a run")
+    if sizes:
+        name = min(sizes, key=sizes.__getitem__)
+        found.append(f"smallest ESS {sizes[name]:.0f} ({name})")
+        cell = _judge(f"{sizes[name]:.0f} ({name})", sizes[name] > ENOUGH_SIZE)
+        rows.append(("Smallest effective sample size (ESS)", cell, f"above {ENOUGH_SIZE}"))
+    else:
+        found.append("too few samples for an ESS")
+    if r_hats:
+        name = max(r_hats, key=r_hats.__getitem__)
+        found.append(f"largest R-hat {r_hats[name]:.3f} ({name})")
+        rows.append(("Largest R-hat", f"{r_hats[name]:.3f} ({name})", f"below {ADVISED_R_HAT:g} is advised"))
+    text = f"{_verdict(run['converged'])}: {', '.join(found)}. {_advise(run, sizes)}"
+    about = (
+        "ASDSF is the average standard deviation of split frequencies between runs (Lakner et al. 2008); ESS and R-hat"
+        " are those of Vehtari et al. (2021)."
+    )
+    blocks: list[Block] = [Prose(text.rstrip())]
+    if rows:
+        blocks += [Table("Convergence", ("Measure", "Found", "Enough"), tuple(rows)), Prose(about)]
+    return blocks
+
+
+def _verdict(converged: bool | None) -> str:
+    if converged is None:
+        return "There is only one run, so convergence between runs cannot be assessed"
+    return "The runs have converged" if converged else "The runs have not converged"
+
+
+def _judge(text: str, is_good: bool) -> Cell:
+    return Cell(text, "good" if is_good else "bad")
+
+
+def _advise(run: Record, sizes: dict[str, float]) -> str:
+    """What to do next; nothing if all is well."""
+    if run["converged"]:
+        return ""
+    least = min(sizes.values(), default=0.0)
+    is_alone = run["options"]["runs"] == 1
+    several = "Several runs (--runs 2) show whether they agree."
+    if is_alone and least > ENOUGH_SIZE:
+        return several
+    more = "" if isinstance(run["options"]["generations"], str) else " with more --generations"
+    advice = f"The same command{more} resumes from here"
+    if 0.0 < least <= ENOUGH_SIZE:
+        factor = ENOUGH_SIZE / least
+        shown = math.ceil(factor) if factor > MOST_EXACT else math.ceil(10.0 * factor) / 10.0
+        advice += f"; about {shown:g} times as many generations bring the smallest ESS above the limit"
+    deviation = run["posterior"]["asdsf"]
+    if deviation is not None and deviation >= ENOUGH_DEVIATION:
+        advice += "; if ASDSF stays high, try more chains or another --temperature"
+    return f"{advice}. {several}" if is_alone else f"{advice}."
+
+
+def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:
+    nodes, source = parse_nodes(run["posterior"][key], "the record").ladderized(), _source(run)
+    about = f"{text} Branch labels are {source} probabilities, lengths are means of the samples with the branch."
+    return Section(key, title, (TreePicture(nodes, ((f"{source} probability", "0 to 1"),)), Prose(about)))
+
+
+def _describe_numbers(run: Record, name: str) -> Section:
+    """Traces and the table of summaries."""
+    trace, start = run["trace"], run["burnin_generation"]
+    pictures = tuple(
+        draw_traces(trace["generations"], values, start, ("generation", own), f"Trace of {own}")
+        for own, values in trace["numbers"].items()
+    )
+    left = len(run["posterior"]["numbers"]) - len(pictures)
+    shown = f" {count(left, 'other number')} with larger ESS {'is' if left == 1 else 'are'} not drawn." if left else ""
+    drawn = "Traces by run. The burn-in is shaded; values outside the plot are drawn at its edge."
+    caption = f"{drawn} Lines connect a subset of the samples.{shown}"
+    columns = ("Number", "Mean", "Standard deviation", "Median", "95 % from", "to", "ESS", "R-hat")
+    rows = tuple(
+        (
+            own,
+            *(f"{found[key]:.6g}" for key in ("mean", "deviation", "median", "low", "high")),
+            _judge(f"{found['size']:.0f}", found["size"] > ENOUGH_SIZE) if "size" in found else "-",
+            f"{found['r_hat']:.3f}" if "r_hat" in found else "-",
+        )
+        for own, found in run["posterior"]["numbers"].items()
+    )
+    table = Table("Means, medians and 95 % highest posterior density intervals", columns, rows)
+    text = (
+        "LnL is the log-likelihood, LnPr the log prior density, and TL the tree length."
+        f" {name}.run1.p and the files of other runs contain all samples; Tracer and other programs read them."
+    )
+    return Section("numbers", "Traces and parameters", (Gallery(pictures, caption), table, Prose(text)))
+
+
+def _describe_agreement(run: Record, name: str) -> Section:
+    """What trees the runs found: ASDSF, splits by run, and the credible set."""
+    blocks: list[Block] = []
+    if len(run["asdsf"]) > 1:
+        points = [(look["generation"], look["asdsf"], "generation") for look in run["asdsf"]]
+        line = [(0.0, ENOUGH_DEVIATION), (points[-1][0], ENOUGH_DEVIATION)]
+        plot = draw_points(points, line, ("generation", "ASDSF"), "ASDSF against generations")
+        text = "ASDSF against generations, each time after burn-in"
+        blocks.append(Picture(plot, f"{text}; the line marks the convergence threshold."))
+    n_runs, splits = run["options"]["runs"], run["splits"]
+    if n_runs > 1 and splits:
+        text = "Each dot is a split: its frequency in run 1 (x axis) and in another run (y axis)"
+        blocks.append(Picture(_plot_splits(splits, n_runs), f"{text}. On the line the runs agree."))
+        ranges = sorted(((max(own["shares"]) - min(own["shares"]), own) for own in splits), key=lambda own: -own[0])
+        rows = tuple((_name_split(own["taxa"]), *map(share, own["shares"])) for width, own in ranges if width > 0.0)
+        columns = ("Split", *(f"Run {number}" for number in range(1, n_runs + 1)))
+        blocks.append(Table("Splits whose frequencies differ most between runs", columns, rows[:MOST_DIFFERING]))
+    posterior = run["posterior"]
+    n_trees, listed = posterior["credible_topologies"], posterior["credible"]
+    has = "is one topology" if n_trees == 1 else f"has {n_trees} of the sampled topologies, the most probable first"
+    text = f"The credible set, which holds 95 % of the {_source(run)} probability, {has}"
+    blocks.append(Prose(f"{text}. The file is {name}.credible.tsv."))
+    first = "" if n_trees == len(listed) else f", the first {len(listed)} of {n_trees}"
+    ranked = tuple(
+        (str(rank), f"{own['probability']:.4f}", f"{own['cumulative']:.4f}") for rank, own in enumerate(listed, start=1)
+    )
+    blocks.append(Table(f"Credible set of topologies{first}", ("Topology", "Probability", "Cumulative"), ranked))
+    return Section("agreement", "Trees of the runs", tuple(blocks))
+
+
+def _plot_splits(splits: list[Record], n_runs: int) -> Markup:
+    """The share of each split in run 1 and in each other run."""
+    places: dict[tuple[float, float], list[str]] = {}
+    for own in splits:
+        x, *above = (round(value, SAME_PLACE) for value in own["shares"])
+        for y in above:
+            places.setdefault((x, y), []).append(_name_split(own["taxa"]))
+    points = []
+    for (x, y), names in places.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        points.append((x, y, f"{names[0]}{more}"))
+    others = "frequency in run 2" if n_runs == 2 else "frequency in another run"
+    return draw_points(
+        points, [(0.0, 0.0), (1.0, 1.0)], ("frequency in run 1", others), "Split frequencies of the runs"
+    )
+
+
+def _name_split(taxa: list[str]) -> str:
+    return " ".join(taxa) if len(taxa) <= 2 else f"{taxa[0]} … {taxa[-1]} ({len(taxa)} taxa)"
+
+
+def _describe_moves(run: Record) -> Section:
+    """How often the chains moved."""
+    accepted = tuple((move, _rate(rate)) for move, rate in run["acceptance"].items())
+    blocks: list[Block] = [Table("Acceptance rates of proposals in the cold chains", ("Move", "Accepted"), accepted)]
+    if run["swaps"]:
+        rows = tuple((f"{rank} and {rank + 1}", _rate(rate)) for rank, rate in enumerate(run["swaps"], start=1))
+        caption = "Acceptance rates of swaps between neighbouring chains; chain 1 is the cold one"
+        blocks.append(Table(caption, ("Chains", "Accepted"), rows))
+    blocks.append(Prose("Rates of all runs together, after tuning."))
+    return Section("moves", "Moves", tuple(blocks))
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else share(value)

@@ -1,0 +1,116 @@
+"""The sections on supports of branches and on tests of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from plltool.constants import TEST_LEVEL
+from plltool.reports.blocks import Block, Cell, Picture, Prose, Section, Table
+from plltool.reports.figures import count, share
+from plltool.reports.plots import draw_bars, draw_path
+from plltool.reports.records import Record, Records
+
+BINS = 10
+STRONG = 0.95  # of the largest support: branches from here on are counted
+MEANS = {"autoMRE": "weighted RF distance", "autoFC": "correlation"}  # by which halves of the replicates are compared
+TESTS = ("kh", "sh", "wkh", "wsh", "au")
+
+
+def describe_supports(records: Records) -> Section | None:
+    """How sure the branches are; None without supports and replicates."""
+    blocks: list[Block] = []
+    supports = records.supports
+    if supports is not None:
+        if not records.supports_are_of_main_tree:
+            blocks.append(Prose("These support values belong to a different tree from the one above."))
+        rows = []
+        for kind, own in supports["kinds"].items():
+            values, largest = [branch[kind] for branch in supports["branches"]], _largest(own)
+            strong = sum(value >= STRONG * largest for value in values)
+            of = f"{strong} of {len(values)}"
+            middle = f"{median(values):.4g}" if values else "-"
+            replicates = "-" if own["replicates"] is None else str(own["replicates"])
+            rows.append((kind, own["meaning"], own["unit"], replicates, middle, of))
+        columns = ("Kind", "Meaning", "Unit", "Replicates", "Median", "Branches with 95 % or more")
+        blocks.append(Table("Supports", columns, tuple(rows), is_text=True))
+        for kind, own in supports["kinds"].items():
+            values = [branch[kind] for branch in supports["branches"]]
+            if values:
+                blocks.append(_draw_histogram(kind, values, _largest(own)))
+        blocks += _describe_convergence(supports.get("convergence", ()))
+    if records.n_bootstraps:
+        name = f"{records.prefix.name}.bootstraps.nwk"
+        blocks.append(Prose(f"{name} contains {count(records.n_bootstraps, 'bootstrap tree')}."))
+    return Section("supports", "Supports", tuple(blocks)) if blocks else None
+
+
+def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
+    """Whether there are enough bootstrap replicates, if their number was to be found."""
+    if not tests:
+        return []
+    criterion = tests[0]["criterion"]
+    what = MEANS[criterion]
+    rows = tuple(
+        (
+            str(test["n_trees"]),
+            f"{test['mean']:.4f}",
+            share(test["agreeing"]),
+            Cell("yes", "good") if test["converged"] else Cell("no", "bad"),
+        )
+        for test in tests
+    )
+    text = (
+        f"The replicates were split into random halves. There are enough if nearly all halves agree by {criterion}"
+        " (Pattengale et al. 2010)."
+    )
+    columns = ("Replicates", f"Mean {what}", "Halves that agree", "Enough")
+    blocks: list[Block] = [Table("Convergence of the bootstrap", columns, rows), Prose(text)]
+    if len(tests) > 1:
+        points = [(test["n_trees"], test["mean"]) for test in tests]
+        names = "replicates", what
+        plot = draw_path([points], [[0] * len(points)], [criterion], names, "Convergence of the bootstrap")
+        blocks.append(Picture(plot, f"Mean {what} of random halves of the replicates."))
+    return blocks
+
+
+def describe_tests(run: Record) -> Section:
+    """Which trees the data reject."""
+    tests = run["tests"]
+    columns = ("Tree", "lnL", "Difference", "bp", "p-KH", "p-SH", "p-WKH", "p-WSH", "p-AU", "ELW")
+    rows = []
+    for number, tree in enumerate(tests["trees"], start=1):
+        cells: list[str | Cell] = [str(number), f"{tree['lnl']:.4f}", f"{tree['delta']:.4f}", f"{tree['bp']:.4f}"]
+        for name in TESTS:
+            p = tree[name]
+            if name == "au" and tree.get("au_undetermined"):
+                cells.append(Cell(f"{p:.4f} ?", ""))
+            else:
+                cells.append("-" if p is None else _judged(p, p >= TEST_LEVEL))
+        rows.append((*cells, _judged(tree["elw"], tree["in_elw_set"])))
+    text = (
+        f"A tree marked + is not rejected, a tree marked - is rejected: p < {TEST_LEVEL:g}, or (ELW) outside the set of"
+        f" the largest weights that sum to {1 - TEST_LEVEL:g}. Replicates (RELL): {tests['n_replicates']}, seed"
+        f" {tests['seed']}."
+    )
+    if any(tree.get("au_undetermined") for tree in tests["trees"]):
+        text += " A ? marks an AU p-value that cannot be determined, because the tree is hardly ever the best."
+    return Section("tests", "Tests of trees", (Table("Tests of trees", columns, tuple(rows)), Prose(text)))
+
+
+def _judged(value: float, is_kept: bool) -> Cell:
+    return Cell(f"{value:.4f} {'+' if is_kept else '-'}", "good" if is_kept else "bad")
+
+
+def _largest(kind: Record) -> float:
+    """The largest support of a kind, in its unit."""
+    return 1.0 if kind["unit"] == "0 to 1" else 100.0
+
+
+def _draw_histogram(kind: str, values: list[float], largest: float) -> Picture:
+    width = largest / BINS
+    numbers = [0.0] * BINS
+    for value in values:
+        numbers[min(max(int(value / width), 0), BINS - 1)] += 1
+    plot = draw_bars(numbers, [width] * BINS, (kind, "branches"), f"Histogram of {kind}")
+    return Picture(plot, f"Supports by {kind}: the number of branches in each tenth of the scale.")

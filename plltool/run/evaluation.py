@@ -1,0 +1,157 @@
+"""The likelihood of a fixed topology, and what else may be asked of it once lengths and model are optimised."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TypeVar, Unpack
+
+from plltool.constants import DEFAULT_LINKAGE
+from plltool.errors import InputError
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.progress import Listener, announce, ignore
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
+from plltool.run.keywords import takes_keywords
+from plltool.run.likelihood import Likelihood
+from plltool.run.memory import until_memory_suffices
+from plltool.run.messages import announce_data, announce_engine, remarks_on_lengths, remarks_on_values, warn
+from plltool.run.results import EvaluationResult, Result, describe_run, describe_tree
+from plltool.run.rooting import OutgroupLike, as_outgroup
+from plltool.run.site_rates import evaluate_site_rates
+
+R = TypeVar("R", bound=Result)
+
+
+class EvaluationSettings(HardwareSettings, total=False):
+    """The keywords that all functions share that evaluate a tree, see `evaluate`."""
+
+    fixed: bool
+    outgroup: OutgroupLike | None
+    brlen: str
+    listener: Listener
+
+
+@takes_keywords(EvaluationSettings)
+def evaluate(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike | None = None,
+    *,
+    site_lnl: bool = False,
+    site_rates: bool = False,
+    length_errors: bool = False,
+    root_scan: bool = False,
+    **settings: Unpack[EvaluationSettings],
+) -> EvaluationResult:
+    """The likelihood of a fixed topology; its branch lengths and the free model parameters are optimised.
+
+    Under per-site rates (+PSR) they are optimised twice, in the end under gamma rates: see `Result.psr`.
+
+    Parameters
+    ----------
+    alignment, model, outgroup, brlen, listener : as for `plltool.search`
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete. Its root is removed, with a warning, unless
+        the model is not time-reversible; then a root with two branches stays on its branch, and without one the best
+        branch is found. Lengths outside the bounds are moved to them, with another warning
+    site_lnl : also return the lnL of each site
+    site_rates : also return the posterior mean rate of each site, see `Likelihood.site_rates`
+    length_errors : also return standard errors of the branch lengths, see `Likelihood.length_errors`
+    root_scan : also return the lnL of the root on each branch, under a model that is not time-reversible
+    fixed : optimise nothing; parameters without a value keep their start values, and a warning says so
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If alignment, tree, model or outgroup cannot be used.
+    DeviceError
+        If the device cannot be used. If its memory is too small for a request, the evaluation starts again and holds
+        fewer conditional likelihoods.
+    """
+
+    def ask(likelihood: Likelihood) -> dict[str, Any]:
+        if length_errors:
+            announce("length errors")
+        return {
+            "site_lnl": likelihood.site_lnl() if site_lnl else None,
+            "site_rates": likelihood.site_rates() if site_rates else None,
+            "length_errors": likelihood.length_errors() if length_errors else None,
+            "root_places": likelihood.scan_root() if root_scan else None,
+        }
+
+    fixed = settings.get("fixed", False)
+    held = {"lnl_only": fixed and not (length_errors or root_scan), "roots": root_scan or not fixed}
+    return evaluate_and_ask(ask, EvaluationResult, alignment, tree, model, held, **settings)
+
+
+def evaluate_and_ask(
+    ask: Callable[[Likelihood], dict[str, Any]],
+    kind: type[R],
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike | None,
+    held: dict[str, Any],
+    *,
+    fixed: bool = False,
+    outgroup: OutgroupLike | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    listener: Listener = ignore,
+    **hardware: Unpack[HardwareSettings],
+) -> R:
+    """Evaluate a tree, then ask its likelihood for more.
+
+    Parameters
+    ----------
+    ask : returns the fields that the result has beyond those of `Result`, or in their place; it is called again, with
+        another likelihood, if the device's memory was too small
+    kind : class of the result
+    held : keywords of `Likelihood` that say what it holds on the device
+    alignment, tree, model, fixed, outgroup, brlen, listener, hardware : see `evaluate`, also for errors
+    """
+    began = time.perf_counter()
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
+    outgroup = as_outgroup(outgroup, data.names)
+
+    if fixed or kind is not EvaluationResult:
+        refuse_site_rates(models, "a fixed evaluation" if fixed else "this analysis")
+
+    def attempt(hardware: Hardware) -> dict[str, Any]:
+        start, own, psr = evaluate_site_rates(data, tree, models, brlen, hardware, listener)
+        with Likelihood(data, start, own, brlen=brlen, **held, **asdict(hardware)) as likelihood:
+            announce_data(data, likelihood.patterns, models if model is None else ())
+            fallback = announce_engine(likelihood.engine, likelihood.reason, hardware)
+            unknown = _remarks_on_fixed(likelihood) if fixed else []
+            lnl = start_lnl = likelihood.lnl()
+            announce("lengths and model")
+            if not fixed:
+                lnl = likelihood.optimise(listener=listener)
+            if likelihood.is_rooted and not fixed:
+                announce("root")
+                lnl = likelihood.place_root(listener=listener)
+            if likelihood.is_rooted and fixed and not likelihood.root_is_given:
+                raise InputError("the tree given: found no root, expected one, with two branches, to keep it fixed")
+            answer = ask(likelihood)
+            lnls = likelihood.part_lnl()
+        described, rooting = describe_tree(
+            data, likelihood.patterns, likelihood.models, likelihood.tree, lnls, outgroup
+        )
+        common = {
+            "lnl": lnl,
+            **described,
+            "start_lnls": (start_lnl,),
+            **describe_run(data, likelihood.engine, likelihood.reason),
+            "warnings": warn(data, fallback, [*likelihood.warnings, *unknown, *rooting]),
+            "seed": None,
+            "psr": psr,
+            "other": likelihood.other,
+        }
+        return common | answer
+
+    found = until_memory_suffices(attempt, Hardware.of(**hardware))
+    return kind(brlen=brlen, seconds=time.perf_counter() - began, **found)
+
+
+def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
+    """Warnings of what `fixed` leaves at start values: parameters without a value, a tree without lengths."""
+    return [*remarks_on_values(likelihood.models), *remarks_on_lengths(likelihood.tree)]

@@ -1,0 +1,128 @@
+"""What a run works on: patterns and models of all parts, without identical sequences, and what trees must obey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.patterns import Patterns, compress
+from plltool.arrays import FloatArray
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
+from plltool.errors import check_least
+from plltool.model.duplicates import without_duplicates
+from plltool.model.model import Model
+from plltool.model.partition import Dataset
+from plltool.progress import announce
+from plltool.run.inputs import TreeLike, as_constraint, as_tree, check_obedience, link_lengths
+from plltool.seeds import STARTS, generator
+from plltool.tree.constraint import Constraint
+from plltool.tree.duplicates import restore_duplicates, restrict_tree
+from plltool.tree.random_tree import random_tree
+from plltool.tree.topology import Tree
+from plltool.tree_search.parsimony import parsimony_tree
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Patterns, models, constraint and seed of a run; it can be sent to other processes.
+
+    Attributes
+    ----------
+    all_names, names : all taxa, and those that are left: one of each group of identical sequences, except for those
+        that the constraint separates
+    groups : the taxa of `all_names` that each of `names` stands for, see `without_duplicates`
+    parts, models : the patterns and the model of each part; models have their start values
+    seed : of all random choices
+    unlinked : whether each part has branch lengths of its own
+    whole_constraint, constraint : on trees of `all_names` and of `names`; None if every tree will do
+    """
+
+    all_names: tuple[str, ...]
+    names: tuple[str, ...]
+    groups: list[list[int]]
+    parts: list[Patterns]
+    models: list[Model]
+    seed: int = DEFAULT_SEED
+    unlinked: bool = False
+    whole_constraint: Constraint | None = None
+    constraint: Constraint | None = None
+
+    @classmethod
+    def of(
+        cls,
+        data: Dataset,
+        models: list[Model],
+        seed: int = DEFAULT_SEED,
+        brlen: str = DEFAULT_LINKAGE,
+        constraint: TreeLike | None = None,
+        all_taxa: bool = False,
+    ) -> Task:
+        """The task of an alignment; with `all_taxa`, identical sequences are kept.
+
+        Raises
+        ------
+        InputError
+            If the seed is negative, or the constraint cannot be used.
+        """
+        check_least("seed", seed, 0)
+        whole = None if constraint is None else as_constraint(constraint, data.names)
+        groups = [[taxon] for taxon in range(data.n_taxa)]
+        reduced, own = data, whole
+        if not all_taxa:
+            reduced, groups = without_duplicates(data, None if whole is None else whole.attachments.tolist())
+            own = None if whole is None else whole.restrict(reduced.names)
+        parts = [compress(part) for part in reduced.alignments]
+        unlinked = brlen == UNLINKED and len(models) > 1
+        return cls(data.names, reduced.names, groups, parts, models, seed, unlinked, whole, own)
+
+    @property
+    def n_lengths(self) -> int:
+        """The number of lengths of each branch."""
+        return len(self.parts) if self.unlinked else 1
+
+    @property
+    def n_patterns(self) -> int:
+        """The number of patterns of all parts."""
+        return sum(part.n_patterns for part in self.parts)
+
+    def whole(self, tree: Tree, groups: Sequence[Sequence[int]] | None = None) -> Tree:
+        """A tree of `names` with all taxa; `groups` in place of its own, which have the same taxa in another order."""
+        if len(self.names) == len(self.all_names):
+            return tree
+        return restore_duplicates(tree, self.all_names, self.groups if groups is None else groups)
+
+    def reduce(self, tree: Tree) -> Tree:
+        """A tree of all taxa without identical sequences, with as many lengths of each branch as the task has."""
+        return restrict_tree(link_lengths(tree, self.n_lengths), self.names)
+
+    def read_tree(self, given: TreeLike, what: str) -> Tree:
+        """A tree of all taxa that obeys the constraint; errors call it `what`, and are those of `as_tree`."""
+        tree = as_tree(given, self.all_names, self.unlinked)
+        if self.whole_constraint is not None:
+            check_obedience(tree, self.whole_constraint, what)
+        return tree
+
+    def parsimony_tree(
+        self, rng: np.random.Generator, parts: Sequence[Patterns] = (), weights: FloatArray | None = None
+    ) -> Tree:
+        """A parsimony tree of the patterns of all parts, or of others; `weights` (n_patterns,) in place of theirs."""
+        masks, own = concatenate(parts or self.parts)
+        tree = parsimony_tree(masks, own if weights is None else weights, self.names, rng, self.constraint)
+        return tree.unlink(len(self.parts)) if self.unlinked else tree
+
+    def start_tree(self, kind: str, number: int) -> Tree:
+        """Start tree `number`, from 0, of a kind in START_KINDS."""
+        rng = generator(self.seed, STARTS, number)
+        if kind != "random":
+            announce(f"parsimony start tree {number + 1}")
+            return self.parsimony_tree(rng)
+        tree = random_tree(self.names, rng) if self.constraint is None else self.constraint.random_tree(rng)
+        return tree.unlink(len(self.parts)) if self.unlinked else tree
+
+
+def concatenate(parts: Sequence[Patterns]) -> tuple[npt.NDArray[np.unsignedinteger], FloatArray]:
+    """The sets of states (n_taxa, n_patterns) and the weights (n_patterns,) of all parts, side by side."""
+    return np.concatenate([part.masks for part in parts], axis=1), np.concatenate([part.weights for part in parts])

@@ -1,1 +1,0 @@
-"""Sampling trees and parameters from their posterior distribution by Markov chains."""

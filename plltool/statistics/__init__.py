@@ -1,1 +1,0 @@
-"""Statistics of site likelihoods: resampling, tests of topologies."""

@@ -1,0 +1,290 @@
+"""The C interface of BEAGLE 3.1 on `plltool.beagle`, for `beagle_front.py`, which builds a shared library of it.
+
+Each function of `beagle_calls.h` turns pointers into arrays and calls the method of that name of an instance. An error
+becomes its code; anything else that goes wrong is printed and becomes GENERAL.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plltool.beagle import BeagleError, Code, Flag, Instance, get_citation, get_resource_list, get_version
+
+DECLARATIONS = Path(__file__).with_name("beagle_calls.h").read_text(encoding="utf-8")
+TRACE = "PLLTOOL_BEAGLE_TRACE"  # set: print the name of every call
+
+
+class Instances(dict[int, Instance]):
+    """The instances that are open, by their handles."""
+
+    def __missing__(self, handle: int) -> Instance:
+        raise BeagleError(Code.UNINITIALIZED_INSTANCE, f"found instance {handle}, expected one that is open")
+
+
+instances = Instances()
+handles = itertools.count()
+kept: list[Any] = []  # what C code points to
+
+
+def register(ffi: Any) -> None:
+    """Define every function of DECLARATIONS."""
+    calls = Calls(ffi)
+    for name in re.findall(r"\b(beagle\w+)\(", DECLARATIONS):
+        ffi.def_extern(name=name)(guard(name, getattr(calls, re.sub(r"^beagle", "", name))))
+
+
+def guard(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with errors as codes."""
+
+    def call(*arguments: Any) -> Any:
+        if os.environ.get(TRACE):
+            print(name, flush=True)
+        try:
+            found = function(*arguments)
+        except BeagleError as error:
+            print(f"{name}: {error}", flush=True)
+            return int(error.code)
+        except Exception:
+            traceback.print_exc()
+            return int(Code.GENERAL)
+        return 0 if found is None else found
+
+    return call
+
+
+class Calls:
+    """The functions, by their names without "beagle"."""
+
+    def __init__(self, ffi: Any):
+        self.ffi = ffi
+
+    def take(self, pointer: Any, count: int, kind: type = float) -> np.ndarray | None:
+        """A copy of what a pointer points to; None for NULL."""
+        if pointer == self.ffi.NULL:
+            return None
+        dtype = np.dtype(np.float64 if kind is float else np.int32)
+        return np.frombuffer(self.ffi.buffer(pointer, count * dtype.itemsize), dtype=dtype).copy()
+
+    def integers(self, count: int, *pointers: Any) -> list[np.ndarray | None]:
+        return [self.take(pointer, count, int) for pointer in pointers]
+
+    def give(self, pointer: Any, values: Any) -> None:
+        """Write doubles where a pointer points to, unless it is NULL."""
+        if pointer != self.ffi.NULL:
+            array = np.ascontiguousarray(values, dtype=np.float64)
+            self.ffi.memmove(pointer, array.tobytes(), array.nbytes)
+
+    def clear(self, count: int, *pointers: Any) -> None:
+        """Write what BEAGLE leaves where a likelihood is no number: a client may look there, whatever the code says."""
+        for pointer in pointers:
+            self.give(pointer, np.full(count, np.nan))
+
+    def text(self, value: str) -> Any:
+        kept.append(self.ffi.new("char[]", value.encode()))
+        return kept[-1]
+
+    # --- library
+
+    def GetVersion(self) -> Any:
+        return self.text(get_version())
+
+    def GetCitation(self) -> Any:
+        return self.text(get_citation())
+
+    def GetResourceList(self) -> Any:
+        resources = get_resource_list()
+        rows = self.ffi.new("BeagleResource[]", len(resources))
+        for row, own in zip(rows, resources, strict=True):
+            row.name, row.description = self.text(own.name), self.text(own.description)
+            row.supportFlags, row.requiredFlags = int(own.support_flags), int(own.required_flags)
+        found = self.ffi.new("BeagleResourceList*")
+        found.list, found.length = rows, len(resources)
+        kept.extend([rows, found])
+        return found
+
+    def GetBenchmarkedResourceList(self, *_: Any) -> Any:
+        return self.ffi.NULL
+
+    def CreateInstance(self, *arguments: Any) -> int:
+        *sizes, resources, n_resources, preferred, required, details = arguments
+        listed = self.take(resources, n_resources, int)
+        own = Instance(*sizes, None if listed is None else listed.tolist(), Flag(preferred), Flag(required))
+        number = next(handles)
+        instances[number] = own
+        if details != self.ffi.NULL:
+            details.resourceNumber, details.flags = own.resource.number, int(own.flags)
+            details.resourceName, details.implName = self.text(own.resource.name), self.text("plltool")
+            details.implDescription = self.text(own.resource.description)
+        return number
+
+    def FinalizeInstance(self, handle: int) -> None:
+        instances[handle].finalize()
+        del instances[handle]
+
+    def Finalize(self) -> None:
+        for handle in list(instances):
+            self.FinalizeInstance(handle)
+
+    def SetCPUThreadCount(self, *_: int) -> None:
+        """Threads are a matter of the device."""
+
+    # --- data and model
+
+    def SetTipStates(self, handle: int, tip: int, states: Any) -> None:
+        instances[handle].set_tip_states(tip, self.take(states, instances[handle].pattern_count, int))
+
+    def SetTipPartials(self, handle: int, tip: int, partials: Any) -> None:
+        own = instances[handle]
+        own.set_tip_partials(tip, self.take(partials, own.pattern_count * own.state_count))
+
+    def _partials_size(self, own: Instance) -> int:
+        return own.category_count * own.pattern_count * own.state_count
+
+    def SetPartials(self, handle: int, buffer: int, partials: Any) -> None:
+        own = instances[handle]
+        own.set_partials(buffer, self.take(partials, self._partials_size(own)))
+
+    def GetPartials(self, handle: int, buffer: int, scale: int, out: Any) -> None:
+        self.give(out, instances[handle].get_partials(buffer, scale))
+
+    def SetEigenDecomposition(self, handle: int, index: int, right: Any, left: Any, values: Any) -> None:
+        own, n = instances[handle], instances[handle].state_count
+        size = 2 * n if Flag.EIGEN_COMPLEX in own.flags else n
+        own.set_eigen_decomposition(index, self.take(right, n * n), self.take(left, n * n), self.take(values, size))
+
+    def SetStateFrequencies(self, handle: int, index: int, values: Any) -> None:
+        instances[handle].set_state_frequencies(index, self.take(values, instances[handle].state_count))
+
+    def SetCategoryWeights(self, handle: int, index: int, values: Any) -> None:
+        instances[handle].set_category_weights(index, self.take(values, instances[handle].category_count))
+
+    def SetCategoryRates(self, handle: int, values: Any) -> None:
+        instances[handle].set_category_rates(self.take(values, instances[handle].category_count))
+
+    def SetCategoryRatesWithIndex(self, handle: int, index: int, values: Any) -> None:
+        instances[handle].set_category_rates_with_index(index, self.take(values, instances[handle].category_count))
+
+    def SetPatternWeights(self, handle: int, values: Any) -> None:
+        instances[handle].set_pattern_weights(self.take(values, instances[handle].pattern_count))
+
+    def SetPatternPartitions(self, handle: int, count: int, partitions: Any) -> None:
+        own = instances[handle]
+        own.set_pattern_partitions(count, self.take(partitions, own.pattern_count, int))
+
+    # --- matrices
+
+    def ConvolveTransitionMatrices(self, handle: int, *arguments: Any) -> None:
+        *lists, n = arguments
+        instances[handle].convolve_transition_matrices(*self.integers(n, *lists))
+
+    def UpdateTransitionMatrices(self, handle: int, eigen: int, *arguments: Any) -> None:
+        *lists, lengths, n = arguments
+        instances[handle].update_transition_matrices(eigen, *self.integers(n, *lists), self.take(lengths, n))
+
+    def UpdateTransitionMatricesWithMultipleModels(self, handle: int, *arguments: Any) -> None:
+        *lists, lengths, n = arguments
+        indices = self.integers(n, *lists)
+        instances[handle].update_transition_matrices_with_multiple_models(*indices, self.take(lengths, n))
+
+    def SetTransitionMatrix(self, handle: int, index: int, matrix: Any, padded: float) -> None:
+        own = instances[handle]
+        own.set_transition_matrix(index, self.take(matrix, own.category_count * own.state_count**2), padded)
+
+    def SetTransitionMatrices(self, handle: int, indices: Any, matrices: Any, _padded: Any, n: int) -> None:
+        own = instances[handle]
+        shape = n, own.category_count, own.state_count, own.state_count
+        own.set_transition_matrices(*self.integers(n, indices), self.take(matrices, int(np.prod(shape))).reshape(shape))
+
+    def GetTransitionMatrix(self, handle: int, index: int, out: Any) -> None:
+        self.give(out, instances[handle].get_transition_matrix(index))
+
+    # --- operations and scale factors
+
+    def UpdatePartials(self, handle: int, operations: Any, n: int, cumulative: int) -> None:
+        instances[handle].update_partials(self.take(operations, 7 * n, int), cumulative)
+
+    def UpdatePartialsByPartition(self, handle: int, operations: Any, n: int) -> None:
+        instances[handle].update_partials_by_partition(self.take(operations, 9 * n, int))
+
+    def WaitForPartials(self, handle: int, buffers: Any, n: int) -> None:
+        instances[handle].wait_for_partials(self.take(buffers, n, int))
+
+    def AccumulateScaleFactors(self, handle: int, indices: Any, n: int, *where: int) -> None:
+        instances[handle].accumulate_scale_factors(self.take(indices, n, int), *where)
+
+    AccumulateScaleFactorsByPartition = AccumulateScaleFactors
+
+    def RemoveScaleFactors(self, handle: int, indices: Any, n: int, *where: int) -> None:
+        instances[handle].remove_scale_factors(self.take(indices, n, int), *where)
+
+    RemoveScaleFactorsByPartition = RemoveScaleFactors
+
+    def ResetScaleFactors(self, handle: int, *where: int) -> None:
+        instances[handle].reset_scale_factors(*where)
+
+    ResetScaleFactorsByPartition = ResetScaleFactors
+
+    def CopyScaleFactors(self, handle: int, to: int, source: int) -> None:
+        instances[handle].copy_scale_factors(to, source)
+
+    def GetScaleFactors(self, handle: int, index: int, out: Any) -> None:
+        self.give(out, instances[handle].get_scale_factors(index))
+
+    # --- likelihoods
+
+    def CalculateRootLogLikelihoods(self, handle: int, *arguments: Any) -> None:
+        *lists, n, out = arguments
+        self.clear(1, out)
+        found = instances[handle].calculate_root_log_likelihoods(*self.integers(n, *lists))
+        if found is not None:
+            self.give(out, found)
+
+    def CalculateRootLogLikelihoodsByPartition(self, handle: int, *arguments: Any) -> None:
+        *lists, partitions, n, count, each, total = arguments
+        self.clear(n, each)
+        self.clear(1, total)
+        indices = [*self.integers(n * count, *lists), self.take(partitions, n, int)]
+        found = instances[handle].calculate_root_log_likelihoods_by_partition(*indices, count)
+        self.give(each, found[0])
+        self.give(total, found[1])
+
+    def CalculateEdgeLogLikelihoods(self, handle: int, *arguments: Any) -> None:
+        lists, n, out = arguments[:8], arguments[8], arguments[9:]
+        self.clear(1, *out)
+        found = instances[handle].calculate_edge_log_likelihoods(*self.integers(n, *lists))
+        for pointer, value in zip(out, found or (), strict=False):
+            self.give(pointer, value)
+
+    def CalculateEdgeLogLikelihoodsByPartition(self, handle: int, *arguments: Any) -> None:
+        lists, partitions, n, count, out = arguments[:8], arguments[8], arguments[9], arguments[10], arguments[11:]
+        self.clear(n, *out[::2])
+        self.clear(1, *out[1::2])
+        indices = [*self.integers(n * count, *lists), self.take(partitions, n, int)]
+        each, total = instances[handle].calculate_edge_log_likelihoods_by_partition(*indices, count)
+        for order in range(len(total)):
+            self.give(out[2 * order], each[:, order])
+            self.give(out[2 * order + 1], total[order])
+
+    def GetLogLikelihood(self, handle: int, out: Any) -> None:
+        self.clear(1, out)
+        self.give(out, instances[handle].get_log_likelihood())
+
+    def GetDerivatives(self, handle: int, *out: Any) -> None:
+        self.clear(1, *out)
+        for pointer, value in zip(out, instances[handle].get_derivatives(), strict=False):
+            self.give(pointer, value)
+
+    def GetSiteLogLikelihoods(self, handle: int, out: Any) -> None:
+        self.give(out, instances[handle].get_site_log_likelihoods())
+
+    def GetSiteDerivatives(self, handle: int, *out: Any) -> None:
+        for pointer, values in zip(out, instances[handle].get_site_derivatives(), strict=False):
+            self.give(pointer, values)

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Run MrBayes on plltool: build a shared library that answers as BEAGLE's does, and compare the chains.
+
+    python scripts/benchmarks/beagle_front.py [ALIGNMENT] [--generations N] [--chains N] [--resource N]
+        [--output FILE.json]
+
+The library `libhmsbeagle.so.1` embeds this Python (cffi) with `plltool.beagle`, see `beagle_calls.py`. MrBayes, as it
+is installed, runs GTR+G4 twice from the same seed with `beaglescaling=always` in double precision: on BEAGLE's own
+library, and on this one, which comes first on the path of the dynamic linker. All sampled log-likelihoods, tree lengths
+and parameters must be the same to the digits that MrBayes prints. The exit status is 1 if they are not. With
+--build-only the library is left in --folder for another client.
+
+Needs gcc, Python's headers, cffi, and MrBayes with BEAGLE, such as Debian's packages mrbayes and libhmsbeagle1v5.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from beagle_calls import DECLARATIONS
+from rivals import make_parser, save, today
+
+import plltool
+
+SCRIPTS = Path(__file__).resolve().parent
+ALIGNMENT = SCRIPTS.parents[1] / "data" / "primates.phy"
+NAME = "libhmsbeagle.so.1"
+
+
+def build(folder: Path) -> Path:
+    """Build the library in a folder; it imports plltool from where this script does."""
+    from cffi import FFI
+
+    ffi = FFI()
+    types, functions = DECLARATIONS.split("const char* beagleGetVersion", 1)
+    ffi.embedding_api(f"{types}const char* beagleGetVersion{functions}")
+    ffi.set_source("beagle_front_library", types)
+    paths = [str(SCRIPTS), str(Path(plltool.__file__).resolve().parents[1]), *filter(None, sys.path)]
+    ffi.embedding_init_code(
+        f"import sys\nsys.path[:] = {paths!r} + sys.path\nsys.prefix = {sys.prefix!r}\n"
+        "from beagle_front_library import ffi\nfrom beagle_calls import register\nregister(ffi)\n"
+    )
+    return Path(ffi.compile(tmpdir=str(folder), target=NAME))
+
+
+def write_nexus(alignment: str, path: Path) -> None:
+    """Write an alignment for MrBayes, with taxa called t0, t1, ..., because it takes few names."""
+    data = plltool.read_alignment(alignment)
+    rows = "\n".join(f"t{number}  {row.decode()}" for number, row in enumerate(data.rows))
+    size = f"ntax={len(data.names)} nchar={len(data.rows[0])}"
+    head = f"#NEXUS\nbegin data;\ndimensions {size};\nformat datatype=dna gap=- missing=?;\nmatrix\n"
+    path.write_text(f"{head}{rows}\n;\nend;\n")
+
+
+def run_mrbayes(folder: Path, options: argparse.Namespace, own_library: Path | None) -> tuple[list[list[str]], float]:
+    """The rows of the file of parameters, and seconds."""
+    name = "beagle" if own_library is None else "plltool"
+    resource = "" if own_library is None or options.resource is None else f"set beagleresource={options.resource};\n"
+    (folder / f"{name}.nex").write_text(
+        "begin mrbayes;\nset autoclose=yes nowarn=yes seed=7 swapseed=7;\n"
+        f"set usebeagle=yes beagledevice=cpu beaglesse=no beagleprecision=double beaglescaling=always;\n{resource}"
+        f"execute {folder / 'data.nex'};\nlset nst=6 rates=gamma;\n"
+        f"mcmc ngen={options.generations} nruns=1 nchains={options.chains} samplefreq=100 printfreq=1000 "
+        f"file={folder / name} savebrlens=yes;\nend;\n"
+    )
+    variables = dict(os.environ)
+    if own_library is not None:
+        variables["LD_LIBRARY_PATH"] = str(own_library.parent)
+    began = time.perf_counter()
+    done = subprocess.run(["mb", f"{name}.nex"], cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - began
+    (folder / f"{name}.log").write_text(done.stdout + done.stderr)
+    path = folder / f"{name}.p"
+    if done.returncode or not path.is_file():
+        raise SystemExit(f"mb ended with status {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return [line.split("\t") for line in path.read_text().splitlines()[1:]], seconds
+
+
+def main() -> int:
+    parser = make_parser(__doc__)
+    parser.add_argument("alignment", nargs="?", default=str(ALIGNMENT))
+    parser.add_argument("--generations", type=int, default=10_000)
+    parser.add_argument("--chains", type=int, default=2)
+    parser.add_argument("--resource", type=int, help="number of the resource that MrBayes asks this library for")
+    parser.add_argument("--folder", help="where files are kept; otherwise they are removed")
+    parser.add_argument("--build-only", action="store_true", help="build the library in --folder and end")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(options.folder or temporary).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        library = build(folder)
+        if options.build_only:
+            print(library)
+            return 0
+        write_nexus(options.alignment, folder / "data.nex")
+        expected, seconds = run_mrbayes(folder, options, None)
+        found, own_seconds = run_mrbayes(folder, options, library)
+        log = (folder / "plltool.log").read_text()
+    differ = [number for number, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]]
+    same = not differ and len(found) == len(expected)
+    last = expected[-1][1], found[-1][1]
+    print(f"{len(expected) - 1} samples of {options.generations} generations; last lnL {last[0]}, {last[1]}")
+    on_plltool = "Impl Name : plltool" in log
+    print(f"BEAGLE {seconds:.1f} s, plltool {own_seconds:.1f} s; ran on plltool: {on_plltool}")
+    print("every number is the same" if same else f"first difference: {expected[differ[0]]} {found[differ[0]]}")
+    record = {"date": today(), "version": plltool.__version__, "alignment": Path(options.alignment).name}
+    record |= {"generations": options.generations, "chains": options.chains, "samples": len(expected) - 1, "same": same}
+    record |= {"beagle_seconds": seconds, "plltool_seconds": own_seconds}
+    record |= {"resource": re.findall(r"Rsrc Name : (.*)", log)[:1], "beagle_lnl": [row[1] for row in expected[1:]]}
+    save(options.output, record | {"plltool_lnl": [row[1] for row in found[1:]]})
+    return 0 if same and on_plltool else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

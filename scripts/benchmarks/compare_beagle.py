@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""Time the likelihood of a fixed tree with plltool, its `Instance` and BEAGLE: 4, 20 and 61 states, one thread each.
+
+    python scripts/benchmarks/compare_beagle.py [--device auto] [--library libhmsbeagle.so.1] [--output FILE.json]
+
+All get the same random tree, random reversible model, four rates, and tips with random single states; they must agree
+on lnL. `Instance` (plltool.beagle) answers BEAGLE's calls. The script times a post-order traversal with lnL at one
+branch, and the same with P matrices of new lengths. Seconds are processor time, and the shortest repetition counts,
+because other processes disturb it least. plltool always checks for underflow and rescales where needed; the others are
+timed without and with scaling at every node. GFLOP/s count two operations per multiply-add of P with a CLA and one per
+product, and none for tips, which all look up. Nanoseconds are those of one pattern of one inner node, all rates.
+
+Needs BEAGLE's library, such as Debian's package libhmsbeagle1v5. BEAGLE is Ayres et al. 2019, Systematic Biology 68.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import platform
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rivals import commit, make_parser, save, today
+
+from plltool import __version__
+from plltool.beagle import Flag, Instance
+from plltool.engine import program as prog
+from plltool.engine.base import EngineData
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.select import make_engine
+from plltool.engine.storage import Slots
+from plltool.hardware import Hardware
+from plltool.model.components import Components
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.operations import ROOT, directed_slots
+from plltool.tree.random_tree import random_tree
+
+SHAPES = ((4, 4_000), (20, 1_000), (20, 4_000), (61, 1_000), (61, 4_000))  # states, patterns
+N_TAXA = 32
+RATES = np.array([0.137, 0.477, 1.0, 2.386])
+SAME_LNL = 1e-9  # relative; both double
+BEAGLE_RUNS = ("beagle", "beagle scaled")
+KINDS = {"auto": Flag(0), "numpy": Flag.FRAMEWORK_CPU}  # what `Instance` requires of its resource, by --device
+NONE = -1  # BEAGLE_OP_NONE
+DOUBLE, SCALING_MANUAL, THREADING_NONE, PROCESSOR_CPU = 1 << 1, 1 << 6, 1 << 14, 1 << 15
+VECTOR_SSE, VECTOR_AVX = 1 << 11, 1 << 24
+
+
+class BeagleError(Exception):
+    """A call of BEAGLE returned an error."""
+
+
+class Details(ctypes.Structure):
+    """BeagleInstanceDetails of beagle.h."""
+
+    _fields_ = (
+        ("resource_number", ctypes.c_int),
+        ("resource_name", ctypes.c_char_p),
+        ("implementation_name", ctypes.c_char_p),
+        ("implementation_description", ctypes.c_char_p),
+        ("flags", ctypes.c_long),
+    )
+
+
+class Beagle:
+    """A BEAGLE instance: buffers 0 .. n_taxa-1 are tips, slots follow; a P matrix per branch, a scaler per slot."""
+
+    def __init__(self, library: ctypes.CDLL, codes: np.ndarray, model: Components, n_branches: int):
+        self._library = library
+        n_taxa, n_patterns = codes.shape
+        n_slots = directed_slots(n_taxa)
+        details = Details()
+        self._handle = library.beagleCreateInstance(
+            n_taxa, n_slots, n_taxa, model.n_states, n_patterns, 1, n_branches, model.n_components, n_slots + 1,
+            None, 0, ctypes.c_long(VECTOR_AVX | VECTOR_SSE | THREADING_NONE),
+            ctypes.c_long(DOUBLE | SCALING_MANUAL | PROCESSOR_CPU), ctypes.byref(details),
+        )  # fmt: skip
+        if self._handle < 0:
+            raise BeagleError(f"beagleCreateInstance: {self._handle}")
+        self.implementation = details.implementation_name.decode()
+        self._n_taxa, self._n_branches = n_taxa, n_branches
+        for tip, states in enumerate(np.ascontiguousarray(codes, dtype=np.int32)):
+            self._call("SetTipStates", tip, states)
+        self._call("SetPatternWeights", np.ones(n_patterns))
+        self._call("SetCategoryRates", model.rates)
+        self._call("SetCategoryWeights", 0, model.weights)
+        self._call("SetStateFrequencies", 0, model.frequencies[0])
+        self._call("SetEigenDecomposition", 0, model.right[0], model.left[0], model.eigenvalues[0])
+        self._branches = np.arange(n_branches, dtype=np.int32)
+
+    def _call(self, name: str, *arguments: int | np.ndarray | None) -> None:
+        """Call a function of BEAGLE; arrays are passed as pointers to contiguous data. Raises BeagleError."""
+        pointers = [np.ascontiguousarray(a).ctypes.data_as(ctypes.c_void_p) if isinstance(a, np.ndarray) else a
+                    for a in arguments]  # fmt: skip
+        status = getattr(self._library, f"beagle{name}")(self._handle, *pointers)
+        if status != 0:
+            raise BeagleError(f"beagle{name}: {status}")
+
+    def make_matrices(self, lengths: np.ndarray) -> None:
+        self._call("UpdateTransitionMatrices", 0, self._branches, None, None, lengths, self._n_branches)
+
+    def lnl(self, newviews: np.ndarray, edge: tuple[int, int, int], scaling: bool) -> float:
+        """Run plltool's newviews, then compute lnL across `edge` (tip, other operand, branch)."""
+        operations, total = make_operations(newviews, self._n_taxa, scaling)
+        if scaling:
+            self._call("ResetScaleFactors", total)
+        self._call("UpdatePartials", operations, len(operations), total)
+        ends = [np.array([x], dtype=np.int32) for x in edge_buffers(edge, self._n_taxa)]
+        first, scale, answer = np.zeros(1, dtype=np.int32), np.array([total], dtype=np.int32), np.zeros(1)
+        self._call("CalculateEdgeLogLikelihoods", *ends, None, None, first, first, scale, 1, answer, None, None)
+        return float(answer[0])
+
+    def close(self) -> None:
+        self._library.beagleFinalizeInstance(self._handle)
+
+
+class OwnInstance:
+    """The same with plltool's `Instance`."""
+
+    def __init__(self, codes: np.ndarray, model: Components, n_branches: int, device: str):
+        self._n_taxa, n_patterns = codes.shape
+        n_slots = directed_slots(self._n_taxa)
+        self._instance = Instance(
+            self._n_taxa, n_slots, self._n_taxa, model.n_states, n_patterns, 1, n_branches, model.n_components,
+            n_slots + 1, requirement_flags=KINDS[device], threads=1,
+        )  # fmt: skip
+        for tip, states in enumerate(codes):
+            self._instance.set_tip_states(tip, states)
+        self._instance.set_category_rates(model.rates)
+        self._instance.set_category_weights(0, model.weights)
+        self._instance.set_state_frequencies(0, model.frequencies[0])
+        self._instance.set_eigen_decomposition(0, model.right[0], model.left[0], model.eigenvalues[0])
+        self._branches = np.arange(n_branches)
+
+    def make_matrices(self, lengths: np.ndarray) -> None:
+        self._instance.update_transition_matrices(0, self._branches, None, None, lengths)
+
+    def lnl(self, newviews: np.ndarray, edge: tuple[int, int, int], scaling: bool) -> float:
+        operations, total = make_operations(newviews, self._n_taxa, scaling)
+        if scaling:
+            self._instance.reset_scale_factors(total)
+        self._instance.update_partials(operations, total)
+        ends = edge_buffers(edge, self._n_taxa)
+        found = self._instance.calculate_edge_log_likelihoods(*ends, None, None, [0], [0], [total])
+        assert found is not None, "it is synchronous"
+        return found[0]
+
+    def close(self) -> None:
+        self._instance.finalize()
+
+
+def make_operations(newviews: np.ndarray, n_taxa: int, scaling: bool) -> tuple[np.ndarray, int]:
+    """plltool's newviews as BEAGLE's operations, and the scale buffer that they add to."""
+    slots = newviews[:, 1]
+    operations = np.full((len(newviews), 7), NONE, dtype=np.int32)
+    operations[:, 0] = n_taxa + slots
+    for own, operand in ((3, 2), (5, 4)):
+        operations[:, own] = buffers(newviews[:, operand], n_taxa)
+        operations[:, own + 1] = newviews[:, operand + 1]
+    if scaling:
+        operations[:, 1] = slots
+    return operations, directed_slots(n_taxa) if scaling else NONE
+
+
+def edge_buffers(edge: tuple[int, int, int], n_taxa: int) -> tuple[int, int, int]:
+    """Parent, child and matrix of an edge (tip, other operand, branch)."""
+    tip, other, branch = edge
+    return int(buffers(np.int32(other), n_taxa)), ~tip, branch
+
+
+def buffers(operands: np.ndarray | np.int32, n_taxa: int) -> np.ndarray:
+    return np.where(operands < 0, ~operands, n_taxa + operands)
+
+
+def random_model(n_states: int, rng: np.random.Generator) -> Components:
+    """A random reversible process with four rates."""
+    frequencies = rng.dirichlet(np.full(n_states, 5.0))
+    exchange = rng.random((n_states, n_states)) + 0.1
+    q = (exchange + exchange.T) * frequencies
+    np.fill_diagonal(q, 0)
+    np.fill_diagonal(q, -q.sum(axis=1))
+    q /= -(frequencies * np.diag(q)).sum()
+    root = np.sqrt(frequencies)
+    values, vectors = np.linalg.eigh(q * root[:, None] / root)
+    values[-1] = 0.0
+    one = (values, vectors / root[:, None], vectors.T * root, frequencies)
+    repeated = [np.repeat(array[None], len(RATES), axis=0) for array in one]
+    return Components(*repeated, RATES, np.full(len(RATES), 1 / len(RATES)))
+
+
+class FixedModel:
+    """A model without parameters, for `TreeLikelihood`."""
+
+    def __init__(self, components: Components):
+        self._components = components
+
+    def components(self) -> Components:
+        return self._components
+
+
+def least_seconds(work: Callable[[], object], repetitions: int) -> float:
+    """The shortest processor time of `work`, after one call that does not count."""
+    work()
+    seconds = []
+    for _ in range(repetitions):
+        began = time.process_time()
+        work()
+        seconds.append(time.process_time() - began)
+    return min(seconds)
+
+
+def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argparse.Namespace) -> dict[str, Any]:
+    """One row of the table."""
+    rng = np.random.default_rng([n_states, n_patterns])
+    model = random_model(n_states, rng)
+    tree = random_tree([f"t{k}" for k in range(N_TAXA)], rng)
+    tree.lengths[:] = rng.exponential(0.1, tree.n_edges)
+    states = rng.integers(0, n_states, (N_TAXA, n_patterns))
+    masks = n_states <= 8
+    state_sets = None if masks else np.eye(n_states, dtype=np.uint8)
+    data = EngineData(1 << states if masks else states, np.ones(n_patterns), state_sets)
+    shape = DataShape(n_states, len(RATES), N_TAXA, (n_patterns,), data.n_codes)
+    hardware = Hardware(options.device, vw=options.vw, threads=1)
+    engine, _ = make_engine(data, shape, Slots(directed_slots(N_TAXA)), hardware)
+    beagle = Beagle(library, states, model, tree.n_edges)
+    rivals: dict[str, Beagle | OwnInstance]
+    rivals = {"beagle": beagle, "instance": OwnInstance(states, model, tree.n_edges, options.device)}
+    lengths = tree.lengths.copy()
+
+    def change_lengths() -> None:
+        tree.lengths[:] = lengths * rng.uniform(1, 1.001)
+
+    def with_matrices(rival: Beagle | OwnInstance, scaling: bool) -> None:
+        change_lengths()
+        rival.make_matrices(tree.lengths)
+        rival.lnl(newviews, edge, scaling)
+
+    with engine:
+        likelihood = TreeLikelihood(tree, [FixedModel(model)], engine)
+        newviews = prog.newview(*likelihood.view.sources(*likelihood.view.preorder[::-1].T))
+        edge = ~ROOT, int(likelihood.view.incoming[ROOT, 0]), int(tree.edges[ROOT, 0])
+        found = [likelihood.lnl()]
+        work: dict[str, Callable[[], object]] = {
+            "plltool": likelihood.lnl,
+            "plltool with P": lambda: (change_lengths(), likelihood.lnl()),
+        }
+        for name, rival in rivals.items():
+            rival.make_matrices(tree.lengths)
+            for scaling, ending in ((False, ""), (True, " scaled")):
+                found.append(rival.lnl(newviews, edge, scaling))
+                work[name + ending] = partial(rival.lnl, newviews, edge, scaling)
+                work[f"{name}{ending} with P"] = partial(with_matrices, rival, scaling)
+        if not np.allclose(found, found[0], rtol=SAME_LNL, atol=0):
+            raise BeagleError(f"lnL of {n_states} states differs: plltool, BEAGLE and Instance, scaled or not: {found}")
+        seconds = {name: least_seconds(call, options.repetitions) for name, call in work.items()}
+        for rival in rivals.values():
+            rival.close()
+        products = (np.count_nonzero(newviews[:, [2, 4]] >= 0) + 1) * 2 * n_states**2 + len(newviews) * n_states
+        operations = products * len(RATES) * n_patterns
+        return {
+            "states": n_states,
+            "patterns": n_patterns,
+            "taxa": N_TAXA,
+            "device": engine.device_name,
+            "layout": engine.layout.describe(),
+            "beagle": f"{beagle.implementation} {library.beagleGetVersion().decode()}",
+            "lnl": found[0],
+            "seconds": seconds,
+            "nanoseconds": {name: 1e9 * second / len(newviews) / n_patterns for name, second in seconds.items()},
+            "gflops": {name: operations / second / 1e9 for name, second in seconds.items() if "P" not in name},
+        }
+
+
+def load_library(name: str) -> ctypes.CDLL:
+    """BEAGLE's library; exits with a line that says what is missing."""
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        raise SystemExit(f"cannot load BEAGLE's library ({error}); Debian has it as libhmsbeagle1v5") from error
+    library.beagleGetVersion.restype = ctypes.c_char_p
+    return library
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--device", default="auto", choices=KINDS)
+    parser.add_argument("--vw", type=int)
+    parser.add_argument("--library", default="libhmsbeagle.so.1", help="BEAGLE's shared library")
+    parser.add_argument("--repetitions", type=int, default=9)
+    options = parser.parse_args()
+    library = load_library(options.library)
+    rows = []
+    heads = "plltool ms", "BEAGLE ms", "scaled ms", "Instance ms", "scaled ms"
+    print(f"{'states':>6} {'patterns':>9} " + " ".join(f"{head:>11}" for head in heads))
+    for n_states, n_patterns in SHAPES:
+        row = measure(n_states, n_patterns, library, options)
+        rows.append(row)
+        seconds = row["seconds"]
+        shown = [1e3 * seconds[name] for name in ("plltool", *BEAGLE_RUNS, "instance", "instance scaled")]
+        numbers = " ".join(f"{number:11.2f}" for number in shown)
+        print(f"{n_states:6d} {n_patterns:9d} {numbers}   {row['device']}; {row['beagle']}", flush=True)
+    made = {"date": today(), "commit": commit(), "version": __version__, "machine": platform.machine()}
+    save(options.output, made | {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

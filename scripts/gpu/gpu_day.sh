@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Tests and measures plltool on the GPU of a machine without a network: one command, 20 minutes. What it finds lies in
+# gpu_day/ (or $OUT), a JSON file for each part and all of them in gpu_day.json.
+#
+#   scripts/gpu/gpu_day.sh --collect        before, on a machine with a network: wheels into wheels/ (or $WHEELS)
+#   scripts/gpu/gpu_day.sh [PART ...]       on the machine with the GPU: some parts, or all; --help lists them
+#
+# Python 3.11 or newer ($PYTHON, or python3). Packages that it has already, such as numpy and scipy, need no wheel.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+wheels=${WHEELS:-wheels}
+packages=(numpy scipy pyopencl click dendropy lazy-loader pytest hypothesis)
+if [ "${1:-}" = --collect ]; then
+    shift
+    exec "${PYTHON:-python3}" -m pip download --quiet --only-binary :all: --no-deps --dest "$wheels" \
+        "${@:---python-version=3.12}" pyopencl platformdirs pytools siphash24 typing-extensions click dendropy lazy-loader \
+        packaging pytest pluggy iniconfig pygments hypothesis sortedcontainers
+fi
+if [ ! -x .gpu_day/bin/python ]; then
+    "${PYTHON:-python3}" -m venv --system-site-packages .gpu_day
+    .gpu_day/bin/python -m pip install --quiet --no-index --find-links "$wheels" "${packages[@]}"
+fi
+PYTHONPATH="$PWD" exec .gpu_day/bin/python scripts/gpu/gpu_day.py --out "${OUT:-gpu_day}" "$@"

@@ -1,0 +1,472 @@
+"""Every move keeps the distribution that it should: checked with exact draws, not with long chains.
+
+A parameter vector from the prior, and data simulated with it, are a draw from their joint distribution. Moves that keep
+the posterior given the data keep that joint distribution, so that the parameters after some moves are again a draw from
+the prior (Geweke 2004). Replicates are independent, so Kolmogorov-Smirnov tests apply as they stand.
+"""
+
+from collections import Counter
+from functools import cache, partial
+
+import numpy as np
+import pytest
+from oracles.parsimony import tree_changes
+from oracles.posteriors import all_topologies, log_likelihood, number_of_trees, simulate, splits_of
+from sampling.toys import (
+    LENGTHS,
+    OracleLikelihoods,
+    TableLikelihoods,
+    branches_of,
+    draw_topology,
+    make_parts,
+    make_problem,
+    model_of,
+    numbers_of,
+    topology_key,
+)
+from scipy import interpolate, special, stats
+
+from plltool.analyses.sampling.chains import Chains
+from plltool.analyses.sampling.fitch import FitchSets
+from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft
+from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin, JointMove
+from plltool.analyses.sampling.kernel import make_moves
+from plltool.analyses.sampling.langevin_move import LengthLangevin
+from plltool.analyses.sampling.length_moves import NodeSlider
+from plltool.analyses.sampling.likelihoods import NoData
+from plltool.analyses.sampling.moves import Proposal
+from plltool.analyses.sampling.parsimony_move import COST, ParsimonyRegraft
+from plltool.analyses.sampling.priors import Exponential, GammaDirichlet
+from plltool.analyses.sampling.quartet_move import LENGTHS as QUARTET_LENGTHS
+from plltool.analyses.sampling.quartet_move import LONGEST, MIDDLES, QuartetDraw, spline_weights
+from plltool.analyses.sampling.topology_moves import Extension, Interchange
+from plltool.analyses.sampling.tree import ROOT
+
+# The largest of some 20 differences in 12 tests would be called significant once in 4,000 such suites; seeds are fixed.
+LEAST_P = 1e-6
+LENGTH_MOVES = [
+    "multiplier of a branch", "node slider", "multiplier of all branches", "eSPR", "informed SPR",
+    "Langevin step of all branches", "Langevin step of parameters and length", "parsimony SPR", "quartet draw",
+]  # fmt: skip
+NAMES = [move.name for move in make_moves(make_problem(), make_parts())]
+
+
+def draws(problem, n, rng):
+    """Exact draws from the prior."""
+    return [problem.draw(draw_topology(problem, rng), rng) for _ in range(n)]
+
+
+@cache
+def prior_numbers(lengths):
+    """Columns of numbers of exact draws from the prior."""
+    problem = make_problem(lengths=lengths)
+    return columns_of(draws(problem, 2500, np.random.default_rng(0)))
+
+
+def columns_of(states):
+    rows = [numbers_of(state) for state in states]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def assert_prior(found, lengths=LENGTHS):
+    """Kolmogorov-Smirnov tests of all numbers of states, and a chi-squared test of topologies."""
+    expected = prior_numbers(lengths)
+    for name, values in columns_of(found).items():
+        p = stats.ks_2samp(values, expected[name]).pvalue
+        assert p > LEAST_P, f"{name}: {np.mean(values):.4g}, expected {np.mean(expected[name]):.4g}, p = {p:.2g}"
+    counts = Counter(map(topology_key, found))
+    assert stats.chisquare([counts[key] for key in counts]).pvalue > LEAST_P
+    assert len(counts) == number_of_trees(5)
+
+
+def make_bold(move, states):
+    """Larger steps, so that a wrong ratio shows."""
+    move.step *= 4
+    if isinstance(move, JointMove):
+        move.directions.learn(states)
+        move.step = 0.5
+    if isinstance(move, LengthLangevin):
+        move.step = 1.2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
+    problem, rng = make_problem(), np.random.default_rng(1)
+    move = next(move for move in make_moves(problem, make_parts()) if move.name == name)
+    states = draws(problem, 200, rng)
+    make_bold(move, states)
+    chains = Chains([[move]] * len(states), OracleLikelihoods(problem, rng), states, 0.1, rng, [rng] * len(states))
+    for _ in range(3):
+        chains.advance()
+    assert chains.accepted.sum() > 0.02 * chains.tried.sum()
+    assert_prior(chains.states)
+
+
+PRIOR_CASES = [(name, LENGTHS) for name in NAMES] + [
+    (name, prior) for name in LENGTH_MOVES for prior in (Exponential(10.0), GammaDirichlet(3.0, 0.5, 0.7, 2.0))
+]
+
+
+@pytest.mark.parametrize(("name", "lengths"), PRIOR_CASES, ids=str)
+def test_moves_keep_the_prior(name, lengths):
+    """Many moves, which cost little without data."""
+    problem, rng = make_problem(lengths=lengths), np.random.default_rng(2)
+    move = next(move for move in make_moves(problem, make_parts()) if move.name == name)
+    states = draws(problem, 300, rng)
+    make_bold(move, states)
+    chains = Chains([[move]] * len(states), NoData(), states, 0.1, rng, [rng] * len(states))
+    for _ in range(25):
+        chains.advance()
+    assert_prior(chains.states, lengths)
+
+
+def make_table(start, rng):
+    """lnL of all topologies of five taxa with fixed lengths and model, of some simulated columns."""
+    model = model_of(start)
+    trees = all_topologies(5)
+    data = simulate(rng, trees[4], [0.3] * 7, 5, model, 12)
+    return {
+        frozenset(sum(1 << tip for tip in split) for split in splits_of(tree, 5)): log_likelihood(
+            tree, [0.3] * 7, data, model
+        )
+        for tree in trees
+    }
+
+
+PARSIMONY_REGRAFT = partial(ParsimonyRegraft, sets=FitchSets(make_parts()))
+
+
+@pytest.mark.parametrize(
+    "move",
+    [Interchange, Extension, InformedInterchange, partial(InformedRegraft, radius=1), PARSIMONY_REGRAFT],
+    ids=["NNI", "eSPR", "informed NNI", "informed SPR", "parsimony SPR"],
+)
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_topologies_are_sampled_from_their_posterior(move, n_chains):
+    """Of five taxa with fixed lengths and model all 15 posterior probabilities are known."""
+    problem, rng = make_problem(), np.random.default_rng(3)
+    start = problem.start(draw_topology(problem, rng), [0.0, *[0.3] * 7])
+    table = make_table(start, rng)
+    expected = np.exp(np.array(list(table.values())) - max(table.values()))
+    expected /= expected.sum()
+    assert np.sort(expected)[-1] < 0.9  # else there is little to see
+    n = 300
+    moves = [move(problem, 1.0)]
+    if isinstance(moves[0], (InformedRegraft, ParsimonyRegraft)):  # which prefer long branches, and have them at random
+        moves.append(NodeSlider(problem, 1.0))
+    chains = Chains([moves] * n, TableLikelihoods(table), [start] * n * n_chains, 0.5, rng, [rng] * n)
+    for _ in range(30):
+        chains.advance()
+    counts = Counter(topology_key(chains.cold(run)) for run in range(n))
+    assert stats.chisquare([counts[key] for key in table], n * expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_informed_interchanges_are_in_detailed_balance(heat):
+    """posterior(x)^heat q(y | x) min(1, r) is symmetric in all 15 topologies of five taxa; q as in Zanella 2020."""
+    problem, rng = make_problem(), np.random.default_rng(3)
+    start = problem.start(draw_topology(problem, rng), [0.0, *[0.3] * 7])
+    table = make_table(start, rng)
+    likelihoods, move = TableLikelihoods(table), InformedInterchange(problem, 1.0)
+
+    def survey(state):
+        return likelihoods.ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])[0]
+
+    states, flows = {topology_key(start): survey(start)}, {}
+    for key in (found := [topology_key(start)]):
+        state = states[key]
+        around = [topology_key(state._replace(topology=move.ask(state, rng).neighbour(state, k)[0])) for k in range(4)]
+        weights = {other: 1.0 / (1.0 + np.exp(heat * (table[key] - table[other]))) for other in around}
+        while {other for x, other in flows if x == key} != set(around):
+            proposal = move.propose(state, 0.0, rng, heat)
+            other, new = topology_key(proposal.state), survey(proposal.state)
+            ratio = move.log_ratio(state, proposal, new, 0.0, heat)
+            gain = min(0.0, heat * (table[other] - table[key]) + ratio)
+            flows[key, other] = heat * table[key] + np.log(weights[other] / sum(weights.values())) + gain
+            if other not in states:
+                states[other] = new
+                found.append(other)
+    assert len(states) == 15
+    assert len(flows) == 60
+    for (x, y), flow in flows.items():
+        assert flow == pytest.approx(flows[y, x], abs=1e-9)  # a few additions of numbers near 100
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
+    """The densities of lengths there and back by scipy, from the slopes and curvatures that the move was told."""
+    prior, step = Exponential(10.0), 1.1
+    kept = (1.0 + step**2) ** -0.5
+    problem, rng = make_problem(lengths=prior), np.random.default_rng(7)
+    move, likelihoods = LengthLangevin(problem, 1.0), OracleLikelihoods(problem, rng, n_sites=300)
+    (old,) = likelihoods.begin(draws(problem, 1, rng))
+    (old,) = likelihoods.ask([Proposal(old, 0.0, (), question=move.ask(old, rng))])
+
+    def log_density(new, state):
+        """Of the lengths of one state, as a proposal from the other."""
+        b, told = np.array(state.lengths[1:]), np.reshape(state.known.values, (-1, 3))
+        slopes = heat * b * (told[:, 1] - 10.0) + 1.0
+        curvatures = 1.0 + heat * np.maximum(0.0, -(b**2) * told[:, 2])
+        assert curvatures.max() > 1.1
+        centre = np.log(b) + np.clip((1.0 - kept) * slopes / curvatures, -1.0, 1.0)
+        logs = np.log(new.lengths[1:])
+        return stats.norm(centre, step * kept / np.sqrt(curvatures)).logpdf(logs).sum() - logs.sum()
+
+    for _ in range(3):
+        proposal = move.propose(old, step, rng, heat)
+        (new,) = likelihoods.ask([proposal])
+        expected = log_density(old, new) - log_density(new, old)
+        assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=1e-9)  # sums of few terms
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
+    """The densities of values and lengths there and back by scipy and a determinant, from the slopes that are told."""
+    problem, rng, step = make_problem(), np.random.default_rng(8), 0.9
+    kept = (1.0 + step**2) ** -0.5
+    move, likelihoods = JointLangevin(problem, 1.0, Directions(problem)), OracleLikelihoods(problem, rng)
+    move.directions.learn(draws(problem, 400, rng))
+    root, (old,) = move.directions.factor, likelihoods.begin(draws(problem, 1, rng))
+    (old,) = likelihoods.ask([Proposal(old, 0.0, (), question=move.ask(old, rng))])
+
+    def log_density(new, state):
+        """Of the point of one state, as a proposal from the other, in shares, numbers and lengths."""
+        added = step * kept
+        drift = (1.0 - kept) / added * root.T @ move.slopes(state, heat)
+        drift *= min(1.0, 2.0 / np.linalg.norm(drift))
+        z = stats.multivariate_normal(move.directions.point(state) + added * root @ drift, added**2 * root @ root.T)
+        return z.logpdf(move.directions.point(new)) - log_jacobian(new)
+
+    for _ in range(3):
+        proposal = move.propose(old, step, rng, heat)
+        (new,) = likelihoods.ask([proposal])
+        expected = log_density(old, new) - log_density(new, old)
+        # solving with a root of the covariance, of condition 1e3
+        assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_joint_draws_have_the_ratio_of_their_densities(heat):
+    """The densities there and back by scipy, before and after a mean is known."""
+    problem, rng, step = make_problem(), np.random.default_rng(9), 1.3
+    kept = (1.0 + step**2) ** -0.5
+    move, states = JointDraw(problem, 1.0, Directions(problem)), draws(problem, 400, rng)
+    for mean in (None, np.mean([move.directions.point(state) for state in states], axis=0)):
+        if mean is not None:
+            move.directions.learn(states)
+        covariance = move.directions.factor @ move.directions.factor.T
+
+        def log_density(new, state, mean=mean, covariance=covariance):
+            """Of the point of one state, as a proposal from the other, in shares, numbers and lengths."""
+            old, told = move.directions.point(state), move.directions.point(new)
+            if mean is None:
+                return stats.multivariate_normal(old, step**2 * covariance).logpdf(told) - log_jacobian(new)
+            centre = mean + kept * (old - mean)
+            spread = (step * kept) ** 2 / heat * covariance
+            return stats.multivariate_normal(centre, spread).logpdf(told) - log_jacobian(new)
+
+        for old in states[:3]:
+            proposal = move.propose(old, step, rng, heat)
+            expected = log_density(old, proposal.state) - log_density(proposal.state, old)
+            # solving with a root of the covariance, of condition 1e3
+            assert proposal.log_ratio == pytest.approx(expected, abs=1e-7)
+
+
+def log_jacobian(state):
+    """The logarithm of the determinant of (shares, numbers, lengths) by their coordinates."""
+    rates, frequencies, alpha, pinv = state.values
+    return np.log([*rates, *frequencies, alpha, pinv, 1.0 - pinv, *state.lengths[1:]]).sum()
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_informed_regrafts_have_the_ratio_of_their_proposals(heat):
+    """As the test below, with the likelihoods of the oracle; the shares times the Jacobian, see the move."""
+    problem, rng = make_problem("JC+I+G4", n_taxa=7), np.random.default_rng(6)
+    start = problem.start(draw_topology(problem, rng), [0.0, *(0.1 * 2.0 ** np.arange(11) / 50).tolist()])
+    likelihoods, move = OracleLikelihoods(problem, rng, n_sites=3), InformedRegraft(problem, 1.0, radius=2)
+    (start,) = likelihoods.begin([start])
+    n = 6000
+
+    def propose(state, node=None):
+        """Counts of proposals by the points they lead to, and an example of each, with the subtree that is moved."""
+        found, examples = Counter(), {}
+        surveyed = {}
+        for _ in range(n):
+            question = move.ask(state, rng)
+            if question.node not in surveyed:
+                (surveyed[question.node],) = likelihoods.ask([Proposal(state, 0.0, (), question=question)])
+            if node is not None and question.node != node:
+                continue
+            proposal = move.propose(surveyed[question.node], 0.0, rng, heat)
+            if proposal is None:  # the rest has but one branch
+                continue
+            lengths = [round(x, 9) for x in proposal.state.lengths]
+            key = question.node, tuple(proposal.state.topology.splits()), tuple(lengths)
+            found[key] += 1
+            examples[key] = proposal
+        return found, examples
+
+    there, examples = propose(start)
+    compared = 0
+    here = tuple(start.topology.splits()), tuple(round(x, 9) for x in start.lengths)
+    for key, count in there.most_common(6):
+        proposal, node = examples[key], key[0]
+        (new,) = likelihoods.ask([Proposal(proposal.state, 0.0, ())])
+        back = propose(new, node)[0][node, *here]
+        jacobian = np.log(sum_at_joint(new, node) / sum_at_joint(start, node))
+        ratio = move.log_ratio(start, proposal, new, 0.0, heat) - jacobian
+        assert np.log(back / count) == pytest.approx(ratio, abs=4.5 * np.sqrt(1 / count + 1 / back))
+        compared += abs(ratio) > 0.5
+    assert compared
+
+
+def test_parsimony_regrafts_have_the_ratio_of_their_proposals():
+    """q by the changes of the oracle and the lengths, for all places of a subtree, and the shares of proposals."""
+    rng, n = np.random.default_rng(9), 3000
+    problem, (part,) = make_problem("JC", n_taxa=6), make_parts(6, 30)
+    move = ParsimonyRegraft(problem, 1.0, FitchSets([part]))
+    start = problem.start(draw_topology(problem, rng), [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
+    node = next(k for k in range(1, 6) if start.topology.parent[start.topology.parent[k]] != ROOT)
+
+    def log_weight(state):
+        """Of the place where the subtree is, up to what is the same for all of them."""
+        changes = tree_changes(branches_of(state)[0], part.masks.tolist(), part.weights)
+        return np.log(sum_at_joint(state, node)) - COST * changes
+
+    regrafts, _ = move._places(start.topology, node)
+    states = []
+    for number in range(regrafts.n_values):
+        topology, lengths = regrafts.neighbour(start, number) if number else (start.topology, start.lengths)
+        states.append(start._replace(topology=topology, lengths=lengths))
+    logs = np.array([log_weight(state) for state in states])
+
+    def point(state):
+        return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
+
+    keys = [point(state) for state in states]
+    assert len(set(keys)) == 7  # a rest of five taxa has as many branches
+
+    found, ratios = Counter(), {}
+    while found.total() < n:
+        proposal = move.propose(start, 0.0, rng)
+        key = point(proposal.state)
+        if key in keys:
+            found[key] += 1
+            ratios[key] = proposal.log_ratio
+    expected = np.exp(logs[1:] - logs[1:].max())
+    expected /= expected.sum()
+    assert stats.chisquare([found[key] for key in keys[1:]], n * expected).pvalue > 1e-4
+    for number, key in enumerate(keys[1:], 1):
+        if key in ratios:
+            back = logs[0] - np.logaddexp.reduce(np.delete(logs, number))
+            there = logs[number] - np.logaddexp.reduce(logs[1:])
+            jacobian = np.log(sum_at_joint(states[number], node) / sum_at_joint(start, node))
+            assert ratios[key] == pytest.approx(back - there + jacobian, abs=1e-9)  # sums of few terms
+    assert len(ratios) > 3
+
+
+def test_splines_are_those_of_scipy():
+    values = np.random.default_rng(1).normal(size=len(QUARTET_LENGTHS))
+    expected = interpolate.CubicSpline(np.log(QUARTET_LENGTHS), values, bc_type="natural")(MIDDLES)
+    assert spline_weights() @ values == pytest.approx(expected, abs=1e-12)
+
+
+def quartet_density(state, number, length, heat):
+    """The logarithm of that of a topology around the branch, drawn with a length, as the head of the move says."""
+    values = state.known.values
+    knots, width = np.log(QUARTET_LENGTHS), MIDDLES[1] - MIDDLES[0]
+    logs = [
+        heat * interpolate.CubicSpline(knots, own, bc_type="natural")(MIDDLES) + MIDDLES
+        for own in np.reshape(values, (3, -1))
+    ]
+    cell = np.argmin(np.abs(MIDDLES - np.log(length)))
+    return logs[number][cell] - special.logsumexp(logs) - np.log(width) - np.log(length)
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_quartet_draws_have_the_ratio_of_their_densities(heat):
+    """The densities there and back by scipy, that of the way back from the surroundings of the new state."""
+    problem, rng = make_problem("JC+I+G4", n_taxa=7), np.random.default_rng(4)
+    likelihoods, move, accepted = OracleLikelihoods(problem, rng, n_sites=8), QuartetDraw(problem, 1.0), []
+    states, changed = likelihoods.begin(draws(problem, 1, rng)), 0
+    for _ in range(30):
+        question = move.ask(states[0], rng)
+        (old,) = likelihoods.ask([Proposal(states[0], 0.0, (), question=question)])
+        proposal = move.propose(old, 0.0, rng, heat)
+        (new,) = likelihoods.ask([proposal._replace(question=question)])
+        length = new.lengths[question.lower]
+        topologies = [question.topology(old.topology, number).splits() for number in range(3)]
+        number = topologies.index(new.topology.splits())
+        there = quartet_density(old, number, length, heat)
+        back = quartet_density(old, 0, old.lengths[question.lower], heat)
+        assert proposal.log_ratio == pytest.approx(back - there, abs=1e-9)
+        assert quartet_density(new, 0, length, heat) == pytest.approx(there, abs=1e-6)  # lnL of the oracle
+        changed += number > 0
+        accepted.append(heat * (new.lnl - old.lnl) + proposal.log_ratio)
+        states = [new]
+    assert 3 < changed < 27
+    assert np.exp(np.minimum(accepted, 0.0)).mean() > 0.95  # but for the prior
+
+
+def test_a_branch_that_quartets_do_not_draw_stays():
+    problem, rng = make_problem("JC", n_taxa=4), np.random.default_rng(4)
+    state, move = problem.start(draw_topology(problem, rng), [0.0, *[1.01 * LONGEST] * 5]), QuartetDraw(problem, 1.0)
+    (state,) = NoData().ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])
+    assert move.propose(state, 0.0, rng) is None
+
+
+def sum_at_joint(state, node):
+    """The length of the branch that the subtree divides."""
+    return state.lengths[state.topology.parent[node]] + state.lengths[state.topology.sibling(node)]
+
+
+@pytest.mark.parametrize("make", [Interchange, partial(Extension, extension=0.8)], ids=["NNI", "eSPR"])
+def test_hastings_ratios_are_those_of_the_proposals_that_are_made(make):
+    """From x to y and from y to x, on six taxa: the shares of proposals have the ratio that the move states.
+
+    A move may have several ways from x to y. Those with equal ratios are counted together, and so are their ways back.
+    """
+    problem, rng = make_problem(n_taxa=6), np.random.default_rng(4)
+    move, n = make(problem, 1.0), 5000
+    topology = draw_topology(problem, rng)
+    start = problem.start(topology, [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
+
+    def point(state):
+        return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
+
+    def propose(state):
+        found, examples = Counter(), {}
+        for _ in range(n):
+            proposal = move.propose(state, 0.0, rng)
+            if proposal is not None:
+                way = point(proposal.state), round(proposal.log_ratio, 9)
+                found[way] += 1
+                examples[way] = proposal
+        return found, examples
+
+    there, examples = propose(start)
+    compared = 0
+    for (target, ratio), count in there.most_common(8):
+        back = propose(examples[target, ratio].state)[0][point(start), -ratio]
+        assert np.log(back / count) == pytest.approx(ratio, abs=4.5 * np.sqrt(1 / count + 1 / back))
+        compared += ratio != 0
+    assert compared or make is Interchange
+
+
+def test_states_of_moves_are_trees():
+    problem, rng = make_problem(n_taxa=9), np.random.default_rng(5)
+    state = problem.draw(draw_topology(problem, rng), rng)
+    for _ in range(200):
+        for kind in (Interchange, Extension):
+            proposal = kind(problem, 1.0).propose(state, 0.0, rng)
+            if proposal is None:
+                continue
+            new = proposal.state.topology
+            below = sorted([new.left[0], *new.left[9:], *new.right[9:]])
+            assert below == list(range(1, 16))
+            assert all(
+                new.parent[child] == node for node in range(9, 16) for child in (new.left[node], new.right[node])
+            )
+            assert sorted(proposal.state.lengths) == sorted(state.lengths)
+            assert len(new.postorder()) == 7
+            state = proposal.state

@@ -1,0 +1,157 @@
+"""Small problems for tests of chains, and likelihoods by the oracle in place of an engine."""
+
+import numpy as np
+from oracles.posteriors import SiteModel, log_likelihood, simulate
+
+from plltool.alignment.encoding import make_alignment
+from plltool.alignment.patterns import compress
+from plltool.analyses.sampling.joint_moves import CoordinateSlopes
+from plltool.analyses.sampling.parameters import ModelPriors, find_parameters
+from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
+from plltool.analyses.sampling.state import Known, Problem
+from plltool.analyses.sampling.survey import Neighbours
+from plltool.analyses.sampling.tree import from_tree
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
+from plltool.tree.random_tree import random_tree
+
+PRIORS = ModelPriors(Dirichlet((1.0,)), Dirichlet((1.0,)), Exponential(1.0), Uniform(0.0, 1.0))
+LENGTHS = GammaDirichlet(2.0, 2.0, 1.0, 1.0)
+
+
+def make_problem(model="GTR+FO+I+G4", n_taxa=5, lengths=LENGTHS, priors=PRIORS):
+    """A problem with one part."""
+    models = (Model(parse_model(model)),)
+    names = tuple(f"t{k}" for k in range(n_taxa))
+    return Problem(names, models, tuple(find_parameters(models, priors)), lengths)
+
+
+def make_parts(n_taxa=5, n_sites=12):
+    """The patterns of one part with random columns, for moves that data inform."""
+    drawn = np.random.default_rng(8).integers(0, 5, (n_taxa, n_sites))
+    rows = ["".join("ACGTR"[state] for state in row) for row in drawn]
+    return [compress(make_alignment([f"t{k}" for k in range(n_taxa)], rows, "toy"))]
+
+
+def draw_topology(problem, rng):
+    """A random topology; all are equally likely."""
+    return from_tree(random_tree(problem.names, rng))[0]
+
+
+def branches_of(state):
+    """The branches and lengths of a state, as the oracle takes them."""
+    parent = state.topology.parent
+    return [(parent[node], node) for node in range(1, len(parent))], state.lengths[1:]
+
+
+def model_of(state):
+    """The oracle's model with the values of a state."""
+    (model,) = state.models
+    return SiteModel(model.exchangeabilities, model.frequencies, model.alpha, model.pinv)
+
+
+class OracleLikelihoods:
+    """Of chains that have data of their own, which are simulated from the states where they begin."""
+
+    def __init__(self, problem, rng, n_sites=6):
+        self._problem, self._rng, self._n_sites = problem, rng, n_sites
+
+    def begin(self, states):
+        n_taxa = len(self._problem.names)
+        self._data = []
+        for state in states:
+            branches, lengths = branches_of(state)
+            model = model_of(state)
+            self._data.append(simulate(self._rng, branches, lengths, n_taxa, model, self._n_sites))
+        return [self._with_lnl(state, data) for state, data in zip(states, self._data, strict=True)]
+
+    def ask(self, proposals):
+        pairs = zip(proposals, self._data, strict=True)
+        return [
+            None if own is None else answered(self._with_lnl(own.state, data), own.question, self._with_lnl, data)
+            for own, data in pairs
+        ]
+
+    def accept(self, chain):
+        pass
+
+    def _with_lnl(self, state, data):
+        branches, lengths = branches_of(state)
+        return state._replace(lnl=log_likelihood(branches, lengths, data, model_of(state)))
+
+
+def answered(state, question, with_lnl, *data):
+    """The state with the answer to a question, by likelihoods alone.
+
+    First derivatives in lengths are differences. Second ones, and slopes in coordinates, are not those of the
+    likelihood: moves are exact with any numbers that depend on the state alone.
+    """
+    if question is None:
+        return state
+    if isinstance(question, Neighbours):
+        trees = [question.neighbour(state, number) for number in range(question.n_values)]
+        values = [with_lnl(state._replace(topology=tree, lengths=at), *data).lnl for tree, at in trees]
+    elif isinstance(question, CoordinateSlopes):
+        values = 2.0 * np.sin(np.arange(question.problem.n_coordinates) + with_lnl(state, *data).lnl)
+    else:
+        values = []
+        for node in range(1, len(state.lengths)):
+            at = state.lengths.copy()
+            at[node] *= 1.001
+            slope = (with_lnl(state._replace(lengths=at), *data).lnl - state.lnl) / (0.001 * state.lengths[node])
+            values += [state.lnl, slope, -abs(slope)]
+    return state._replace(known=Known(question, values))
+
+
+class TableLikelihoods:
+    """Of topologies alone: lnL by the sets of splits."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def begin(self, states):
+        return [self._with_lnl(state) for state in states]
+
+    def ask(self, proposals):
+        return [
+            None if own is None else answered(self._with_lnl(own.state), own.question, self._with_lnl)
+            for own in proposals
+        ]
+
+    def accept(self, chain):
+        pass
+
+    def _with_lnl(self, state):
+        return state._replace(lnl=self._table[topology_key(state)])
+
+
+def topology_key(state):
+    """The splits of inner branches, which tell topologies apart."""
+    topology = state.topology
+    inner = [node for node in range(topology.n_taxa, topology.n_nodes) if node != topology.top]
+    splits = topology.splits()
+    return frozenset(splits[node] for node in inner)
+
+
+def numbers_of(state):
+    """Numbers by their names that tell where a state is: lengths, values, and the topology."""
+    splits = state.topology.splits()
+    inner = [node for node in range(state.topology.n_taxa, state.topology.n_nodes) if node != state.topology.top]
+    found = {
+        "tree length": sum(state.lengths),
+        "branch of tip 1": state.lengths[1],
+        "branch of tip 0": state.lengths[state.topology.top],
+        "longest inner branch": max(state.lengths[node] for node in inner),
+        "smallest split": min(splits[node] for node in inner),
+    }
+    for number, value in enumerate(state.values):
+        found |= {f"value {number}.{k}": float(x) for k, x in enumerate(np.ravel(value))}
+    return found
+
+
+class Shape:
+    """What engines ask of a mixture."""
+
+    def __init__(self, components):
+        self.components = components
+        self.n_states, self.n_components = components.n_states, components.n_components
