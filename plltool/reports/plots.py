@@ -36,7 +36,7 @@ def draw_path(
 ) -> Markup:
     """Lines through points (x, y), whose dots are coloured by their kinds, numbers of the `legend`."""
     xs, ys = zip(*(point for line in points for point in line), strict=True)
-    frame = _Frame((0.0, max(*xs, 1e-9)), (min(ys), max(ys)))
+    frame = _Frame((min(0.0, *xs), max(*xs, 1e-9)), (min(ys), max(ys)))
     drawn = []
     for line, own in zip(points, kinds, strict=True):
         path = "M" + "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in line)

@@ -22,7 +22,7 @@ from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony_rounds import parsimony_tree
+from plltool.tree_search.parsimony import parsimony_tree
 
 
 @dataclass(frozen=True, eq=False)

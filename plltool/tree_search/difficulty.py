@@ -19,7 +19,7 @@ from plltool.constants import ENOUGH_PATTERNS_PER_TAXON, QUICK_TREES, SPARSE_WEI
 from plltool.tree.constraint import Constraint
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony import parsimony_tree
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ def assess_difficulty(
 
     Parameters
     ----------
-    names, rng, constraint : as in `stepwise_addition`
+    names, rng, constraint : as in `parsimony_tree`
     unlinked : whether parts have branch lengths of their own
     """
     codes = np.concatenate([part.masks for part in parts], axis=1)
     weights = np.concatenate([part.weights for part in parts])
-    trees = [stepwise_addition(codes, weights, names, rng, constraint) for _ in range(QUICK_TREES)]
+    trees = [parsimony_tree(codes, weights, names, rng, constraint, radius=0) for _ in range(QUICK_TREES)]
     conflict = None
     if len(parts) > 1:
         largest = sorted(parts, key=lambda part: -part.codes.shape[1])[:QUICK_TREES]
-        alone = [stepwise_addition(part.masks, part.weights, names, rng, constraint) for part in largest]
+        alone = [parsimony_tree(part.masks, part.weights, names, rng, constraint, radius=0) for part in largest]
         conflict = _disagreement(alone)
     anything = (1 << int(codes.max()).bit_length()) - 1
     gaps = np.average((codes == anything).mean(axis=0), weights=weights)

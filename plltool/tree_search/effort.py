@@ -22,6 +22,8 @@ from plltool.errors import InputError, check_one_of
 from plltool.tree.constraint import Constraint
 from plltool.tree_search.scan import MAX_RADIUS
 
+MANY_GAPS = 0.5  # share of undetermined characters beyond which a second climb is worth its time
+
 
 @dataclass(frozen=True)
 class SearchPlan:
@@ -122,14 +124,21 @@ class SearchOptions:
         return any(given is None and low != high for given, (low, high) in free)
 
     def plan(
-        self, difficulty: float = 0.0, n_taxa: int = 0, n_patterns: int = 0, n_parts: int = 1, unlinked: bool = False
+        self,
+        difficulty: float = 0.0,
+        n_taxa: int = 0,
+        n_patterns: int = 0,
+        n_parts: int = 1,
+        unlinked: bool = False,
+        gaps: float = 0.0,
     ) -> SearchPlan:
         """The plan for data of this difficulty, 0 to 1.
 
-        There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own.
-        The limit of the perturbations grows with the taxa beyond MANY_TAXA: the more places there are where a climb
-        can get stuck, the longer each perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and
-        the effort is not thorough, there is one climb, which ends when a stage gains nothing significant.
+        There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own. `gaps` is the share
+        of undetermined characters; up to MANY_GAPS there is one climb unless the effort is thorough. The limit of the
+        perturbations grows with the taxa beyond MANY_TAXA: the more places there are where a climb can get stuck, the
+        longer each perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and the effort is not
+        thorough, there is one climb, which ends when a stage gains nothing significant.
         """
         preset = EFFORTS[self.effort]
         starts, perturbations = (
@@ -141,6 +150,7 @@ class SearchOptions:
         stop = "kh" if large else preset.plan.stop
         persistence = preset.persistence[unlinked] if n_parts > 1 else 1
         perturbations, nstop = persistence * perturbations, persistence * preset.plan.nstop
-        n_starts = 1 if large else round(starts)
+        has_one = large or (gaps <= MANY_GAPS and self.effort != "thorough")
+        n_starts = 1 if has_one else round(starts)
         planned = replace(preset.plan, starts=n_starts, perturbations=perturbations, nstop=nstop, stop=stop)
         return replace(planned, **{name: value for name, value in chosen.items() if value is not None})

@@ -1,9 +1,15 @@
-"""Start trees by randomised stepwise addition under Fitch parsimony (Fitch 1971).
+"""Start trees under Fitch parsimony (Fitch 1971): randomised stepwise addition, then SPR rounds.
 
 Sets of states are stored bit-sliced: one plane of 64-bit words per state, one bit per site, so that one word
-operation handles 64 sites. Every branch of the growing tree has the Fitch sets of the subtrees on both sides.
-Joining the two gives the states with the least changes at a node on that branch. Inserting a tip there adds
-one change at exactly those sites where this set and the set of the tip share no state (Goloboff 1996).
+operation handles 64 sites. Every branch of a tree has the Fitch sets of the subtrees on both sides: message 2e + s is
+the set of the subtree at end s of branch e. It leaves node ``ends.flat[2e + s]``; message m ^ 1 has the opposite
+direction to message m. Joining the two gives the states with the least changes at a node on that branch. Inserting a
+subtree there adds one change at exactly those sites where this set and that of the subtree share no state (Goloboff
+1996).
+
+A round prunes every subtree, and both branches beside its joint become one. From there a walk takes along the sets of
+the tree behind it, so that each branch on its way has the sets of the rest of the tree on both sides. The walks of many
+subtrees go side by side.
 """
 
 from __future__ import annotations
@@ -14,10 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.constants import NO_NODE
 from plltool.errors import InputError
-from plltool.tree.constraint import Constraint, Growth
+from plltool.tree.constraint import Constraint, Growth, Regions
 from plltool.tree.random_tree import attach_tip
 from plltool.tree.topology import Tree
 
@@ -26,16 +32,19 @@ PlaneArray = npt.NDArray[np.uint64]
 
 SITES_PER_WORD = 64
 ORDER_SPREAD = 0.3  # standard deviation of the logarithms of the random factors of the order
+PARSIMONY_RADIUS = 5  # of the SPR rounds
+WALK_BYTES = 1 << 21  # of sets that walks take along: the caches hold them
 
 
-def stepwise_addition(
+def parsimony_tree(
     codes: CodeArray,
     weights: FloatArray,
     names: Sequence[str],
     rng: np.random.Generator,
     constraint: Constraint | None = None,
+    radius: int = PARSIMONY_RADIUS,
 ) -> Tree:
-    """Insert taxa one after another, each into a branch where it adds the fewest changes.
+    """Insert taxa one after another where they add the fewest changes, then make SPR moves until none saves a change.
 
     The order is random, but taxa with more data mostly come first: a taxon that shares no site with those before it
     could go anywhere, and later ones would follow it there. Ties are broken at random; equal states of `rng` give equal
@@ -52,6 +61,7 @@ def stepwise_addition(
     names : n_taxa >= 3 taxon names.
     rng : the source of the order and of the choices among ties.
     constraint : over the same names; the tree obeys it.
+    radius : of the moves; 0 for none.
 
     Raises
     ------
@@ -63,11 +73,25 @@ def stepwise_addition(
     if len(names) < 3:
         raise InputError(f"a tree needs at least 3 taxa, found {len(names)}")
     sites = informative_sites(codes, weights)
-    order = _addition_order(sites, rng)
+    tips = bit_slice(sites)
+    ends = _add_stepwise(tips, _addition_order(sites, rng), rng, constraint)
+    if radius:
+        rounds = SprRounds(tips, ends, constraint)
+        while rounds.improve(radius):
+            pass
+        ends = rounds.ends
+    return Tree.from_edges(names, ends)
+
+
+def _add_stepwise(
+    tips: PlaneArray, order: list[int], rng: np.random.Generator, constraint: Constraint | None
+) -> IntArray:
+    """Insert the tips in this order, those of the constraint first; return the two nodes of each branch."""
+    growth = None
     if constraint is not None:
         order = constraint.addition_order(order)
-    growing = _GrowingTree(bit_slice(sites), *order[:2])
-    growth = None if constraint is None else Growth(constraint, *order[:2])
+        growth = Growth(constraint, *order[:2])
+    growing = _GrowingTree(tips, *order[:2])
     for tip in order[2:]:
         added = growing.added_changes(tip)
         if growth is not None:
@@ -77,7 +101,7 @@ def stepwise_addition(
         growing.insert(tip, branch)
         if growth is not None:
             growth.insert(tip, branch)
-    return Tree.from_edges(names, growing.ends)
+    return growing.ends
 
 
 def _addition_order(sites: CodeArray, rng: np.random.Generator) -> list[int]:
@@ -89,9 +113,6 @@ def _addition_order(sites: CodeArray, rng: np.random.Generator) -> list[int]:
 
 class _GrowingTree:
     """The tree so far, with the Fitch sets that give the cost of each insertion.
-
-    Message 2e + s is the set of the subtree at end s of branch e. It leaves node ``ends.flat[2e + s]``;
-    message m ^ 1 has the opposite direction to message m.
 
     Attributes
     ----------
@@ -158,6 +179,157 @@ class _GrowingTree:
     def _join(self, branches: IndexArray) -> None:
         """Join the two messages of each of the `branches`."""
         self.joined[branches] = join_sets(self.messages[2 * branches], self.messages[2 * branches + 1])
+
+
+class SprRounds:
+    """A tree with the Fitch sets of all its subtrees, and rounds of moves that save changes.
+
+    A move is the changes that it saves, the message that leaves the subtree, and the one that leads over the target
+    branch away from the joint.
+
+    Parameters
+    ----------
+    tips : uint64 array (n_taxa, n_states, words), the tips' sets.
+    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch.
+    constraint : the tree obeys it and goes on to do so.
+
+    Attributes
+    ----------
+    ends : of the tree as it is now.
+    n_common : how often two subtrees that meet agree, over all nodes and sites: one more is one change fewer.
+    """
+
+    def __init__(self, tips: PlaneArray, ends: IntArray, constraint: Constraint | None = None):
+        self._tips = tips
+        self._constraint = constraint
+        self._messages = np.empty((2 * len(ends), *tips.shape[1:]), dtype=np.uint64)
+        self._set(ends)
+
+    def improve(self, radius: int) -> int:
+        """Apply the moves that save most and do not touch each other; return the number of changes saved.
+
+        Together they may save less than alone. If that is nothing, the better half of them is tried, and so on: a
+        single move saves what it promises. None crosses a branch that another one crosses, so that none changes a split
+        that decides whether another one obeys the constraint.
+        """
+        moves = self._choose(self._find(radius))
+        before, ends = self.n_common, self.ends
+        while moves:
+            self._set(_regraft(ends, self._leaving, moves))
+            if self.n_common > before:
+                return self.n_common - before
+            self._set(ends)
+            moves = moves[: len(moves) // 2]
+        return 0
+
+    def _set(self, ends: IntArray) -> None:
+        """Set the tree and compute all messages: first those towards tip 0, then those away from it."""
+        n_taxa, messages = len(self._tips), self._messages
+        self.ends = ends
+        self._sources = ends.reshape(-1).astype(np.intp)
+        by_node = np.argsort(self._sources, kind="stable")
+        self._leaving = np.full((2 * n_taxa - 2, 3), NO_NODE, dtype=np.intp)
+        self._leaving[:n_taxa, 0] = by_node[:n_taxa]
+        self._leaving[n_taxa:] = by_node[n_taxa:].reshape(-1, 3)
+        self._above, self._depth = np.zeros((2, 2 * n_taxa - 2), dtype=np.intp)
+        messages[self._leaving[:n_taxa, 0]] = self._tips
+        first = away = self._leaving[:1, 0]
+        levels: list[tuple[IndexArray, IndexArray]] = []
+        while away.size:
+            nodes = self._sources[away ^ 1]
+            self._above[nodes], self._depth[nodes] = self._sources[away], len(levels) + 1
+            away = away[nodes >= n_taxa]
+            levels.append((away, self._onward(away)))
+            away = levels[-1][1].ravel()
+        self.n_common = 0
+        for away, onward in reversed(levels):
+            left, right = messages[onward[:, 0] ^ 1], messages[onward[:, 1] ^ 1]
+            messages[away ^ 1] = join_sets(left, right)
+            self.n_common += int(count_common(left, right).sum())
+        self.n_common += int(count_common(messages[first], messages[first ^ 1]).sum())
+        for away, onward in levels:
+            for side in (0, 1):
+                messages[onward[:, side]] = join_sets(messages[away], messages[onward[:, 1 - side] ^ 1])
+
+    def _onward(self, messages: IndexArray) -> IndexArray:
+        """(n, 2) the two messages that each of n messages (n,), which enter inner nodes, goes into."""
+        rows = self._leaving[self._sources[messages ^ 1]]
+        return rows[rows != (messages ^ 1)[:, None]].reshape(-1, 2)
+
+    def _find(self, radius: int) -> IndexArray:
+        """(n, 3) the best move of each subtree that has one, those that save most first."""
+        subtrees = np.flatnonzero(self._sources.reshape(-1, 2)[:, ::-1].ravel() >= len(self._tips))
+        regions = None
+        if self._constraint is not None:
+            regions = self._constraint.regions(Tree.from_edges(self._constraint.names, self.ends))
+        at_once = max(1, WALK_BYTES // (self._messages[0].nbytes << radius))
+        found = [self._walk(subtrees[k : k + at_once], radius, regions) for k in range(0, len(subtrees), at_once)]
+        moves = np.concatenate(found)
+        return moves[np.argsort(-moves[:, 0], kind="stable")]
+
+    def _walk(self, subtrees: IndexArray, radius: int, regions: Regions | None) -> IndexArray:
+        """The best moves of some subtrees, given by the messages that leave them, in their order."""
+        messages, n_taxa = self._messages, len(self._tips)
+        onward = self._onward(subtrees)
+        present = count_common(messages[subtrees], join_sets(messages[onward[:, 0] ^ 1], messages[onward[:, 1] ^ 1]))
+        best, targets = present.copy(), np.zeros_like(subtrees)
+        joints = self._sources[subtrees ^ 1]
+        homes = None
+        if regions is not None:
+            homes = regions.homes[joints, (self._leaving[joints] == (subtrees ^ 1)[:, None]).argmax(axis=1)]
+        walker, at, behind = np.repeat(np.arange(len(subtrees)), 2), onward.ravel(), onward[:, ::-1].ravel() ^ 1
+        carried = messages[behind]
+        for _ in range(radius):
+            is_inner = self._sources[at ^ 1] >= n_taxa
+            walker, carried, onward = (
+                np.repeat(walker[is_inner], 2),
+                np.repeat(carried[is_inner], 2, axis=0),
+                self._onward(at[is_inner]),
+            )
+            if not walker.size:
+                break
+            at = onward.ravel()
+            carried = join_sets(carried, messages[onward[:, ::-1].ravel() ^ 1])
+            common = count_common(messages[subtrees[walker]], join_sets(carried, messages[at ^ 1]))
+            if regions is not None and homes is not None:
+                common[~regions.admit(homes[walker], at >> 1)] = -1
+            order = np.lexsort((at, -common, walker))
+            order = order[np.diff(walker[order], prepend=-1) > 0]
+            order = order[common[order] > best[walker[order]]]
+            best[walker[order]], targets[walker[order]] = common[order], at[order]
+        return np.column_stack([best - present, subtrees, targets])[best > present]
+
+    def _choose(self, moves: IndexArray) -> list[list[int]]:
+        """The moves that share no node with a better one on their ways, nor beside their joints."""
+        taken: list[list[int]] = []
+        touched: set[int] = set()
+        for move in moves.tolist():
+            _, subtree, target = move
+            joint = int(self._sources[subtree ^ 1])
+            nodes = {joint, *self._sources[self._leaving[joint] ^ 1].tolist()}
+            end = int(self._sources[target ^ 1])
+            while joint != end:
+                if self._depth[joint] < self._depth[end]:
+                    joint, end = end, joint
+                nodes |= {joint, end}
+                joint = int(self._above[joint])
+            if touched.isdisjoint(nodes):
+                touched |= nodes
+                taken.append(move)
+        return taken
+
+
+def _regraft(ends: IntArray, leaving: IndexArray, moves: Sequence[Sequence[int]]) -> IntArray:
+    """The branches of the tree after moves that do not touch each other; `leaving` has the messages of each node."""
+    moved = ends.copy()
+    sides = moved.reshape(-1)
+    for _, subtree, target in moves:
+        joint = int(sides[subtree ^ 1])
+        one, other = (message for message in leaving[joint].tolist() if message != subtree ^ 1)
+        sides[one] = sides[other ^ 1]  # one branch beside the joint becomes both, the other a part of the target
+        sides[other], sides[other ^ 1] = joint, sides[target ^ 1]
+        sides[target ^ 1] = joint
+    return moved
 
 
 def join_sets(a: PlaneArray, b: PlaneArray) -> PlaneArray:

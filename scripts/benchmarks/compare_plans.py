@@ -2,27 +2,35 @@
 
     python scripts/benchmarks/compare_plans.py make DATA_DIR FOLDER [--seed N] [--number N]
     python scripts/benchmarks/compare_plans.py run FILE.fasta ... --output FILE.json [--plan PLAN ...] [--seeds N,N]
-        [--label WORD]
-    python scripts/benchmarks/compare_plans.py show FILE.json ... [--chart FILE.svg]
+        [--label WORD] [--limit SECONDS]
+    python scripts/benchmarks/compare_plans.py show FILE.json [--plan PLAN ...] [--sets WORD] [--chart FILE.svg]
 
 `make` writes hard alignments: samples of taxa and columns of the alignments in DATA_DIR and DATA_DIR/treebase, and
 concatenations of genes that many taxa lack; DNA and proteins. The names of a third begin with "held": keep these for
 the end, and tune on the others.
 
 `run` searches under GTR+F+G4, or LG+G4 where the file name has "-aa-", on one thread. A PLAN is an effort, with options
-of `plltool.SearchOptions` after colons: fast, default:starts=4, thorough:radii=5:perturbations=0. FILE.json gets a row
-for each set, plan and seed, with lnL and the seconds of the processor. Rows that are there already are not searched
-again. `--label` goes before the names of plans, to tell two versions apart.
+of `plltool.SearchOptions` after colons: fast, default:starts=4, thorough:radii=5:perturbations=0. Other programs are
+plans, too: "IQ-TREE -fast", "IQ-TREE" and "RAxML" run iqtree2 and raxmlHPC-PTHREADS-AVX, whose two threads wait
+busily, from their own start trees. The lnL of their trees is that of `plltool.evaluate`. FILE.json gets a row for each
+set, plan and seed, with lnL and the seconds of the processor. Rows that are there already are not searched again.
+`--label` goes before the names of plans, to tell two versions apart.
 
-`show` prints for each plan the median, mean, 90th percentile and worst of the losses in lnL against the best end of the
-same set, and the geometric mean of the seconds. It leaves out what not all plans have searched. The chart shows mean
-losses; plans that differ in later options only are on one line.
+`show` prints a table of the plans on the sets that all of them have searched. Losses are in lnL against the best end of
+the same set: the median of the medians of sets, the mean, and the worst of all searches. A set is behind where the
+median loses more than 1. Seconds are geometric means. The chart shows mean losses.
 """
 
 import argparse
 import itertools
 import json
+import math
+import resource
+import shutil
+import signal
 import statistics
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -42,10 +50,12 @@ DNA = (
     *(f"treebase/dna-{name}" for name in ("S13718-M15540", "S13903-M15991", "S14351-M17671", "S1444-M960")),
 )
 PROTEINS = "aa140", "treebase/protein-S10281-M4780", "treebase/protein-S12097-M11013"
-MOST_TAXA, MOST_PROTEINS = (120, 160, 240, 420), 80  # of the alignments in turn; half as many at least
+MOST_TAXA, MOST_PROTEINS = (60, 90, 120, 180), 30  # of the alignments in turn; half as many at least
 SITES = 200, 500
 GENES, LOSS = (4, 10), (0.5, 0.9)  # of a concatenation, and the share of genes that a taxon lacks
 HELD_BACK = 3  # every third alignment
+RIVALS = "IQ-TREE -fast", "IQ-TREE", "RAxML"
+BEHIND = 1.0  # lnL: a plan whose median on a set loses more is behind there
 Letters = npt.NDArray[np.str_]
 
 
@@ -101,7 +111,31 @@ def search(alignment: plltool.Sequences, model: str, plan: str, seed: int) -> di
     return row | {"climbs": [round(lnl, 3) for lnl in found.start_lnls]}
 
 
-def run(files: list[Path], plans: list[str], seeds: list[int], label: str, output: Path) -> None:
+def search_elsewhere(file: Path, model: str, program: str, seed: int, limit: int) -> dict[str, Any] | None:
+    """The end of one search of another program, under plltool's likelihood; None if it takes longer than `limit`."""
+    with tempfile.TemporaryDirectory() as folder:
+        if program == "RAxML":
+            kind = "PROTGAMMALG" if "LG" in model else "GTRGAMMA"
+            command = ["raxmlHPC-PTHREADS-AVX", "-T", "2", "-m", kind, "-p", str(seed), "-n", "run", "-w", folder]
+            tree = Path(folder) / "RAxML_bestTree.run"
+        else:
+            command = ["iqtree2", *program.split()[1:], "-m", model, "-T", "1", "-seed", str(seed)]
+            command += ["-pre", f"{folder}/run", "-quiet"]
+            tree = Path(folder) / "run.treefile"
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        copy = shutil.copy(file, folder)  # RAxML writes beside the alignment
+        limited = ["bash", "-c", f'ulimit -t {limit} && exec "$0" "$@"', *command, "-s", copy]
+        done = subprocess.run(limited, check=False, capture_output=True)
+        if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
+            return None
+        done.check_returncode()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        lnl = plltool.evaluate(str(file), str(tree), model, threads=1).lnl
+    return {"lnl": round(lnl, 3), "cpu_seconds": round(seconds, 2)}
+
+
+def run(files: list[Path], plans: list[str], seeds: list[int], label: str, output: Path, limit: int) -> None:
     """Search every alignment by every plan with every seed."""
     rows = load(output, [])
     done = {(row["set"], row["plan"], row["seed"]) for row in rows}
@@ -111,31 +145,55 @@ def run(files: list[Path], plans: list[str], seeds: list[int], label: str, outpu
         if not todo:
             continue
         alignment, model = plltool.read_alignment(str(file)), "LG+G4" if "-aa-" in file.name else "GTR+F+G4"
-        search(alignment, model, "fast:perturbations=1", 1)  # compiles the kernels
+        if not all(plan in RIVALS for plan, _ in todo):
+            search(alignment, model, "fast:perturbations=1", 1)  # compiles the kernels
         for plan, seed in todo:
-            rows.append({"set": file.stem, "plan": label + plan, "seed": seed, **search(alignment, model, plan, seed)})
-            save(output, rows)
+            if plan in RIVALS:
+                found = search_elsewhere(file, model, plan, seed, limit)
+            else:
+                found = search(alignment, model, plan, seed)
+            if found is not None:
+                rows.append({"set": file.stem, "plan": label + plan, "seed": seed, **found})
+                save(output, rows)
 
 
-def show(rows: list[dict[str, Any]], chart: Path | None) -> None:
-    """Print a line for each plan, and draw them."""
+def summarise(rows: list[dict[str, Any]], plans: list[str]) -> dict[str, list[float]]:
+    """For each plan, the figures of `show` on the sets that all of them have searched."""
     best = {name: max(row["lnl"] for row in rows if row["set"] == name) for name in {row["set"] for row in rows}}
-    by_plan = {row["plan"]: [one for one in rows if one["plan"] == row["plan"]] for row in rows}
-    common = set.intersection(*({(row["set"], row["seed"]) for row in own} for own in by_plan.values()))
-    print(f"{'plan':44} {'runs':>5} {'median':>8} {'mean':>8} {'90 %':>8} {'worst':>8} {'seconds':>8}")
-    lines: dict[str, list[tuple[float, float]]] = {}  # by effort and first option
-    for plan, own in by_plan.items():
-        counted = [row for row in own if (row["set"], row["seed"]) in common]
-        lost = [best[row["set"]] - row["lnl"] for row in counted]
-        seconds = statistics.geometric_mean(max(0.01, row["cpu_seconds"]) for row in counted)
-        figures = statistics.median(lost), statistics.fmean(lost), float(np.quantile(lost, 0.9)), max(lost), seconds
-        print(f"{plan:44} {len(counted):5}", *(f"{figure:8.2f}" for figure in figures))
-        lines.setdefault(":".join(plan.split(":")[:2]), []).append((seconds, -figures[1]))
-    if chart is not None:
-        names = "seconds of one core, geometric mean", "lnL against the best end, mean"
-        kinds = [[number] * len(line) for number, line in enumerate(lines.values())]
-        plot = draw_path(list(lines.values()), kinds, list(lines), names, "Ends of searches against time")
-        chart.write_text(as_document(plot))
+    common = set.intersection(*({row["set"] for row in rows if row["plan"] == plan} for plan in plans))
+    figures = {}
+    for plan in plans:
+        own = [[row for row in rows if (row["plan"], row["set"]) == (plan, name)] for name in sorted(common)]
+        lost = [[best[row["set"]] - row["lnl"] for row in of_set] for of_set in own]
+        medians = [statistics.median(of_set) for of_set in lost]
+        seconds = [statistics.fmean(max(0.01, row["cpu_seconds"]) for row in of_set) for of_set in own]
+        losses = [statistics.median(medians), statistics.fmean(map(statistics.fmean, lost)), max(map(max, lost))]
+        behind = sum(median > BEHIND for median in medians)
+        n_searches = sum(map(len, own))
+        figures[plan] = [len(common), n_searches, *losses, behind, statistics.geometric_mean(seconds)]
+    return figures
+
+
+def table(rows: list[dict[str, Any]], plans: list[str]) -> str:
+    """The figures of the plans as a Markdown table."""
+    lines = ["| plan | sets | searches | median loss | mean loss | worst loss | sets behind | seconds |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    for plan, (n_sets, n_searches, *losses, behind, seconds) in summarise(rows, plans).items():
+        cells = [f"{n_sets}", f"{n_searches}", *(f"{loss:.1f}" for loss in losses), f"{behind}", f"{seconds:.2g}"]
+        lines.append(f"| {' | '.join([plan, *cells])} |")
+    return "\n".join(lines)
+
+
+def draw(rows: list[dict[str, Any]], plans: list[str]) -> str:
+    """Mean losses against seconds, as an SVG document, with a line for each program."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for plan, (*_, mean, _worst, _behind, seconds) in summarise(rows, plans).items():
+        name = "plltool" if plan in EFFORT_NAMES else plan.split()[0]
+        lines.setdefault(name, []).append((math.log10(seconds), -mean))
+    names = "seconds of one core, as powers of ten", "lnL against the best, mean"
+    kinds = [[number] * len(line) for number, line in enumerate(lines.values())]
+    plot = draw_path(list(lines.values()), kinds, list(lines), names, "Ends of searches against time")
+    return as_document(plot)
 
 
 def main() -> None:
@@ -151,18 +209,25 @@ def main() -> None:
     runner.add_argument("--plan", action="append", help="default: fast, default and thorough")
     runner.add_argument("--seeds", default="1,2,3", help="default: 1,2,3")
     runner.add_argument("--label", default="")
+    runner.add_argument("--limit", type=int, default=90, help="of the seconds of another program; default: 90")
     runner.add_argument("--output", type=Path, required=True)
     shower = commands.add_parser("show")
-    shower.add_argument("results", type=Path, nargs="+")
+    shower.add_argument("results", type=Path)
+    shower.add_argument("--plan", action="append", help="default: all")
+    shower.add_argument("--sets", default="", help="those with this in their names, such as gaps; default: all")
     shower.add_argument("--chart", type=Path)
     options = parser.parse_args()
     if options.command == "make":
         make(options.data, options.folder, options.seed, options.number)
     elif options.command == "run":
         plans, seeds = options.plan or list(EFFORT_NAMES), [int(seed) for seed in options.seeds.split(",")]
-        run(options.files, plans, seeds, options.label, options.output)
+        run(options.files, plans, seeds, options.label, options.output, options.limit)
     else:
-        show([row for path in options.results for row in json.loads(path.read_text())], options.chart)
+        rows = [row for row in json.loads(options.results.read_text()) if options.sets in row["set"]]
+        plans = options.plan or list(dict.fromkeys(row["plan"] for row in rows))
+        print(table(rows, plans))
+        if options.chart is not None:
+            options.chart.write_text(draw(rows, plans))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import plltool
 from plltool.alignment.patterns import compress
 from plltool.io.newick_writer import write_newick
 from plltool.run.inputs import resolve_inputs
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search import parsimony
 
 IQTREE, RAXML = "iqtree2", "raxmlHPC-PTHREADS-AVX"
 STOPPED = -signal.SIGKILL, -signal.SIGXCPU, 124  # how a program ends at a limit; the last is that of timeout(1)
@@ -119,8 +119,8 @@ def parsimony_tree(alignment: Path, model: str | None, seed: int) -> str:
     patterns = [compress(part) for part in data.alignments]
     masks = np.concatenate([part.masks for part in patterns], axis=1)
     weights = np.concatenate([part.weights for part in patterns])
-    tree = stepwise_addition(masks, weights, data.names, np.random.default_rng(seed))
-    return write_newick(tree)
+    rng = np.random.default_rng(seed)
+    return write_newick(parsimony.parsimony_tree(masks, weights, data.names, rng, radius=0))
 
 
 def make_parser(description: str | None, *, required: bool = False) -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 import re
 
+import compare_plans
 import draw_chains
 import pytest
 from figures import RESULTS, TABLE, evaluate, load, read_figures, tables
@@ -11,6 +12,7 @@ PAGE = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 EXPERIMENTS = (REPOSITORY / "docs" / "experiments.md").read_text(encoding="utf-8")
 GPUS = (REPOSITORY / "docs" / "gpu.md").read_text(encoding="utf-8")
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+SEARCHES = (REPOSITORY / "docs" / "guide" / "search.md").read_text(encoding="utf-8")
 BEAGLE = (REPOSITORY / "docs" / "guide" / "beagle.md").read_text(encoding="utf-8")
 PAGES = (README, PAGE, EXPERIMENTS, GPUS, BEAGLE)
 HEAD = re.compile(r"^\|[-:|]+\|$", re.MULTILINE)
@@ -73,6 +75,20 @@ def test_every_named_file_exists():
 def test_the_chart_of_chains_shows_its_figures():
     chart = (REPOSITORY / "docs" / "static" / "chains.svg").read_text(encoding="utf-8")
     assert chart == draw_chains.draw(load("2026-11-24-chains-intel.json")["chains"])
+
+
+def test_the_tables_and_the_chart_of_plans_show_their_figures():
+    """A comment gives what the names of the sets hold, and the plans."""
+    rows = load("2026-11-24-plans.json")
+    found = re.findall(r"<!-- plans of (\w*): (.*?) -->\n\n(\S.*?)\n\n", SEARCHES, re.DOTALL)
+    assert len(found) == 7
+    for sets, plans, shown in found:
+        counted = [row for row in rows if sets in row["set"]]
+        if shown.startswith("|"):
+            assert shown == compare_plans.table(counted, plans.split("; "))
+        else:
+            chart = (REPOSITORY / "docs" / "static" / "plans.svg").read_text(encoding="utf-8")
+            assert chart == compare_plans.draw(counted, plans.split("; "))
 
 
 def test_no_figure_stands_outside_a_table():

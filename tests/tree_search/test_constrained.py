@@ -21,7 +21,7 @@ from plltool.tree_search import climb, fusing, ratchet
 from plltool.tree_search import scan as scan_module
 from plltool.tree_search.climb import apply_moves, climb_round, find_moves
 from plltool.tree_search.insertions import Insertions
-from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.ratchet import perturb
 
 N_TAXA = 14
@@ -156,7 +156,7 @@ def test_parsimony_start_trees(seed):
     _, constraint, nested = make_case(20 + seed, 1 if seed % 2 else 0.7)
     rng = np.random.default_rng(seed)
     codes = 1 << rng.integers(0, 4, (N_TAXA, 60))
-    tree = stepwise_addition(codes, np.ones(60), NAMES, rng, constraint)
+    tree = parsimony_tree(codes, np.ones(60), NAMES, rng, constraint, radius=0)
     assert_valid_tree(tree)
     assert obeys(tree.ends, NAMES, nested)
     at_random = [fitch_score(constraint.random_tree(rng).ends.tolist(), codes, np.ones(60)) for _ in range(20)]

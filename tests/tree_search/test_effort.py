@@ -41,11 +41,15 @@ def test_default_searches_of_parts_persist():
     assert SearchOptions(nstop=1, perturbations=2).plan(1.0, 0, 0, 2, True).perturbations == 2
 
 
-def test_hard_data_have_more_starts_unless_they_are_large():
-    assert [SearchOptions().plan(score).starts for score in (0.0, 0.74, 0.76, 1.0)] == [1, 1, 2, 2]
+def test_hard_data_have_more_starts_if_most_are_missing_or_the_search_is_thorough():
+    assert [SearchOptions().plan(score, gaps=0.6).starts for score in (0.0, 0.74, 0.76, 1.0)] == [1, 1, 2, 2]
     assert [SearchOptions("thorough").plan(score).starts for score in (0.0, 0.5, 0.75, 1.0)] == [2, 2, 4, 6]
-    assert SearchOptions("fast").plan(1.0).starts == 1
-    assert SearchOptions().plan(1.0, 5000, 1000).starts == 1
+    assert SearchOptions().plan(1.0, gaps=0.4).starts == 1
+    assert SearchOptions("fast").plan(1.0, gaps=0.6).starts == 1
+
+
+def test_large_data_have_one_start_unless_the_search_is_thorough():
+    assert SearchOptions().plan(1.0, 5000, 1000, gaps=0.6).starts == 1
     assert SearchOptions("thorough").plan(1.0, 5000, 1000).starts == 6
 
 

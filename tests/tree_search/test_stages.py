@@ -19,6 +19,7 @@ from plltool.tree.random_tree import random_tree
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.climb import Round
 from plltool.tree_search.effort import SearchOptions, SearchPlan
+from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.stages import Stage, TreeSearch, planned_stages
 from plltool.tree_search.state import Cursor
 
@@ -178,6 +179,23 @@ def test_no_search_ends_below_its_start_tree(misled, data_dir, tmp_path, model):
     again = search(alignment, model, start=true_tree, checkpoint=tmp_path / "saved", **settings)
     assert (again.lnl, again.newick) == (found.lnl, found.newick)
     assert [event.stage for event in events] == [event.stage for event in found.trace]
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_search_ends_above_the_start_tree_that_it_made(data_dir, monkeypatch, seed):
+    starts = []
+
+    def spy(*args):
+        starts.append(parsimony_tree(*args))
+        return starts[-1].copy()
+
+    monkeypatch.setattr("plltool.run.task.parsimony_tree", spy)
+    alignment = dict(map(str.split, (data_dir / "hard.fasta").read_text().split(">")[1:]))
+    del alignment["t61"]  # the same as t07
+    found = search(alignment, "HKY+FE", effort="fast", seed=seed)
+    assert len(starts) == 1
+    assert found.lnl > evaluate(alignment, starts[0], "HKY+FE").lnl + 1.0
 
 
 @pytest.mark.parametrize(("lnl", "least"), [(-1e4, 1.0), (-3e5, 3.0), (-2e6, 5.0)], ids=["epsilon", "share", "most"])
