@@ -40,6 +40,7 @@ from rivals import (
 )
 
 import plltool
+from plltool.engine.requests import Holder
 from plltool.io.alignment_formats import format_phylip
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
