@@ -39,6 +39,8 @@ from plltool.tree_search.root_scan import explore_roots, move_root
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
 
+OTHER_EPSILON = 0.1  # lnL of a round, on the way to another optimum; with larger ones flat places look like one
+
 _log = logging.getLogger("plltool")
 
 
@@ -296,7 +298,7 @@ class TreeSearch:
     def _find_other(self, groups: Sequence[str] | None) -> Other:
         """Where the sum of the lengths of the first fit leads on this tree, if that is another optimum.
 
-        It is optimised roughly. The better optimum is kept.
+        The better optimum is kept, and polished.
         """
         likelihood, lengths, at = self.likelihood, self.likelihood.tree.lengths, self._at
         if not Other(length=at.first_length).is_other_than(lengths):
@@ -305,9 +307,9 @@ class TreeSearch:
         lengths[:] = np.clip(lengths * (at.first_length / here.length), MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         optimiser = ModelOptimiser(likelihood, groups)
         before, lnl = -math.inf, optimiser.run(START_EPSILON)
-        while lnl - before > START_EPSILON:
-            smooth(likelihood, START_EPSILON)
-            before, lnl = lnl, optimiser.run(START_EPSILON)
+        while lnl - before > OTHER_EPSILON:
+            smooth(likelihood, OTHER_EPSILON)
+            before, lnl = lnl, optimiser.run(OTHER_EPSILON)
         there = Other(lnl, float(lengths.sum()))
         if lnl > at.lnl:
             at.lnl = polish(likelihood, groups=groups)
