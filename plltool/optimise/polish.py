@@ -26,7 +26,7 @@ from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER
 from plltool.optimise.bounded import Curvatures, Memory, minimise
 from plltool.optimise.density import Coordinates
-from plltool.optimise.lengths import smooth, try_scales
+from plltool.optimise.lengths import smooth, try_root_shares, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.site_rates import possible_likelihoods
@@ -103,7 +103,7 @@ def polish(
     A round optimises lengths and models in turn, lengths to a share of what the last round gained, and then all of them
     together if they have gained little. The first round has several starts, see `_begin`. As soon as a round gains
     little, other optima of the parts are looked for. When rounds gain no more, the finishes are tried, each once: other
-    scales of all lengths, and other rates over sites. Rounds go on if one gains.
+    scales of all lengths, other rates over sites, other places of the root on its branch. Rounds go on if one gains.
 
     Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
 
@@ -121,6 +121,8 @@ def polish(
     other_scales = partial(try_scales, likelihood, epsilon=POLISH_GAIN)
     other_rates = partial(_try_other_rates, optimiser, chosen)
     finishes: list[Callable[[float], float]] = [other_scales, other_rates] if lengths else []
+    if lengths and tree.is_rooted:
+        finishes.append(partial(try_root_shares, likelihood, epsilon=POLISH_GAIN))
     is_joint = lengths and CATEGORIES not in chosen and 0 < optimiser.most_parameters <= MAX_TOGETHER_PARAMETERS
     if done is None:
         lnl = likelihood.lnl()

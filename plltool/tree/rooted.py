@@ -44,7 +44,7 @@ def unrooted_branches(tree: Tree) -> IndexArray:
     numbers = np.arange(tree.n_edges)
     if not tree.is_rooted:
         return numbers
-    own, (kept, gone) = _branches_at_root(tree)
+    own, (kept, gone) = branches_at_root(tree)
     left = np.setdiff1d(numbers, [gone, own])
     numbers[left] = np.arange(len(left))
     numbers[gone], numbers[own] = numbers[kept], NO_NODE
@@ -69,7 +69,7 @@ def spread_over_branches(tree: Tree, values: FloatArray) -> FloatArray:
 
 def root_split(tree: Tree, names: Sequence[str]) -> int:
     """The split of the branch on which a rooted tree has its root; bits are in the order of `names`, the taxa."""
-    kept = _branches_at_root(tree)[1][0]
+    kept = branches_at_root(tree)[1][0]
     return branch_splits(drop_root(tree), names)[unrooted_branches(tree)[kept]]
 
 
@@ -81,7 +81,7 @@ def drop_root(tree: Tree) -> Tree:
     if not tree.is_rooted:
         return tree
     top = int(tree.neighbours[0, 0])
-    own, (kept, gone) = _branches_at_root(tree)
+    own, (kept, gone) = branches_at_root(tree)
     ends, lengths = tree.ends.copy(), tree.lengths.copy()
     far = int(ends[gone][ends[gone] != top][0])
     ends[kept] = np.where(tree.ends[kept] == top, far, tree.ends[kept])
@@ -91,7 +91,7 @@ def drop_root(tree: Tree) -> Tree:
     return Tree.from_edges(tree.names[1:], ends - 1 - (ends > top), lengths[left])
 
 
-def _branches_at_root(tree: Tree) -> tuple[int, list[int]]:
+def branches_at_root(tree: Tree) -> tuple[int, list[int]]:
     """The root's own branch, and the two that meet there, ascending."""
     own = int(tree.edges[0, 0])
     return own, sorted(int(edge) for edge in tree.edges[tree.neighbours[0, 0]] if edge != own)
