@@ -306,10 +306,14 @@ class TreeSearch:
         found, here = likelihood.fit(), Other(at.lnl, float(lengths.sum()))
         lengths[:] = np.clip(lengths * (at.first_length / here.length), MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         optimiser = ModelOptimiser(likelihood, groups)
-        before, lnl = -math.inf, optimiser.run(START_EPSILON)
-        while lnl - before > OTHER_EPSILON:
-            smooth(likelihood, OTHER_EPSILON)
-            before, lnl = lnl, optimiser.run(OTHER_EPSILON)
+        try:
+            before, lnl = -math.inf, optimiser.run(START_EPSILON)
+            while lnl - before > OTHER_EPSILON:
+                smooth(likelihood, OTHER_EPSILON)
+                before, lnl = lnl, optimiser.run(OTHER_EPSILON)
+        except EngineError:  # some pattern cannot be represented
+            likelihood.restore(found)
+            return Other()
         there = Other(lnl, float(lengths.sum()))
         if lnl > at.lnl:
             at.lnl = polish(likelihood, groups=groups)
