@@ -19,7 +19,6 @@ from plltool.model.model import SCALER
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
-from plltool.tree.rooted import branches_at_root
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,6 @@ def smooth(
 
 
 SCALES = tuple(2.0**step for step in range(-4, 5) if step)  # of all lengths at once, from 1/16 to 16
-ROOT_SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the two lengths at the root, on one side
 
 
 def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
@@ -118,21 +116,3 @@ def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
         tree.lengths[:] = np.clip(SCALES[best] * tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         lnl = smooth(likelihood, epsilon).lnl
     return lnl
-
-
-def try_root_shares(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
-    """Move the root along its branch if lnL gains `epsilon`; return lnL.
-
-    Only the sum of the two lengths at the root counts much, so each alone moves in tiny steps, or stays at its bound.
-    """
-    lengths = likelihood.tree.lengths
-    first, second = branches_at_root(likelihood.tree)[1]
-    before, best, best_lnl = lengths.copy(), lengths.copy(), lnl + epsilon
-    for share in ROOT_SHARES:
-        lengths[first] = np.clip(share * (before[first] + before[second]), MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-        lengths[second] = np.clip(before[first] + before[second] - lengths[first], MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-        reached = likelihood.lnl()
-        if reached > best_lnl:
-            best, best_lnl = lengths.copy(), reached
-    lengths[:] = best
-    return smooth(likelihood, epsilon).lnl if best_lnl > lnl + epsilon else lnl

@@ -16,7 +16,9 @@ from plltool.constants import (
     FIRST_POLISH_SHARE,
     FORESIGHT,
     LENGTHS_PRECISION,
+    MAX_BRANCH_LENGTH,
     MAX_POLISH_ROUNDS,
+    MIN_BRANCH_LENGTH,
     POLISH_GAIN,
     POLISH_PARAMETERS,
     POLISH_PRECISION,
@@ -26,14 +28,16 @@ from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER
 from plltool.optimise.bounded import Curvatures, Memory, minimise
 from plltool.optimise.density import Coordinates
-from plltool.optimise.lengths import smooth, try_root_shares, try_scales
+from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.site_rates import possible_likelihoods
+from plltool.tree.rooted import branches_at_root
 
 TOGETHER_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
 TOGETHER_GAIN, MAX_TOGETHER = 5e-5, 100  # lnL that a step then gains or promises if another follows; typical 5 to 20
 MAX_TOGETHER_PARAMETERS = 32  # of a part that changes together with the lengths; each takes a launch
+ROOT_SHARES, OTHER_SHARE = (0.05, 0.25, 0.5, 0.75, 0.95), 0.3  # of the lengths at the root, on one side; least change
 OTHER_PRECISION = 3.0  # times the precision of the first start: that of the second one
 SAME_LENGTH, OTHER_LENGTH = 1.5, 2.0  # ratio of sums of lengths: below, one optimum; from here on, two are reported
 
@@ -122,7 +126,7 @@ def polish(
     other_rates = partial(_try_other_rates, optimiser, chosen)
     finishes: list[Callable[[float], float]] = [other_scales, other_rates] if lengths else []
     if lengths and tree.is_rooted:
-        finishes.append(partial(try_root_shares, likelihood, epsilon=POLISH_GAIN))
+        finishes.append(partial(_try_other_root, optimiser))
     is_joint = lengths and CATEGORIES not in chosen and 0 < optimiser.most_parameters <= MAX_TOGETHER_PARAMETERS
     if done is None:
         lnl = likelihood.lnl()
@@ -220,6 +224,32 @@ def _try_other_rates(optimiser: ModelOptimiser, groups: Sequence[str], lnl: floa
         optimiser.curvatures.matrices[number] = curvatures.matrices[number]
     likelihood.model_changed()
     return likelihood.lnl()
+
+
+def _try_other_root(optimiser: ModelOptimiser, lnl: float) -> float:
+    """Look for another optimum with the root elsewhere on its branch; return lnL, which never falls.
+
+    Under a directed model lnL may have an optimum near each end, and a length near 0 moves in tiny steps.
+    """
+    likelihood, lengths = optimiser.likelihood, optimiser.likelihood.tree.lengths
+    before, curvatures = likelihood.fit(), optimiser.curvatures.copy()
+    first, second = branches_at_root(likelihood.tree)[1]
+    both = lengths[first] + lengths[second]
+    present = np.sum(lengths[first]) / np.sum(both)
+    shares = [share for share in ROOT_SHARES if abs(share - present) >= OTHER_SHARE]
+    pairs = [np.clip([share * both, (1 - share) * both], MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH) for share in shares]
+    lnls = []
+    for pair in pairs:
+        lengths[[first, second]] = pair
+        lnls.append(likelihood.lnl())
+    lengths[[first, second]] = pairs[int(np.argmax(lnls))]
+    smooth(likelihood, EXPLORING_EPSILON)
+    reached = optimiser.run(EXPLORING_EPSILON)
+    if reached > lnl:
+        return reached
+    likelihood.restore(before)
+    optimiser.curvatures = curvatures
+    return lnl
 
 
 def _begin(optimiser: ModelOptimiser, lnl: float, precision: float) -> tuple[float, Other]:
