@@ -9,9 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from plltool.constants import PERTURB, STAGE_COSTS
+from plltool.constants import GENE_STAGE, PERTURB, REPLICATE_STAGE, SAMPLE_STAGE, STAGE_COSTS, ULTRAFAST_STAGE
 
 ACTIVITY = "activity"  # an attribute of log records: what starts now; empty if what was before goes on
+ROUND_WORDS = {  # what the rounds of a stage are
+    REPLICATE_STAGE: "replicate",
+    ULTRAFAST_STAGE: "excursion",
+    SAMPLE_STAGE: "generation",
+    GENE_STAGE: "gene",
+}
 NOTICEABLE = 1.0  # seconds of compilation from which on a line tells of them
 
 _log = logging.getLogger("plltool")
@@ -70,6 +76,12 @@ class Progress:
     def name(self) -> str:
         """The stage and, where it tells anything, its radius."""
         return f"{self.stage} radius {self.radius}" if self.radius > 1 else self.stage
+
+    @property
+    def count(self) -> str:
+        """The round and, where it is known, how many there may be: ``replicate 3/100``."""
+        word = ROUND_WORDS.get(self.stage, "round")
+        return f"{word} {self.round}/{self.n_rounds}" if self.n_rounds > 1 else f"{word} {self.round}"
 
 
 Listener = Callable[[Progress], None]

@@ -125,7 +125,7 @@ def name_counts(event: Progress) -> dict[str, str]:
     """Round, moves where there may be some, and the tree where several are climbed at the same time."""
     has_moves = event.radius or event.stage == PERTURB
     return {
-        "round": f"round {event.round}/{event.n_rounds}" if event.n_rounds > 1 else f"round {event.round}",
+        "round": event.count,
         "moves": f"{event.moves} move{'s'[: event.moves != 1]}" if has_moves else "",
         "tree": f"tree {event.start}" if event.start else "",
     }

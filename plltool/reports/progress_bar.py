@@ -39,7 +39,7 @@ class ProgressBar:
 
     def __call__(self, event: Progress) -> None:
         """Show an event."""
-        facts = [f"{event.name}, round {event.round}", f"lnL {event.lnl:.3f}"]
+        facts = [f"{event.name}, {event.count}", f"lnL {event.lnl:.3f}"]
         if event.left is not None:
             facts.append(f"about {self._format_interval(event.left)} left")
             self._bar.bar_format = _KNOWN
