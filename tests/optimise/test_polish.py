@@ -144,6 +144,18 @@ def test_a_rare_fast_rate_is_found(data_dir):
         assert likelihood.optimise() > expected - 0.01
 
 
+def test_no_fixed_rates_over_sites_are_better(data_dir):
+    """The maximum over all rates is at least that with any of them fixed; the first starts lead to another optimum."""
+    data, tree = sample_of_primates(data_dir, 111)
+
+    def optimise(model):
+        with plltool.Likelihood(data, tree, model, device="numpy") as likelihood:
+            return likelihood.optimise()
+
+    lnl = optimise("HKY+F+I+G4")
+    assert all(optimise(f"HKY+F+I{{{pinv}}}+G4{{{alpha}}}") < lnl for pinv in (0.01, 0.1, 0.3) for alpha in (0.1, 0.3))
+
+
 def test_a_directed_model_reaches_the_optimum_of_another_program():
     """Some weights of rays end almost at 0; lnL is that of IQ-TREE 2.0.7, -m RY6.17a+G4 -te IQTREE_TREE."""
     with plltool.Likelihood(PRIMATES, IQTREE_TREE, "RY6.17a+G4") as likelihood:
