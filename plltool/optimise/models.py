@@ -64,6 +64,11 @@ class ModelOptimiser:
         """The largest number of parameters of a part that are optimised, without factors of lengths."""
         return max(self._sizes)
 
+    @property
+    def has_own_factors(self) -> bool:
+        """Whether some part has a factor of lengths that it does not share."""
+        return len(self.members) > 1 and bool(self._owns_factor.any())
+
     def _lay_out(self, scale: bool) -> None:
         """Number the variables, part by part, the factor of a part last; a factor that parts share comes at the end."""
         bounds: list[tuple[float, float]] = []

@@ -106,8 +106,9 @@ def polish(
 
     A round optimises lengths and models in turn, lengths to a share of what the last round gained, and then all of them
     together if they have gained little. The first round has several starts, see `_begin`. As soon as a round gains
-    little, other optima of the parts are looked for. When rounds gain no more, the finishes are tried, each once: other
-    scales of all lengths, other rates over sites, other places of the root on its branch. Rounds go on if one gains.
+    little, other optima of the parts are looked for if they have factors of their own, or lengths are fixed. When
+    rounds gain no more, the finishes are tried, each once: other scales of all lengths, other rates over sites, other
+    places of the root on its branch. Rounds go on if one gains.
 
     Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
 
@@ -146,7 +147,7 @@ def polish(
                 lnl = optimiser.run(max(share * POLISH_PRECISION, done.precision))
         gain, is_precise = lnl - done.lnl, done.precision == LENGTHS_PRECISION
         if not n_finishes and gain < max(least_gain, EXPLORING_SHARE * abs(lnl)):
-            lnl, n_finishes = optimiser.explore(), 1
+            lnl, n_finishes = optimiser.explore() if optimiser.has_own_factors or not lengths else lnl, 1
             gain = lnl - done.lnl
         if is_joint and n_finishes and gain < TOGETHER_START:
             before, lnl = lnl, _climb_together(optimiser, chosen, lnl)
