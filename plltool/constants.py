@@ -14,7 +14,6 @@ MIN_BRANCH_LENGTH = 1e-6  # RAxML-NG's bound; shorter lengths do not change lnL 
 MAX_BRANCH_LENGTH = 100.0  # RAxML-NG's bound; far beyond saturation
 ERROR_STEP = 1e-5  # relative change of a length for second derivatives, whose relative errors are about as large
 COARSE_ERROR_STEP = 1e-2  # the same if slopes have 24 bits
-LEAST_INFORMATION = 1e-5  # in any direction, where each length alone has 1; less is below the errors of the steps
 DEFAULT_BRANCH_LENGTH = 0.1  # for branches without a length in the start tree (RAxML-NG, IQ-TREE)
 
 # --- model parameters -----------------------------------------------------------------------------------
@@ -51,40 +50,11 @@ MAX_RATE_CATEGORIES = 64
 DEFAULT_SITE_CATEGORIES = 25  # of +PSR, as in RAxML
 MIN_SITE_RATE = 2.0**-10  # of +PSR, relative to the mean; a lower one changes lnL only on trees of 1,000 substitutions
 MAX_SITE_RATE = 2.0**5
-CATEGORY_GAIN = 1.0  # lnL for which sites get other rates; the optimum is flat, and rates and lengths creep along it
-SITE_RATE_STEP = 2.0**0.25  # ratio of neighbouring rates that a site may get
 
 # --- optimisation ---------------------------------------------------------------------------------------
-MAX_LENGTH_FACTOR = 16.0  # a branch length changes at most by this factor in one step
-FLAT_SLOPE = 1e-8  # lnL per unit of length; smaller slopes are rounding errors, and say nothing about the length
-MAX_SMOOTHING_ROUNDS = 100  # rounds over all branches; typical 5 to 15
-SMOOTHING_EPSILON = 0.01  # branch lengths have converged when a full Newton step promises less lnL
-DAMPING_GROWTH = 1.5  # growth of the damping factor of a length whose derivative kept its sign
-MODEL_EPSILON = 0.01  # model parameters have converged when an iteration gains less lnL
 MANY_RATES = 100  # of a directed model, from which on its optimisation begins with curvatures from expected changes
-LEAST_CHANGES = 0.01  # the least of these curvatures, for rates of changes of which there are hardly any
-MAX_MODEL_EVALUATIONS = 100  # of all gradients, in one optimisation of the models
-LEAST_CURVATURE = 0.2  # share of the curvature along a step that an update of the Hessian keeps at least (Powell 1978)
-SUFFICIENT_DECREASE = 1e-4  # share of the gain promised by the gradient that a step must reach (Armijo)
 MAX_BACKTRACKS = 10  # along one direction; each at least halves the step
-MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised with the model
-OTHER_FACTORS = (1.0, 2.0, 0.5)  # times the best factor of a part's lengths, from where other optima are looked for
-EXPLORING_EPSILON = 0.1  # lnL precision of each part on the way to them
-ROOT_GAIN = 0.001  # lnL that another place of the root must gain, with its two lengths optimised
-ROOT_TRIALS = 6  # places of the root that are tried with all lengths optimised
-ROOT_MODEL_TRIALS = 25  # with the model optimised, too, once in the end
-ROOT_PRECISION = 0.1  # lnL of lengths and model at each of these places; with 5 the best of them is easily missed
-ROOT_HOPE = 10.0  # lnL that a place may lose before that
-MAX_ROOT_MOVES = 10  # of the root, one after another; typical 0 to 2
-POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
-POLISH_PRECISION = 0.001  # lnL, of the model within a round; primates end 0.02 below the optimum, with 0.01 0.06 below
-POLISH_PARAMETERS = 30  # of a model; with n more, both are this share of n: S16, with 119, gains 0.1 lnL in small steps
 LENGTHS_PRECISION = 2e-4  # lnL, of the lengths likewise; with 0.001 two lengths of dna354 stop halfway, 0.013 too low
-RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
-BOUND_TOLERANCE = 1e-9  # of a vector's elements, logarithms, which rounding may put beyond their bounds
-POLISH_SHARE = 0.01  # of the gain of the last round: the precision of lengths in the next one, where that is coarser
-FIRST_POLISH_SHARE = 1e-5  # of lnL: the precision of lengths in the first round, likewise
-EXPLORING_SHARE = 2e-4  # of lnL: after a round that gains less, other optima of the parts are looked for
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- choice of a model ------------------------------------------------------------------------------------
@@ -103,41 +73,11 @@ DEFAULT_CLUSTER_PERCENT = 10.0  # of the pairs of parts that relaxed clustering 
 SELECTION_TOLERANCE = 0.005  # lnL by which a model may be below a special case of it; else it is optimised again
 
 # --- search ---------------------------------------------------------------------------------------------
-HEALING_ROUNDS = 2  # evaluations of the branches that close the gaps of pruned subtrees, with Newton steps in between
 SCAN_VALUES_PER_LAUNCH = 8_000_000  # partial sums of work-groups that the device holds at once (64 MB)
-SCAN_STEPS_PER_PRUNE = 11  # insertions per subtree in a launch; on average 10.5 are within 3 branches of the gap
-TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, with Newton steps in between
-INSERTIONS_PER_PRUNE = 3  # insertions per subtree whose lengths are optimised, best scores first
-INSERTION_CUTOFF = 0.7  # times the typical loss: insertions that score lower are left out
-SCREENING_LOSS = 0.02  # times the typical loss: what a move may lose in the screen and still be tried without it
 SCREENING_PATTERNS = 500  # from which a search has a screen: 0.67 of its time with 1,193, 1.2 times with 348
-FORESIGHT = 3.0  # times the gain that Newton's method predicts: the most that is expected from branch lengths
 ELSEWHERE_FORESIGHT = 10.0  # likewise, from lengths that do not return to an optimum that is known
-MIN_MOVE_GAIN = 1e-2  # lnL that a move must promise
-GAIN_GRID = 1e-4  # gains are rounded to this lnL before moves are ranked, so that devices agree; ties go by index
-SEARCH_EPSILON = 0.1  # a climb ends when a round gains less lnL
-SEARCH_RADII = (20,)  # of the SPR stages; walks end at losses long before, except where data are few
 START_EPSILON = 5.0  # lnL precision of lengths and model on the start tree
-STAGE_EPSILON = 1.0  # the next stage starts when an SPR round gains less lnL
-NNI_EPSILON = 5.0  # SPR rounds start when an NNI round gains less lnL
-NNI_SHARE = 1e-4  # the same as a share of lnL; the larger of the two counts
-STAGE_SHARE = 1e-5  # likewise for SPR rounds
-STAGE_MOST = 5.0  # lnL that this share is at most: on large trees late rounds are cheap, as they scan few places
-TUNING_SHARE = 2e-4  # share of lnL; if model and lengths gain more, both are optimised again
-SCAN_PHASES = (3, 6, 10)  # depths at which a walk pauses to drop hopeless directions; one launch each
-WALK_CUTOFF = 3.0  # times the typical loss: the walk ends at steps that lose more; a patient walk may pass them
-WALK_LEAST = 10.0  # lnL that a step may lose in any case: with few patterns or many gaps typical losses are 1 to 5
-RESCAN_DISTANCE = 4  # branches around a change within which subtrees are scanned again in the next round
-RATCHET_PATIENCE = 20  # perturbations in a row without gain after which a thorough search leaves a tree as it is
-RATCHET_SHARE = 0.25  # of the patterns, whose weights a perturbation multiplies by RATCHET_FACTOR (Nixon 1999)
-RATCHET_FACTOR = 2.0
-RATCHET_RADII = (5, 20)  # of the moves that a perturbation makes, and of the climb after it
-RATCHET_EPSILON = 2.0  # lnL precision of branch lengths on reweighted sites
 SMALL_SEARCH = 100_000  # taxa times patterns times start trees; a smaller one ends before other processes have begun
-FIRST_PERTURBATIONS = 4  # of each climb before it is fused with others; the first gain most
-FUSING_LOSS = 3.0  # lnL that an exchange may lose before lengths are optimised; with 0, fusions end 1 to 5 lower
-CLIMB_TIE = 0.01  # lnL by which a climb must be better to take the lead: the rest is left over from convergence
-POOL_SIZE = 3  # of the best trees, with which a search with a limited time fuses each further climb
 ENDLESS = 10**9  # perturbations of such a search
 BASES = b"ACGT"
 CONSTANT_SITES = "numbers of constant sites with A, C, G and T: four whole numbers from 0 on, such as 310,190,205,295"
@@ -146,18 +86,7 @@ NAME_KINDS = WHOLE, FIRST_WORD = "whole", "first-word"  # what of a FASTA header
 START_KINDS = ("parsimony", "random")  # kinds of start trees that a search makes
 EFFORT_NAMES = ("fast", "default", "thorough")  # presets, see tree_search/effort.py
 DEFAULT_EFFORT = "default"
-QUICK_TREES = 3  # parsimony trees whose disagreement measures how difficult an alignment is; also of single parts
-ENOUGH_PATTERNS_PER_TAXON = 10.0  # with fewer, an alignment is more difficult than the disagreement says
-EASY = 0.5  # difficulty up to which a search uses the minimum of its effort
-SPARSE_WEIGHT = 0.1  # added to the difficulty for each halving of the patterns per taxon
-ABANDON_STAGES = 3  # start, NNI, SPR at the first radius: no climb is given up before these stages are over
-ABANDON_FACTOR = 2.0  # times the gain of the leader from a stage on: a climb further behind it there is given up
-ABANDON_MARGIN = 5.0  # lnL that the climb may be behind in addition
 STOP_RULES = ("epsilon", "rf", "kh")  # see tree_search/stopping.py
-KH_QUANTILE = 1.645  # of the standard normal distribution: gains with a one-sided p-value below 5 % count
-RF_SHARE = 0.01  # of the inner branches that a stage of a climb must change (RAxML's -D)
-MANY_TAXA = 1000  # from which on the limit of the perturbations grows with the number of taxa
-LARGE_ALIGNMENT = 5_000_000  # taxa times patterns from which on gains must be significant by default
 PERTURB = "perturb"  # the stage of the ratchet
 FUSE = "fuse"  # the stage that fuses the climbs from several start trees
 GENE_STAGE = "gene trees"  # the stage whose rounds are the trees of genes
@@ -166,14 +95,8 @@ ULTRAFAST_STAGE = "ufboot"  # the stage whose rounds are excursions of the ultra
 STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a default climb; only for forecasts
     "start": 10.0, "nni": 14.0, "spr": 17.0, "model": 3.0, FUSE: 2.0, PERTURB: 6.0, "polish": 6.0,
 }  # fmt: skip
-MAX_REJECTED_MOVES = 5  # moves that a round tries singly without success before it gives up
-ROUND_EPSILON = 0.5  # lnL precision of branch lengths between rounds
-ROUND_SHARE = 3e-6  # the same as a share of lnL; the larger of the two counts
 
 # --- analyses of a finished tree -------------------------------------------------------------------------
-NEIGHBOUR_EPSILON = 0.001  # lengths around a branch have converged when a sweep over both ends gains less lnL
-MAX_NEIGHBOUR_SWEEPS = 20
-ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: the precision of the optimisation (IQ-TREE's)
 ALRT_REPLICATES = 1000  # Guindon et al. 2010
 PLACE_BATCH = 64  # queries that an engine holds at a time; with similar ones it lacks the columns that none of them has
 PLACE_HEURISTIC = 0.99999  # of the likelihood weights of the scores of branches: those that have it are optimised
@@ -219,16 +142,8 @@ DEFAULT_SEED = 1  # so that a run without --seed can be repeated
 MIN_SCRATCH_SLOTS = 32  # CLAs of a search in addition to those of the tree; the deepest scan needs 30
 MAX_SCRATCH_SLOTS = 256  # insertions that are optimised in one launch
 MAX_STREAMED_SCRATCH_SLOTS = 1024  # if each launch recomputes the tree's CLAs: 1.1 times faster on 150 taxa than 256
-MAX_SCRATCH_BYTES = 1 << 30  # of these CLAs beyond the minimum, if all CLAs of the tree are held
 STREAMED_TILES = 64  # from which CPUs search as fast or faster if CLAs are made again rather than held
 REMADE_TILES = 16  # the same for tasks that make all CLAs for each request anyway: with fewer there is little to gain
-SHARED_TILES = 2  # for each work-group of a launch, from which it pays that they share the memory of one
-DEVICE_MEMORY_SHARE = 0.9  # of a device's own memory, by default; drivers and displays need some
-HOST_MEMORY_SHARE = 0.8  # of the host's available memory, by default; other programs run, too
-CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread
-GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; not measured yet
-GPU_LEVEL_SPANS = 0.5  # spans over wanted work-groups below which launches by levels are faster; not measured yet
-GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels are faster; not measured yet
 COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # inner branches up to this length carry no information (RAxML-NG)
 MAX_SHOWN_VALUES = 12  # of a list in a model that is shown to people: UNREST has as many; records have all
 MAX_SHOWN_ROOTS = 3  # places of the root with the best supports that are shown to people; records have all
@@ -258,11 +173,6 @@ UFBOOT_LEAST = 20  # excursions at least
 UFBOOT_MOST = 200  # and at most
 UFBOOT_CORRELATION = 0.99  # of the supports at two tests in a row, from which on they have converged (Minh et al. 2013)
 UFBOOT_DIFFERENCE = 0.015  # mean absolute difference up to which they have converged, too: the error of shares of 1000
-UFBOOT_CANDIDATES = 5  # local optima from which excursions start
-UFBOOT_JUMPS = 3  # jumps in a row, each to another resampled alignment, before the climb on the original data
-UFBOOT_RADIUS = 10  # SPR radius of that climb
-RELL_TIE = 0.5  # lnL within which trees are equally good (Hoang et al. 2018)
-RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
 
 # --- sampling -------------------------------------------------------------------------------------------
 DEFAULT_RUNS, DEFAULT_CHAINS, DEFAULT_TEMPERATURE = 2, 4, 0.1  # MrBayes' defaults

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from plltool.constants import DEVICE_MEMORY_SHARE, HOST_MEMORY_SHARE
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import DataShape, choose_layout, count_work_groups
@@ -28,6 +27,8 @@ from plltool.errors import (
 )
 from plltool.hardware import Hardware, available_memory
 
+DEVICE_MEMORY_SHARE = 0.9  # of a device's own memory, by default; drivers and displays need some
+HOST_MEMORY_SHARE = 0.8  # of the host's available memory, by default; other programs run, too
 INSTALL_HINT = "`pip install 'plltool[pocl]'` installs a driver for the CPU"
 LONGEST_REASON = 300  # characters of the reason why "auto" skips a device
 NUMPY_REASON = "numpy on the CPU, one thread"

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import IntArray
-from plltool.constants import MAX_SCRATCH_BYTES, SHARED_TILES
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.sums import plan_sums
 from plltool.errors import MemoryShortageError
+
+MAX_SCRATCH_BYTES = 1 << 30  # of these CLAs beyond the minimum, if all CLAs of the tree are held
+SHARED_TILES = 2  # for each work-group of a launch, from which it pays that they share the memory of one
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import LEAST_CURVATURE, MAX_BACKTRACKS, SUFFICIENT_DECREASE
+from plltool.constants import MAX_BACKTRACKS
 
+LEAST_CURVATURE = 0.2  # share of the curvature along a step that an update of the Hessian keeps at least (Powell 1978)
+SUFFICIENT_DECREASE = 1e-4  # share of the gain promised by the gradient that a step must reach (Armijo)
 REMEMBERED_STEPS = 6  # of many variables, which tell how they interact; 12 need as many
 
 Function = Callable[[FloatArray, BoolArray], tuple[FloatArray, Sequence[FloatArray]]]

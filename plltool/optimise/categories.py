@@ -14,18 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import (
-    CATEGORY_GAIN,
-    MAX_BRANCH_LENGTH,
-    MAX_SCALER,
-    MAX_SITE_RATE,
-    MIN_BRANCH_LENGTH,
-    MIN_SCALER,
-    MIN_SITE_RATE,
-    SITE_RATE_STEP,
-)
+from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MAX_SITE_RATE, MIN_BRANCH_LENGTH, MIN_SCALER, MIN_SITE_RATE
 from plltool.model.model import CATEGORIES, SCALER, Model
 from plltool.optimise.likelihood import TreeLikelihood
+
+CATEGORY_GAIN = 1.0  # lnL for which sites get other rates; the optimum is flat, and rates and lengths creep along it
+SITE_RATE_STEP = 2.0**0.25  # ratio of neighbouring rates that a site may get
 
 
 def rate_grid() -> FloatArray:

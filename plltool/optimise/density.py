@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray
-from plltool.constants import BOUND_TOLERANCE, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, RIDGE_STEP
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.base import NotFiniteError
 from plltool.errors import EngineError, InputError
 from plltool.model.model import CATEGORIES, GROUPS, Model
@@ -24,6 +24,8 @@ from plltool.optimise.bounded import positive_definite
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT
 
+RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
+BOUND_TOLERANCE = 1e-9  # of a vector's elements, logarithms, which rounding may put beyond their bounds
 LEAST_FOUND = 0.01  # lnL, of second derivatives in logarithms: from there on lnL is flat
 
 

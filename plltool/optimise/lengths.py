@@ -7,18 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import (
-    DAMPING_GROWTH,
-    MAX_BRANCH_LENGTH,
-    MAX_SMOOTHING_ROUNDS,
-    MIN_BRANCH_LENGTH,
-    SMOOTHING_EPSILON,
-)
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import EngineError
 from plltool.model.model import SCALER
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
+
+MAX_SMOOTHING_ROUNDS = 100  # rounds over all branches; typical 5 to 15
+SMOOTHING_EPSILON = 0.01  # branch lengths have converged when a full Newton step promises less lnL
+DAMPING_GROWTH = 1.5  # growth of the damping factor of a length whose derivative kept its sign
 
 
 @dataclass(frozen=True)

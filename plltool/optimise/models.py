@@ -7,18 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import (
-    EXPLORING_EPSILON,
-    LEAST_CHANGES,
-    MAX_BRANCH_LENGTH,
-    MAX_LOG_SCALE,
-    MAX_MODEL_EVALUATIONS,
-    MAX_SCALER,
-    MIN_BRANCH_LENGTH,
-    MIN_SCALER,
-    MODEL_EPSILON,
-    OTHER_FACTORS,
-)
+from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MIN_BRANCH_LENGTH, MIN_SCALER
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER, Model
 from plltool.model.parameter_slopes import has_many_rates, parameter_slopes, scale_slope, seen_changes
@@ -27,6 +16,13 @@ from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import choose_site_rates, possible_likelihoods
+
+MODEL_EPSILON = 0.01  # model parameters have converged when an iteration gains less lnL
+LEAST_CHANGES = 0.01  # the least of these curvatures, for rates of changes of which there are hardly any
+MAX_MODEL_EVALUATIONS = 100  # of all gradients, in one optimisation of the models
+MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised with the model
+OTHER_FACTORS = (1.0, 2.0, 0.5)  # times the best factor of a part's lengths, from where other optima are looked for
+EXPLORING_EPSILON = 0.1  # lnL precision of each part on the way to them
 
 
 class ModelOptimiser:

@@ -10,30 +10,24 @@ from typing import NamedTuple
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import (
-    EXPLORING_EPSILON,
-    EXPLORING_SHARE,
-    FIRST_POLISH_SHARE,
-    FORESIGHT,
-    LENGTHS_PRECISION,
-    MAX_BRANCH_LENGTH,
-    MAX_POLISH_ROUNDS,
-    MIN_BRANCH_LENGTH,
-    POLISH_GAIN,
-    POLISH_PARAMETERS,
-    POLISH_PRECISION,
-    POLISH_SHARE,
-)
+from plltool.constants import LENGTHS_PRECISION, MAX_BRANCH_LENGTH, MAX_POLISH_ROUNDS, MIN_BRANCH_LENGTH
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER
 from plltool.optimise.bounded import Curvatures, Memory, minimise
 from plltool.optimise.density import Coordinates
 from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.models import ModelOptimiser
+from plltool.optimise.models import EXPLORING_EPSILON, ModelOptimiser
 from plltool.optimise.site_rates import possible_likelihoods
 from plltool.tree.rooted import branches_at_root
 
+POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
+POLISH_PRECISION = 0.001  # lnL, of the model within a round; primates end 0.02 below the optimum, with 0.01 0.06 below
+POLISH_PARAMETERS = 30  # of a model; with n more, both are this share of n: S16, with 119, gains 0.1 lnL in small steps
+POLISH_SHARE = 0.01  # of the gain of the last round: the precision of lengths in the next one, where that is coarser
+FIRST_POLISH_SHARE = 1e-5  # of lnL: the precision of lengths in the first round, likewise
+EXPLORING_SHARE = 2e-4  # of lnL: after a round that gains less, other optima of the parts are looked for
+FORESIGHT = 3.0  # times the gain that Newton's method predicts: the most that is expected from branch lengths
 TOGETHER_START = 1.0  # lnL: after a round that gains less, all lengths and parameters are optimised together
 TOGETHER_GAIN, MAX_TOGETHER = 5e-5, 100  # lnL that a step then gains or promises if another follows; typical 5 to 20
 MAX_TOGETHER_PARAMETERS = 32  # of a part that changes together with the lengths; each takes a launch

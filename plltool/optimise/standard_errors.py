@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, LEAST_INFORMATION, MAX_BRANCH_LENGTH
+from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, MAX_BRANCH_LENGTH
 from plltool.optimise.likelihood import TreeLikelihood
+
+LEAST_INFORMATION = 1e-5  # in any direction, where each length alone has 1; less is below the errors of the steps
 
 
 def length_errors(likelihood: TreeLikelihood, step: float = ERROR_STEP) -> FloatArray:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
-from plltool.constants import FLAT_SLOPE, MAX_BRANCH_LENGTH, MAX_LENGTH_FACTOR, MIN_BRANCH_LENGTH
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+
+MAX_LENGTH_FACTOR = 16.0  # a branch length changes at most by this factor in one step
+FLAT_SLOPE = 1e-8  # lnL per unit of length; smaller slopes are rounding errors, and say nothing about the length
 
 
 def apply_step(lengths: FloatArray, step: FloatArray) -> FloatArray:

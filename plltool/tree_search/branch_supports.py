@@ -13,10 +13,12 @@ import numpy as np
 
 from plltool.alignment.resampling import batches, resampled_sums
 from plltool.arrays import FloatArray
-from plltool.constants import ABAYES, ALRT_MARGIN, SH_ALRT
+from plltool.constants import ABAYES, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.rooted import drop_root, inner_branches, spread_over_branches, unrooted_branches
 from plltool.tree_search.neighbours import neighbour_sites
+
+ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: the precision of the optimisation (IQ-TREE's)
 
 
 def support_branches(

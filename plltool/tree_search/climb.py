@@ -8,18 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import (
-    GAIN_GRID,
-    INSERTION_CUTOFF,
-    INSERTIONS_PER_PRUNE,
-    MAX_REJECTED_MOVES,
-    MIN_MOVE_GAIN,
-    NO_NODE,
-    RESCAN_DISTANCE,
-    ROUND_EPSILON,
-    ROUND_SHARE,
-    SCREENING_LOSS,
-)
+from plltool.constants import NO_NODE
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import Move
@@ -28,6 +17,16 @@ from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import Tree
 from plltool.tree_search.insertions import Insertions, optimise_insertions
 from plltool.tree_search.scan import Prunes, Steps, all_prunes, heal, scan
+
+INSERTIONS_PER_PRUNE = 3  # insertions per subtree whose lengths are optimised, best scores first
+INSERTION_CUTOFF = 0.7  # times the typical loss: insertions that score lower are left out
+SCREENING_LOSS = 0.02  # times the typical loss: what a move may lose in the screen and still be tried without it
+MIN_MOVE_GAIN = 1e-2  # lnL that a move must promise
+GAIN_GRID = 1e-4  # gains are rounded to this lnL before moves are ranked, so that devices agree; ties go by index
+RESCAN_DISTANCE = 4  # branches around a change within which subtrees are scanned again in the next round
+MAX_REJECTED_MOVES = 5  # moves that a round tries singly without success before it gives up
+ROUND_EPSILON = 0.5  # lnL precision of branch lengths between rounds
+ROUND_SHARE = 3e-6  # the same as a share of lnL; the larger of the two counts
 
 
 def best_steps(steps: Steps, lnl: float) -> IndexArray:

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
-from plltool.constants import ENOUGH_PATTERNS_PER_TAXON, QUICK_TREES, SPARSE_WEIGHT
 from plltool.tree.constraint import Constraint
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.parsimony import parsimony_tree
+
+QUICK_TREES = 3  # parsimony trees whose disagreement measures how difficult an alignment is; also of single parts
+ENOUGH_PATTERNS_PER_TAXON = 10.0  # with fewer, an alignment is more difficult than the disagreement says
+SPARSE_WEIGHT = 0.1  # added to the difficulty for each halving of the patterns per taxon
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,18 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from plltool.constants import (
-    DEFAULT_EFFORT,
-    EASY,
-    FIRST_PERTURBATIONS,
-    LARGE_ALIGNMENT,
-    MANY_TAXA,
-    RATCHET_PATIENCE,
-    SEARCH_EPSILON,
-    SEARCH_RADII,
-    STOP_RULES,
-)
+from plltool.constants import DEFAULT_EFFORT, STOP_RULES
 from plltool.errors import InputError, check_one_of
 from plltool.tree.constraint import Constraint
 from plltool.tree_search.scan import MAX_RADIUS
 
+SEARCH_EPSILON = 0.1  # a climb ends when a round gains less lnL
+SEARCH_RADII = (20,)  # of the SPR stages; walks end at losses long before, except where data are few
+RATCHET_PATIENCE = 20  # perturbations in a row without gain after which a thorough search leaves a tree as it is
+FIRST_PERTURBATIONS = 4  # of each climb before it is fused with others; the first gain most
+EASY = 0.5  # difficulty up to which a search uses the minimum of its effort
+MANY_TAXA = 1000  # from which on the limit of the perturbations grows with the number of taxa
+LARGE_ALIGNMENT = 5_000_000  # taxa times patterns from which on gains must be significant by default
 MANY_GAPS = 0.5  # share of undetermined characters beyond which a second climb is worth its time
 
 

@@ -15,14 +15,16 @@ from functools import cached_property
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import FUSING_LOSS, ROUND_EPSILON, SMOOTHING_EPSILON
 from plltool.engine import program as prog
-from plltool.optimise.lengths import smooth
+from plltool.optimise.lengths import SMOOTHING_EPSILON, smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.operations import ROOT, DirectedView
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
+from plltool.tree_search.climb import ROUND_EPSILON
+
+FUSING_LOSS = 3.0  # lnL that an exchange may lose before lengths are optimised; with 0, fusions end 1 to 5 lower
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
-from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.requests import Clas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, without_rounding
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths
+
+TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, with Newton steps in between
 
 
 @dataclass(frozen=True)

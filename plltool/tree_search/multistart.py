@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from plltool.constants import CLIMB_TIE, POOL_SIZE
 from plltool.engine.requests import Holder
 from plltool.errors import InputError
 from plltool.model.model import Model
@@ -21,6 +20,10 @@ from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.stages import TreeSearch
 from plltool.tree_search.state import ClimbStarts, ClimbState
 from plltool.tree_search.stopping import Deadline
+
+CLIMB_TIE = 0.01  # lnL by which a climb must be better to take the lead: the rest is left over from convergence
+POOL_SIZE = 3  # of the best trees, with which a search with a limited time fuses each further climb
+
 
 _log = logging.getLogger("plltool")
 

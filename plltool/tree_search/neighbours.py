@@ -17,13 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
-from plltool.constants import (
-    MAX_BACKTRACKS,
-    MAX_BRANCH_LENGTH,
-    MAX_NEIGHBOUR_SWEEPS,
-    MIN_BRANCH_LENGTH,
-    NEIGHBOUR_EPSILON,
-)
+from plltool.constants import MAX_BACKTRACKS, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.requests import Clas
@@ -35,6 +29,8 @@ from plltool.tree.operations import ROOT
 from plltool.tree.topology import Tree
 from plltool.tree_search.insertions import add_parts, flatten_lengths, join, triplet_step
 
+NEIGHBOUR_EPSILON = 0.001  # lengths around a branch have converged when a sweep over both ends gains less lnL
+MAX_NEIGHBOUR_SWEEPS = 20
 INTERCHANGES = ((0, 2, 1, 3), (0, 3, 1, 2))  # the four subtrees in pairs: the first two, the last two
 SIDES = ((0, 1, 2, 3), (2, 3, 0, 1))  # places of the lengths at the optimised node, then at the other
 INNER = (4, 5)  # places of the length of the inner branch, at either node: of its two parts if the root divides it

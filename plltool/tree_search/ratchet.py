@@ -11,19 +11,16 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import (
-    RATCHET_EPSILON,
-    RATCHET_FACTOR,
-    RATCHET_RADII,
-    RATCHET_SHARE,
-    ROUND_EPSILON,
-    SMOOTHING_EPSILON,
-)
-from plltool.optimise.lengths import smooth
+from plltool.optimise.lengths import SMOOTHING_EPSILON, smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
-from plltool.tree_search.climb import climb_round
+from plltool.tree_search.climb import ROUND_EPSILON, climb_round
 from plltool.tree_search.fusing import fuse
+
+RATCHET_SHARE = 0.25  # of the patterns, whose weights a perturbation multiplies by RATCHET_FACTOR (Nixon 1999)
+RATCHET_FACTOR = 2.0
+RATCHET_RADII = (5, 20)  # of the moves that a perturbation makes, and of the climb after it
+RATCHET_EPSILON = 2.0  # lnL precision of branch lengths on reweighted sites
 
 
 def reweight(weights: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from plltool.alignment.resampling import Urn, batches, resample_once
 from plltool.arrays import FloatArray
-from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.rooted import inner_branches
@@ -24,6 +23,10 @@ from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search.neighbours import interchange, neighbour_sites
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
+
+RELL_TIE = 0.5  # lnL within which trees are equally good (Hoang et al. 2018)
+RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
+
 
 WeightArray = npt.NDArray[Any]  # uint16, or wider where parts have more sites
 

@@ -12,14 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import (
-    MAX_ROOT_MOVES,
-    ROOT_GAIN,
-    ROOT_HOPE,
-    ROOT_MODEL_TRIALS,
-    ROOT_PRECISION,
-    ROOT_TRIALS,
-)
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
@@ -28,6 +20,13 @@ from plltool.tree.operations import ROOT
 from plltool.tree.splits import branch_splits, members_of
 from plltool.tree.topology import Tree
 from plltool.tree_search.neighbours import optimise_joins
+
+ROOT_GAIN = 0.001  # lnL that another place of the root must gain, with its two lengths optimised
+ROOT_TRIALS = 6  # places of the root that are tried with all lengths optimised
+ROOT_MODEL_TRIALS = 25  # with the model optimised, too, once in the end
+ROOT_PRECISION = 0.1  # lnL of lengths and model at each of these places; with 5 the best of them is easily missed
+ROOT_HOPE = 10.0  # lnL that a place may lose before that
+MAX_ROOT_MOVES = 10  # of the root, one after another; typical 0 to 2
 
 
 @dataclass(frozen=True)

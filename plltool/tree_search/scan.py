@@ -16,14 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
-from plltool.constants import (
-    HEALING_ROUNDS,
-    SCAN_PHASES,
-    SCAN_STEPS_PER_PRUNE,
-    SCAN_VALUES_PER_LAUNCH,
-    WALK_CUTOFF,
-    WALK_LEAST,
-)
+from plltool.constants import SCAN_VALUES_PER_LAUNCH
 from plltool.engine import program as prog
 from plltool.engine.contract import Opcode
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
@@ -31,6 +24,11 @@ from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.constraint import Admission
 from plltool.tree.operations import directed_slots
 
+HEALING_ROUNDS = 2  # evaluations of the branches that close the gaps of pruned subtrees, with Newton steps in between
+SCAN_STEPS_PER_PRUNE = 11  # insertions per subtree in a launch; on average 10.5 are within 3 branches of the gap
+SCAN_PHASES = (3, 6, 10)  # depths at which a walk pauses to drop hopeless directions; one launch each
+WALK_CUTOFF = 3.0  # times the typical loss: the walk ends at steps that lose more; a patient walk may pass them
+WALK_LEAST = 10.0  # lnL that a step may lose in any case: with few patterns or many gaps typical losses are 1 to 5
 ROAMING_STEPS = 200_000  # that free subtrees make at most in one scan; one may have to try all branches
 MAX_RADIUS = 28  # a path takes two bits per branch of one int64
 

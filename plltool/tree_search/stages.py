@@ -10,25 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.constants import (
-    FUSE,
-    MAX_BRANCH_LENGTH,
-    MIN_BRANCH_LENGTH,
-    NNI_EPSILON,
-    NNI_SHARE,
-    PERTURB,
-    POLISH_GAIN,
-    STAGE_EPSILON,
-    STAGE_MOST,
-    STAGE_SHARE,
-    START_EPSILON,
-    TUNING_SHARE,
-)
+from plltool.constants import FUSE, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, PERTURB, START_EPSILON
 from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
-from plltool.optimise.polish import Other, PolishRound, polish
+from plltool.optimise.polish import POLISH_GAIN, Other, PolishRound, polish
 from plltool.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
@@ -39,6 +26,12 @@ from plltool.tree_search.root_scan import explore_roots, move_root
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
 
+STAGE_EPSILON = 1.0  # the next stage starts when an SPR round gains less lnL
+NNI_EPSILON = 5.0  # SPR rounds start when an NNI round gains less lnL
+NNI_SHARE = 1e-4  # the same as a share of lnL; the larger of the two counts
+STAGE_SHARE = 1e-5  # likewise for SPR rounds
+STAGE_MOST = 5.0  # lnL that this share is at most: on large trees late rounds are cheap, as they scan few places
+TUNING_SHARE = 2e-4  # share of lnL; if model and lengths gain more, both are optimised again
 OTHER_EPSILON = 0.1  # lnL of a round, on the way to another optimum; with larger ones flat places look like one
 
 _log = logging.getLogger("plltool")

@@ -18,10 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import ABANDON_FACTOR, ABANDON_MARGIN, ABANDON_STAGES
 from plltool.model.model import Model
 from plltool.tree.topology import Tree
 from plltool.tree_search.stopping import Deadline, Memory
+
+ABANDON_STAGES = 3  # start, NNI, SPR at the first radius: no climb is given up before these stages are over
+ABANDON_FACTOR = 2.0  # times the gain of the leader from a stage on: a climb further behind it there is given up
+ABANDON_MARGIN = 5.0  # lnL that the climb may be behind in addition
+
 
 Arrays = dict[str, npt.NDArray[Any]]
 

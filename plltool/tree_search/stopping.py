@@ -9,11 +9,15 @@ from typing import Any
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray
-from plltool.constants import KH_QUANTILE, PERTURB, RF_SHARE
+from plltool.constants import PERTURB
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import CLOCK, Forecast
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
+
+KH_QUANTILE = 1.645  # of the standard normal distribution: gains with a one-sided p-value below 5 % count
+RF_SHARE = 0.01  # of the inner branches that a stage of a climb must change (RAxML's -D)
+
 
 Memory = npt.NDArray[Any]
 

@@ -21,27 +21,21 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import (
-    NNI_EPSILON,
-    RATCHET_EPSILON,
-    RATCHET_RADII,
-    RELL_TIE,
-    ROUND_EPSILON,
-    SEARCH_EPSILON,
-    STAGE_EPSILON,
-    UFBOOT_CANDIDATES,
-    UFBOOT_JUMPS,
-    UFBOOT_RADIUS,
-)
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
-from plltool.tree_search.climb import climb_round
-from plltool.tree_search.rell import Meetings, MetTree, RellPool, WeightArray
+from plltool.tree_search.climb import ROUND_EPSILON, climb_round
+from plltool.tree_search.effort import SEARCH_EPSILON
+from plltool.tree_search.ratchet import RATCHET_EPSILON, RATCHET_RADII
+from plltool.tree_search.rell import RELL_TIE, Meetings, MetTree, RellPool, WeightArray
 from plltool.tree_search.root_scan import move_root
+from plltool.tree_search.stages import NNI_EPSILON, STAGE_EPSILON
 from plltool.tree_search.state import Arrays, pack_tree, pack_trees, unpack_tree, unpack_trees
 
+UFBOOT_CANDIDATES = 5  # local optima from which excursions start
+UFBOOT_JUMPS = 3  # jumps in a row, each to another resampled alignment, before the climb on the original data
+UFBOOT_RADIUS = 10  # SPR radius of that climb
 PLAIN = ("n_made", "is_over", "target_lnl")  # numbers of a state
 
 

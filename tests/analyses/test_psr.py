@@ -15,9 +15,9 @@ from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import bootstrap
 from plltool.analyses.supports.search_supports import search_supports
 from plltool.cli import main
-from plltool.constants import CATEGORY_GAIN
 from plltool.errors import InputError
 from plltool.hardware import Hardware
+from plltool.optimise.categories import CATEGORY_GAIN
 from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
 from plltool.run.likelihood import Likelihood

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from plltool.constants import MAX_SCRATCH_BYTES
 from plltool.engine.layout import Layout
-from plltool.engine.storage import Slots, plan_storage, tile_bytes
+from plltool.engine.storage import MAX_SCRATCH_BYTES, Slots, plan_storage, tile_bytes
 from plltool.errors import DeviceError
 
 PARTS = [(1,), (1000,), (37, 5, 900), (3,) * 40 + (700,)]

@@ -7,9 +7,9 @@ from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 from scipy.optimize import minimize, minimize_scalar
 
-from plltool.constants import MAX_BRANCH_LENGTH, MAX_LOG_SCALE, MAX_SCALER, MIN_SCALER
+from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MIN_SCALER
 from plltool.model.vector import get_bounds, get_vector, set_vector
-from plltool.optimise.models import ModelOptimiser, optimise_model
+from plltool.optimise.models import MAX_LOG_SCALE, ModelOptimiser, optimise_model
 from plltool.optimise.polish import PolishRound, polish
 from plltool.run.likelihood import Likelihood
 

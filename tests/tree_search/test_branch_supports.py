@@ -8,13 +8,13 @@ from helpers import likelihood_of, make_tree, random_ends, random_mixture, simul
 from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
-from plltool.constants import ALRT_MARGIN, NEIGHBOUR_KINDS
+from plltool.constants import NEIGHBOUR_KINDS
 from plltool.engine.base import EngineData
 from plltool.run.inputs import as_constraint
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search import neighbours
-from plltool.tree_search.branch_supports import abayes, sh_alrt, support_branches
+from plltool.tree_search.branch_supports import ALRT_MARGIN, abayes, sh_alrt, support_branches
 from plltool.tree_search.neighbours import neighbour_sites
 from plltool.tree_search.rell import Meetings, estimate_lnls
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from helpers import assert_valid_tree, likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
 
-from plltool.constants import MIN_MOVE_GAIN
 from plltool.optimise.lengths import smooth
 from plltool.tree.splits import rf_distance
 from plltool.tree_search import climb
 from plltool.tree_search.climb import (
+    MIN_MOVE_GAIN,
     apply_moves,
     best_steps,
     climb_round,

@@ -7,10 +7,9 @@ import pytest
 from helpers import likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
 
 from plltool.analyses.search.analysis import search
-from plltool.constants import RATCHET_FACTOR, RATCHET_SHARE
 from plltool.optimise.lengths import smooth
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.ratchet import perturb, resample, reweight
+from plltool.tree_search.ratchet import RATCHET_FACTOR, RATCHET_SHARE, perturb, resample, reweight
 
 # HKY+FQ, seed 1, its default search: IQ-TREE 2.0.7
 IQTREE_LNL = -3586.302

@@ -6,14 +6,13 @@ from helpers import directed_mix, likelihood_of, make_tree, random_directed_mixt
 from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
-from plltool.constants import NEIGHBOUR_EPSILON
 from plltool.tree.moves import prune_regraft
 from plltool.tree.rooted import add_root, drop_root, inner_branches
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
 from plltool.tree_search.insertions import optimise_insertions
-from plltool.tree_search.neighbours import neighbour_sites
+from plltool.tree_search.neighbours import NEIGHBOUR_EPSILON, neighbour_sites
 from plltool.tree_search.root_scan import describe_places, move_root, scan_root
 from plltool.tree_search.scan import all_prunes, scan
 

@@ -6,7 +6,6 @@ from helpers import likelihood_of, make_tree, many_taxa, mix, random_ends, simul
 from oracles.substitution import gamma_category_means
 
 from plltool.analyses.search.analysis import search
-from plltool.constants import STAGE_EPSILON
 from plltool.errors import EngineError
 from plltool.io.newick import parse_newick
 from plltool.model.model import Model
@@ -20,7 +19,7 @@ from plltool.tree.splits import rf_distance
 from plltool.tree_search.climb import Round
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.parsimony import parsimony_tree
-from plltool.tree_search.stages import Stage, TreeSearch, planned_stages
+from plltool.tree_search.stages import STAGE_EPSILON, Stage, TreeSearch, planned_stages
 from plltool.tree_search.state import Cursor
 
 PLENTY = 10 * STAGE_EPSILON

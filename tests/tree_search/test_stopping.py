@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from plltool.analyses.search.analysis import search
-from plltool.constants import LARGE_ALIGNMENT
-from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.effort import LARGE_ALIGNMENT, SearchOptions
 from plltool.tree_search.stopping import is_significant
 
 

@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
-from plltool.constants import CPU_GROUPS_PER_UNIT, GPU_GROUPS_PER_UNIT
 from plltool.engine.base import Engine, EngineData, Peak, Tables
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import Layout
@@ -40,6 +39,8 @@ from plltool.engine.sums import plan_sums
 from plltool.engine.tracks import Track, stack_lengths
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 
+CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread
+GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; not measured yet
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 ADD_ROWS_ITEMS = 64  # values of a work-group
 PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
