@@ -66,17 +66,11 @@ class Peak(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EngineData:
-    """The patterns of all parts, one part after another.
+    """The patterns of all parts, one part after another."""
 
-    Attributes
-    ----------
-    codes : integers (n_taxa, n_patterns); bit masks of states, or rows of `state_sets`
-    weights : float64 (n_patterns,), how often each pattern occurs
-    state_sets : 0 or 1 (n_codes, n_states); None up to 8 states, where codes are bit masks
-    """
-
-    codes: npt.NDArray[np.integer]
-    weights: FloatArray
+    codes: npt.NDArray[np.integer]  # integers (n_taxa, n_patterns); bit masks of states, or rows of `state_sets`
+    weights: FloatArray  # float64 (n_patterns,), how often each pattern occurs
+    # 0 or 1 (n_codes, n_states); None up to 8 states, where codes are bit masks
     state_sets: npt.ArrayLike | None = None
 
     @property

@@ -63,17 +63,11 @@ TOGETHER: dict[str, Callable[[list[Any]], Any]] = {  # what an attribute of seve
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """What one of several engines holds.
+    """What one of several engines holds."""
 
-    Attributes
-    ----------
-    parts : for each part of the engine the part of the whole that it belongs to; ascending
-    patterns : for each pattern of the engine that of the whole; the engine may have more behind them
-    components : for each part of the engine the only component of the model that it has; None for all
-    """
-
-    parts: IndexArray
-    patterns: IndexArray
+    parts: IndexArray  # for each part of the engine the part of the whole that it belongs to; ascending
+    patterns: IndexArray  # for each pattern of the engine that of the whole; the engine may have more behind them
+    # for each part of the engine the only component of the model that it has; None for all
     components: IndexArray | None = None
 
     def models(self, parts: Parts) -> list[Components]:

@@ -111,20 +111,12 @@ def macros() -> dict[str, int]:
 
 @dataclass(frozen=True)
 class KernelArgument:
-    """One argument of a kernel.
+    """One argument of a kernel."""
 
-    Attributes
-    ----------
-    name : of the parameter in C
-    ctype : type of a number or an element in OpenCL C; REAL and CODE depend on the layout
-    shape : dimensions of an array, see above; None for a number
-    meaning : what it holds
-    """
-
-    name: str
-    ctype: str
-    shape: tuple[str | int, ...] | None
-    meaning: str
+    name: str  # of the parameter in C
+    ctype: str  # type of a number or an element in OpenCL C; REAL and CODE depend on the layout
+    shape: tuple[str | int, ...] | None  # dimensions of an array, see above; None for a number
+    meaning: str  # what it holds
 
 
 @dataclass(frozen=True)

@@ -13,31 +13,22 @@ from plltool.engine.contract import InstructionWord, Opcode
 
 @dataclass
 class Counters:
-    """The work done so far. CLAs stay on the device, so they are never among the bytes.
+    """The work done so far. CLAs stay on the device, so they are never among the bytes."""
 
-    Attributes
-    ----------
-    launches : kernels enqueued
-    instructions, newviews : instructions executed; one counts once, whatever the number of patterns
-    bytes_to_device, bytes_from_device : bytes copied
-    exchanges, bytes_exchanged : sums over the ranks of an MPI job, and the bytes that this rank sent for them
-    requests : number of requests of each kind
-    request_instructions : instructions in all requests of each kind; divided by `requests`, the mean batch
-    device_seconds : run time of the kernels by the device's clock; None where it is not measured
-    bytes_held, peak_bytes : memory of all arrays on the device, now and at most
-    """
-
-    launches: int = 0
+    launches: int = 0  # kernels enqueued
+    # instructions, newviews: instructions executed; one counts once, whatever the number of patterns
     instructions: int = 0
     newviews: int = 0
-    bytes_to_device: int = 0
+    bytes_to_device: int = 0  # bytes_to_device, bytes_from_device: bytes copied
     bytes_from_device: int = 0
+    # exchanges, bytes_exchanged: sums over the ranks of an MPI job, and the bytes that this rank sent for them
     exchanges: int = 0
     bytes_exchanged: int = 0
-    requests: dict[str, int] = field(default_factory=dict)
+    requests: dict[str, int] = field(default_factory=dict)  # number of requests of each kind
+    # instructions in all requests of each kind; divided by `requests`, the mean batch
     request_instructions: dict[str, int] = field(default_factory=dict)
-    device_seconds: float | None = None
-    bytes_held: int = 0
+    device_seconds: float | None = None  # run time of the kernels by the device's clock; None where it is not measured
+    bytes_held: int = 0  # bytes_held, peak_bytes: memory of all arrays on the device, now and at most
     peak_bytes: int = 0
 
     def hold(self, n_bytes: int) -> None:

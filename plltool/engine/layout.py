@@ -53,44 +53,33 @@ LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states 
 class Layout:
     """Shapes of everything an engine stores.
 
-    Attributes
-    ----------
-    n_states, n_components, n_taxa : shape of the data and the model
-    part_patterns : number of patterns of each part
-    vw : lanes of a block
-    tile_blocks : blocks of a tile
-    lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU)
-    staged_matrices : work-items read the P matrices of a NEWVIEW from local memory; few states on a GPU only
-    state_workers : work-items that share the states of a lane, see `kernels/shared_states.h`; 1 for the other shapes
-    column_tile : columns of a table that they bring to local memory at a time
-    cut_kernels : kernels are compiled for sets of instructions (`contract.OPCODE_SETS`) rather than for all
-    tile_major : CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
-    precision : "double", "single", or "mixed": single CLAs and P matrices, double sums; see TYPES
-    max_groups : number of groups to aim at; there are up to n_parts more, since a group never holds two parts
-    n_codes : rows of the table of state sets that comes with the codes; 0 where codes are bit masks (see `codes.py`)
-    reversible : all processes are time-reversible, so no branch has a direction and no eigenvalue is complex
-
     Raises
     ------
     EngineError
         If there are more codes than two bytes can hold.
     """
 
-    n_states: int
+    n_states: int  # n_states, n_components, n_taxa: shape of the data and the model
     n_components: int
     n_taxa: int
-    part_patterns: tuple[int, ...]
-    vw: int
-    tile_blocks: int = 1
-    lane_per_item: bool = False
+    part_patterns: tuple[int, ...]  # number of patterns of each part
+    vw: int  # lanes of a block
+    tile_blocks: int = 1  # blocks of a tile
+    lane_per_item: bool = False  # a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU)
+    # work-items read the P matrices of a NEWVIEW from local memory; few states on a GPU only
     staged_matrices: bool = False
+    # work-items that share the states of a lane, see `kernels/shared_states.h`; 1 for the other shapes
     state_workers: int = 1
-    column_tile: int = LARGEST_COLUMN_TILE
+    column_tile: int = LARGEST_COLUMN_TILE  # columns of a table that they bring to local memory at a time
+    # kernels are compiled for sets of instructions (`contract.OPCODE_SETS`) rather than for all
     cut_kernels: bool = False
-    tile_major: bool = True
-    precision: str = "double"
+    tile_major: bool = True  # CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
+    precision: str = "double"  # "double", "single", or "mixed": single CLAs and P matrices, double sums; see TYPES
+    # number of groups to aim at; there are up to n_parts more, since a group never holds two parts
     max_groups: int = 64
+    # rows of the table of state sets that comes with the codes; 0 where codes are bit masks (see `codes.py`)
     n_codes: int = 0
+    # all processes are time-reversible, so no branch has a direction and no eigenvalue is complex
     reversible: bool = True
 
     def __post_init__(self) -> None:

@@ -31,33 +31,25 @@ def one_piece() -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A program, and what the caller wants from it.
+    """A program, and what the caller wants from it."""
 
-    Attributes
-    ----------
-    program : int32 (n, INSTRUCTION_WORDS)
-    n_values : how many numbers the program makes
-    kind : the name under which the counters file the request
-    keep : whether the caller reads the CLAs afterwards; if not, all CLAs are stale afterwards, and the engine may work
-        in memory that stays in cache
-    pieces : int32 (n_pieces,) the first instruction of each piece; the first is 0. Pieces do not read what another
-        piece makes, so they may run at the same time
-    scratch : the slots that pieces write to; a piece may use the same slots shifted by a multiple of their number
-    impossible : whether patterns may have likelihood 0, because the values are joint with a component or a state; for
-        requests of site values only, which are then not corrected for ascertainment bias
-    parts : (n_parts,) the parts whose values are wanted; None for all. Those of others may be anything finite
-    of_sites : whether values of patterns are wanted, not their sums; every value is then an EVALUATE
-    """
-
-    program: IntArray
-    n_values: int = 0
-    kind: str = "run"
+    program: IntArray  # int32 (n, INSTRUCTION_WORDS)
+    n_values: int = 0  # how many numbers the program makes
+    kind: str = "run"  # the name under which the counters file the request
+    # whether the caller reads the CLAs afterwards; if not, all CLAs are stale afterwards, and the engine may work in
+    # memory that stays in cache
     keep: bool = True
+    # int32 (n_pieces,) the first instruction of each piece; the first is 0. Pieces do not read what another piece
+    # makes, so they may run at the same time
     pieces: IntArray = field(default_factory=one_piece)
+    # the slots that pieces write to; a piece may use the same slots shifted by a multiple of their number
     scratch: range = range(0)
+    # whether patterns may have likelihood 0, because the values are joint with a component or a state; for requests of
+    # site values only, which are then not corrected for ascertainment bias
     impossible: bool = False
+    # (n_parts,) the parts whose values are wanted; None for all. Those of others may be anything finite
     parts: BoolArray | None = None
-    of_sites: bool = False
+    of_sites: bool = False  # whether values of patterns are wanted, not their sums; every value is then an EVALUATE
 
     @property
     def is_unwanted(self) -> bool:

@@ -38,19 +38,12 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True)
 class EnginePlan:
-    """How an engine would hold its data.
+    """How an engine would hold its data."""
 
-    Attributes
-    ----------
-    layout, storage : see there
-    memory : bytes that CLAs may take
-    offered, useful : bytes that they could have, and beyond which they would make nothing faster
-    """
-
-    layout: Layout
+    layout: Layout  # layout, storage: see there
     storage: Storage
-    memory: int
-    offered: int
+    memory: int  # bytes that CLAs may take
+    offered: int  # offered, useful: bytes that they could have, and beyond which they would make nothing faster
     useful: int
 
 

@@ -39,18 +39,11 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True)
 class Place:
-    """One of the devices of a run.
+    """One of the devices of a run."""
 
-    Attributes
-    ----------
-    hardware : asks for this device alone
-    device : the OpenCL device, None for numpy
-    share : its share of the patterns; all together 1
-    """
-
-    hardware: Hardware
-    device: Device | None
-    share: float
+    hardware: Hardware  # asks for this device alone
+    device: Device | None  # the OpenCL device, None for numpy
+    share: float  # its share of the patterns; all together 1
 
     @property
     def kind(self) -> str:

@@ -27,19 +27,14 @@ SHARED_TILES = 2  # for each work-group of a launch, from which it pays that the
 
 @dataclass(frozen=True)
 class Slots:
-    """How many CLAs a task needs, and how many more make it faster.
+    """How many CLAs a task needs, and how many more make it faster."""
 
-    Attributes
-    ----------
-    least : CLAs that the task needs
-    extra : more CLAs, which save launches where CLAs are resident; as many as memory and MAX_SCRATCH_BYTES allow
-    streamed_extra : the same where patterns are streamed; launches cost more there, and CLAs of few tiles take little
-    streams_from : tiles from which the task takes no longer if no CLA outlives a launch; None if it always does
-    """
-
-    least: int
+    least: int  # CLAs that the task needs
+    # more CLAs, which save launches where CLAs are resident; as many as memory and MAX_SCRATCH_BYTES allow
     extra: int = 0
+    # the same where patterns are streamed; launches cost more there, and CLAs of few tiles take little
     streamed_extra: int = 0
+    # tiles from which the task takes no longer if no CLA outlives a launch; None if it always does
     streams_from: int | None = None
 
     def choose(self, layout: Layout, memory: int) -> int:
@@ -67,21 +62,13 @@ class Slots:
 
 @dataclass(frozen=True, eq=False)
 class Storage:
-    """Storage of the CLAs of a layout.
+    """Storage of the CLAs of a layout."""
 
-    Attributes
-    ----------
-    n_slots : CLAs of each tile
-    resident : whether every run has storage of its own, so that CLAs outlive a launch
-    runs : int32 (n_spans, SPAN_WORDS) each; a row is a span, see `contract.SpanWord`
-    buffer_tiles : tiles that each buffer has room for: one buffer for each run, or one for all runs
-    shared : whether that is room for one tile of each work-group, which all its spans use; then PLACE is not filled in
-    """
-
-    n_slots: int
-    resident: bool
-    runs: tuple[IntArray, ...]
-    buffer_tiles: tuple[int, ...]
+    n_slots: int  # CLAs of each tile
+    resident: bool  # whether every run has storage of its own, so that CLAs outlive a launch
+    runs: tuple[IntArray, ...]  # int32 (n_spans, SPAN_WORDS) each; a row is a span, see `contract.SpanWord`
+    buffer_tiles: tuple[int, ...]  # tiles that each buffer has room for: one buffer for each run, or one for all runs
+    # whether that is room for one tile of each work-group, which all its spans use; then PLACE is not filled in
     shared: bool = False
 
     @property

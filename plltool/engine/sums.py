@@ -14,17 +14,11 @@ FAN_IN = 64  # rows added at a time: all groups of a part on a CPU at once, thos
 
 @dataclass(frozen=True, eq=False)
 class SumTree:
-    """Rows of partial sums: first those of the groups, then the rows made of them, level by level.
+    """Rows of partial sums: first those of the groups, then the rows made of them, level by level."""
 
-    Attributes
-    ----------
-    n_groups : rows that `traverse` makes
-    made : int32 (n_made_rows, 2), for each made row the first row that it adds and the one after the last
-    levels : rows of `made` that can be made at the same time, one level after another; none if each part is one group
-    """
-
-    n_groups: int
-    made: IntArray
+    n_groups: int  # rows that `traverse` makes
+    made: IntArray  # int32 (n_made_rows, 2), for each made row the first row that it adds and the one after the last
+    # rows of `made` that can be made at the same time, one level after another; none if each part is one group
     levels: tuple[range, ...]
 
     @property

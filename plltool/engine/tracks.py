@@ -20,21 +20,14 @@ PACKED_LENGTH = 1.0  # of branches that a track does not read, where others read
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A program that makes values, numbered from 0 on.
+    """A program that makes values, numbered from 0 on."""
 
-    Attributes
-    ----------
-    program : (n, INSTRUCTION_WORDS), the words of each instruction; no other track of the launch may use the slots that
-        it writes to
-    lengths : (n_branches,), expected substitutions per site, the same for all parts
-    model : what `Engine.pack_models` made of the models of the parts
-    n_values : how many numbers the program makes
-    """
-
+    # (n, INSTRUCTION_WORDS), the words of each instruction; no other track of the launch may use the slots that it
+    # writes to
     program: Sequence[Sequence[int]]
-    lengths: Sequence[float]
-    model: Any
-    n_values: int = 1
+    lengths: Sequence[float]  # (n_branches,), expected substitutions per site, the same for all parts
+    model: Any  # what `Engine.pack_models` made of the models of the parts
+    n_values: int = 1  # how many numbers the program makes
 
 
 def join_programs(tracks: Sequence[Track]) -> IntArray:

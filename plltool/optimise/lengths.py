@@ -21,20 +21,12 @@ DAMPING_GROWTH = 1.5  # growth of the damping factor of a length whose derivativ
 
 @dataclass(frozen=True)
 class Smoothing:
-    """The result of `smooth`.
+    """The result of `smooth`."""
 
-    Attributes
-    ----------
-    lnl : lnL at the tree's lengths, which are the best met
-    rounds : number of evaluations of all branches
-    predicted : gain in lnL that a full Newton step still promises
-    converged : whether `predicted` fell below epsilon
-    """
-
-    lnl: float
-    rounds: int
-    predicted: float
-    converged: bool
+    lnl: float  # lnL at the tree's lengths, which are the best met
+    rounds: int  # number of evaluations of all branches
+    predicted: float  # gain in lnL that a full Newton step still promises
+    converged: bool  # whether `predicted` fell below epsilon
 
 
 def predicted_gain(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> float:

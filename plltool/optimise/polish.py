@@ -38,27 +38,18 @@ SAME_LENGTH, OTHER_LENGTH = 1.5, 2.0  # ratio of sums of lengths: below, one opt
 
 @dataclass(frozen=True, eq=False)
 class PolishRound:
-    """A finished round: all that the next rounds depend on, besides tree and models.
+    """A finished round: all that the next rounds depend on, besides tree and models."""
 
-    Attributes
-    ----------
-    number, lnl : of the round
-    is_last : whether there is no next round
-    precision : of branch lengths in the next round, lnL
-    n_finishes : number of finishes that have been tried, see `polish`; other optima of the parts are the first
-    other_lnl, other_length : lnL and sum of the lengths where another start of the lengths leads; nan if to none that
-        is worse and whose sum differs by OTHER_LENGTH
-    curvatures : what is known of the Hessians of the parts
-    """
-
-    number: int
+    number: int  # number, lnl: of the round
     lnl: float
-    is_last: bool
-    precision: float
-    n_finishes: int
+    is_last: bool  # whether there is no next round
+    precision: float  # of branch lengths in the next round, lnL
+    n_finishes: int  # number of finishes that have been tried, see `polish`; other optima of the parts are the first
+    # other_lnl, other_length: lnL and sum of the lengths where another start of the lengths leads; nan if to none that
+    # is worse and whose sum differs by OTHER_LENGTH
     other_lnl: float
     other_length: float
-    curvatures: Curvatures
+    curvatures: Curvatures  # what is known of the Hessians of the parts
 
     @property
     def other(self) -> Other:

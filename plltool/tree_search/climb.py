@@ -147,17 +147,11 @@ def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> Boo
 
 @dataclass(frozen=True)
 class Round:
-    """The result of one round of climbing.
+    """The result of one round of climbing."""
 
-    Attributes
-    ----------
-    lnl : lnL after the round; never lower than before
-    n_moves, chosen : the moves that were kept
-    joints : inner nodes whose subtrees the next round should scan: near a change, or with a gain that had to wait
-    """
-
-    lnl: float
-    n_moves: int
+    lnl: float  # lnL after the round; never lower than before
+    n_moves: int  # n_moves, chosen: the moves that were kept
+    # inner nodes whose subtrees the next round should scan: near a change, or with a gain that had to wait
     joints: IndexArray
     chosen: tuple[Move, ...] = ()
 

@@ -27,19 +27,13 @@ SPARSE_WEIGHT = 0.1  # added to the difficulty for each halving of the patterns 
 
 @dataclass(frozen=True)
 class Difficulty:
-    """The features of an alignment that the score is computed from.
+    """The features of an alignment that the score is computed from."""
 
-    Attributes
-    ----------
-    disagreement : share of inner branches in which two quick trees differ, the mean over all pairs; 0 to 1
-    patterns_per_taxon : number of distinct columns per sequence; of the mean part if parts have lengths of their own
-    gaps : share of undetermined characters
-    conflict : the same as `disagreement`, but each tree is that of a single part; None if there is one part
-    """
-
-    disagreement: float
+    disagreement: float  # share of inner branches in which two quick trees differ, the mean over all pairs; 0 to 1
+    # number of distinct columns per sequence; of the mean part if parts have lengths of their own
     patterns_per_taxon: float
-    gaps: float
+    gaps: float  # share of undetermined characters
+    # the same as `disagreement`, but each tree is that of a single part; None if there is one part
     conflict: float | None = None
 
     @property

@@ -24,28 +24,18 @@ MANY_GAPS = 0.5  # share of undetermined characters beyond which a second climb 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What one search does, with all options settled.
+    """What one search does, with all options settled."""
 
-    Attributes
-    ----------
-    starts : number of start trees
-    radii : SPR radii, one stage each; from the second on, a stage without gain is the last one
-    perturbations : the most perturbations, on all trees together, the best climb first
-    nstop : number of perturbations in a row without gain after which a tree is left as it is
-    epsilon : a climb ends when a round gains less lnL; a perturbation that gains less has failed
-    stop : the rule that ends a climb before its last stage, see `stopping.StopRule`
-    optimise_parameters : whether free model parameters are optimised
-    constraint : obeyed by the start trees and all trees after them
-    """
-
-    starts: int = 1
+    starts: int = 1  # number of start trees
+    # SPR radii, one stage each; from the second on, a stage without gain is the last one
     radii: tuple[int, ...] = SEARCH_RADII
-    perturbations: int = 0
-    nstop: int = RATCHET_PATIENCE
+    perturbations: int = 0  # the most perturbations, on all trees together, the best climb first
+    nstop: int = RATCHET_PATIENCE  # number of perturbations in a row without gain after which a tree is left as it is
+    # a climb ends when a round gains less lnL; a perturbation that gains less has failed
     epsilon: float = SEARCH_EPSILON
-    stop: str = STOP_RULES[0]
-    optimise_parameters: bool = True
-    constraint: Constraint | None = None
+    stop: str = STOP_RULES[0]  # the rule that ends a climb before its last stage, see `stopping.StopRule`
+    optimise_parameters: bool = True  # whether free model parameters are optimised
+    constraint: Constraint | None = None  # obeyed by the start trees and all trees after them
 
     @property
     def first_perturbations(self) -> int:
@@ -70,16 +60,13 @@ class Preset:
 
     Data with a difficulty up to EASY are easy; from there to 1 the numbers are interpolated. Starts are rounded to the
     nearest number, as another start costs as much as several perturbations; perturbations are rounded up.
-
-    Attributes
-    ----------
-    persistence : how many times as many perturbations, and as many in a row without gain, there are for several parts
-        that share their branch lengths, and for those that do not
     """
 
     plan: SearchPlan
     starts: tuple[int, int]
     perturbations: tuple[int, int]
+    # how many times as many perturbations, and as many in a row without gain, there are for several parts that share
+    # their branch lengths, and for those that do not
     persistence: tuple[int, int] = (1, 1)
 
 

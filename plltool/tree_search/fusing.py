@@ -33,20 +33,14 @@ class Exchanges:
 
     A row says how one node of the tree hangs in the donor: below which node, and by a branch of which length. The first
     row of each region is that of its top node, whose parent stays the same.
-
-    Attributes
-    ----------
-    region : (n_rows,) the region that a row belongs to, from 0
-    node, parent : (n_rows,) nodes of the tree
-    lengths : (n_rows, ...) expected substitutions per site; with a last axis for parts that have lengths of their own
-    gains : (n_regions,) lnL gained by each exchange alone, with all lengths as they are in the two trees
     """
 
-    region: IndexArray
-    node: IndexArray
+    region: IndexArray  # (n_rows,) the region that a row belongs to, from 0
+    node: IndexArray  # node, parent: (n_rows,) nodes of the tree
     parent: IndexArray
+    # (n_rows, ...) expected substitutions per site; with a last axis for parts that have lengths of their own
     lengths: FloatArray
-    gains: FloatArray
+    gains: FloatArray  # (n_regions,) lnL gained by each exchange alone, with all lengths as they are in the two trees
 
 
 def fuse(

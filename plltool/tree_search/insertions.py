@@ -21,26 +21,17 @@ TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion,
 
 @dataclass(frozen=True)
 class Insertions:
-    """Moves of one neighbourhood, ready to be applied.
+    """Moves of one neighbourhood, ready to be applied."""
 
-    Attributes
-    ----------
-    joints, columns : (n,) inner node and column of the subtree to prune
-    branches : (n,) the branch to regraft into, as numbered before any move
-    toward_gap : (n,) bool, whether the first end of that branch is the one nearer to the gap
-    healed : (n,) length of the branch that closes the gap; (n, n_parts) if parts have lengths of their own
-    lengths : (n, 3) optimised lengths from the joint towards the gap, away from it, and to the subtree; likewise
-        (n, n_parts, 3)
-    lnl : (n,) log-likelihood with these lengths and all other lengths unchanged
-    """
-
-    joints: IntArray
+    joints: IntArray  # joints, columns: (n,) inner node and column of the subtree to prune
     columns: IntArray
-    branches: IndexArray
-    toward_gap: BoolArray
-    healed: FloatArray
+    branches: IndexArray  # (n,) the branch to regraft into, as numbered before any move
+    toward_gap: BoolArray  # (n,) bool, whether the first end of that branch is the one nearer to the gap
+    healed: FloatArray  # (n,) length of the branch that closes the gap; (n, n_parts) if parts have lengths of their own
+    # (n, 3) optimised lengths from the joint towards the gap, away from it, and to the subtree; likewise (n, n_parts,
+    # 3)
     lengths: FloatArray
-    lnl: FloatArray
+    lnl: FloatArray  # (n,) log-likelihood with these lengths and all other lengths unchanged
 
     def __len__(self) -> int:
         return len(self.lnl)

@@ -30,25 +30,17 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True, eq=False)
 class SearchOutcome:
-    """The best tree with its models, one per part.
-
-    Attributes
-    ----------
-    lnls : lnL of the climb from each start tree at its end, or when it was given up; for the winner, after all stages
-    best : number of the climb that it is from, from 0
-    distances : Robinson-Foulds distances between the trees of the climbs, a row for each
-    interrupted : whether the listener stopped the search
-    other : another optimum of the lengths that the polish found
-    """
+    """The best tree with its models, one per part."""
 
     lnl: float
     tree: Tree
     models: list[Model]
+    # lnL of the climb from each start tree at its end, or when it was given up; for the winner, after all stages
     lnls: tuple[float, ...]
-    best: int
-    distances: tuple[tuple[int, ...], ...]
-    interrupted: bool
-    other: Other
+    best: int  # number of the climb that it is from, from 0
+    distances: tuple[tuple[int, ...], ...]  # Robinson-Foulds distances between the trees of the climbs, a row for each
+    interrupted: bool  # whether the listener stopped the search
+    other: Other  # another optimum of the lengths that the polish found
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,18 +39,11 @@ OWN = 6  # place of the length of the root's own branch, which changes no likeli
 
 @dataclass(frozen=True)
 class _Surroundings:
-    """Inner branches with what is around them; items are in one order.
+    """Inner branches with what is around them; items are in one order."""
 
-    Attributes
-    ----------
-    operands : (n, 4) the subtrees
-    up : (n, 4) whether the root is in them
-    divided : (n,) whether the root is on the inner branch
-    """
-
-    operands: IntArray
-    up: BoolArray
-    divided: BoolArray
+    operands: IntArray  # (n, 4) the subtrees
+    up: BoolArray  # (n, 4) whether the root is in them
+    divided: BoolArray  # (n,) whether the root is on the inner branch
 
     def __getitem__(self, items: slice | IndexArray) -> _Surroundings:
         return _Surroundings(self.operands[items], self.up[items], self.divided[items])

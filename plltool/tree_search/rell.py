@@ -59,18 +59,11 @@ def estimate_lnls(site_lnl: FloatArray, weights: WeightArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MetTree:
-    """A tree that was met.
+    """A tree that was met."""
 
-    Attributes
-    ----------
-    key : a digest of its topology
-    tree : with nearly optimal lengths
-    lnls : (n_sets,) its estimated lnL on each resampled alignment
-    """
-
-    key: bytes
-    tree: Tree
-    lnls: FloatArray
+    key: bytes  # a digest of its topology
+    tree: Tree  # with nearly optimal lengths
+    lnls: FloatArray  # (n_sets,) its estimated lnL on each resampled alignment
 
 
 class Meetings:

@@ -31,36 +31,24 @@ MAX_ROOT_MOVES = 10  # of the root, one after another; typical 0 to 2
 
 @dataclass(frozen=True)
 class RootPlaces:
-    """All places of the root of a tree, one on each branch of the tree without its root.
+    """All places of the root of a tree, one on each branch of the tree without its root."""
 
-    Attributes
-    ----------
-    branches : (n,) the branch, as numbered in the tree with its root; its own two branches are one place, the first of
-        all, which has the number of one of them
-    ends : (n, 2) the nodes on both sides
-    lengths : (n, 2) the best lengths from the root to these nodes; (n, n_parts, 2) if parts have lengths of their own
-    lnl : (n,) lnL with these two lengths and all others unchanged
-    """
-
+    # (n,) the branch, as numbered in the tree with its root; its own two branches are one place, the first of all,
+    # which has the number of one of them
     branches: IndexArray
-    ends: IndexArray
+    ends: IndexArray  # (n, 2) the nodes on both sides
+    # (n, 2) the best lengths from the root to these nodes; (n, n_parts, 2) if parts have lengths of their own
     lengths: FloatArray
-    lnl: FloatArray
+    lnl: FloatArray  # (n,) lnL with these two lengths and all others unchanged
 
 
 @dataclass(frozen=True)
 class RootPlace:
-    """The root on a branch.
+    """The root on a branch."""
 
-    Attributes
-    ----------
-    taxa : those on the side of the branch that has fewer
-    lnl : with the lengths on both sides optimised and all others unchanged
-    lengths : from the root to the side of `taxa`, and to the other; means over parts that have lengths of their own
-    """
-
-    taxa: tuple[str, ...]
-    lnl: float
+    taxa: tuple[str, ...]  # those on the side of the branch that has fewer
+    lnl: float  # with the lengths on both sides optimised and all others unchanged
+    # from the root to the side of `taxa`, and to the other; means over parts that have lengths of their own
     lengths: tuple[float, float]
 
 

@@ -35,17 +35,11 @@ MAX_RADIUS = 28  # a path takes two bits per branch of one int64
 
 @dataclass(frozen=True)
 class Prunes:
-    """Subtrees to move, and the branch that heals each gap.
+    """Subtrees to move, and the branch that heals each gap."""
 
-    Attributes
-    ----------
-    joints, columns : (n,) inner node and the column of its subtree
-    healed : (n,) length of the branch that closes the gap; (n, n_parts) if parts have lengths of their own
-    """
-
-    joints: IntArray
+    joints: IntArray  # joints, columns: (n,) inner node and the column of its subtree
     columns: IntArray
-    healed: FloatArray
+    healed: FloatArray  # (n,) length of the branch that closes the gap; (n, n_parts) if parts have lengths of their own
 
     def __len__(self) -> int:
         return len(self.joints)
@@ -53,35 +47,24 @@ class Prunes:
 
 @dataclass(frozen=True)
 class Steps:
-    """Scored insertions; all columns are int64.
+    """Scored insertions; all columns are int64."""
 
-    Attributes
-    ----------
-    prune : (n,) index of the prune
-    parent : (n,) index of the step before, -1 at the gap; always smaller than the index of the step itself
-    depth : (n,) number of branches walked before this one
-    source, source_branch : (n,) the CLA from which the step starts, and the branch to it; at the gap, the CLA on the
-        other side and the healed branch; at later steps ``source`` is not used
-    side, side_branch : (n,) CLA and branch of the sibling; branches are as instructions name them
-    beyond, branch : (n,) the CLA beyond the branch of insertion, and that branch
-    upward : (n,) 1 if that branch leads towards the root tip, else 0
-    key : (n,) orders the steps of a prune depth first
-    scores : (n,) lnL after regrafting the subtree in the middle of the branch, with all other lengths unchanged
-    typical_loss : median loss of lnL of the insertions next to the gap, at least 0; a scale of lnL for these data
-    """
-
-    prune: IndexArray
-    parent: IndexArray
-    depth: IndexArray
+    prune: IndexArray  # (n,) index of the prune
+    parent: IndexArray  # (n,) index of the step before, -1 at the gap; always smaller than the index of the step itself
+    depth: IndexArray  # (n,) number of branches walked before this one
+    # source, source_branch: (n,) the CLA from which the step starts, and the branch to it; at the gap, the CLA on the
+    # other side and the healed branch; at later steps ``source`` is not used
     source: IndexArray
     source_branch: IndexArray
-    side: IndexArray
+    side: IndexArray  # side, side_branch: (n,) CLA and branch of the sibling; branches are as instructions name them
     side_branch: IndexArray
-    beyond: IndexArray
+    beyond: IndexArray  # beyond, branch: (n,) the CLA beyond the branch of insertion, and that branch
     branch: IndexArray
-    upward: IndexArray
-    key: IndexArray
+    upward: IndexArray  # (n,) 1 if that branch leads towards the root tip, else 0
+    key: IndexArray  # (n,) orders the steps of a prune depth first
+    # (n,) lnL after regrafting the subtree in the middle of the branch, with all other lengths unchanged
     scores: FloatArray
+    # median loss of lnL of the insertions next to the gap, at least 0; a scale of lnL for these data
     typical_loss: float
 
     def __len__(self) -> int:

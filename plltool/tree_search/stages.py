@@ -55,22 +55,13 @@ def stages_of_a_climb(plan: SearchPlan) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of a climb.
+    """A stage of a climb."""
 
-    Attributes
-    ----------
-    name : as in `Progress`
-    epsilon : the stage ends when a round gains less lnL; for lengths and model, the precision
-    radius : radius of the moves; 0 if the stage optimises lengths and model instead
-    share : like `epsilon`, as a share of lnL; the larger of the two counts
-    most : the lnL that the share comes to at most
-    """
-
-    name: str
-    epsilon: float
-    radius: int = 0
-    share: float = 0.0
-    most: float = math.inf
+    name: str  # as in `Progress`
+    epsilon: float  # the stage ends when a round gains less lnL; for lengths and model, the precision
+    radius: int = 0  # radius of the moves; 0 if the stage optimises lengths and model instead
+    share: float = 0.0  # like `epsilon`, as a share of lnL; the larger of the two counts
+    most: float = math.inf  # the lnL that the share comes to at most
 
     def is_over(self, gain: float, lnl: float) -> bool:
         """Whether a round that gained so much, and ended at `lnl`, is the last one."""

@@ -34,55 +34,32 @@ TREE_ARRAYS = ("neighbours", "edges", "ends", "lengths")
 
 @dataclass
 class Cursor:
-    """The position of a climb: all that the rest of it depends on, besides tree and models.
+    """The position of a climb: all that the rest of it depends on, besides tree and models."""
 
-    Attributes
-    ----------
-    lnl : current lnL; it never falls
-    marks : Final lnL of each finished stage of the climb
-    round : number of finished rounds of the current stage, later of the polish
-    stage_over : whether the current stage needs no more rounds
-    joints : inner nodes whose subtrees the next round scans; None for all
-    wide_enough : whether a wider radius is not worthwhile
-    memory : what the stop rule remembers
-    category_of : (n_patterns,) the component of each pattern in the screen, see `TreeLikelihood`; None before the first
-        round of moves
-    climbed : whether the climb is over
-    given_up : whether it fell hopelessly behind another climb; lnL and marks are those of that stage
-    settled : whether the stop rule ended the climb, so that perturbations are not worthwhile
-    fused : number of other climbs that the tree was fused with in the current fusion
-    fusions : number of finished fusions with all others; after the first one perturbations begin again
-    spent : number of perturbations
-    failures : number of perturbations without gain since the last success
-    generator : the state of the random numbers after the last perturbation; None before the first
-    rest_lnl : Final lnL of the perturbations; None until then
-    first_length : sum of the lengths when lengths and model were fitted for the first time
-    polish : the last round of the polish, packed; None before the first
-    polished : whether the search is finished
-    seconds : that a search with a limited time had used
-    """
-
-    lnl: float = -math.inf
-    marks: tuple[float, ...] = ()
-    round: int = 0
-    stage_over: bool = False
-    joints: IndexArray | None = None
-    wide_enough: bool = False
-    memory: Memory | None = None
+    lnl: float = -math.inf  # current lnL; it never falls
+    marks: tuple[float, ...] = ()  # lnL at the end of each finished stage of the climb
+    round: int = 0  # number of finished rounds of the current stage, later of the polish
+    stage_over: bool = False  # whether the current stage needs no more rounds
+    joints: IndexArray | None = None  # inner nodes whose subtrees the next round scans; None for all
+    wide_enough: bool = False  # whether a wider radius is not worthwhile
+    memory: Memory | None = None  # what the stop rule remembers
+    # (n_patterns,) the component of each pattern in the screen, see `TreeLikelihood`; None before the first round of
+    # moves
     category_of: IndexArray | None = None
-    climbed: bool = False
-    given_up: bool = False
-    settled: bool = False
-    fused: int = 0
-    fusions: int = 0
-    spent: int = 0
-    failures: int = 0
+    climbed: bool = False  # whether the climb is over
+    given_up: bool = False  # whether it fell hopelessly behind another climb; lnL and marks are those of that stage
+    settled: bool = False  # whether the stop rule ended the climb, so that perturbations are not worthwhile
+    fused: int = 0  # number of other climbs that the tree was fused with in the current fusion
+    fusions: int = 0  # number of finished fusions with all others; after the first one perturbations begin again
+    spent: int = 0  # number of perturbations
+    failures: int = 0  # number of perturbations without gain since the last success
+    # the state of the random numbers after the last perturbation; None before the first
     generator: Mapping[str, Any] | None = None
-    rest_lnl: float | None = None
-    first_length: float = math.nan
-    polish: FloatArray | None = None
-    polished: bool = False
-    seconds: float = 0.0
+    rest_lnl: float | None = None  # lnL at the end of the perturbations; None until then
+    first_length: float = math.nan  # sum of the lengths when lengths and model were fitted for the first time
+    polish: FloatArray | None = None  # the last round of the polish, packed; None before the first
+    polished: bool = False  # whether the search is finished
+    seconds: float = 0.0  # that a search with a limited time had used
 
     @property
     def stage(self) -> int:
@@ -113,19 +90,12 @@ class Cursor:
 
 @dataclass(frozen=True, eq=False)
 class ClimbState:
-    """The state of the search from one start tree, independent of any engine.
+    """The state of the search from one start tree, independent of any engine."""
 
-    Attributes
-    ----------
-    tree, models : the current ones, and the best so far
-    cursor : the position of the climb
-    interrupted : whether the listener stopped the search
-    """
-
-    tree: Tree
+    tree: Tree  # tree, models: the current ones, and the best so far
     models: list[Model]
-    cursor: Cursor = field(default_factory=Cursor)
-    interrupted: bool = False
+    cursor: Cursor = field(default_factory=Cursor)  # the position of the climb
+    interrupted: bool = False  # whether the listener stopped the search
 
     @property
     def lnl(self) -> float:
@@ -226,24 +196,15 @@ class Store(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ClimbStarts:
-    """Where climbs start: from their start trees, or from states saved in a store.
+    """Where climbs start: from their start trees, or from states saved in a store."""
 
-    Attributes
-    ----------
-    make_tree : makes start tree `number`, from 0; it can be pickled: a function of a module, or a partial of one
-    make_rng : makes the source of the perturbations of climb `number`, likewise
-    models : with their start values
-    store : the saved states of this search, if there are any
-    deadline : of a search with a limited time
-    single : whether there is one start tree only
-    """
-
+    # makes start tree `number`, from 0; it can be pickled: a function of a module, or a partial of one
     make_tree: Callable[[int], Tree]
-    make_rng: Callable[[int], np.random.Generator]
-    models: Sequence[Model]
-    store: Store | None = None
-    deadline: Deadline | None = None
-    single: bool = False
+    make_rng: Callable[[int], np.random.Generator]  # makes the source of the perturbations of climb `number`, likewise
+    models: Sequence[Model]  # with their start values
+    store: Store | None = None  # the saved states of this search, if there are any
+    deadline: Deadline | None = None  # of a search with a limited time
+    single: bool = False  # whether there is one start tree only
 
     def begin(self, number: int) -> ClimbState:
         """The state from which climb `number` starts or continues."""

@@ -41,44 +41,29 @@ PLAIN = ("n_made", "is_over", "target_lnl")  # numbers of a state
 
 @dataclass(frozen=True, eq=False)
 class Excursion:
-    """What an excursion has found.
+    """What an excursion has found."""
 
-    Attributes
-    ----------
-    met : the trees on the way, without those that were known
-    lnl, optimum : the tree at its end, a local optimum, and its lnL
-    """
-
-    met: Sequence[MetTree]
-    lnl: float
+    met: Sequence[MetTree]  # the trees on the way, without those that were known
+    lnl: float  # lnl, optimum: the tree at its end, a local optimum, and its lnL
     optimum: Tree
 
 
 @dataclass(eq=False)
 class UfbootState:
-    """The state of the search: all that the remaining excursions depend on, apart from the data.
+    """The state of the search: all that the remaining excursions depend on, apart from the data."""
 
-    Attributes
-    ----------
-    pool : the trees met
-    optima : lnL and tree of the best local optima, the best first
-    starts : the optima at the beginning of the batch, from which its excursions start
-    n_made : number of excursions made
-    supports : (n_inner_branches,) supports of the target tree at the last convergence test; None before
-    is_over : whether the supports have converged, or the search has reached its limit
-    generator : the state of the random numbers of the pool
-    adopted : the optimum from which a climb has led to the target tree; None if the target is the tree that was given
-    target_lnl : lnL that an optimum must exceed to be better than the target tree; infinite before that has been met
-    """
-
-    pool: RellPool
+    pool: RellPool  # the trees met
+    # lnL and tree of the best local optima, the best first
     optima: list[tuple[float, Tree]] = field(default_factory=list)
-    starts: Sequence[Tree] = ()
-    n_made: int = 0
+    starts: Sequence[Tree] = ()  # the optima at the beginning of the batch, from which its excursions start
+    n_made: int = 0  # number of excursions made
+    # (n_inner_branches,) supports of the target tree at the last convergence test; None before
     supports: FloatArray | None = None
-    is_over: bool = False
-    generator: Mapping[str, Any] | None = None
+    is_over: bool = False  # whether the supports have converged, or the search has reached its limit
+    generator: Mapping[str, Any] | None = None  # the state of the random numbers of the pool
+    # the optimum from which a climb has led to the target tree; None if the target is the tree that was given
     adopted: Tree | None = None
+    # lnL that an optimum must exceed to be better than the target tree; infinite before that has been met
     target_lnl: float = math.inf
 
     @property

@@ -26,38 +26,25 @@ WIDEST_VECTOR = 8
 
 @dataclass(frozen=True)
 class Device:
-    """One OpenCL device.
+    """One OpenCL device."""
 
-    Attributes
-    ----------
-    index : "platform:device", as `--device` accepts it
-    version : what the platform says of itself
-    kind : "cpu", "gpu" or "other"
-    compute_units : cores of a CPU, multiprocessors of a GPU
-    memory, max_allocation : bytes in all and of the largest buffer, as the driver claims them
-    max_group_items, local_memory : work-items of a work-group at most, and bytes of local memory that it can have
-    shares_host_memory : of a CPU or an integrated GPU
-    vector_width : lanes of a vector that the device's compiler is known to handle
-    handle : pyopencl.Device
-    problem : why the engine cannot use the device, or None
-    """
-
-    index: str
+    index: str  # "platform:device", as `--device` accepts it
     platform: str
-    version: str
+    version: str  # what the platform says of itself
     name: str
     driver: str
-    kind: str
+    kind: str  # "cpu", "gpu" or "other"
     has_double: bool
-    compute_units: int
-    memory: int
+    compute_units: int  # cores of a CPU, multiprocessors of a GPU
+    memory: int  # memory, max_allocation: bytes in all and of the largest buffer, as the driver claims them
     max_allocation: int
+    # max_group_items, local_memory: work-items of a work-group at most, and bytes of local memory that it can have
     max_group_items: int
     local_memory: int
-    shares_host_memory: bool
-    vector_width: int
-    handle: Any
-    problem: str | None = None
+    shares_host_memory: bool  # of a CPU or an integrated GPU
+    vector_width: int  # lanes of a vector that the device's compiler is known to handle
+    handle: Any  # pyopencl.Device
+    problem: str | None = None  # why the engine cannot use the device, or None
 
     @property
     def full_name(self) -> str:

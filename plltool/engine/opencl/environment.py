@@ -197,13 +197,9 @@ class IntelThreads:
     The driver accepts sub-devices by counts but runs them on every core (measured, 2026.2). It does obey a variable,
     which it reads with the first context. Unlike CPU affinity the variable pins nothing, so that several processes
     share a machine well.
-
-    Attributes
-    ----------
-    limit : their number; None for one per core, or if there has been no context yet
     """
 
-    limit: int | None = None
+    limit: int | None = None  # their number; None for one per core, or if there has been no context yet
     _settled: bool = False
 
     @contextlib.contextmanager

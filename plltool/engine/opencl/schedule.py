@@ -27,18 +27,11 @@ GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """The tracks of a program, and the launches that they are divided into.
+    """The tracks of a program, and the launches that they are divided into."""
 
-    Attributes
-    ----------
-    program : int32 (n, INSTRUCTION_WORDS), the request's instructions in the order of the tracks
-    tracks : int32 (n_tracks, TRACK_WORDS)
-    launches : the tracks of each launch
-    """
-
-    program: IntArray
-    tracks: IntArray
-    launches: tuple[range, ...]
+    program: IntArray  # int32 (n, INSTRUCTION_WORDS), the request's instructions in the order of the tracks
+    tracks: IntArray  # int32 (n_tracks, TRACK_WORDS)
+    launches: tuple[range, ...]  # the tracks of each launch
 
 
 def one_launch(program: IntArray, tracks: IntArray) -> Schedule:
