@@ -28,8 +28,6 @@ _GRADIENTS = (Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT)
 class AscertainedEngine(Composite):
     """Parts of an alignment, some with a correction; requests and errors are those of `Engine`.
 
-    Parameters
-    ----------
     engine : holds the parts of the alignment, and then for each part with a correction the invariable sites, one part
         for each state in the order of states
     corrections : of each part of the alignment, None for no correction

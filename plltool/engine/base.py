@@ -82,6 +82,9 @@ class EngineData:
 class Engine(Holder):
     """Base of the numpy and the OpenCL engine.
 
+    Raises EngineError if arrays do not fit the layout or each other, or if a code names no state. Raises DeviceError if
+    `memory` does not hold the CLAs of one tile.
+
     Parameters
     ----------
     layout : shapes and padding
@@ -95,13 +98,6 @@ class Engine(Holder):
     ----------
     storage : where CLAs are kept
     n_parts : parts of the layout
-
-    Raises
-    ------
-    EngineError
-        If arrays do not fit the layout or each other, or if a code names no state.
-    DeviceError
-        If `memory` does not hold the CLAs of one tile.
     """
 
     name = ""
@@ -219,10 +215,7 @@ class Engine(Holder):
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
         """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions.
 
-        Raises
-        ------
-        EngineError
-            If they would not outlive the launch; `prepare` serves both kinds of engine.
+        Raises EngineError if they would not outlive the launch; `prepare` serves both kinds of engine.
         """
         if not self.resident:
             raise EngineError("CLAs do not outlive a launch of an engine that streams patterns")
@@ -280,8 +273,6 @@ class Engine(Holder):
     def _check_finite(self, values: FloatArray, bad_lane: int | None, value: int = 0) -> None:
         """Raise NotFiniteError if a sum is not finite.
 
-        Parameters
-        ----------
         values : (k,) or (n_parts, k), or those of single lanes (k, blocks, lanes)
         bad_lane : the padded index of a pattern that caused it, if known
         value : number of the first of these values among those of the request

@@ -22,15 +22,10 @@ def open_buffers(
 ) -> BufferEngine:
     """An engine of explicit buffers on a device, None for numpy; its tips have any state.
 
-    Parameters
-    ----------
+    Raises DeviceError if the device fails or does not hold them.
+
     shape : states, components, tips, patterns
     n_slots, n_matrices : CLAs and matrices to hold
-
-    Raises
-    ------
-    DeviceError
-        If the device fails or does not hold them.
     """
     n_states, n_components, n_tips, n_patterns = shape
     many = n_states > MASK_STATES

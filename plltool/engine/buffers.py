@@ -26,8 +26,6 @@ Pending = Callable[[], FloatArray]  # waits for numbers
 class BufferEngine(Engine):
     """See above; `prepare_buffers` comes before anything else.
 
-    Attributes
-    ----------
     n_matrices : matrices that it holds
     """
 

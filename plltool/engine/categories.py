@@ -37,8 +37,6 @@ def sort_patterns(part_patterns: Sequence[int], category_of: IndexArray) -> tupl
 class CategoryEngine(Composite):
     """Parts whose models have a component for each category; requests and errors are those of `Engine`.
 
-    Parameters
-    ----------
     make : makes an engine from data and the number of patterns of each part
     data : the patterns of all parts in their own order
     part_patterns : number of patterns of each part

@@ -330,8 +330,6 @@ class Composite(Holder):
 class CompositeClas(Clas):
     """CLAs of all shards.
 
-    Parameters
-    ----------
     engine : holds the shards
     steps : of which each makes CLAs from those of the ones before; a shard that moves takes them all again
     made : for each shard CLAs, the engine that has them, and how many steps they took; None where there are none

@@ -51,13 +51,7 @@ LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states 
 
 @dataclass(frozen=True)
 class Layout:
-    """Shapes of everything an engine stores.
-
-    Raises
-    ------
-    EngineError
-        If there are more codes than two bytes can hold.
-    """
+    """Shapes of everything an engine stores. Raises EngineError if there are more codes than two bytes can hold."""
 
     n_states: int  # n_states, n_components, n_taxa: shape of the data and the model
     n_components: int

@@ -37,17 +37,11 @@ class DataShape:
 def choose_layout(device: Device | None, shape: DataShape, precision: str = "double", vw: int | None = None) -> Layout:
     """The layout for a device, None for numpy: a fixed function of the device and the shape of the data.
 
-    It does not depend on the number of threads in use, so the sums do not depend on it either.
+    It does not depend on the number of threads in use, so the sums do not depend on it either. Raises DeviceError if
+    the device cannot use `vw` lanes.
 
-    Parameters
-    ----------
     precision : see `Layout`
     vw : lanes of a block; None for the device's best. 32 or 64 on a CPU device ask for the shape of a GPU
-
-    Raises
-    ------
-    DeviceError
-        If the device cannot use `vw` lanes.
     """
     if device is None:
         lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
@@ -84,8 +78,6 @@ def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layou
     workers own GPU_OWN_STATES each, or more where a work-group cannot have enough items. They read tables in even tiles
     of up to LARGEST_COLUMN_TILE columns, or fewer where local memory does not hold them.
 
-    Parameters
-    ----------
     max_items, local_memory : work-items and bytes of local memory that a work-group of the device can have
     """
     if not layout.lane_per_item:

@@ -28,10 +28,7 @@ from plltool.processes.ranks import HEADER, Ranks
 def of_rank(ranks: Ranks, hardware: Hardware) -> Hardware:
     """The share of a rank: of several devices one, in turn on each machine, and of its cores an equal number.
 
-    Raises
-    ------
-    InputError
-        If shares are given: ranks have equal ones.
+    Raises InputError if shares are given: ranks have equal ones.
     """
     if hardware.share is not None:
         raise InputError(f"share: found {format_share(hardware.share)}, expected none: ranks have equal shares")
@@ -50,15 +47,10 @@ SHARED = ("n_slots", "n_groups", "resident", "device_name", "driver")  # what ra
 class RankShards(Composite):
     """The patterns of all ranks, of which each holds an equal share; requests and errors are those of `Engine`.
 
-    Parameters
-    ----------
+    Raises InputError if the ranks have read different data, or run different versions of plltool.
+
     data, part_patterns : the patterns of all ranks
     make : makes the engine of this rank from data and the number of patterns of each part
-
-    Raises
-    ------
-    InputError
-        If the ranks have read different data, or run different versions of plltool.
     """
 
     only_adds = False

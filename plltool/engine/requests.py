@@ -40,34 +40,20 @@ class Requests(ABC):
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program in one launch (one for each run of tiles).
 
-        Parameters
-        ----------
+        Returns float64 (n_parts, n_values), sums over the patterns of each part; as `execute_sites` if the request says
+        so. Raises EngineError if a pattern's likelihood is not positive and finite, with the pattern, the part and the
+        lengths of the branches involved, or if the program writes to a slot that the engine does not have.
+
         request : the program and what is wanted from it
         lengths : (n_branches,) or (n_parts, n_branches), expected substitutions per site
-
-        Returns
-        -------
-        float64 (n_parts, n_values), sums over the patterns of each part; as `execute_sites` if the request says so.
-
-        Raises
-        ------
-        EngineError
-            If a pattern's likelihood is not positive and finite; the message names the pattern, the part and the
-            lengths of the branches involved. If the program writes to a slot that the engine does not have.
         """
         return self.ask(request, lengths)()
 
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program in which every value is an EVALUATE, pattern by pattern.
 
-        Returns
-        -------
-        float64 (n_values, n_patterns), lnL, not weighted; -inf where the request allows impossible patterns.
-
-        Raises
-        ------
-        EngineError
-            As `execute`.
+        Returns float64 (n_values, n_patterns), lnL, not weighted; -inf where the request allows impossible patterns.
+        Raises EngineError as `execute`.
         """
         return self.execute(replace(request, of_sites=True), lengths)
 
@@ -101,8 +87,6 @@ class Requests(ABC):
 class Clas(Requests):
     """CLAs that later requests read; see `Holder.prepare`.
 
-    Attributes
-    ----------
     lengths : (n_branches,) or (n_parts, n_branches), at which the first of them were made
     """
 
@@ -118,8 +102,6 @@ class Holder(Requests):
 
     It may have a *screen*: a holder of the same patterns, of which each has one component, for rough answers.
 
-    Attributes
-    ----------
     part_patterns : patterns of each part
     weights : float64 (n_patterns,), in use; see `set_weights`
     layout : shapes and padding
@@ -161,20 +143,14 @@ class Holder(Requests):
     def set_model(self, parts: Parts) -> None:
         """Use one model per part from now on; CLAs made before are stale.
 
-        Raises
-        ------
-        EngineError
-            If the number of parts, states or components differs from the layout's.
+        Raises EngineError if the number of parts, states or components differs from the layout's.
         """
 
     @abstractmethod
     def set_weights(self, weights: FloatArray) -> None:
         """Use other pattern weights from now on, float64 (n_patterns,); CLAs stay valid.
 
-        Raises
-        ------
-        EngineError
-            If the shape is not that of the weights in use.
+        Raises EngineError if the shape is not that of the weights in use.
         """
 
     def add_closed(self, work: Counters) -> None:
@@ -228,21 +204,12 @@ class Holder(Requests):
     ) -> FloatArray:
         """lnL of each part under each of several models, as many in one launch as the slots have room for.
 
-        Parameters
-        ----------
+        Returns float64 (n_models, n_parts). Raises EngineError as `execute`, and if a model does not fit the layout.
+
         operations : newviews that lead to `edge`, in slots from 0; all CLAs are stale afterwards
         edge : a, b, branch
         lengths : (n_branches,), (n_parts, n_branches) or (n_models, n_parts, n_branches)
         models : each has one model per part; the engine's own model stays in use
-
-        Returns
-        -------
-        float64 (n_models, n_parts).
-
-        Raises
-        ------
-        EngineError
-            As `execute`, and if a model does not fit the layout.
         """
         program = np.concatenate([operations, prog.evaluate(0, *edge)])
         lengths = np.asarray(lengths, dtype=np.float64)

@@ -52,15 +52,11 @@ def plan_engine(
 ) -> EnginePlan:
     """What `make_engine` makes on a device, None for numpy: resident if that is best and fits, else streaming.
 
-    Parameters
-    ----------
+    Raises DeviceError if the device cannot use `hardware.vw` lanes, or if the memory does not hold the CLAs of a single
+    tile.
+
     share : part of the memory that the engine may use, where other engines need the rest; of `hardware.memory`, or else
         of what the device offers
-
-    Raises
-    ------
-    DeviceError
-        If the device cannot use `hardware.vw` lanes, or if the memory does not hold the CLAs of a single tile.
     """
     layout = choose_layout(device, shape, hardware.precision, hardware.vw)
     if hardware.memory is None:
@@ -109,16 +105,10 @@ def find_device(devices: Sequence[Device], wanted: str, failures: Sequence[str] 
     """The device that `wanted` names: "opencl", "cpu", "gpu", "P:D", or a part of a platform's or device's name.
 
     The platform's version counts as part of its name, because that is where PoCL says "PoCL". If several devices match,
-    it is the one that "auto" would prefer.
+    it is the one that "auto" would prefer. Raises DeviceError if no device that matches can be used; lists the devices
+    and failures.
 
-    Parameters
-    ----------
     devices, failures : see `list_devices`
-
-    Raises
-    ------
-    DeviceError
-        If no device that matches can be used; lists the devices and failures.
     """
     word = wanted.strip().lower()
     if word == "opencl":
@@ -196,8 +186,11 @@ def make_engine(
 ) -> tuple[Engine, str]:
     """Make the engine that `hardware` asks for.
 
-    Parameters
-    ----------
+    Returns the engine, and one line that says what was chosen and why. Raises DeviceError if a device asked for by name
+    is missing, fails or has too little memory, or if `hardware.memory` is too little. "auto" tries the next device
+    instead of one that fails, and numpy last. Raises InputError if `hardware` names several devices; see
+    `engine/several.py`.
+
     data, shape : the patterns of all parts, and their shape
     slots : CLAs to hold
     hardware : device ("auto", "numpy", or what `find_device` takes), precision, lanes, threads and memory. Threads
@@ -205,18 +198,6 @@ def make_engine(
         streams patterns through the memory that there is; its answers keep every bit
     share : see `plan_engine`
     profile : measure how long kernels run (`Counters.device_seconds`); numpy ignores it
-
-    Returns
-    -------
-    The engine, and one line that says what was chosen and why.
-
-    Raises
-    ------
-    DeviceError
-        If a device asked for by name is missing, fails or has too little memory, or if `hardware.memory` is too little.
-        "auto" tries the next device instead of one that fails, and numpy last.
-    InputError
-        If `hardware` names several devices; see `engine/several.py`.
     """
     request = EngineRequest(data, shape, slots, hardware, share, profile)
     if hardware.is_several:

@@ -66,12 +66,7 @@ def name_devices(hardware: Hardware) -> Hardware:
     """The same hardware with the devices that "all" means by their indices.
 
     These are all that can be used, the best first; but only one of several drivers of the CPU, because they would
-    compete for its cores.
-
-    Raises
-    ------
-    DeviceError
-        If there is none.
+    compete for its cores. Raises DeviceError if there is none.
     """
     if not hardware.is_all:
         return hardware
@@ -85,10 +80,7 @@ def name_devices(hardware: Hardware) -> Hardware:
 def find_places(hardware: Hardware) -> list[Place]:
     """The devices that are named, in their order, with equal shares if none are given.
 
-    Raises
-    ------
-    DeviceError
-        If one of them cannot be used.
+    Raises DeviceError if one of them cannot be used.
     """
     words = hardware.words
     shares = hardware.share or (1.0,) * len(words)
@@ -175,8 +167,6 @@ def take_patterns(
 class Devices:
     """The devices of a run, for all engines that it opens there.
 
-    Parameters
-    ----------
     places : the devices
     """
 
@@ -212,16 +202,9 @@ class Devices:
         """Engines for the patterns of parts of one shape, as one.
 
         If a device fails in mid-run, its patterns move to the one with the largest share that is left. A
-        `PlltoolWarning` says so once.
+        `PlltoolWarning` says so once. Raises DeviceError if a device fails here already.
 
-        Parameters
-        ----------
         make : makes an engine from data, the patterns of each part, the device, and the share of its memory
-
-        Raises
-        ------
-        DeviceError
-            If a device fails here already.
         """
         ranges = cut_patterns(part_patterns, [place.share for place in self._places])
         where = [number for number, patterns in enumerate(ranges) if len(patterns)]  # the device of each shard

@@ -96,16 +96,11 @@ def plan_storage(
 ) -> Storage:
     """Storage for `n_slots` CLAs: resident if it fits, else for a tile of each work-group or for as many tiles as fit.
 
-    Parameters
-    ----------
+    Raises MemoryShortageError if not even one tile fits.
+
     memory : bytes that all CLAs may take; None for no limit
     max_allocation : bytes of the largest buffer; None for no limit
     work_groups : of a launch at most, each of which takes one tile after another; 0 if all tiles are worked on at once
-
-    Raises
-    ------
-    MemoryShortageError
-        If not even one tile fits.
     """
     needed = tile_bytes(layout, n_slots)
     scales = n_slots * layout.tile_blocks * layout.block_scales * SCALE_BYTES  # in a buffer of their own

@@ -40,18 +40,13 @@ def node_states(
 
     At the roots of subtrees all states have the same prior probability, as Mo et al. (2023) have it: a state's share is
     the likelihood of the subtree given this state; under a mixture of profiles, relative to the mean frequencies.
+    Returns for each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes or subtrees; each
+    row sums to 1.
 
-    Parameters
-    ----------
     likelihood : on an engine with the tips of `with_state_tips`, all directed CLAs and a scratch slot
     n_states : number of states of each part
     subtrees : instead of all inner nodes, the roots of subtrees, given the data of their own taxa only: inner nodes,
         and the column of the neighbour behind which each subtree lies
-
-    Returns
-    -------
-    for each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes or subtrees; each row sums
-    to 1.
     """
     tree, view = likelihood.tree, likelihood.view
     if subtrees is not None:
@@ -88,8 +83,6 @@ def _with_each_state(
 ) -> FloatArray:
     """(n, n_states, n_patterns) joint lnL of data and each state at the roots of subtrees; -inf where impossible.
 
-    Parameters
-    ----------
     operands : (n,) the subtrees
     outer : (n,) what lies beyond each root, and (n,) the branches that lead there; None for the subtrees alone
     """

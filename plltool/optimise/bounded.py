@@ -29,8 +29,6 @@ Function = Callable[[FloatArray, BoolArray], tuple[FloatArray, Sequence[FloatArr
 class Curvatures:
     """Approximate Hessians of some functions; a later minimisation of nearly the same functions may go on with them.
 
-    Attributes
-    ----------
     matrices : of each function (k, k) for its k variables, positive definite; None while nothing is known
     """
 
@@ -84,8 +82,6 @@ def positive_definite(matrix: FloatArray, least: float) -> FloatArray:
 class Memory(Curvatures):
     """The Hessian of one function of many variables: a start, and what the last steps add to it (Nocedal 1980).
 
-    Parameters
-    ----------
     diagonal : of the first variables in the start, positive
     blocks : matrices of those that follow, positive definite
     """
@@ -251,10 +247,8 @@ def minimise(
     max_evaluations: int,
     curvatures: Curvatures | None = None,
 ) -> FloatArray:
-    """Find a minimum of a sum of functions within `bounds` from `start`.
+    """Find a minimum of a sum of functions within `bounds` from `start`. Returns float64 (n,), the best point met.
 
-    Parameters
-    ----------
     function : called with a vector (n,) and whether each function is wanted (n_functions,); returns their values
         (n_functions,) and their gradients, each in its own variables. Those of functions not wanted are not read
     start : (n,), moved to the bounds if it lies beyond them
@@ -264,10 +258,6 @@ def minimise(
         functions that share no variable with others have equal shares of it and stop on their own
     max_evaluations : the most evaluations
     curvatures : of the functions, as an earlier call left them; they are updated
-
-    Returns
-    -------
-    float64 (n,), the best point met.
     """
     curvatures = curvatures or Curvatures(len(members))
     linked = _link(members)

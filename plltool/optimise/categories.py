@@ -34,8 +34,6 @@ def choose_categories(likelihood: TreeLikelihood, only_first: bool = False) -> N
     Rates that a specification gives are kept; the mean of others becomes 1, see `_settle_means`. Once patterns have
     rates, nothing changes unless lnL gains CATEGORY_GAIN.
 
-    Parameters
-    ----------
     only_first : choose only among rates that are given, for parts whose patterns have none yet
     """
     models = likelihood.models
@@ -66,8 +64,6 @@ def _assign_rates(model: Model, rates: FloatArray, lnl: FloatArray, weights: Flo
 
     Returns lnL of the part with these rates.
 
-    Parameters
-    ----------
     rates : (n_rates,) to choose from, ascending
     lnl : (n_rates, n_patterns) of each pattern at each rate
     weights : (n_patterns,)
@@ -132,14 +128,10 @@ def lnl_at_rates(likelihood: TreeLikelihood, rates: Mapping[int, FloatArray]) ->
 def best_rates(lnl: FloatArray, weights: FloatArray, most: int) -> IndexArray:
     """The indices of the `most` rates with which lnL is highest if each pattern has the best of them.
 
-    Parameters
-    ----------
+    They are ascending, and fewer if there are fewer rates.
+
     lnl : (n_rates, n_patterns), of each pattern at each rate, ascending; each pattern has one peak
     weights : (n_patterns,)
-
-    Returns
-    -------
-    ascending; fewer if there are fewer rates.
     """
     n = len(lnl)
     most = min(most, n)

@@ -33,12 +33,7 @@ class Coordinates:
     """The elements of the vector for a likelihood as it stands; all are read from and written to it.
 
     Under a model that is not time-reversible, the branch of the tip that stands for the root is left out: its length
-    changes no likelihood.
-
-    Raises
-    ------
-    InputError
-        If neither lengths nor models are wanted.
+    changes no likelihood. Raises InputError if neither lengths nor models are wanted.
     """
 
     def __init__(self, likelihood: TreeLikelihood, lengths: bool, model: bool, groups: Collection[str] | None = None):

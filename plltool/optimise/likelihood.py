@@ -54,8 +54,6 @@ class TreeLikelihood:
     Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
     branch lengths need no call: every request sends the lengths.
 
-    Attributes
-    ----------
     tree, models, engine : as given
     part_sites : (n_parts,) number of sites of each part: the sum of its pattern weights
     scratch : the first slot behind those of the directed CLAs

@@ -37,8 +37,6 @@ class ModelOptimiser:
     common factor after a run, because the data determine no more than their products: the mean of the scalers over
     sites is 1, or larger where a length would pass its bound.
 
-    Parameters
-    ----------
     names : groups among `plltool.model.model.GROUPS`; None for all free groups
     scale : whether branch lengths may change by a factor, within their bounds
     """

@@ -97,8 +97,6 @@ def polish(
 
     Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
 
-    Parameters
-    ----------
     lengths : whether branch lengths are optimised
     groups : groups of free model parameters to optimise, see `Model.free_parameters`; None for all
     report : called after every round

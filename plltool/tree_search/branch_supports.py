@@ -69,16 +69,11 @@ def sh_alrt(gains: FloatArray, drawn: FloatArray) -> FloatArray:
 
     The statistic of a branch is the difference of its lnL to that of the better interchange. The statistic of a
     replicate is the difference between the best and the second best of the three, after the lnL on the data has been
-    subtracted from each (Shimodaira and Hasegawa's centring).
+    subtracted from each (Shimodaira and Hasegawa's centring). Returns (n,) the share of replicates whose statistic is
+    smaller by at least ALRT_MARGIN.
 
-    Parameters
-    ----------
     gains : (n, 2) lnL of the interchanges minus lnL of the tree
     drawn : (n_replicates, n, 2) the same for resampled alignments
-
-    Returns
-    -------
-    (n,) the share of replicates whose statistic is smaller by at least ALRT_MARGIN.
     """
     centred = np.concatenate([np.zeros((*drawn.shape[:2], 1)), drawn - gains], axis=2)
     centred.sort(axis=2)

@@ -62,8 +62,6 @@ def assess_difficulty(
 
     If there are several parts, the trees of the QUICK_TREES parts with the most patterns are compared, too.
 
-    Parameters
-    ----------
     names, rng, constraint : as in `parsimony_tree`
     unlinked : whether parts have branch lengths of their own
     """

@@ -114,8 +114,6 @@ def make_exchanges(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArra
 class _Hanging:
     """A tree that hangs from its root tip.
 
-    Attributes
-    ----------
     order : every node but the root tip, parents first
     parent, branch : (n_nodes,) the node above each node, and the branch to it
     column : (n_nodes,) the column of the parent among the neighbours

@@ -74,8 +74,6 @@ class Climbing:
 class Watch:
     """A listener that notes when another one stops the search, and stops it itself in time for the polish.
 
-    Attributes
-    ----------
     deadline : the end of a search with a limited time
     stopped : whether the other listener has stopped the search
     """
@@ -108,8 +106,6 @@ class Pool:
     Without a deadline, every step is a function of the plan and the data, and what an earlier run has climbed, fused,
     perturbed or polished is not repeated.
 
-    Parameters
-    ----------
     watch : the listener of all climbs
     """
 

@@ -62,11 +62,8 @@ def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer
     """lnL of each pattern on the two interchanges of each inner branch, with the lengths around it optimised.
 
     The tree is not changed. Each launch takes half as many interchanges as there are scratch slots. Of the two branches
-    at a root either may stand for both, if both are inner branches.
-
-    Returns
-    -------
-    float64 (n_branches, 2, n_patterns), not weighted.
+    at a root either may stand for both, if both are inner branches. Returns float64 (n_branches, 2, n_patterns), not
+    weighted.
     """
     around, lengths = _surroundings(likelihood, branches)
     around = around.interchanged()

@@ -49,10 +49,9 @@ def parsimony_tree(
     The order is random, but taxa with more data mostly come first: a taxon that shares no site with those before it
     could go anywhere, and later ones would follow it there. Ties are broken at random; equal states of `rng` give equal
     trees. All branches get the default length. With a constraint its taxa come first, each into the best branch that
-    the constraint allows.
+    the constraint allows. Raises InputError if there are fewer than 3 taxa, shapes do not match, a set of states is
+    empty or a weight is not a whole number.
 
-    Parameters
-    ----------
     codes : unsigned array (n_taxa, n_patterns), or one of Python's integers
         The set of states of each taxon at each pattern; bit s stands for state s (DNA: 1, 2, 4, 8 and their
         unions; 15 means undetermined).
@@ -62,12 +61,6 @@ def parsimony_tree(
     rng : the source of the order and of the choices among ties.
     constraint : over the same names; the tree obeys it.
     radius : of the moves; 0 for none.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 3 taxa, shapes do not match, a set of states is empty or a weight is not a
-        whole number.
     """
     _check_patterns(codes, weights, names)
     if len(names) < 3:
@@ -114,8 +107,6 @@ def _addition_order(sites: CodeArray, rng: np.random.Generator) -> list[int]:
 class _GrowingTree:
     """The tree so far, with the Fitch sets that give the cost of each insertion.
 
-    Attributes
-    ----------
     tips : uint64 array (n_taxa, n_states, words), the tips' sets.
     ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch.
     leaving : int64 array (2 n_taxa - 2, 3), the messages that leave each node; a tip uses only column 0.

@@ -69,8 +69,6 @@ class MetTree:
 class Meetings:
     """The trees that are met, in this order: each topology once, and none of those that are `known` by their keys.
 
-    Attributes
-    ----------
     trees : they
     """
 
@@ -115,8 +113,6 @@ class RellPool:
     Trees whose estimated lnL differ by less than RELL_TIE are equally good: one of them is kept at random, each with
     the same probability. Otherwise nodes without support would always be resolved as in the tree that was met first.
 
-    Attributes
-    ----------
     trees : the trees that are kept, by their numbers
     chosen : (n_sets,) the number of the tree that each resampled alignment keeps
     """

@@ -73,8 +73,6 @@ class TreeSearch:
 
     It continues from the position `cursor`, and keeps the cursor up to date after every step.
 
-    Parameters
-    ----------
     likelihood : with the tree and the models at that position
     save : called with every new state
     """

@@ -60,8 +60,6 @@ class Deadline(Forecast):
     A perturbation is expected to take as long as the longest one before, a round of a climb likewise, and the polish at
     the end as long as the first stage of a climb, which also optimises lengths and model.
 
-    Parameters
-    ----------
     limit : seconds that the search may take; those in which kernels are compiled do not count
     began : when it began, by `time.perf_counter`
     """
@@ -123,8 +121,6 @@ def _distance(ends: Memory, tree: Tree) -> int:
 def is_significant(before: FloatArray, after: FloatArray, weights: FloatArray) -> bool:
     """Whether the gain in lnL exceeds KH_QUANTILE standard errors of itself (Kishino & Hasegawa 1989).
 
-    Parameters
-    ----------
     before, after : (n_patterns,) lnL of each pattern on the two trees
     weights : (n_patterns,) number of sites with each pattern; sites are treated as independent draws
     """

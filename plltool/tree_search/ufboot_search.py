@@ -149,8 +149,6 @@ class UfbootSearch:
     another resampled alignment favours; after a single jump the climb hardly ever leads to another optimum. All trees
     obey the `constraint`.
 
-    Parameters
-    ----------
     likelihood : its tree may be any
     weights : how often each pattern is drawn in each resampled alignment, see `draw_weights`
     random : makes the source of random numbers of an excursion from its number
@@ -175,8 +173,6 @@ class UfbootSearch:
     def make(self, number: int, starts: Sequence[Tree], known: Set[bytes]) -> Excursion:
         """Make an excursion.
 
-        Parameters
-        ----------
         number : its number, from 0
         starts : the local optima from which it may start
         known : the keys of the topologies that need not be met

@@ -22,8 +22,6 @@ PARCEL = "spans", "at_tips", "tracks", "program", "lengths"  # what changes ofte
 class ArrayShape:
     """What the contract says of an array, for one layout: all that does not depend on the launch is computed once.
 
-    Attributes
-    ----------
     dtype : type of the elements on the host
     fixed_bytes, sizes : bytes of the array are the product of these, where `sizes` names those of the launch
     """
@@ -66,8 +64,6 @@ class DeviceArrays:
     Most requests bring some small arrays, and each copy costs about as much as a launch. So those of `PARCEL` are
     regions of one buffer, and go to the device in one copy.
 
-    Attributes
-    ----------
     held : the arrays by name; some stay as they are, others grow with the requests (see `reserve`)
     """
 

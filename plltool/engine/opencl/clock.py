@@ -12,8 +12,6 @@ NANOSECOND = 1e-9
 class KernelClock:
     """Adds the run times of kernels to the counters' `device_seconds`; does nothing where that is None.
 
-    Parameters
-    ----------
     counters : of an engine whose queue was made with PROFILING_ENABLE
     """
 

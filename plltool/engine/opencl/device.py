@@ -77,8 +77,6 @@ def is_pocl(platform: str) -> bool:
 def safe_vector_width(platform: str, version: str, native_width: int) -> int:
     """Lanes of the widest vector to use on a CPU device.
 
-    Parameters
-    ----------
     platform, version : the platform's name and version strings
     native_width : doubles in the device's native vector
     """
@@ -130,12 +128,7 @@ def make_context(device: Device, threads: int | None) -> tuple[Any, Any]:
     A queue must name the sub-device: PoCL's context of one says that it is of the whole device.
 
     All engines of this process on the same cores share it, and so the programs that were built for it, until
-    `forget_contexts`.
-
-    Raises
-    ------
-    DeviceError
-        If the device cannot be limited to so few threads.
+    `forget_contexts`. Raises DeviceError if the device cannot be limited to so few threads.
     """
     limit = threads if threads is not None and threads < device.compute_units else None
     with INTEL_THREADS.settled(threads) if device.is_intel_cpu else contextlib.nullcontext():
@@ -163,13 +156,8 @@ def forget_contexts() -> None:
 def list_devices() -> tuple[list[Device], list[str]]:
     """Every device of every platform, and a line for each driver, platform or device that fails.
 
-    Drivers load with the first call. A `PlltoolWarning` says once if Intel's driver is installed but cannot be used,
-    or if compiled kernels cannot be kept.
-
-    Raises
-    ------
-    DeviceError
-        If pyopencl cannot be imported or no driver can be used.
+    Drivers load with the first call. A `PlltoolWarning` says once if Intel's driver is installed but cannot be used, or
+    if compiled kernels cannot be kept. Raises DeviceError if pyopencl cannot be imported or no driver can be used.
     """
     loader_was_used = "pyopencl" in sys.modules
     with caches_settled() as remarks:

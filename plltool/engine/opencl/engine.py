@@ -60,18 +60,11 @@ class Chunk:
 
 
 class OpenCLEngine(Engine):
-    """See :class:`plltool.engine.base.Engine`.
+    """See :class:`plltool.engine.base.Engine`. Raises DeviceMemoryError if the device has less memory than it claims.
 
-    Parameters
-    ----------
     device : from `list_devices`
     compute_units : number of cores of a CPU device to use, by a sub-device; None for all
     profile : measure how long kernels run, as the counters' `device_seconds`
-
-    Raises
-    ------
-    DeviceMemoryError
-        If the device has less memory than it claims.
     """
 
     name = "opencl"

@@ -50,13 +50,9 @@ OUTCOMES: dict[str, str | None] = {}  # of tests of devices that this process kn
 def intel_offered(loader_was_used: bool) -> Iterator[list[str]]:
     """Within, the OpenCL loader finds Intel's driver if pip installed it, beside all other drivers.
 
-    Parameters
-    ----------
-    loader_was_used : whether this process may have used the loader before, which looks for drivers only once
+    Returns a list that holds one line afterwards if the driver is there but not used, and none otherwise.
 
-    Returns
-    -------
-    A list that holds one line afterwards if the driver is there but not used, and none otherwise.
+    loader_was_used : whether this process may have used the loader before, which looks for drivers only once
     """
     library = _find_intel_library()
     known = os.environ.get(WITHOUT_INTEL_VARIABLE) or _absent.get(library)
@@ -89,11 +85,8 @@ def caches_settled() -> Iterator[list[str]]:
     """Within, pyopencl can be imported and devices can be listed even if the user's cache cannot be written.
 
     pyopencl then keeps no compiled kernels, and PoCL keeps them in a temporary folder. Without this, the former fails
-    at the first kernel and the latter finds no device.
-
-    Returns
-    -------
-    A list with one line if the cache cannot be written, otherwise none.
+    at the first kernel and the latter finds no device. Returns a list with one line if the cache cannot be written,
+    otherwise none.
     """
     folder = _unwritable_cache()
     if folder is None:

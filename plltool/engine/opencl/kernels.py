@@ -61,10 +61,7 @@ def traverse_options(context: cl.Context, layout: Layout, name: str) -> list[str
 def build_program(context: cl.Context, layout: Layout, names: Sequence[str], options: Sequence[str] = ()) -> cl.Program:
     """Compile kernel files, joined in this order, for one layout; pyopencl and the driver cache the binary on disk.
 
-    Raises
-    ------
-    DeviceError
-        If they do not compile; with the compiler's log.
+    Raises DeviceError if they do not compile; with the compiler's log.
     """
     folder = find_kernel_folder()
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
@@ -96,8 +93,6 @@ class Kernel:
 
     The contract gives the order: arrays first, then numbers.
 
-    Parameters
-    ----------
     program : as `build_program` returns it
     name : of the kernel in `contract.KERNELS`
     layout : for which the program was built
@@ -126,16 +121,11 @@ class Kernel:
     ) -> cl.Event:
         """Enqueue the kernel.
 
-        Parameters
-        ----------
+        Raises EngineError if an argument is missing, or if an array is smaller than its declaration says.
+
         n_items, group_items : global and local sizes
         arrays : the arrays that it takes, and maybe others
         numbers : the numbers that it takes and the sizes of the launch (`contract.LAUNCH_SIZES`), and maybe others
-
-        Raises
-        ------
-        EngineError
-            If an argument is missing, or if an array is smaller than its declaration says.
         """
         try:
             taken = [arrays[name] for name in self._shapes]
@@ -168,12 +158,7 @@ class EngineKernels:
     """The kernels of an engine.
 
     They are one program, or `traverse` is a program for each set of instructions (`Layout.cut_kernels`), built when a
-    launch first needs it.
-
-    Raises
-    ------
-    DeviceError
-        If they do not compile.
+    launch first needs it. Raises DeviceError if they do not compile.
     """
 
     def __init__(self, context: cl.Context, layout: Layout):

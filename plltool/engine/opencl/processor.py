@@ -28,8 +28,6 @@ _names: dict[int, ctypes.Array[ctypes.c_char]] = {}  # of devices; kept, because
 def name_unknown_processor(device: int, version: str) -> bool:
     """Give PoCL a processor to compile for if its LLVM does not know this one; returns whether that was done.
 
-    Parameters
-    ----------
     device : address of the driver's description of the device, as OpenCL hands it out
     version : the device's version string, which ends with the processor's name
     """
