@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import groupby
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -22,17 +23,10 @@ from plltool.cli.hints import hint_at_command
 from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, drop_stdout, echo_message, usage_errors_in_colour
 from plltool.constants import VERSION
 from plltool.errors import PlltoolError, PlltoolWarning
+from plltool.registry import ANALYSES
 
 _log = logging.getLogger("plltool")
 
-COMMANDS = {  # by the titles of the help; modules, each with the command of its name
-    "Trees and supports": ("search", "evaluate", "bootstrap", "support", "alrt", "test"),
-    "Models": ("select_model",),
-    "Many genes": ("genes", "concordance"),
-    "Ancestors, dates, placement, posterior": ("ancestral", "date", "place", "sample"),
-    "Files, pictures, checks": ("check", "show", "report", "trees", "simulate"),
-    "This machine": ("devices", "bench", "compare"),
-}
 EXIT_ERROR = 1
 EXIT_SIGNAL = 128  # plus the number of the signal
 SIGPIPE = 13  # its number on Unix; Windows does not have it
@@ -107,8 +101,8 @@ class MainGroup(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in sections, with columns of one width."""
         widest = max(map(len, self.commands))
-        for title, names in COMMANDS.items():
-            members = [self.commands[name.replace("_", "-")] for name in names]
+        for title, analyses in groupby(ANALYSES.values(), key=lambda analysis: analysis.group):
+            members = [self.commands[analysis.name] for analysis in analyses]
             with formatter.section(title):
                 limit = formatter.width - formatter.current_indent - widest
                 formatter.write_dl([(f"{own.name:{widest}}", own.get_short_help_str(limit)) for own in members])
@@ -167,6 +161,5 @@ def main(debug: bool) -> None:
     """
 
 
-for _names in COMMANDS.values():
-    for _name in _names:
-        main.add_command(getattr(import_module(f"plltool.cli.{_name}"), _name))
+for _name in (name.replace("-", "_") for name in ANALYSES):
+    main.add_command(getattr(import_module(f"plltool.cli.{_name}"), _name))

@@ -10,21 +10,13 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import hardware_options, seed_option, tree_option
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
-from plltool.cli.support import SUPPORT_FILES, kinds_option
+from plltool.cli.outputs import Outputs, file_options
+from plltool.cli.support import kinds_option
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import ALRT_REPLICATES, NEIGHBOUR_KINDS
 
-ALRT_FILES = (
-    *SUPPORT_FILES,
-    OutputFile("alrt.json", "record", "JSON, with the supports of each branch"),
-    OutputFile("alrt.log", "log"),
-    *REPORT_FILES,
-)
-
 
 @command(
-    short_help="Compute supports of a tree by likelihood: SH-aLRT, aBayes.",
     examples=("plltool alrt data/primates.phy primates.best.nwk --model GTR+F+G4 --prefix primates",),
 )
 @tree_option
@@ -42,7 +34,7 @@ ALRT_FILES = (
 @seed_option
 @tree_task_options
 @hardware_options
-@file_options(ALRT_FILES)
+@file_options("alrt")
 def alrt(
     tree: Path,
     supports: tuple[str, ...],

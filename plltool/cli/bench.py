@@ -30,7 +30,6 @@ def _parse_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[st
 
 
 @command(
-    short_help="Measure the speed of an engine.",
     examples=(
         "plltool bench --quick",
         "plltool bench --shape 64x10000 --threads 1 --output new.json --compare old.json",

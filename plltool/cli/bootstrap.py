@@ -14,36 +14,27 @@ from plltool import Hardware
 from plltool.cli.command import SUPPORTS, command, given_command
 from plltool.cli.option_values import PATH, NumberOr
 from plltool.cli.options import SearchTask, hardware_options, load_alignment, packed, search_task_options
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
-from plltool.cli.support import SUPPORT_FILES, kinds_option
+from plltool.cli.support import kinds_option
 from plltool.cli.terminal import print_results
 from plltool.constants import EFFORT_NAMES, FBP, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
+from plltool.registry import (
+    ADOPTED_FOLDER,
+    ALIGNMENT_FILES,
+    BOOTSTRAPS,
+    REPLICATE_FILES,
+    REPLICATE_FOLDER,
+    SUPPORT_FILES,
+    UFBOOT_FILES,
+    UFBOOT_FOLDER,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plltool import BootstrapResult, Progress, SearchResult, Sequences
 
-TREES = "bootstraps.nwk"
-FOLDER, UFBOOT_FOLDER, ADOPTED_FOLDER = "bootstrap.checkpoint", "ufboot.checkpoint", "adopted.checkpoint"
-ALIGNMENT_FILES = (OutputFile("replicate.N.fasta", "resampled alignment", "with --write-replicates"),)
-REPLICATE_FILES = (
-    OutputFile(TREES, "bootstrap trees", "one a line"),
-    *ALIGNMENT_FILES,
-    OutputFile(FOLDER, "replicates of an unfinished bootstrap", "a folder"),
-)
-UFBOOT_FILES = (
-    OutputFile(UFBOOT_FOLDER, "state of an unfinished ultrafast bootstrap", "a folder"),
-    OutputFile(ADOPTED_FOLDER, "state of the search from a better tree that it met", "a folder"),
-)
-BOOTSTRAP_FILES = (
-    *REPLICATE_FILES[:-1],
-    OutputFile(FOLDER, "all replicates", "a folder; needed to add more replicates later"),
-    OutputFile("bootstrap.log", "log"),
-    *SUPPORT_FILES,
-    *REPORT_FILES,
-)
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
@@ -127,7 +118,7 @@ class SupportChoice:
             workers=task.workers,
             listener=listener,
             taken=files.take,
-            bootstrap_checkpoint=outputs.path(FOLDER),
+            bootstrap_checkpoint=outputs.path(REPLICATE_FOLDER),
             ufboot_checkpoint=outputs.path(UFBOOT_FOLDER),
             adopted_checkpoint=outputs.path(ADOPTED_FOLDER),
             **asdict(hardware),
@@ -174,7 +165,7 @@ class ReplicateFiles:
     def __init__(self, outputs: Outputs):
         self._outputs = outputs
         self._lines: list[str] = []
-        path = outputs.path(TREES)
+        path = outputs.path(BOOTSTRAPS)
         self._n_before = path.read_bytes().count(b"\n") if outputs.resumes and path.exists() else 0
 
     def take(self, newick: str) -> None:
@@ -186,7 +177,7 @@ class ReplicateFiles:
 
     def write(self) -> None:
         """Write all trees so far."""
-        self._outputs.write({TREES: "".join(self._lines)})
+        self._outputs.write({BOOTSTRAPS: "".join(self._lines)})
 
     def write_alignments(self, sequences: Sequences, task: SearchTask, number: int) -> None:
         """Write the resampled alignments as FASTA."""
@@ -211,7 +202,6 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
 
 
 @command(
-    short_help="Make bootstrap trees, and the supports of a tree.",
     examples=(
         "plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run",
     ),
@@ -236,7 +226,7 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
 @replicate_effort_option
 @write_replicates_option
 @hardware_options
-@file_options(BOOTSTRAP_FILES, source="alignment")
+@file_options("bootstrap", source="alignment")
 def bootstrap(
     task: SearchTask,
     replicates: int | str,
@@ -278,7 +268,7 @@ def bootstrap(
                 options=plltool.replicate_options(replicate_effort, rapid),
                 listener=reporter.progress,
                 taken=files.take,
-                checkpoint=outputs.path(FOLDER),
+                checkpoint=outputs.path(REPLICATE_FOLDER),
                 **task.settings(hardware),
             )
             return made, files

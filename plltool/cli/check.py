@@ -23,7 +23,6 @@ LISTED = 5  # taxa of another composition
 
 
 @command(
-    short_help="Check an alignment, and the memory that a search takes.",
     examples=("plltool check data/primates.phy", "plltool check genes.phy --model genes.part --memory 4G"),
 )
 @options.alignment_argument

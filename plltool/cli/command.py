@@ -6,15 +6,13 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from plltool.cli.hints import hint_at_line, hint_at_option
 from plltool.cli.terminal import Context, stdout_errors_are_told
-
-if TYPE_CHECKING:
-    from plltool.cli.outputs import Table
+from plltool.registry import ANALYSES, Table
 
 OPTIONS = "Options"  # title of the first section of the help
 SEARCH, SUPPORTS = "Search options", "Support options"  # titles of further sections
@@ -97,6 +95,8 @@ class Command(click.Command):
 
     def __init__(self, *positional: Any, examples: Sequence[str], **named: Any):
         super().__init__(*positional, **named)
+        if self.short_help is None:
+            self.short_help = ANALYSES[str(self.name)].summary
         self.examples = tuple(examples)
         for option in self.params:
             if isinstance(option, click.Option):

@@ -56,7 +56,6 @@ compare_task_options = options.packed(
 
 
 @command(
-    short_help="Compare one search on two devices, or two searches.",
     examples=(
         "plltool compare data/primates.phy --a numpy:vw=2 --b opencl",
         "plltool compare monday.json tuesday.json --tolerance 0.1",

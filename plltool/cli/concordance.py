@@ -14,19 +14,10 @@ from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 from plltool.constants import SITE_QUARTETS
-
-CF_FILES = (
-    OutputFile("cf.nwk", "tree with concordance factors", "labels such as 71.4/43.2: gCF/sCF, behind those it had"),
-    OutputFile("cf.stat", "table of branches", "separated by tabs, with the columns of IQ-TREE's .cf.stat and others"),
-    OutputFile("cf.branch.nwk", "tree with the numbers of the branches in the table"),
-    OutputFile("cf.nex", "tree as NEXUS", "all columns by name, as FigTree reads them"),
-    OutputFile("cf.json", "record", "JSON"),
-)
-CONCORDANCE_FILES = (*CF_FILES, OutputFile("concordance.log", "log"), *REPORT_FILES)
 
 scf_option = click.option(
     "--scf",
@@ -109,7 +100,6 @@ def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @command(
-    short_help="Compute gene and site concordance factors of a tree.",
     examples=(
         "plltool concordance species.nwk genes.nwk --prefix run",
         "plltool concordance species.nwk genes.nwk --alignment all.fasta --scf 100 --scfl --prefix run",
@@ -119,7 +109,7 @@ def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--tree", type=PATH, help="The tree, Newick or NEXUS. It may also be the first argument.")
 @task_options
 @options.hardware_options
-@file_options(CONCORDANCE_FILES, source="tree")
+@file_options("concordance", source="tree")
 def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: Outputs) -> None:
     """Compute how many gene trees and how many sites of an alignment agree with each internal branch of a tree.
 

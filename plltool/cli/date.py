@@ -12,22 +12,12 @@ from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import hardware_options, packed, seed_option, tree_option
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS
 
 if TYPE_CHECKING:
     from plltool import DateResult, Sequences, Tree
-
-DATE_FILES = (
-    OutputFile("date.nwk", "time-scaled tree", "Newick, with lengths in years"),
-    OutputFile("date.nex", "tree with dates", "NEXUS, with dates, heights and their intervals as FigTree shows them"),
-    OutputFile("date.tsv", "dates", "a table of nodes, dates, intervals and rates"),
-    OutputFile("date.clock.tsv", "root-to-tip regression", "a table of tips, dates and distances"),
-    OutputFile("date.json", "record", "JSON"),
-    OutputFile("date.log", "log"),
-    *REPORT_FILES,
-)
 
 
 @dataclass(frozen=True)
@@ -46,7 +36,6 @@ class DateChoice:
 
 
 @command(
-    short_help="Date a tree by the dates on which taxa were sampled.",
     examples=(
         "plltool date data/dated.fasta run.best.nwk --dates data/dated.tsv --model HKY+FO --prefix run",
         "plltool date flu.fasta flu.nwk --dates flu.csv --clock-rate 0.003 --coalescent skyline --prefix flu",
@@ -103,7 +92,7 @@ class DateChoice:
 @seed_option
 @tree_task_options
 @hardware_options
-@file_options(DATE_FILES, source="alignment")
+@file_options("date", source="alignment")
 def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
     """Date the nodes of TREE by the dates on which taxa of ALIGNMENT were sampled, with TreeTime.
 

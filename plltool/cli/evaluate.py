@@ -13,22 +13,11 @@ from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command
 from plltool.cli.option_values import WRITTEN
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
+from plltool.cli.outputs import Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, tree_task_options
 
 if TYPE_CHECKING:
     from plltool import EvaluationResult
-
-EVALUATE_FILES = (
-    OutputFile("evaluate.nwk", "tree", "with optimised branch lengths"),
-    OutputFile("evaluate.json", "record", "JSON"),
-    OutputFile("evaluate.log", "log"),
-    OutputFile("evaluate.model", "models of partitions", "if there are several"),
-    OutputFile("evaluate.parts.nwk", "trees of partitions", "with --brlen unlinked"),
-    OutputFile("evaluate.nex", "tree as NEXUS", "with --nexus"),
-    OutputFile("evaluate.collapsed.nwk", "collapsed tree", "if internal branches are as short as --collapse says"),
-    *REPORT_FILES,
-)
 
 
 @dataclass(frozen=True)
@@ -42,7 +31,6 @@ class SiteChoice:
 
 
 @command(
-    short_help="Compute the likelihood of a given tree.",
     examples=(
         "plltool evaluate data/primates.phy primates.best.nwk --model HKY+F+G4",
         "plltool evaluate genes.phy old.nwk --model genes.part --fixed --site-lnl sites.tsv",
@@ -72,7 +60,7 @@ class SiteChoice:
 )
 @tree_task_options
 @options.hardware_options
-@file_options(EVALUATE_FILES)
+@file_options("evaluate")
 @options.view_options
 def evaluate(
     tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, outputs: Outputs, views: options.Views

@@ -11,29 +11,11 @@ import click
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command, given_command
-from plltool.cli.concordance import CF_FILES, scf_option, scfl_option
+from plltool.cli.concordance import scf_option, scfl_option
 from plltool.cli.option_values import PATH
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
-
-FOLDER, SEARCH_FOLDER = "checkpoint", "search.checkpoint"
-GENES_FILES = (
-    OutputFile("genes.nwk", "gene trees", "one a line, in the order of the table"),
-    OutputFile("genes.tsv", "table of genes", "separated by tabs: name, file, size, lnL, model"),
-    OutputFile("genes.fasta", "alignment of all genes side by side"),
-    OutputFile("genes.part", "partition file", "the columns of each gene and its model, for --model"),
-    OutputFile("best.nwk", "tree of all genes", "with branch lengths"),
-    OutputFile("best.model", "models of the genes in it", "a file for --model"),
-    OutputFile("json", "record of its search", "JSON"),
-    OutputFile("parts.nwk", "trees of genes in it", "with --brlen unlinked"),
-    OutputFile("collapsed.nwk", "collapsed tree", "if internal branches are as short as the bound"),
-    *CF_FILES,
-    OutputFile("log", "log"),
-    *REPORT_FILES,
-    OutputFile(FOLDER, "state of an unfinished run", "a folder: the genes that are done"),
-    OutputFile(SEARCH_FOLDER, "state of its last search", "a folder"),
-)
 
 
 @dataclass(frozen=True)
@@ -72,13 +54,12 @@ task_options = options.packed(
 
 
 @command(
-    short_help="Find the trees of many genes, and gene and site concordance factors.",
     examples=("plltool genes alignments --model GTR+F+G4 --effort fast --prefix run",),
 )
 @task_options
 @options.effort_options
 @options.hardware_options
-@file_options(GENES_FILES, source="folder")
+@file_options("genes", source="folder")
 def genes(task: GenesTask, effort: options.Effort, hardware: Hardware, outputs: Outputs) -> None:
     """Find the tree of each gene in FOLDER and the tree of all genes together, and compute concordance factors.
 
@@ -107,8 +88,8 @@ def genes(task: GenesTask, effort: options.Effort, hardware: Hardware, outputs: 
                 likelihood=task.scfl,
                 workers=task.workers,
                 listener=reporter.progress,
-                checkpoint=outputs.path(FOLDER),
-                search_checkpoint=outputs.path(SEARCH_FOLDER),
+                checkpoint=outputs.checkpoints[0],
+                search_checkpoint=outputs.checkpoints[1],
                 **asdict(hardware),
             )
         )

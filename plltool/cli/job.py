@@ -17,9 +17,8 @@ import click
 from plltool.cli.terminal import ERROR, echo_message
 from plltool.errors import InputError, PlltoolError
 from plltool.processes import crew, ranks
+from plltool.registry import ANALYSES
 
-COMMANDS = ("search", "evaluate", "bootstrap", "alrt", "test", "ancestral", "select-model")  # that ranks share
-CREW_COMMANDS = ("search", "bootstrap", "genes", "sample")  # with --workers
 WORKERS, BY_RANKS = "--workers", "mpi"
 TOGETHER = 5.0  # seconds within which an error that all ranks have reaches all of them
 
@@ -37,15 +36,17 @@ def join(args: list[str]) -> None:
     command = next((word for word in args if not word.startswith("-")), None)
     if command is None:
         return
+    analysis = ANALYSES.get(command)
     try:
-        if command in CREW_COMMANDS and ((WORKERS, BY_RANKS) in pairwise(args) or f"{WORKERS}={BY_RANKS}" in args):
+        asks = (WORKERS, BY_RANKS) in pairwise(args) or f"{WORKERS}={BY_RANKS}" in args
+        if analysis and analysis.by_workers and asks:
             line = crew.form()
             if line is None:
                 return
             silence()
             crew.serve(line)
             sys.exit()
-        if command not in COMMANDS:
+        if not (analysis and analysis.by_ranks):
             raise InputError(f"{command}: found {ranks.launched_size()} ranks, expected a single process")
         own = ranks.join()
     except PlltoolError as error:

@@ -1,7 +1,7 @@
-"""The files that a command writes: one table says which they are, what --redo replaces and what --help lists.
+"""The files that a command writes: the registry says which they are, what --redo replaces and what --help lists.
 
-A table is a tuple of `OutputFile`. `file_options` gives a command its options --prefix and --redo and an `Outputs`,
-which checks before the work begins that the files can be written, writes them, and removes those of an earlier run.
+`file_options` gives a command its options --prefix and --redo and an `Outputs`, which checks before the work begins
+that the files can be written, writes them, and removes those of an earlier run.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from glob import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,67 +24,14 @@ from plltool.cli.option_values import Prefix, WrittenPath
 from plltool.cli.terminal import WARNING, echo_message, print_line
 from plltool.constants import STDIN
 from plltool.errors import CheckpointError, InputError
+from plltool.registry import ANALYSES, OutputFile, Table, name_file
 
 T = TypeVar("T")
 
-ANY_NUMBER = "N"  # in an ending: a number from 1 on
-ANY_KIND = "KIND"  # in an ending: each of `OutputFile.kinds`
 FOLDER = "folder"  # the parameter of a command that reads all files of one
-LOG, CHECKPOINT = "log", "checkpoint"
 COMMAND_LINE, FINISHED = "command: ", "finished"  # in a log: the beginning of the command line, and the line at the end
 
 _log = logging.getLogger("plltool")
-
-
-@dataclass(frozen=True)
-class OutputFile:
-    """A file that a command writes, PREFIX.ENDING."""
-
-    ending: str  # the end of its name; N stands for any number, KIND for each of `kinds`
-    what: str  # what it holds, a noun
-    when: str = ""  # when it is written, or what else to know; empty if it always is
-    kinds: tuple[str, ...] = ()  # what KIND stands for
-    # whether all in it comes from other files, so that it is made again by each command with the prefix
-    is_derived: bool = False
-
-    @property
-    def is_log(self) -> bool:
-        return self._last == LOG
-
-    @property
-    def is_checkpoint(self) -> bool:
-        """Whether it is a folder in which a run keeps where it stands."""
-        return self._last == CHECKPOINT
-
-    @property
-    def help(self) -> str:
-        return f"{self.what}, {self.when}" if self.when else self.what
-
-    @property
-    def _last(self) -> str:
-        return self.ending.rpartition(".")[2]
-
-    def present(self, prefix: Path) -> list[Path]:
-        """The paths of this file that may exist: all kinds, and the numbers that there are."""
-        if self.kinds:
-            return [name_file(prefix, self.ending.replace(ANY_KIND, kind)) for kind in self.kinds]
-        if ANY_NUMBER not in self.ending:
-            return [name_file(prefix, self.ending)]
-        pattern = self.ending.replace(ANY_NUMBER, "[0-9]*")
-        return sorted(prefix.parent.glob(f"{escape(prefix.name)}.{pattern}"))
-
-
-Table = tuple[OutputFile, ...]
-
-REPORT_FILES = (
-    OutputFile("html", "report", "for a browser, on all runs with this prefix, unless --no-report", is_derived=True),
-    OutputFile("txt", "report as text", "likewise", is_derived=True),
-)
-
-
-def name_file(prefix: Path, ending: str) -> Path:
-    """PREFIX.ENDING."""
-    return prefix.parent / f"{prefix.name}.{ending}"
 
 
 report_option = click.option(
@@ -97,8 +42,9 @@ report_option = click.option(
 )
 
 
-def file_options(table: Table, source: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def file_options(name: str, source: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command --prefix, --redo, with a report --no-report, and `outputs`, its `Outputs`; see `PrefixOption`."""
+    table = ANALYSES[name].files
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

@@ -12,19 +12,12 @@ from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import hardware_options, packed, reference_tree_option
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, reference_task_options
 from plltool.constants import FILTER_MOST, FILTER_WEIGHT, PLACE_HEURISTIC
 
 if TYPE_CHECKING:
     from plltool import PlacementResult, Sequences, Tree
-
-PLACE_FILES = (
-    OutputFile("jplace", "placements", "jplace 3, as gappa, guppy and iTOL read it"),
-    OutputFile("place.json", "record", "JSON, of the reference"),
-    OutputFile("place.log", "log"),
-    *REPORT_FILES,
-)
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,6 @@ class PlacementChoice:
 
 
 @command(
-    short_help="Place sequences on the branches of a reference tree.",
     examples=(
         "plltool place --reference ref.fasta --tree ref.best.nwk --model ref.json --queries reads.fasta --prefix reads",
         "plltool place --reference ref.fasta --tree ref.nwk --queries a.fa.gz --queries b.fa.gz --filter-max 1",
@@ -103,7 +95,7 @@ class PlacementChoice:
 )
 @reference_task_options
 @hardware_options
-@file_options(PLACE_FILES)
+@file_options("place")
 def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
     """Place sequences, such as reads, on the branches of a reference tree, each independently.
 

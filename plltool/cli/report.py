@@ -8,12 +8,12 @@ import click
 
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
-from plltool.cli.outputs import REPORT_FILES
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
+from plltool.registry import REPORT_FILES
 
 
-@command(short_help="Write a report of the runs with a prefix: HTML and text.", examples=("plltool report primates",))
+@command(examples=("plltool report primates",))
 @click.argument("prefix", type=PATH)
 def report(prefix: Path) -> None:
     """Write PREFIX.html and PREFIX.txt, a report of the runs whose files begin with PREFIX.

@@ -15,7 +15,7 @@ from plltool.cli import options
 from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import NumberOr, completes
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 from plltool.constants import (
@@ -28,19 +28,6 @@ from plltool.constants import (
     MAX_RUNS,
     SAMPLE_EVERY,
     START_KINDS,
-)
-
-FOLDER = "sample.checkpoint"
-SAMPLE_FILES = (
-    OutputFile("runN.t", "trees of a run", "NEXUS, as MrBayes writes them"),
-    OutputFile("runN.p", "parameters of a run", "a table for Tracer and other programs"),
-    OutputFile("consensus.nwk", "majority-rule tree", "with posterior probabilities"),
-    OutputFile("mcc.nwk", "maximum clade credibility tree", "with posterior probabilities"),
-    OutputFile("credible.tsv", "credible set of topologies", "95 % of the posterior probability"),
-    OutputFile("sample.json", "record", "JSON: summaries, settings and what else is known of the run"),
-    OutputFile("sample.log", "log"),
-    *REPORT_FILES,
-    OutputFile(FOLDER, "all samples", "a folder; needed to add more generations later"),
 )
 
 
@@ -115,7 +102,6 @@ start_options = options.packed(
 
 
 @command(
-    short_help="Sample trees from their posterior distribution.",
     examples=(
         "plltool sample data/primates.phy --model GTR+FO+G4 --prefix primates",
         "plltool sample data/primates.phy --generations 200000 --prior-lengths 'exponential(10)' --prefix primates",
@@ -134,7 +120,7 @@ start_options = options.packed(
 @options.quiet_option
 @options.json_progress_option
 @options.hardware_options
-@file_options(SAMPLE_FILES, source="alignment")
+@file_options("sample", source="alignment")
 def sample(
     alignment: Path,
     model: str | None,

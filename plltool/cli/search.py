@@ -12,44 +12,25 @@ import click
 
 from plltool import Hardware
 from plltool.cli import options
-from plltool.cli.bootstrap import EXIT_INTERRUPTED, REPLICATE_FILES, UFBOOT_FILES, SupportChoice, support_options
+from plltool.cli.bootstrap import EXIT_INTERRUPTED, SupportChoice, support_options
 from plltool.cli.command import EXPERT, OUTPUT, SEARCH, command, given_command, put_under
 from plltool.cli.option_values import WRITTEN, Duration
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
+from plltool.cli.outputs import Outputs, file_options, write_named
 from plltool.cli.reporting import Reporter
 from plltool.cli.select_model import partitions_option
 from plltool.cli.show import draw_small
-from plltool.cli.support import SUPPORT_FILES
 from plltool.cli.terminal import print_results
 from plltool.constants import REPLICATE_STAGE, UFBOOT
 from plltool.errors import InputError
+from plltool.registry import TREE_FILES
 
 if TYPE_CHECKING:
     from plltool import SearchResult
 
 _log = logging.getLogger("plltool")
 
-TREE_FILES = (
-    OutputFile("best.nwk", "tree", "the best one found, with branch lengths"),
-    OutputFile("json", "record", "JSON: lnL, model, settings and what else is known of the run"),
-    OutputFile("best.model", "models of partitions", "if there are several; a file for --model"),
-    OutputFile("parts.nwk", "trees of partitions", "with --brlen unlinked"),
-    OutputFile("best.nex", "tree as NEXUS", "with --nexus"),
-    OutputFile("collapsed.nwk", "collapsed tree", "if internal branches are as short as --collapse says"),
-)
-SEARCH_FILES = (
-    *TREE_FILES,
-    OutputFile("log", "log"),
-    OutputFile("checkpoint", "state of an unfinished search", "a folder; its best.nwk is the best tree so far"),
-    *SUPPORT_FILES,
-    *REPLICATE_FILES,
-    *UFBOOT_FILES,
-    *REPORT_FILES,
-)
-
 
 @command(
-    short_help="Find the maximum-likelihood tree of an alignment.",
     examples=(
         "plltool search data/primates.phy --model GTR+F+G4 --prefix primates",
         "plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix primates",
@@ -62,7 +43,7 @@ SEARCH_FILES = (
 @options.effort_options
 @support_options
 @options.hardware_options
-@file_options(SEARCH_FILES, source="alignment")
+@file_options("search", source="alignment")
 @options.view_options
 @click.option("--site-lnl", type=WRITTEN, help="Write the lnL of each site to FILE, as evaluate does.")
 @click.option(

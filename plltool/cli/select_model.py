@@ -12,7 +12,7 @@ from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import CRITERIA, DEFAULT_CLUSTER_PERCENT, MERGE_ALGORITHMS
@@ -20,12 +20,6 @@ from plltool.constants import CRITERIA, DEFAULT_CLUSTER_PERCENT, MERGE_ALGORITHM
 if TYPE_CHECKING:
     from plltool import ModelChoice, SchemeChoice
 
-SELECT_MODEL_FILES = (
-    OutputFile("select-model.model", "chosen model", "or models of partitions, without values; for --model"),
-    OutputFile("select-model.json", "record", "JSON, with all models that were fitted"),
-    OutputFile("select-model.log", "log"),
-    *REPORT_FILES,
-)
 SHOWN = 10  # models in the table on the terminal
 partitions_option = click.option(
     "--partitions",
@@ -36,7 +30,6 @@ partitions_option = click.option(
 
 
 @command(
-    short_help="Choose the substitution model of an alignment.",
     examples=(
         "plltool select-model data/primates.phy --prefix primates",
         "plltool select-model proteins.fasta --criterion AICc --no-free-rates",
@@ -91,7 +84,7 @@ partitions_option = click.option(
 @options.quiet_option
 @options.json_progress_option
 @options.hardware_options
-@file_options(SELECT_MODEL_FILES)
+@file_options("select-model")
 def select_model(
     alignment: Path,
     tree: Path | None,

@@ -27,7 +27,6 @@ root_option = click.option(
 
 
 @command(
-    short_help="Draw a tree: characters, SVG, PDF or PNG.",
     examples=(
         "plltool show run.support.nwk --root midpoint --ladderize",
         "plltool show run.best.nwk --outgroup Lemur_catta --svg tree.svg --pdf tree.pdf",

@@ -14,7 +14,6 @@ from plltool.cli.reporting import Reporter
 
 
 @command(
-    short_help="Simulate an alignment along a tree.",
     examples=("plltool simulate --tree primates.best.nwk --model primates.json --sites 1000 --output sim.fasta",),
 )
 @click.option("--tree", required=True, type=PATH, help="Tree, Newick or NEXUS, with branch lengths.")

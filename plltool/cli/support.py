@@ -12,21 +12,12 @@ import click
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH, completes
 from plltool.cli.options import json_option, option_or_argument, outgroup_option
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 from plltool.cli.tree_command import tree_argument
 from plltool.constants import NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
 from plltool.errors import show_name
-
-SUPPORT_FILES = (
-    OutputFile("support.nwk", "tree with supports", "labels such as 91.3/92.4: the kinds in the order of --supports"),
-    OutputFile(
-        "support.KIND.nwk", "tree with supports of one kind", "a file for each kind asked for", kinds=SUPPORT_KINDS
-    ),
-    OutputFile("support.nex", "tree with supports as NEXUS", "all kinds by name, as FigTree reads them"),
-    OutputFile("support.json", "supports of each branch", "JSON"),
-)
 
 
 def kinds_option(known: Sequence[str], default: str, text: str) -> Callable[..., Any]:
@@ -55,7 +46,6 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
 
 
 @command(
-    short_help="Compute supports of a tree by replicate trees.",
     examples=("plltool support run.best.nwk run.bootstraps.nwk --supports fbp,tbe --prefix run",),
 )
 @option_or_argument("--tree", help="The tree, Newick or NEXUS. It may also be the first argument.")
@@ -75,7 +65,7 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
 )
 @outgroup_option
 @json_option
-@file_options((*SUPPORT_FILES, *REPORT_FILES), source="tree")
+@file_options("support", source="tree")
 def support(
     tree: Path,
     replicates: tuple[Path, ...],

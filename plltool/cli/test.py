@@ -12,23 +12,15 @@ from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import WRITTEN
 from plltool.cli.options import hardware_options, option_or_argument, seed_option
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
+from plltool.cli.outputs import Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, trees_task_options
 from plltool.constants import TEST_REPLICATES
 
 if TYPE_CHECKING:
     from plltool import Sequences, TopologyTestResult, Tree
 
-TEST_FILES = (
-    OutputFile("test.nwk", "trees", "with optimised branch lengths"),
-    OutputFile("test.json", "record", "JSON, with all numbers"),
-    OutputFile("test.log", "log"),
-    *REPORT_FILES,
-)
-
 
 @command(
-    short_help="Test which of several trees the data reject.",
     examples=("plltool test data/primates.phy candidates.nwk --model GTR+F+G4",),
 )
 @option_or_argument("--trees", "tree", help="File of two or more trees, Newick or NEXUS. It may also be an argument.")
@@ -43,7 +35,7 @@ TEST_FILES = (
 )
 @trees_task_options
 @hardware_options
-@file_options(TEST_FILES)
+@file_options("test")
 def test(
     tree: Path, replicates: int, seed: int, site_lnl: Path | None, task: TreeTask, hardware: Hardware, outputs: Outputs
 ) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from plltool.constants import GCF, SCF, SCFL
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Block, Items, Picture, Prose, Section, Table
+from plltool.reports.figures import count
+from plltool.reports.methods import Cited, list_words
 from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
 from plltool.reports.plots import draw_points
-from plltool.reports.records import Record, Row, split_keys, split_of
+from plltool.reports.records import Record, Records, Row, split_keys, split_of
 from plltool.reports.tree_section import mark_tree
 
 LABELLED = {GCF: "gCF", SCF: "sCF", SCFL: "sCFL"}  # the factors on the tree, and their columns
@@ -18,8 +20,14 @@ DIGITS = {"gN": 0, "IC": 3}  # behind the point; others, per cent and numbers of
 COLOURS = ((50.0, GOOD_COLOUR), (100.0 / 3.0, FAIR_COLOUR))  # from which per cent on
 
 
-def describe_concordance(found: Record, name: str) -> Section:
-    """How far gene trees and sites agree with the branches; the files begin with `name`."""
+def describe(records: Records) -> list[Section]:
+    """The genes whose trees were searched, and how far gene trees and sites agree with the branches."""
+    name = records.prefix.name
+    genes = [_describe_genes(records.genes, name)] if records.genes else []
+    return genes if records.concordance is None else [*genes, _describe_concordance(records.concordance, name)]
+
+
+def _describe_concordance(found: Record, name: str) -> Section:
     nodes, branches = parse_nodes(found["tree"], "the record"), found["branches"]
     shown = {kind: column for kind, column in LABELLED.items() if kind in found["kinds"]}
     by_split = {split_of(branch["taxa"], nodes): branch for branch in branches}
@@ -55,8 +63,7 @@ def describe_concordance(found: Record, name: str) -> Section:
     return Section("concordance", "Concordance", (*blocks, Prose(remark)))
 
 
-def describe_genes(genes: tuple[Row, ...], name: str) -> Section:
-    """The genes whose trees were searched; the files begin with `name`."""
+def _describe_genes(genes: tuple[Row, ...], name: str) -> Section:
     columns = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
     rows = tuple(tuple(_shorten(row[column]) for column in columns) for row in genes)
     remark = f"{name}.genes.nwk has their trees, {name}.genes.tsv their files and the values of all parameters."
@@ -83,3 +90,19 @@ def _shorten(text: str) -> str:
         kept += letter if depth == 0 else ""
         depth -= letter == "}"
     return kept
+
+
+def tell(records: Records, cited: Cited) -> list[str]:
+    """The concordance factors, for the methods."""
+    found = records.concordance
+    if found is None:
+        return []
+    kinds, told = found["kinds"], []
+    by = cited.cite("Minh, Hahn & Lanfear 2020") if kinds.keys() & {GCF, SCF} else ""
+    if GCF in kinds:
+        told.append(f"gene concordance factors{by} from {count(kinds[GCF]['replicates'], 'gene tree')}")
+    if SCF in kinds:
+        told.append(f"site concordance factors{by} from {kinds[SCF]['replicates']} quartets per branch")
+    if SCFL in kinds:
+        told.append(f"likelihood-based site concordance factors{cited.cite('Mo et al. 2023')}")
+    return [f"Concordance was assessed with {list_words(told)}."] if told else []

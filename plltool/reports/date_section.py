@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Facts, MarkedTree, Picture, Prose, Section
+from plltool.reports.figures import count
+from plltool.reports.methods import Cited
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import draw_points
-from plltool.reports.records import Record
+from plltool.reports.records import Record, Records
 from plltool.reports.tree_section import mark_tree
 
 
-def describe_dates(run: Record, name: str) -> Section:
-    """The clock, the root, and the regression of root-to-tip distances; the files begin with `name`."""
+def describe(records: Records) -> list[Section]:
+    """The clock, the root, and the regression of root-to-tip distances."""
+    if "date" not in records.runs:
+        return []
+    run, name = records.runs["date"], records.prefix.name
     dating = run["dating"]
     clock, root, tips = dating["clock"], dating["nodes"][0], dating["root_to_tip"]
     level = _share(dating)
@@ -30,7 +35,7 @@ def describe_dates(run: Record, name: str) -> Section:
     plot = draw_points(points, [ends[0], ends[-1]], axes, "Root-to-tip regression")
     caption = "Distances of the tips from the root, in substitutions per site, over their dates; the line is the clock."
     remark = f"{name}.date.tsv lists the dates of all nodes; open {name}.date.nex in FigTree to see them on the tree."
-    return Section("dates", "Dates", (Facts(tuple(rows)), picture, Picture(plot, caption), Prose(remark)))
+    return [Section("dates", "Dates", (Facts(tuple(rows)), picture, Picture(plot, caption), Prose(remark)))]
 
 
 def mark_dated(dating: Record, newick: str) -> MarkedTree:
@@ -54,3 +59,13 @@ def _share(dating: Record) -> str:
 
 def _range(interval: list[float] | None, level: str, form: str) -> str:
     return "" if interval is None else f" ({level}: {interval[0]:{form}} to {interval[1]:{form}})"
+
+
+def tell(records: Records, cited: Cited) -> list[str]:
+    """How nodes were dated, for the methods."""
+    if "date" not in records.runs:
+        return []
+    run = records.runs["date"]
+    tips = count(len(run["dating"]["root_to_tip"]), "sampling date")
+    treetime = run["dating"]["treetime"] + cited.cite("Sagulenko, Puller & Neher 2018")
+    return [f"Internal nodes were dated with TreeTime {treetime}, using {tips}."]

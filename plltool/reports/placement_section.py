@@ -8,8 +8,11 @@ from statistics import median
 from plltool.constants import SURE_WEIGHT
 from plltool.io.jplace import Jplace
 from plltool.reports.blocks import Block, Facts, Picture, Prose, Section, Table
+from plltool.reports.figures import count
+from plltool.reports.methods import Cited
 from plltool.reports.picture import Mark
 from plltool.reports.plots import draw_bars
+from plltool.reports.records import Records
 from plltool.reports.tree_section import mark_tree, name_branches
 
 BINS = 10
@@ -17,8 +20,12 @@ WIDEST = 10.0  # points, of the band behind the branch with most placements
 MOST_QUERIES, MOST_BRANCHES = 500, 200  # rows of tables
 
 
-def describe_placements(found: Jplace, name: str) -> Section:
-    """Where queries are placed, and how sure; the files begin with `name`."""
+def describe(records: Records) -> list[Section]:
+    """Where queries are placed, and how sure."""
+    return [] if records.placements is None else [_describe_placements(records.placements, records.prefix.name)]
+
+
+def _describe_placements(found: Jplace, name: str) -> Section:
     n_nodes = len(found.nodes.parents)
     weights, numbers = [0.0] * n_nodes, [0] * n_nodes  # of all places, and queries that have their best place there
     best = []
@@ -88,3 +95,13 @@ def describe_placements(found: Jplace, name: str) -> Section:
 
 def _caption(text: str, n_rows: int, most: int) -> str:
     return text if n_rows <= most else f"{text}, the first {most} of {n_rows}"
+
+
+def tell(records: Records, cited: Cited) -> list[str]:
+    """The placements, for the methods."""
+    if "place" not in records.runs:
+        return []
+    run = records.runs["place"]
+    number = count(run["placement"]["n_placed"], "query sequence")
+    source = cited.cite("Berger, Krompass & Stamatakis 2011")
+    return [f"We placed {number} on the branches of the reference tree by maximum likelihood{source}."]

@@ -16,19 +16,11 @@ from plltool.io.content import read_content
 from plltool.io.jplace import Jplace, parse_jplace
 from plltool.io.newick import parse_nodes
 from plltool.io.record import read_object
+from plltool.registry import ANALYSES, BOOTSTRAPS, IN_REPORTS, name_file
 from plltool.tree.rooted_nodes import RootedNodes
 
-ENDINGS = {  # by the command that writes it, the ending of its record; the first that there is tells of the data
-    "search": "json",
-    "evaluate": "evaluate.json",
-    "alrt": "alrt.json",
-    "place": "place.json",
-    "ancestral": "ancestral.json",
-    "date": "date.json",
-    "test": "test.json",
-    "select-model": "select-model.json",
-}
-OWN_CHOICES = {"select-model": ("model", "tree"), "test": ("tree",)}  # what a command need not share with the first
+_RUNS = sorted((own for own in IN_REPORTS if own.record), key=lambda own: len(own.own_choices))
+ENDINGS = {own.name: own.record for own in _RUNS}  # of records; the first that there is tells of the data
 RUN_KEYS = ("lnl", "model", "n_taxa", "n_sites", "tree", "device", "version", "warnings")
 SUPPORTS, SUPPORT_KEYS = "support.json", ("kinds", "tree", "branches")
 SAMPLES, SAMPLE_KEYS = "sample.json", ("posterior", "trace", "n_taxa", "n_sites", "device", "version", "warnings")
@@ -36,7 +28,7 @@ CONCORDANCE, CONCORDANCE_KEYS = "cf.json", (*SUPPORT_KEYS, "columns")
 JPLACE, MUTATIONS, GENES = "jplace", "mutations.tsv", "genes.tsv"
 MUTATION_COLUMNS = ("Node", "Parent", "Site", "From", "To", "Marginal", "Joint")
 GENE_COLUMNS = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
-BOOTSTRAPS, BOOTSTRAP_LOG = "bootstraps.nwk", "bootstrap.log"
+BOOTSTRAP_LOG = "bootstrap.log"
 COMMAND = "command: "  # begins the line of a log that has the command
 _HASH_BITS = 128
 
@@ -80,7 +72,7 @@ class Records:
         first = next(iter(runs.values()), {})
         left_out = []
         for command, run in list(runs.items())[1:]:
-            if (what := _find_difference(run, first, OWN_CHOICES.get(command, ()))) is not None:
+            if (what := _find_difference(run, first, ANALYSES[command].own_choices)) is not None:
                 left_out.append(f"the results of `{command}` are left out: they are of {what} than the rest")
                 del runs[command]
         if "concordance" not in runs and concordance is not None and "evaluation" in concordance:
@@ -149,11 +141,6 @@ class Records:
         choice, used = self.model_choice or {}, _models_of(self.main or {})
         best = [part["best"] for part in choice["parts"]] if "parts" in choice else [choice.get("best", "")]
         return not used or set(map(_strip_values, best)) == set(used)
-
-
-def name_file(prefix: Path, ending: str) -> Path:
-    """PREFIX.ENDING."""
-    return prefix.parent / f"{prefix.name}.{ending}"
 
 
 def _logged_commands(log: Path) -> list[str]:

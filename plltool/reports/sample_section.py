@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import math
 
-from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE
+from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Block, Cell, Facts, Gallery, Picture, Prose, Section, Table, TreePicture
 from plltool.reports.figures import count, duration, share
 from plltool.reports.markup import Markup
+from plltool.reports.methods import Cited, list_words, tell_models
 from plltool.reports.plots import draw_points, draw_traces
-from plltool.reports.records import Record
+from plltool.reports.records import Record, Records
 
+PRIORS = {  # what the records of priors call the parameters, and a text
+    "lengths": "branch lengths",
+    "rates": "substitution rates",
+    "frequencies": "state frequencies",
+    "pinv": "the proportion of invariable sites",
+}
 ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 MOST_DIFFERING = 20  # splits in the table
 MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
 SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 
 
-def describe_samples(run: Record, name: str) -> list[Section]:
-    """All sections on the samples; the files begin with `name`."""
+def describe(records: Records) -> list[Section]:
+    """All sections on the samples."""
+    run, name = records.samples, records.prefix.name
+    if run is None:
+        return []
     trees = (
         ("consensus", "Majority-rule tree", "It shows the branches that occur in more than half of the samples."),
         (
@@ -234,3 +244,39 @@ def _describe_moves(run: Record) -> Section:
 
 def _rate(value: float | None) -> str:
     return "-" if value is None else share(value)
+
+
+def tell(records: Records, cited: Cited) -> list[str]:
+    """The chains and their samples, for the methods."""
+    run = records.samples
+    if run is None:
+        return []
+    options, posterior = run["options"], run["posterior"]
+    model = tell_models(run["models"], LINKED, cited)
+    kind = "prior distribution, without the data," if options["prior_only"] else "posterior distribution"
+    each, of_each = (" each", " of each run") if options["runs"] > 1 else ("", "")
+    chains = count(options["chains"], "chain")
+    if options["chains"] > 1:
+        chains = f"{options['chains']} Metropolis-coupled chains{cited.cite('Geyer 1991', 'Altekar et al. 2004')}"
+    runs = f"{count(options['runs'], 'run')} of {chains}"
+    text = (
+        f"Trees and parameters were sampled from their {kind} under {model}. We performed {runs} for"
+        f" {run['generations']} generations{each} (random seed {run['seed']}) and sampled every"
+        f" {options['sample_every']} generations. The first {count(run['burnin_samples'], 'sample')}{of_each}"
+        f" {'was' if run['burnin_samples'] == 1 else 'were'} discarded as burn-in."
+    )
+    lengths = cited.cite("Zhang, Rannala & Yang 2012") if run["priors"]["lengths"].startswith("gammadir") else ""
+    priors = [
+        f"{prior} for {PRIORS.get(kind, kind)}{lengths if kind == 'lengths' else ''}"
+        for kind, prior in run["priors"].items()
+    ]
+    text += f" The prior{'s were' if len(priors) > 1 else ' was'} {list_words(priors)}."
+    sizes = [own["size"] for own in posterior["numbers"].values() if "size" in own]
+    agreement = []
+    if posterior["asdsf"] is not None:
+        source = cited.cite("Lakner et al. 2008")
+        agreement.append(f"the average standard deviation of split frequencies{source} was {posterior['asdsf']:.4f}")
+    if sizes:
+        source = cited.cite("Vehtari et al. 2021")
+        agreement.append(f"the smallest effective sample size{source} was {min(sizes):.0f}")
+    return [text, f"At the end, {list_words(agreement)}."] if agreement else [text]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from plltool.reports.blocks import Block, Facts, Picture, Section, Table
-from plltool.reports.figures import duration
+from plltool.reports.figures import count, duration
 from plltool.reports.markup import Markup
+from plltool.reports.methods import Cited, list_words, tell_model
 from plltool.reports.plots import draw_path
-from plltool.reports.records import Record
+from plltool.reports.records import Record, Records
 
 STAGES = {  # in the order of a search, and what they are
     "start": "start tree",
@@ -17,11 +18,18 @@ STAGES = {  # in the order of a search, and what they are
     "perturb": "perturbation",
     "polish": "polish",
 }
+MOVES = (  # the stages that move subtrees
+    ("nni", "nearest-neighbour interchanges (NNI)"),
+    ("spr", "subtree pruning and regrafting (SPR)"),
+)
 LARGEST_MATRIX = 12  # trees, more are too many for the width of a page
 
 
-def describe_search(run: Record) -> Section:
+def describe(records: Records) -> list[Section]:
     """How the tree was found."""
+    if "search" not in records.runs:
+        return []
+    run = records.runs["search"]
     lnls, trace = run["start_lnls"], run.get("trace", [])
     moves = sum(event["moves"] for event in trace)
     rows = [
@@ -63,7 +71,7 @@ def describe_search(run: Record) -> Section:
     )
     if stages:
         blocks.append(Table("Stages of the search", ("Stage", "Rounds", "Subtrees moved", "Best lnL"), stages))
-    return Section("search", "Search", tuple(blocks))
+    return [Section("search", "Search", tuple(blocks))]
 
 
 def _plot_trace(trace: list[Record]) -> Markup:
@@ -79,3 +87,31 @@ def _plot_trace(trace: list[Record]) -> Markup:
     kinds = [[order.index(event["stage"]) for event in line] for line in lines]
     legend = [str(STAGES.get(stage, stage)) for stage in order]
     return draw_path(points, kinds, legend, ("seconds since the search began", "lnL"), "Log-likelihood against time")
+
+
+def tell(records: Records, cited: Cited) -> list[str]:
+    """How the tree was found, for the methods."""
+    if "search" not in records.runs:
+        return []
+    run = records.runs["search"]
+    kind = run.get("settings", {}).get("start", "")
+    starts = count(
+        len(run["start_lnls"]), f"{kind} starting tree" if kind in ("parsimony", "random") else "starting tree"
+    )
+    stages = {event["stage"] for event in run.get("trace", ())}
+    moves = [words for stage, words in MOVES if stage in stages]
+    if "perturb" in stages:
+        moves.append(f"perturbations as in the parsimony ratchet{cited.cite('Nixon 1999')}")
+    by = f" and used {list_words(moves)}" if moves else ", and no subtrees were moved" if "start" in stages else ""
+    method = cited.cite("Felsenstein 1981")
+    text = (
+        f"The maximum-likelihood tree{method} was inferred under {tell_model(run, cited)}."
+        f" The search began from {starts} (random seed {run['seed']}){by}."
+        f" Model parameters and branch lengths were optimised; the best tree has a log-likelihood of {run['lnl']:.4f}."
+    )
+    if run.get("settings", {}).get("constraint"):
+        text += " The tree was constrained to contain the splits of a given tree."
+    if "psr" in run:
+        rates = cited.cite("Stamatakis 2006")
+        text += f" Most of the search used per-site rates{rates}; the log-likelihood is under gamma-distributed rates."
+    return [text]

@@ -1,44 +1,29 @@
-"""All sections of a report, in their order, and those on the data and on ancestral states."""
+"""All sections of a report, in their order, and those on the data."""
 
 from __future__ import annotations
 
 from plltool.constants import SIGNIFICANCE
-from plltool.io.newick import parse_nodes
+from plltool.registry import AFTER_MODEL, AFTER_TREE, BEFORE_TREE
 from plltool.reports.blocks import Block, Cell, Facts, Items, Prose, Section, Table
-from plltool.reports.concordance_section import describe_concordance, describe_genes
-from plltool.reports.date_section import describe_dates
 from plltool.reports.figures import count, duration, share
-from plltool.reports.methods import write_methods
+from plltool.reports.methods import modules_of, write_methods
 from plltool.reports.model_section import describe_model
-from plltool.reports.picture import Mark
-from plltool.reports.placement_section import describe_placements
-from plltool.reports.records import Record, Records, Row
-from plltool.reports.sample_section import describe_samples
-from plltool.reports.search_section import describe_search
-from plltool.reports.support_section import describe_supports, describe_tests
-from plltool.reports.tree_section import describe_tree, mark_tree
+from plltool.reports.records import Record, Records
+from plltool.reports.tree_section import describe_tree
 
 
 def describe_runs(records: Records) -> list[Section]:
     """The sections that the records have something for."""
-    sections = []
-    nodes, run = records.tree, records.main
-    if "date" in records.runs:
-        sections.append(describe_dates(records.runs["date"], records.prefix.name))
+    nodes = records.tree
+    sections = _describe_analyses(records, BEFORE_TREE)
     if nodes is not None:
         sections.append(describe_tree(records, nodes))
-    sections += _describe_analyses(records)
+    sections += _describe_analyses(records, AFTER_TREE)
     if records.all_runs:
         sections.append(describe_data(next(iter(records.all_runs.values()))))
-    if run is not None:
+    if records.main is not None:
         sections.append(describe_model(records))
-    if "search" in records.runs:
-        sections.append(describe_search(records.runs["search"]))
-    supports = describe_supports(records)
-    if supports is not None:
-        sections.append(supports)
-    if "test" in records.runs:
-        sections.append(describe_tests(records.runs["test"]))
+    sections += _describe_analyses(records, AFTER_MODEL)
     sections.append(_describe_warnings(records))
     sections.append(_describe_computation(records))
     methods = write_methods(records)
@@ -49,19 +34,8 @@ def describe_runs(records: Records) -> list[Section]:
     return sections
 
 
-def _describe_analyses(records: Records) -> list[Section]:
-    """The sections on what was asked about a tree."""
-    name = records.prefix.name
-    found = [] if records.samples is None else describe_samples(records.samples, name)
-    if records.genes:
-        found.append(describe_genes(records.genes, name))
-    if records.concordance is not None:
-        found.append(describe_concordance(records.concordance, name))
-    if records.placements is not None:
-        found.append(describe_placements(records.placements, name))
-    if "ancestral" in records.runs:
-        found.append(describe_ancestors(records.runs["ancestral"], records.mutations, name))
-    return found
+def _describe_analyses(records: Records, where: int) -> list[Section]:
+    return [section for module in modules_of(where) for section in module.describe(records)]
 
 
 def _describe_warnings(records: Records) -> Section:
@@ -147,52 +121,3 @@ def _judge(values: list[float | None]) -> Cell:
     """The least p-value of a taxon."""
     known = [value for value in values if value is not None]
     return Cell(f"{min(known):.4f}", "bad" if min(known) < SIGNIFICANCE else "") if known else Cell("-")
-
-
-# --- ancestral states and the mutations between them ------------------------------------------------------
-
-MOST_LISTED = 30  # mutations of a branch
-
-
-def describe_ancestors(run: Record, mutations: tuple[Row, ...], name: str) -> Section:
-    """The mutations on the branches; the files begin with `name`."""
-    ancestors = run["ancestors"]
-    nodes = parse_nodes(ancestors["tree"], "the record")
-    joint: dict[str, list[str]] = {}
-    for row in mutations:
-        if row["Joint"] == "1":
-            joint.setdefault(row["Node"], []).append(_label(row))
-    facts = Facts((
-        ("Internal nodes", str(len(ancestors["sequences"]))),
-        ("Log-probability of the joint states", f"{ancestors['joint_lnl']:.4f}"),
-        ("Mutations by joint states", str(sum(map(len, joint.values())))),
-        ("Mutations by marginal states", str(sum(row["Marginal"] == "1" for row in mutations))),
-    ))  # fmt: skip
-    tips = [not below for below in nodes.children()]
-    numbers = [len(joint.get(label, ())) for label in nodes.labels]
-    marks = [
-        Mark(str(number) if tip else f"{label}: {number}")
-        for label, number, tip in zip(nodes.labels, numbers, tips, strict=True)
-    ]
-    caption = (
-        "Names of internal nodes, as in the files, and the number of mutations on the branch above each node (joint"
-        " reconstruction). Mutations point away from Node1, the root of the drawing."
-    )
-    parent_of = dict(zip(nodes.labels[1:], (nodes.labels[parent] for parent in nodes.parents[1:]), strict=True))
-    order = sorted(joint, key=lambda node: -len(joint[node]))
-    rows = tuple((node, _list(joint[node]), str(len(joint[node])), parent_of.get(node, "")) for node in order)
-    columns = ("Branch to", "Mutations", "Number", "From")
-    table = Table("Mutations by joint reconstruction, sorted by number", columns, rows, is_text=True)
-    remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
-    picture = mark_tree(nodes, marks, caption, keeps_root=True)
-    return Section("ancestors", "Ancestral states", (facts, picture, table, Prose(remark)))
-
-
-def _label(row: Row) -> str:
-    """Such as A12G; sites of several parts are those of the alignment."""
-    return f"{row['From']}{row['Site']}{row['To']}"
-
-
-def _list(labels: list[str]) -> str:
-    left = len(labels) - MOST_LISTED
-    return " ".join(labels[:MOST_LISTED]) + (f" and {left} more" if left > 0 else "")

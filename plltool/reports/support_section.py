@@ -5,20 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from plltool.constants import TEST_LEVEL
+from plltool.constants import ABAYES, FBP, ROOTSTRAP, SH_ALRT, TBE, TEST_LEVEL, UFBOOT
 from plltool.reports.blocks import Block, Cell, Picture, Prose, Section, Table
 from plltool.reports.figures import count, share
+from plltool.reports.methods import Cited, list_words
 from plltool.reports.plots import draw_bars, draw_path
 from plltool.reports.records import Record, Records
 
 BINS = 10
 STRONG = 0.95  # of the largest support: branches from here on are counted
 MEANS = {"autoMRE": "weighted RF distance", "autoFC": "correlation"}  # by which halves of the replicates are compared
+SUPPORT_SOURCES = {  # what a kind of support is called in a text, and its source
+    FBP: ("the nonparametric bootstrap", "Felsenstein 1985"),
+    TBE: ("the transfer bootstrap expectation", "Lemoine et al. 2018"),
+    ROOTSTRAP: ("rootstrap support for the root", "Naser-Khdour, Minh & Lanfear 2022"),
+    UFBOOT: ("the ultrafast bootstrap", "Minh et al. 2013"),
+    SH_ALRT: ("the SH-like approximate likelihood ratio test", "Guindon et al. 2010"),
+    ABAYES: ("the approximate Bayes test", "Anisimova et al. 2011"),
+}
 TESTS = ("kh", "sh", "wkh", "wsh", "au")
 
 
-def describe_supports(records: Records) -> Section | None:
-    """How sure the branches are; None without supports and replicates."""
+def describe(records: Records) -> list[Section]:
+    """How sure the branches are, and which trees the data reject."""
+    found = _describe_supports(records)
+    return found + [_describe_tests(run) for name, run in records.runs.items() if name == "test"]
+
+
+def tell(records: Records, cited: Cited) -> list[str]:
+    """The same for the methods."""
+    found = _tell_supports(records, cited)
+    return found + [_tell_tests(run, cited) for name, run in records.runs.items() if name == "test"]
+
+
+def _describe_supports(records: Records) -> list[Section]:
     blocks: list[Block] = []
     supports = records.supports
     if supports is not None:
@@ -42,7 +62,7 @@ def describe_supports(records: Records) -> Section | None:
     if records.n_bootstraps:
         name = f"{records.prefix.name}.bootstraps.nwk"
         blocks.append(Prose(f"{name} contains {count(records.n_bootstraps, 'bootstrap tree')}."))
-    return Section("supports", "Supports", tuple(blocks)) if blocks else None
+    return [Section("supports", "Supports", tuple(blocks))] if blocks else []
 
 
 def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
@@ -74,7 +94,7 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
     return blocks
 
 
-def describe_tests(run: Record) -> Section:
+def _describe_tests(run: Record) -> Section:
     """Which trees the data reject."""
     tests = run["tests"]
     columns = ("Tree", "lnL", "Difference", "bp", "p-KH", "p-SH", "p-WKH", "p-WSH", "p-AU", "ELW")
@@ -114,3 +134,34 @@ def _draw_histogram(kind: str, values: list[float], largest: float) -> Picture:
         numbers[min(max(int(value / width), 0), BINS - 1)] += 1
     plot = draw_bars(numbers, [width] * BINS, (kind, "branches"), f"Histogram of {kind}")
     return Picture(plot, f"Supports by {kind}: the number of branches in each tenth of the scale.")
+
+
+def _tell_supports(records: Records, cited: Cited) -> list[str]:
+    if records.supports is None or not records.supports_are_of_main_tree:
+        return []
+    told = []
+    for kind, own in records.supports["kinds"].items():
+        name, source = SUPPORT_SOURCES[kind]
+        number = "" if own["replicates"] is None else count(own["replicates"], "replicate")
+        told.append(name + cited.cite(source, also=number))
+    stop = ""
+    if records.supports.get("convergence"):
+        criterion = records.supports["convergence"][-1]["criterion"]
+        source = cited.cite("Pattengale et al. 2010")
+        stop = f" The {criterion} criterion{source} determined the number of bootstrap replicates."
+    return [f"Branch support was assessed with {list_words(told)}.{stop}"]
+
+
+def _tell_tests(run: Record, cited: Cited) -> str:
+    tests = run["tests"]
+    told = [
+        name + cited.cite(source)
+        for name, source in (
+            ("the KH test", "Kishino & Hasegawa 1989"),
+            ("the SH test", "Shimodaira & Hasegawa 1999"),
+            ("the weighted KH and SH tests and the AU test", "Shimodaira 2002"),
+            ("expected likelihood weights", "Strimmer & Rambaut 2002"),
+        )
+    ]
+    number = f"{tests['n_replicates']:,} RELL replicates"
+    return f"We compared {len(tests['trees'])} trees with {list_words(told)}, using {number}."

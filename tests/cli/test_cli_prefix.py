@@ -8,16 +8,8 @@ import time
 import pytest
 
 from plltool.analyses.supports.replicates import Replicator
-from plltool.cli.alrt import ALRT_FILES
-from plltool.cli.ancestral import ANCESTRAL_FILES
-from plltool.cli.bootstrap import BOOTSTRAP_FILES
-from plltool.cli.concordance import CONCORDANCE_FILES
-from plltool.cli.evaluate import EVALUATE_FILES
-from plltool.cli.outputs import REPORT_FILES
-from plltool.cli.search import SEARCH_FILES
-from plltool.cli.support import SUPPORT_FILES
-from plltool.cli.test import TEST_FILES
 from plltool.io.checkpoint import has_checkpoint
+from plltool.registry import ANALYSES, REPORT_FILES, SUPPORT_FILES
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 QUICK = ("--model", "JC", "--device", "numpy", "--workers", "1")
@@ -74,18 +66,19 @@ def written(table, prefix):
 
 
 @pytest.mark.parametrize(
-    ("command", "table", "given"),
+    ("command", "given"),
     [
-        ("search", SEARCH_FILES, ("--nexus", "--collapse", "1", "--supports", "abayes")),
-        ("evaluate", EVALUATE_FILES, ("--tree", "T", "--nexus", "--collapse", "1")),
-        ("test", TEST_FILES, ("--trees", "T", "--replicates", 10)),
-        ("ancestral", ANCESTRAL_FILES, ("--tree", "T")),
-        ("concordance", CONCORDANCE_FILES, ("--tree", "T")),
-        ("alrt", ALRT_FILES, ("--tree", "T", "--replicates", 10)),
-        ("bootstrap", BOOTSTRAP_FILES, ("--tree", "T", "--replicates", 1, "--write-replicates")),
+        ("search", ("--nexus", "--collapse", "1", "--supports", "abayes")),
+        ("evaluate", ("--tree", "T", "--nexus", "--collapse", "1")),
+        ("test", ("--trees", "T", "--replicates", 10)),
+        ("ancestral", ("--tree", "T")),
+        ("concordance", ("--tree", "T")),
+        ("alrt", ("--tree", "T", "--replicates", 10)),
+        ("bootstrap", ("--tree", "T", "--replicates", 1, "--write-replicates")),
     ],
 )
-def test_what_is_written_stands_in_the_table_and_in_the_help(plltool, small, prefix, tmp_path, command, table, given):
+def test_what_is_written_stands_in_the_table_and_in_the_help(plltool, small, prefix, tmp_path, command, given):
+    table = ANALYSES[command].files
     names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     tree = tmp_path / "tree"
     tree.write_text(2 * "({},{},({},({},({},{}))));\n".format(*names))

@@ -15,9 +15,10 @@ from pathlib import Path
 from plltool.errors import InputError
 from plltool.io.content import read_content
 from plltool.io.record import write_text
+from plltool.registry import name_file
 from plltool.reports.page import BEGIN as HTML_BEGIN
 from plltool.reports.page import write_html_page
-from plltool.reports.records import Records, name_file
+from plltool.reports.records import Records
 from plltool.reports.sections import describe_runs
 from plltool.reports.text import BEGIN as TEXT_BEGIN
 from plltool.reports.text import write_text_page
