@@ -3,6 +3,7 @@
 import re
 
 import plltool
+from plltool.registry import ANALYSES
 
 project = "plltool"
 copyright = "2026, the plltool authors"
@@ -75,6 +76,14 @@ def list_files(_app, context, lines):
         lines += ["**Examples**", "", ".. code-block:: console", "", *(f"   $ {example}" for example in examples), ""]
 
 
+def list_commands(_app, name, source):
+    """List the pages of all commands on the page of commands, in the order of the help."""
+    if name == "commands/index":
+        stems = ("topology_tests" if name == "test" else name.replace("-", "_") for name in ANALYSES)
+        source[0] = source[0].replace("ALL COMMANDS", "\n".join(stems))
+
+
 def setup(app):
+    app.connect("source-read", list_commands)
     app.connect("autodoc-process-docstring", list_sections)
     app.connect("sphinx-click-process-epilog", list_files)
