@@ -13,8 +13,9 @@ import pytest
 from helpers import read_states
 
 from plltool import __version__
-from plltool.cli import COMMANDS, main
+from plltool.cli import main
 from plltool.io.record import read_record
+from plltool.registry import ANALYSES
 from plltool.run.evaluation import evaluate
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
@@ -91,7 +92,7 @@ def test_the_help_shows_every_command_in_a_section_once(plltool):
     shown = plltool("--help").stdout
     sections = re.findall(r"^([A-Z][A-Za-z, ]+):\n((?:  .*\n)+)", shown, re.MULTILINE)
     titles = [title for title, _ in sections]
-    assert titles[1:] == list(COMMANDS)
+    assert titles[1:] == list(dict.fromkeys(analysis.group for analysis in ANALYSES.values()))
     listed = [name for _, lines in sections[1:] for name in re.findall(r"^  ([a-z-]+) ", lines, re.MULTILINE)]
     assert listed == list(main.commands)
 
