@@ -60,8 +60,6 @@ def take_patterns(part: Patterns, weights: FloatArray) -> Patterns:
 def resample_once(urns: Sequence[Urn], rng: np.random.Generator, scale: float = 1.0) -> FloatArray:
     """Pattern weights (n_patterns,) of one resampled alignment: columns drawn with replacement, part by part.
 
-    Parameters
-    ----------
     urns : of the parts
     scale : number of columns to draw as a multiple of those in the alignment, rounded; at least one per part
     """

@@ -75,8 +75,6 @@ def tree_from_object(given: TreeObject, names: Sequence[str] | None = None, reso
 
     Note that ete3 gives a branch without a length the length 1.
 
-    Parameters
-    ----------
     given : a tree, rooted or not; a tip of a dendropy tree has the name of its taxon, or its own if it has no taxon.
     names, resolve_seed : as in `parse_newick`.
 

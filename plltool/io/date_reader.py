@@ -42,8 +42,6 @@ class DateRow(NamedTuple):
 def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: str | None = None) -> list[DateRow]:
     """Read a table of dates, separated by tabs if the first line has one, else by commas.
 
-    Parameters
-    ----------
     path : the file. Its first line names the columns.
     names, dates : the columns of taxa and dates. By default the first one called name, strain or accession, else
         taxon or taxa, and the first one whose name has the word date in it, else one called year.

@@ -36,8 +36,6 @@ class JplaceRow(NamedTuple):
 class EdgeNumbers:
     """The branches of a tree as they are numbered in jplace: in the order in which their lengths stand in the text.
 
-    Attributes
-    ----------
     number : (n_edges,) of each branch
     distal : (n_edges,) the node at the end of each branch that is away from the root of the text
     tree : the text, with numbers
@@ -65,8 +63,6 @@ def format_jplace(
 ) -> str:
     """The text of a file, ASCII only, a query a line.
 
-    Parameters
-    ----------
     tree : with numbers, see `EdgeNumbers`
     placements : the names of the queries that have the same sequence, and their places, best first
     metadata : what made the file

@@ -58,8 +58,6 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     The tree's `warnings` tell of a removed root and of negative lengths. Its nodes and branches are numbered as by
     `Tree.renumbered`, so that the way in which the tree is written does not matter.
 
-    Parameters
-    ----------
     names : the alignment's names; tips are numbered in this order, by default in that of the text. Other programs
         cut names at blanks and replace marks. So a bare label that is not among them stands for the only unused name
         that has blanks or marks instead of some of its underscores, or that has it as its first word. A label with

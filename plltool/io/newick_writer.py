@@ -29,8 +29,6 @@ def write_newick(
 
     Children are in the order of their first tips, so that equal trees with equal names give equal strings.
 
-    Parameters
-    ----------
     lengths : write branch lengths, in expected substitutions per site.
     outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.

@@ -23,8 +23,6 @@ _UNKNOWN = b"-?"
 class StateSets:
     """Bytes that stand for sets of states, such as {01}: bytes above ASCII that the file does not use.
 
-    Attributes
-    ----------
     members : the characters of each set, in order, by its byte
     """
 

@@ -296,8 +296,6 @@ def write_splits(
 
     It is rooted at the node next to taxon 0; children are in the order of their first taxa.
 
-    Parameters
-    ----------
     splits : as in `TreeSet`; of any two that overlap one holds the other.
     lengths, labels : of the splits' branches; a length that is NaN is not written.
     pendants : (n_taxa,) lengths of the branches at the tips.

@@ -50,8 +50,6 @@ def switching_components(
 ) -> Components:
     """The components of a covarion model, all of rate 1 but those of invariable sites.
 
-    Parameters
-    ----------
     systems : eigenvalues (C, S), right and left eigenvectors (C, S, S) of Q
     frequencies, rates, weights : (C, S), (C,) and (C,), of components without switching
     switching : (2,) s01 and s10
@@ -92,8 +90,6 @@ def observed_slopes(
 ) -> tuple[FloatArray, FloatArray]:
     """Slopes in Q (C, S, S), and in the logarithms of masses (C, S), from those of the process.
 
-    Parameters
-    ----------
     by_rates : (C, 2 S, 2 S) slopes in the matrices of the process
     masses : (C, 2 S) slopes in the logarithms of its masses
     rates : (C,) of components without switching

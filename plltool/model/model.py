@@ -49,8 +49,6 @@ class Model(RatesOverSites):
     ones, as the specification says; with classes of equal weight; and with the start values of `SiteRates`. An
     optimiser sees all groups as one vector, see `plltool.model.vector`.
 
-    Attributes
-    ----------
     spec : the specification that the model string gave.
     """
 
@@ -60,10 +58,7 @@ class Model(RatesOverSites):
     _mixed: tuple[tuple[Any, ...], tuple[IndexArray, FloatArray, FloatArray, FloatArray]] | None = None
 
     def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None, invariable: float | None = None):
-        """
-        Parameters
-        ----------
-        spec : as `parse_model` returns it.
+        """spec : as `parse_model` returns it.
         empirical : (n_states,) state frequencies of the alignment; needed if the specification asks for them.
         invariable : the share of sites of the alignment that may be invariable; needed with +IC.
 

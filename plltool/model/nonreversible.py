@@ -60,8 +60,6 @@ def rate_slopes(rates: FloatArray, by_matrix: FloatArray, by_mass: FloatArray) -
     Where a rate changes the matrix by dR, pi changes by ``pi dR Z`` with ``Z = (inv(1 pi - Q) - 1 pi) / mu``
     (Meyer 1975), and Q = R / mu by the change of R and that of ``mu = -sum pi_i R_ii``.
 
-    Parameters
-    ----------
     rates : float64 (S (S - 1),), in the order of `ordered_pairs`
     by_matrix : float64 (S, S), slopes in the elements of Q, taken as independent
     by_mass : float64 (S,), slopes in the logarithm of each frequency

@@ -17,8 +17,6 @@ from plltool.model.values import check_alpha, check_free_rates, check_pinv
 class RatesOverSites:
     """The part of a `Model` that says how rates vary over sites: gamma, free or per-site rates, invariable sites.
 
-    Attributes
-    ----------
     spec : the specification of the model
     """
 

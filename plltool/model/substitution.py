@@ -40,8 +40,6 @@ def rate_matrix(exchangeabilities: FloatArray, frequencies: FloatArray) -> Float
     ``Q[i, j] = r[i, j] pi[j] / mu`` off the diagonal, rows sum to 0, and ``mu = sum_ij pi[i] r[i, j] pi[j]``
     (Tavare 1986; Felsenstein 2004, chapter 13).
 
-    Parameters
-    ----------
     exchangeabilities : float64 (..., S, S), r, symmetric and positive; its diagonal is ignored.
     frequencies : float64 (..., S), pi, positive, summing to 1.
 

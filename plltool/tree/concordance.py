@@ -22,8 +22,6 @@ TOPOLOGIES = 3  # of a quartet: AB|CD, AC|BD, AD|BC
 class GeneTree:
     """A tree over some of the taxa, as it stands in its file.
 
-    Attributes
-    ----------
     parents : the parent of each node; nodes are in preorder, and the root's parent is -1
     tips : the number of the taxon of each tip, by its node
     taxa : all its taxa as a set of bits

@@ -32,8 +32,6 @@ class Consensus:
 def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float = MAJORITY) -> Consensus:
     """The consensus tree of some trees.
 
-    Parameters
-    ----------
     rule : "strict", splits in all trees; "majority", splits in more than `threshold` of them (Margush & McMorris 1981);
         "extended", those of the majority and then others, the most frequent first (ties: the one seen first), that
         contradict none taken before (the extended majority rule of Felsenstein's PHYLIP)

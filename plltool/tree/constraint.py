@@ -127,8 +127,6 @@ class Constraint:
 def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping[int, int]) -> Constraint | None:
     """The constraint given by an unrooted tree; None if it has no inner branch.
 
-    Parameters
-    ----------
     names : all taxa
     branches : (n, 2) the tree's branches, as pairs of nodes
     taxa : the tips of the tree that are members, and their numbers in `names`; other tips are left out, and the
@@ -184,8 +182,6 @@ class _Core:
 
     Each node except the root tip stands for the branch above it, which lies on a branch of the core or hangs on one.
 
-    Attributes
-    ----------
     order : (n_nodes - 1,) (node, parent, branch) as from `Tree.directed_from`
     counts : (n_nodes,) number of members at or below each node
     low : (n_nodes,) the region of the lower end of that branch of the core; for a tip its constraint node
@@ -222,8 +218,6 @@ class _Core:
 class Regions:
     """Where the subtrees of one topology that obeys the constraint may move; make a new one after every move.
 
-    Attributes
-    ----------
     sides : int32 (n_edges, 2), the regions at both ends of the core branch that each branch counts as; a tip of the
         core is a region of its own
     homes : int32 (n_nodes, 3), the region where the subtree in each column of an inner node hangs on the core;
@@ -284,8 +278,6 @@ class Growth:
     member meets the part of the constraint that has been reached so far at some node c, and may go into each branch
     whose path passes c. Subtrees of the constraint are intervals of its preorder.
 
-    Parameters
-    ----------
     first, second : the two tips to start with, see `Constraint.addition_order`
     """
 

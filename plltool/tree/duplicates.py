@@ -60,8 +60,6 @@ def restore_duplicates(tree: Tree, names: Sequence[str], groups: Sequence[Sequen
     A tip with one duplicate becomes a cherry, one with several a comb. The branch of the tip keeps its length and leads
     to the new node; all branches within have the minimum length.
 
-    Parameters
-    ----------
     tree : n_kept taxa
     names : of all taxa, in the order in which the tips of the new tree are numbered
     groups : ``groups[i]`` holds the taxa that tip i of `tree` stands for, itself first, as indices of `names`; every

@@ -58,8 +58,6 @@ def prune_regraft(
 ) -> Undo | None:
     """Prune the subtree at `subtree` together with `joint` and regraft it into branch `target`.
 
-    Parameters
-    ----------
     joint : inner node that carries the subtree
     subtree : neighbour of `joint`, root of the subtree that moves
     target : branch to regraft into; afterwards it runs from its first end to `joint`

@@ -47,8 +47,6 @@ class Descent:
 
     Read backwards it is a post-order in which the CLA of the larger subtree comes first.
 
-    Attributes
-    ----------
     order : (n_nodes - 1,) every node except the root tip
     parent, branch : (n_nodes,) the neighbour towards the root tip, and the branch to it; -1 for the root tip
     sibling : (n_nodes,) the parent's other child; -1 for the root tip and its neighbour
@@ -88,8 +86,6 @@ class Descent:
 class DirectedView:
     """The directed CLAs of one topology; make a new one after every move.
 
-    Attributes
-    ----------
     outgoing : int32 (n_nodes, 3), the operand of the subtree at each node, seen from the neighbour in each column
     incoming : int32 (n_nodes, 3), the operand of the subtree behind the neighbour in each column, seen from the node
     back : int32 (n_nodes, 3), the column of the node among the neighbours of each of its neighbours

@@ -19,8 +19,6 @@ def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[in
     (tip, inner). A tree grows from two tips joined by branch 0, so k placed tips use the first 2k - 3 branches
     and the first k - 2 inner nodes.
 
-    Parameters
-    ----------
     ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch; rows from 2 n_placed - 3 on are free.
     branch : the branch to split, below 2 n_placed - 3.
     tip : the tip to insert.
@@ -98,8 +96,6 @@ def randomise_short_branches(tree: Tree, least: float | FloatArray, rng: np.rand
 
     Each short inner branch is contracted, and the resulting nodes with more than three branches are resolved at random.
 
-    Parameters
-    ----------
     tree : with lengths (n_edges,) or (n_edges, n_parts), in expected substitutions per site; it is not changed.
     least : the length up to which a branch is short, for all parts or (n_parts,); it must be short in all parts.
 

@@ -19,23 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class RootedNodes:
-    """A rooted tree as it stands in a file; nodes in preorder, node 0 being the root.
+    """A rooted tree as it stands in a file; nodes in preorder, node 0 being the root."""
 
-    Attributes
-    ----------
-    parents : the parent of each node, -1 for the root.
-    lengths : the length of the branch above each node, NaN where none is given.
-    labels : the name of each tip, and what stands at inner nodes, such as the support of the branch above; or "".
-    bare : the labels that came without quotes, so that an underscore in them may stand for a blank.
-    n_negative : the number of branches with a negative length, which is read as 0; neighbour joining makes such.
-    heights : how far before the latest tip a node lies, at least and at most, of the nodes of which a file tells that.
-    """
-
-    parents: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)  # the parent of each node, -1 for the root.
+    # the length of the branch above each node, NaN where none is given.
     lengths: list[float] = field(default_factory=list)
+    # the name of each tip, and what stands at inner nodes, such as the support of the branch above; or "".
     labels: list[str] = field(default_factory=list)
+    # the labels that came without quotes, so that an underscore in them may stand for a blank.
     bare: set[str] = field(default_factory=set)
+    # the number of branches with a negative length, which is read as 0; neighbour joining makes such.
     n_negative: int = 0
+    # how far before the latest tip a node lies, at least and at most, of the nodes of which a file tells that.
     heights: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, parent: int) -> int:

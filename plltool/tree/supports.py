@@ -104,8 +104,6 @@ CRITERIA = MRE, FC = "autoMRE", "autoFC"
 class Convergence:
     """The result of a test.
 
-    Attributes
-    ----------
     n_trees : number of replicates tested
     criterion : "autoMRE" or "autoFC"
     mean : mean over the cuts; for autoMRE of the weighted RF distance between the extended majority-rule trees of the
