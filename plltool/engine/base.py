@@ -21,10 +21,9 @@ from plltool.engine.codes import encode_tips
 from plltool.engine.contract import OPCODES, InstructionWord, Opcode
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request, slots_written
+from plltool.engine.program import Request, Track, join_programs, slots_written
 from plltool.engine.requests import Answer, Clas, Holder, Parts
 from plltool.engine.storage import plan_storage
-from plltool.engine.tracks import Track, join_programs
 from plltool.errors import EngineError
 from plltool.model.components import Components
 

@@ -25,9 +25,8 @@ from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request
+from plltool.engine.program import Request, Track
 from plltool.engine.requests import Answer, Clas, Holder, Parts, Requests, ShapedAnswer, of_parts
-from plltool.engine.tracks import Track
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError, PlltoolError
 from plltool.model.components import Components
 

@@ -18,9 +18,8 @@ from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import Engine, EngineData, Tables
 from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request
+from plltool.engine.program import Request, Track, join_programs, stack_lengths
 from plltool.engine.requests import Answer, Parts
-from plltool.engine.tracks import Track, join_programs, stack_lengths
 from plltool.model.components import combine, exponential
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other

@@ -11,8 +11,9 @@ broadcast their arguments and return int32 arrays (n, INSTRUCTION_WORDS), to be 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IndexArray, IntArray
 from plltool.engine.contract import INSTRUCTION_WORDS, InstructionWord, Opcode
 
+PACKED_LENGTH = 1.0  # of branches that a track does not read, where others read more
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
 _ALL_BRANCHES = [*BRANCHES, InstructionWord.PC]
 
@@ -205,3 +207,35 @@ def rate_matrix_gradient(value: int, a: npt.ArrayLike, b: npt.ArrayLike, branch:
 def mass_gradient(value: int, a: int, b: int, branch: int) -> IntArray:
     """components * states values: d lnL / d log(component weight * frequency) with the root at a."""
     return _instructions(Opcode.MASS_GRADIENT, value, a, 0, b, branch)
+
+
+# --- tracks ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """A program that makes values, numbered from 0 on, and runs beside others with lengths and a model of its own.
+
+    The chains of a sampler differ in topology, lengths and parameters and share nothing but the tips. Each is a track:
+    its CLAs outlive the launch, so that the next one makes only those that a proposal changed. P matrices are those of
+    the branches that a track's program reads; a program that makes few CLAs needs few.
+    """
+
+    # (n, INSTRUCTION_WORDS), the words of each instruction; no other track of the launch may use the slots that it
+    # writes to
+    program: Sequence[Sequence[int]]
+    lengths: Sequence[float]  # (n_branches,), expected substitutions per site, the same for all parts
+    model: Any  # what `Engine.pack_models` made of the models of the parts
+    n_values: int = 1  # how many numbers the program makes
+
+
+def join_programs(tracks: Sequence[Track]) -> IntArray:
+    """int32 (n, INSTRUCTION_WORDS) the instructions of all tracks, track by track."""
+    return np.array([row for track in tracks for row in track.program], dtype=np.int32)
+
+
+def stack_lengths(tracks: Sequence[Track], n_parts: int) -> FloatArray:
+    """(n_tracks * n_parts, n_branches) the lengths of all tracks, part by part, as many as the longest has."""
+    n = max(len(track.lengths) for track in tracks)
+    rows = [[*track.lengths, *[PACKED_LENGTH] * (n - len(track.lengths))] for track in tracks for _ in range(n_parts)]
+    return np.array(rows, dtype=np.float64)

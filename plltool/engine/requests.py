@@ -18,8 +18,7 @@ from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request, slots_written
-from plltool.engine.tracks import Track
+from plltool.engine.program import Request, Track, slots_written
 from plltool.errors import DeviceMemoryError, EngineError
 from plltool.model.components import Components
 

@@ -10,8 +10,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import EngineError
 from plltool.model.model import SCALER
-from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.site_rates import possible_likelihoods
+from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
 
 MAX_SMOOTHING_ROUNDS = 100  # rounds over all branches; typical 5 to 15

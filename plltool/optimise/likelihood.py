@@ -14,6 +14,7 @@ from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.requests import Clas, Holder
+from plltool.errors import EngineError
 from plltool.model.components import Components, partners
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
@@ -410,3 +411,13 @@ class Screen(TreeLikelihood):
         if self.is_stale:
             self.model_changed()
             self.is_stale = False
+
+
+def possible_likelihoods(likelihood: TreeLikelihood, tried: Sequence[Sequence[Model]]) -> FloatArray:
+    """`TreeLikelihood.likelihoods`, (n_tried, n_parts); -inf where some pattern cannot be represented."""
+    try:
+        return likelihood.likelihoods(tried)
+    except EngineError:
+        if len(tried) == 1:
+            return np.full((1, len(tried[0])), -np.inf)
+        return np.concatenate([possible_likelihoods(likelihood, [models]) for models in tried])

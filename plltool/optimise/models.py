@@ -14,8 +14,7 @@ from plltool.model.parameter_slopes import has_many_rates, parameter_slopes, sca
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
-from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.site_rates import choose_site_rates, possible_likelihoods
+from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
 
 MODEL_EPSILON = 0.01  # model parameters have converged when an iteration gains less lnL
 LEAST_CHANGES = 0.01  # the least of these curvatures, for rates of changes of which there are hardly any
@@ -274,3 +273,29 @@ def optimise_model(
     optimiser = ModelOptimiser(likelihood, names, scale)
     optimiser.run(epsilon)
     return optimiser.explore((1.0,))
+
+
+def choose_site_rates(likelihood: TreeLikelihood, names: Sequence[Sequence[str]]) -> None:
+    """Set the rates over sites to the best start values, in each model in which they have never been optimised.
+
+    The current branch lengths are used, and all values are tried at once. `names` holds the groups of each model that
+    will be optimised. lnL never falls.
+    """
+    models = likelihood.models
+    starts = [_starts(model, part) for model, part in zip(models, names, strict=True)]
+    n_starts = max(map(len, starts))
+    if n_starts == 1:
+        return
+    tried = [[part[min(k, len(part) - 1)] for part in starts] for k in range(n_starts)]
+    for model, part, lnls in zip(models, starts, possible_likelihoods(likelihood, tried).T, strict=True):
+        model.assign(part[min(int(np.argmax(lnls)), len(part) - 1)])
+    likelihood.model_changed()
+
+
+def _starts(model: Model, names: Sequence[str]) -> list[Model]:
+    """The model itself, and others with the start values of its rates over sites."""
+    starts = [model]
+    for sites in model.site_starts(names):
+        starts.append(model.copy())
+        starts[-1].set_sites(sites)
+    return starts

@@ -16,9 +16,8 @@ from plltool.model.model import CATEGORIES, SCALER
 from plltool.optimise.bounded import Curvatures, Memory, minimise
 from plltool.optimise.density import Coordinates
 from plltool.optimise.lengths import smooth, try_scales
-from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
 from plltool.optimise.models import EXPLORING_EPSILON, ModelOptimiser
-from plltool.optimise.site_rates import possible_likelihoods
 from plltool.tree.rooted import branches_at_root
 
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL

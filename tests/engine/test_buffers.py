@@ -5,7 +5,7 @@ import pytest
 from engine_kinds import compiled_quickly
 
 from plltool.engine import program as prog
-from plltool.engine.buffer_choice import open_buffers
+from plltool.engine.buffers import open_buffers
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import find_device
 

@@ -7,7 +7,7 @@ from helpers import program_to_branch, random_codes, random_ends, random_mixture
 from oracles.likelihood import pruning
 
 from plltool.engine import program as prog
-from plltool.engine.tracks import Track
+from plltool.engine.program import Track
 from plltool.errors import EngineError
 
 N_TAXA, PARTS = 6, (40, 23)

@@ -17,8 +17,8 @@ from scipy.optimize import minimize
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.optimise.lengths import SMOOTHING_EPSILON, predicted_gain, smooth, try_scales
+from plltool.optimise.likelihood import possible_likelihoods
 from plltool.optimise.polish import polish
-from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
 
 STAR = [(0, 3), (1, 3), (2, 3)]

@@ -13,9 +13,8 @@ from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.models import optimise_model
+from plltool.optimise.models import choose_site_rates, optimise_model
 from plltool.optimise.polish import polish
-from plltool.optimise.site_rates import choose_site_rates
 
 STAR = [(0, 3), (1, 3), (2, 3)]
 

@@ -17,8 +17,8 @@ from plltool.analyses.sampling.state import Known, Problem, State
 from plltool.analyses.sampling.survey import Question, Survey, survey_slots
 from plltool.analyses.sampling.tree import ROOT
 from plltool.engine.contract import Opcode
+from plltool.engine.program import PACKED_LENGTH, Track
 from plltool.engine.requests import Holder
-from plltool.engine.tracks import PACKED_LENGTH, Track
 from plltool.errors import EngineError
 from plltool.model.model import solve_together
 

@@ -31,10 +31,9 @@ from plltool.model.model import SCALER, Model
 from plltool.model.spec import ModelSpec
 from plltool.optimise.bounded import Curvatures
 from plltool.optimise.lengths import smooth
-from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import PolishRound, polish
-from plltool.optimise.site_rates import possible_likelihoods
 from plltool.run.engines import open_engine
 from plltool.run.memory import evaluation_slots, search_slots
 from plltool.run.messages import announce_engine

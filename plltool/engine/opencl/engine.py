@@ -20,9 +20,8 @@ from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import count_work_groups
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
-from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
-from plltool.engine.opencl.kernels import EngineKernels, forget_programs
+from plltool.engine.opencl.kernels import EngineKernels, KernelClock, forget_programs
 from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import (
     Schedule,
@@ -33,10 +32,9 @@ from plltool.engine.opencl.schedule import (
     separate_tracks,
     spread_slots,
 )
-from plltool.engine.program import Request, branches_at_tips, slots_written
+from plltool.engine.program import Request, Track, branches_at_tips, slots_written, stack_lengths
 from plltool.engine.requests import Answer, Parts
 from plltool.engine.sums import plan_sums
-from plltool.engine.tracks import Track, stack_lengths
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 
 CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread

@@ -15,6 +15,7 @@ import pyopencl as cl
 
 from plltool.arrays import IntArray
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
+from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import ArrayShape, DeviceArray
 from plltool.engine.opencl.device import is_pocl
@@ -28,6 +29,7 @@ COMMON_FILES = ("layout.h", "arithmetic.h")
 TABLE_FILES = ("pmatrices.cl", "sums.cl")
 TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h", "traverse.cl")
 
+NANOSECOND = 1e-9
 MOST_PROGRAMS = 64  # that a process keeps; an engine has 1 to 5
 
 _log = logging.getLogger("plltool")
@@ -193,3 +195,26 @@ def find_set(program: IntArray) -> str:
 def build_traverse(context: cl.Context, layout: Layout, name: str) -> cl.Program:
     """`traverse` for the instructions of one of `contract.OPCODE_SETS`."""
     return build_program(context, layout, (*COMMON_FILES, *TRAVERSE_FILES), traverse_options(context, layout, name))
+
+
+class KernelClock:
+    """Adds the run times of kernels to the counters' `device_seconds`; does nothing where that is None.
+
+    counters : of an engine whose queue was made with PROFILING_ENABLE
+    """
+
+    def __init__(self, counters: Counters):
+        self._counters = counters
+        self._running: list[Any] = []
+
+    def watch(self, event: Any) -> None:
+        """Remember the pyopencl.Event of a kernel that was enqueued; does not wait for it."""
+        if self._counters.device_seconds is not None:
+            self._running.append(event)
+
+    def settle(self) -> None:
+        """Add the kernels watched so far. All have ended, because something later in the queue has."""
+        if self._counters.device_seconds is not None:
+            ticks = sum(event.profile.end - event.profile.start for event in self._running)
+            self._counters.device_seconds += ticks * NANOSECOND
+            self._running.clear()

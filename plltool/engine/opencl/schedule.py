@@ -18,8 +18,7 @@ import numpy as np
 
 from plltool.arrays import IntArray
 from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
-from plltool.engine.program import Request, slots_read
-from plltool.engine.tracks import Track
+from plltool.engine.program import Request, Track, slots_read
 
 GPU_LEVEL_SPANS = 0.5  # spans over wanted work-groups below which launches by levels are faster; not measured yet
 GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels are faster; not measured yet
