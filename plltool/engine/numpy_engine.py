@@ -33,13 +33,7 @@ class NumpyEngine(Engine):
 
     name = "numpy"
 
-    def __init__(
-        self,
-        layout: Layout,
-        n_slots: int,
-        data: EngineData,
-        memory: int | None = None,
-    ):
+    def __init__(self, layout: Layout, n_slots: int, data: EngineData, memory: int | None = None):
         super().__init__(layout, n_slots, data, memory)
         self.device_name, self.driver = f"numpy on {platform.machine()}", f"numpy {np.__version__}"
         self._hold_clas()

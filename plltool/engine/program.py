@@ -170,12 +170,7 @@ def derivative(value: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike, branch:
 
 
 def insert(
-    value: npt.ArrayLike,
-    a: npt.ArrayLike,
-    pa: npt.ArrayLike,
-    b: npt.ArrayLike,
-    pb: npt.ArrayLike,
-    c: npt.ArrayLike,
+    value: npt.ArrayLike, a: npt.ArrayLike, pa: npt.ArrayLike, b: npt.ArrayLike, pb: npt.ArrayLike, c: npt.ArrayLike
 ) -> IntArray:
     """One value: lnL of the tree in which P(pa) a, P(pb) b and the propagated slot c meet at one node."""
     return _instructions(Opcode.INSERT, value, a, pa, b, pb, c)

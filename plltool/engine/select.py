@@ -17,14 +17,7 @@ from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
-from plltool.errors import (
-    DeviceError,
-    DeviceMemoryError,
-    InputError,
-    MemoryShortageError,
-    show_name,
-    warn_caller,
-)
+from plltool.errors import DeviceError, DeviceMemoryError, InputError, MemoryShortageError, show_name, warn_caller
 from plltool.hardware import Hardware, available_memory
 
 DEVICE_MEMORY_SHARE = 0.9  # of a device's own memory, by default; drivers and displays need some
@@ -177,12 +170,7 @@ class EngineRequest:
 
 
 def make_engine(
-    data: EngineData,
-    shape: DataShape,
-    slots: Slots,
-    hardware: Hardware,
-    share: float = 1.0,
-    profile: bool = False,
+    data: EngineData, shape: DataShape, slots: Slots, hardware: Hardware, share: float = 1.0, profile: bool = False
 ) -> tuple[Engine, str]:
     """Make the engine that `hardware` asks for.
 

@@ -88,11 +88,7 @@ def tile_bytes(layout: Layout, n_slots: int) -> int:
 
 
 def plan_storage(
-    layout: Layout,
-    n_slots: int,
-    memory: int | None = None,
-    max_allocation: int | None = None,
-    work_groups: int = 0,
+    layout: Layout, n_slots: int, memory: int | None = None, max_allocation: int | None = None, work_groups: int = 0
 ) -> Storage:
     """Storage for `n_slots` CLAs: resident if it fits, else for a tile of each work-group or for as many tiles as fit.
 
@@ -174,10 +170,7 @@ def data_bytes(layout: Layout, expanded_tips: bool = False) -> int:
 def engine_bytes(layout: Layout, storage: Storage, requests: Sequence[RequestSize] = ()) -> int:
     """Device memory of an OpenCL engine at its peak: CLAs, data, and what goes along with the largest requests."""
     sums = plan_sums(layout)
-    sizes = {
-        "n_state_sets": layout.max_codes,
-        "n_made_rows": len(sums.made),
-    }
+    sizes = {"n_state_sets": layout.max_codes, "n_made_rows": len(sums.made)}
     tables = ("used_blocks", "bad_pattern", "state_sets", "sum_tree")
     fixed = sum(layout.array_bytes(ARRAYS[name], sizes) for name in tables)
     return storage.n_bytes(layout) + data_bytes(layout) + fixed + _request_bytes(layout, storage, sums.n_rows, requests)

@@ -264,10 +264,7 @@ class ModelOptimiser:
 
 
 def optimise_model(
-    likelihood: TreeLikelihood,
-    names: Iterable[str] | None = None,
-    epsilon: float = MODEL_EPSILON,
-    scale: bool = False,
+    likelihood: TreeLikelihood, names: Iterable[str] | None = None, epsilon: float = MODEL_EPSILON, scale: bool = False
 ) -> float:
     """Optimise free model parameters in place, once, and return lnL, which never falls; see `ModelOptimiser`."""
     optimiser = ModelOptimiser(likelihood, names, scale)

@@ -253,11 +253,7 @@ def slopes_of_a_mixture_of_parts(instance):
             "found 1 sets of buffers and 2 matrices",
             lambda i: i.calculate_edge_log_likelihoods([5], [0], [0, 1], None, None, [0], [0], [NONE]),
         ),
-        (
-            Code.OUT_OF_RANGE,
-            "found 1 buffers and 2 frequencies",
-            lambda i: i.set_root_pre_partials([8], [0, 0]),
-        ),
+        (Code.OUT_OF_RANGE, "found 1 buffers and 2 frequencies", lambda i: i.set_root_pre_partials([8], [0, 0])),
         (
             Code.OUT_OF_RANGE,
             "found 3 edges and 2 category weights",

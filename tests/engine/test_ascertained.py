@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 from engine_kinds import NUMPY_KINDS
-from helpers import (
-    evaluate_edges,
-    program_to_branch,
-    program_to_node,
-    random_codes,
-    random_ends,
-    random_mixture,
-)
+from helpers import evaluate_edges, program_to_branch, program_to_node, random_codes, random_ends, random_mixture
 from oracles.ascertainment import correction, invariable_lnl
 from oracles.likelihood import derivative, mixed_derivative, pruning
 

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from agreement import assert_engines_agree, everything
 from engine_kinds import Kind
-from helpers import (
-    clas_facing,
-    numpy_engine,
-    operand,
-    program_to_branch,
-    random_codes,
-    random_ends,
-    random_mixture,
-)
+from helpers import clas_facing, numpy_engine, operand, program_to_branch, random_codes, random_ends, random_mixture
 from oracles.likelihood import pruning
 
 from plltool.engine import program as prog

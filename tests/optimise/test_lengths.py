@@ -239,8 +239,7 @@ def test_categories_that_are_almost_the_same_are_no_scales(monkeypatch):
     lnl = likelihood.lnl()
     tried = []
     monkeypatch.setattr(
-        "plltool.optimise.lengths.possible_likelihoods",
-        lambda *given: tried.append(1) or possible_likelihoods(*given),
+        "plltool.optimise.lengths.possible_likelihoods", lambda *given: tried.append(1) or possible_likelihoods(*given)
     )
     shrunk = likelihood.tree.lengths.copy()
     assert try_scales(likelihood, lnl, 0.1) == lnl

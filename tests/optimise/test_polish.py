@@ -31,8 +31,7 @@ def sample_of_primates(data_dir, seed):
 
 
 @pytest.mark.parametrize(
-    ("seed", "model"),
-    [(0, "GTR+FO+G4"), (7, "TIM2+F+R3"), (8, "TIM2+F+R3"), (10, "TIM2+F+R3"), (6, "GTR+FO+I+G4")],
+    ("seed", "model"), [(0, "GTR+FO+G4"), (7, "TIM2+F+R3"), (8, "TIM2+F+R3"), (10, "TIM2+F+R3"), (6, "GTR+FO+I+G4")]
 )
 def test_nothing_is_gained_by_going_on_with_all_variables_together(data_dir, seed, model):
     """On a random tree; lengths and parameters in turn end lower."""

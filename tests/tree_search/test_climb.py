@@ -196,8 +196,7 @@ def make_steps(prune, scores, typical_loss):
 
 
 @pytest.mark.parametrize(
-    ("per_prune", "cutoff", "expected"),
-    [(3, 5.0, [1, 2, 3, 6, 7]), (1, 5.0, [1, 7]), (3, 0.25, [1, 3]), (3, 0.0, [])],
+    ("per_prune", "cutoff", "expected"), [(3, 5.0, [1, 2, 3, 6, 7]), (1, 5.0, [1, 7]), (3, 0.25, [1, 3]), (3, 0.0, [])]
 )
 def test_best_steps(monkeypatch, per_prune, cutoff, expected):
     monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", per_prune)

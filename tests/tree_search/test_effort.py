@@ -66,8 +66,7 @@ def test_large_trees_may_be_perturbed_more_often():
 
 
 @pytest.mark.parametrize(
-    "wishes",
-    [{"effort": "lazy"}, {"starts": 0}, {"perturbations": -1}, {"nstop": 0}, {"radii": ()}, {"epsilon": 0.0}],
+    "wishes", [{"effort": "lazy"}, {"starts": 0}, {"perturbations": -1}, {"nstop": 0}, {"radii": ()}, {"epsilon": 0.0}]
 )
 def test_wishes_that_make_no_sense(wishes):
     with pytest.raises(InputError, match=next(iter(wishes))):

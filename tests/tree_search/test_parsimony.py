@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 from helpers import read_states
 from oracles.constraint import obeys, random_nested
-from oracles.parsimony import (
-    changes_by_branch,
-    fitch_changes,
-    fitch_score,
-    least_changes,
-    spr_neighbours,
-    tree_changes,
-)
+from oracles.parsimony import changes_by_branch, fitch_changes, fitch_score, least_changes, spr_neighbours, tree_changes
 
 from plltool.alignment.patterns import compress
 from plltool.errors import InputError

@@ -43,13 +43,7 @@ def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
     monkeypatch.setattr("plltool.tree_search.stages.climb_round", climb_round)
     options = SearchOptions(starts=1, radii=radii, perturbations=0)
     stages = []
-    search(
-        sequences,
-        "JC",
-        device="numpy",
-        options=options,
-        listener=lambda progress: stages.append(progress.stage),
-    )
+    search(sequences, "JC", device="numpy", options=options, listener=lambda progress: stages.append(progress.stage))
     return rounds, stages
 
 

@@ -29,14 +29,7 @@ POCL_CACHE_VARIABLE = "POCL_CACHE_DIR"
 PYOPENCL_CACHE_VARIABLE = "PYOPENCL_NO_CACHE"
 BLAS_THREADS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # for numpy
 INTEL_LIBRARY = "libintelocl.so"
-INTEL_DEPENDENCIES = (
-    "libintlc.so.5",
-    "libimf.so",
-    "libsvml.so",
-    "libirng.so",
-    "libtbb.so.12",
-    "libtbbmalloc.so.2",
-)
+INTEL_DEPENDENCIES = ("libintlc.so.5", "libimf.so", "libsvml.so", "libirng.so", "libtbb.so.12", "libtbbmalloc.so.2")
 SYSTEM_VENDORS = "/etc/OpenCL/vendors"
 
 _NOT_USED = "Intel's OpenCL driver is installed ({}) but not used"
