@@ -57,10 +57,7 @@ class Requests(ABC):
         return self.execute(replace(request, of_sites=True), lengths)
 
     def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
-        """lnL, d1, d2 in the length of each edge.
-
-        `edges` is int (n, 3): a, b, branch. Returns (n, n_parts, 3).
-        """
+        """lnL, d1, d2 in the length of each edge. `edges` is int (n, 3): a, b, branch. Returns (n, n_parts, 3)."""
         rows = np.asarray(edges).reshape(-1, 3)
         n = DERIVATIVE_VALUES
         program = prog.derivative(n * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])

@@ -287,9 +287,8 @@ class TreeLikelihood:
     def site_lnl(self, impossible: bool = False, parts: BoolArray | None = None) -> FloatArray:
         """lnL of each pattern (n_patterns,), not weighted; -inf where it is none, if it may be `impossible`.
 
-        `parts` (n_parts,) are those that are wanted, None for all; values of others may be anything.
-        Where a part has a correction for ascertainment bias, each of its sites has an equal share of it, unless
-        `impossible`.
+        `parts` (n_parts,) are those that are wanted, None for all; values of others may be anything. Where a part has a
+        correction for ascertainment bias, each of its sites has an equal share of it, unless `impossible`.
         """
         self._prepared = None
         program, (a, b, branch) = self._likelihood_program()

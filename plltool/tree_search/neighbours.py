@@ -175,9 +175,8 @@ def optimise_joins(
 ) -> tuple[FloatArray, FloatArray]:
     """Optimise the lengths (n, [n_parts,] 3) at nodes where operands (n, 3) meet; returns lnL (n,) and the lengths.
 
-    `up` is as for `join`.
-    A Newton step changes all three lengths together. If it fails, each length takes a step of its own uphill, which is
-    halved after every further failure.
+    `up` is as for `join`. A Newton step changes all three lengths together. If it fails, each length takes a step of
+    its own uphill, which is halved after every further failure.
     """
     best = lengths.copy()
     lnl = np.full(best.shape[:-1], -np.inf)
