@@ -79,24 +79,10 @@ class EngineData:
 
 
 class Engine(Holder):
-    """Base of the numpy and the OpenCL engine.
+    """Base of the numpy and the OpenCL engine; its `storage` says where CLAs are kept.
 
-    Raises EngineError if arrays do not fit the layout or each other, or if a code names no state. Raises DeviceError if
-    `memory` does not hold the CLAs of one tile.
-
-    Parameters
-    ----------
-    layout : shapes and padding
-    n_slots : number of CLA slots to hold
-    data : codes and weights
-    memory : bytes that CLAs may take; None for no limit
-    max_allocation : bytes of the largest buffer; None for no limit
-    work_groups : see `plan_storage`
-
-    Attributes
-    ----------
-    storage : where CLAs are kept
-    n_parts : parts of the layout
+    Raises EngineError if arrays do not fit the layout or each other, or if a code names no state, and DeviceError if
+    `memory`, bytes that CLAs may take, does not hold those of one tile. The other limits are those of `plan_storage`.
     """
 
     name = ""
@@ -135,8 +121,7 @@ class Engine(Holder):
     def peaks(self) -> dict[str, Peak]:
         """The peak rates to compare an engine's speed with, where they are known.
 
-        "copy" moves bytes, each counted when it is read and when it is written. "multiply_adds" works in registers,
-        lane by lane, at the layout's vector width and precision.
+        "copy" moves bytes, each counted as read and as written. "multiply_adds" works in registers, lane by lane.
         """
         return {}
 
@@ -164,10 +149,7 @@ class Engine(Holder):
 
     @abstractmethod
     def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        """Begin a program in which every value is an EVALUATE; the answer is per pattern (n_values, n_patterns).
-
-        lengths (n_parts, n_branches). Where a likelihood is not positive the value is not finite.
-        """
+        """Begin a program of EVALUATEs alone; the answer is lnL (n_values, n_patterns), which may not be finite."""
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
@@ -212,10 +194,7 @@ class Engine(Holder):
         return self._ask_tracks(tracks, program, self._tables(program))
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
-        """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions.
-
-        Raises EngineError if they would not outlive the launch; `prepare` serves both kinds of engine.
-        """
+        """Make CLAs by PROPAGATE and NEWVIEW instructions; EngineError if they would not outlive the launch."""
         if not self.resident:
             raise EngineError("CLAs do not outlive a launch of an engine that streams patterns")
         self.execute(Request(operations), lengths)
@@ -270,11 +249,9 @@ class Engine(Holder):
                 raise EngineError(f"part {number}: processes are said to be reversible, found pi_i Q_ij != pi_j Q_ji")
 
     def _check_finite(self, values: FloatArray, bad_lane: int | None, value: int = 0) -> None:
-        """Raise NotFiniteError if a sum is not finite.
+        """Raise NotFiniteError if one of `values` (k,), (n_parts, k) or (k, blocks, lanes) is not finite.
 
-        values : (k,) or (n_parts, k), or those of single lanes (k, blocks, lanes)
-        bad_lane : the padded index of a pattern that caused it, if known
-        value : number of the first of these values among those of the request
+        `bad_lane` is the padded index of a pattern that caused it; `value` the number of the first of these values.
         """
         if np.all(np.isfinite(values)):
             return
@@ -294,8 +271,7 @@ class Engine(Holder):
 class PreparedClas(Clas):
     """CLAs made by `program` at `lengths`; see `Holder.prepare`.
 
-    An engine whose CLAs outlive a launch makes them once. One that streams patterns through the same storage makes them
-    again in front of every request, so that the request needs nothing from before. The caller sees no difference.
+    An engine that streams patterns makes them again in front of every request, which then needs nothing from before.
     """
 
     def __init__(self, engine: Engine, program: IntArray, lengths: FloatArray):

@@ -27,10 +27,7 @@ Pending = Callable[[], FloatArray]  # waits for numbers
 
 
 class BufferEngine(Engine):
-    """See above; `prepare_buffers` comes before anything else.
-
-    n_matrices : matrices that it holds
-    """
+    """See above; `prepare_buffers` comes before anything else."""
 
     n_matrices: int
 
@@ -83,8 +80,8 @@ class BufferEngine(Engine):
     def dot_clas(self, a: int, first_b: int, n: int, masses: FloatArray) -> Pending:
         """(n + 1, n_patterns) sums over components and states of mass * a * b, for CLAs in slots first_b + k.
 
-        The last row is a power of two that belongs to all sums of a pattern. The CLAs b have the same counts.
-        `masses` (n_components, n_states) are component weight * frequency.
+        The last row is a power of two that belongs to all sums of a pattern. The CLAs b have the same counts. `masses`
+        (n_components, n_states) are component weight * frequency.
         """
 
     @abstractmethod
@@ -159,12 +156,9 @@ def open_buffers(
     vw: int | None = None,
     threads: int | None = None,
 ) -> BufferEngine:
-    """An engine of explicit buffers on a device, None for numpy; its tips have any state.
+    """An engine of explicit buffers on a device, None for numpy; DeviceError if it fails or does not hold them.
 
-    Raises DeviceError if the device fails or does not hold them.
-
-    shape : states, components, tips, patterns
-    n_slots, n_matrices : CLAs and matrices to hold
+    `shape` has the numbers of states, components, tips and patterns. The tips have any state.
     """
     n_states, n_components, n_tips, n_patterns = shape
     many = n_states > MASK_STATES

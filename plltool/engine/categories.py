@@ -37,10 +37,8 @@ def sort_patterns(part_patterns: Sequence[int], category_of: IndexArray) -> tupl
 class CategoryEngine(Composite):
     """Parts whose models have a component for each category; requests and errors are those of `Engine`.
 
-    make : makes an engine from data and the number of patterns of each part
-    data : the patterns of all parts in their own order
-    part_patterns : number of patterns of each part
-    category_of : (n_patterns,) the first category of each pattern; by default all have category 0
+    `make` makes an engine from data and the number of patterns of each part. `category_of` (n_patterns,) are the first
+    categories, by default 0.
     """
 
     def __init__(

@@ -20,13 +20,10 @@ Codes = npt.NDArray[np.integer]
 
 
 def encode_tips(n_states: int, codes: Codes, state_sets: npt.ArrayLike | None) -> tuple[Codes, ByteArray]:
-    """Codes in the engines' order, and the table (n_codes, n_states) of 0 and 1 that they index.
+    """Codes (n_taxa, n_patterns) in the engines' order, and the table (n_codes, n_states) of 0 and 1 that they index.
 
-    Raises EngineError if the table is missing or not wanted, has the wrong shape or entries other than 0 and 1, or if a
-    code lies outside the table or names an empty set.
-
-    codes : integers (n_taxa, n_patterns)
-    state_sets : 0 or 1 (n_codes, n_states), the sets that `codes` index; None up to `MASK_STATES` states
+    Up to `MASK_STATES` states no table is given. Raises EngineError if the table is missing or not wanted, has the
+    wrong shape or entries other than 0 and 1, or if a code lies outside the table or names an empty set.
     """
     if n_states <= MASK_STATES:
         if state_sets is not None:

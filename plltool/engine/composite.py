@@ -93,16 +93,9 @@ class Shard:
 class Composite(Holder):
     """Engines for the patterns of one alignment; requests and errors are those of `Engine`.
 
-    Parameters
-    ----------
     engines, shards : the engines, and what each holds; all together every pattern once
-    weights : float64 (n_patterns,) of all patterns
-    part_patterns : patterns of each part
+    weights, part_patterns : (n_patterns,) of all patterns, and the number of patterns of each part
     move : what opens the shard of a device that has failed on another one; None if the run ends then
-
-    Attributes
-    ----------
-    engines, shards : in use; the engines hold all memory and do all work
     only_adds : whether nothing but these engines contributes to the sums of parts; if not, all have one shape
     """
 

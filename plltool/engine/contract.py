@@ -76,10 +76,9 @@ class SpanWord:
 
 
 class TrackWord:
-    """The words of a track: instructions that run beside those of other tracks, on the same patterns.
+    """The words of a track: instructions BEGIN to END - 1, which run beside those of other tracks on the same patterns.
 
-    It runs the instructions from BEGIN to END - 1. The shifts are added to the slots, P sets and values that the
-    instructions name.
+    The shifts are added to the slots, P sets and values that the instructions name.
     """
 
     BEGIN = 0

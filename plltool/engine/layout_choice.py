@@ -37,11 +37,9 @@ class DataShape:
 def choose_layout(device: Device | None, shape: DataShape, precision: str = "double", vw: int | None = None) -> Layout:
     """The layout for a device, None for numpy: a fixed function of the device and the shape of the data.
 
-    It does not depend on the number of threads in use, so the sums do not depend on it either. Raises DeviceError if
-    the device cannot use `vw` lanes.
-
-    precision : see `Layout`
-    vw : lanes of a block; None for the device's best. 32 or 64 on a CPU device ask for the shape of a GPU
+    It does not depend on the number of threads in use, nor do the sums. `vw` None stands for the device's best number
+    of lanes; 32 or 64 on a CPU device ask for the shape of a GPU. Raises DeviceError if the device cannot use `vw`
+    lanes.
     """
     if device is None:
         lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
@@ -60,11 +58,7 @@ def choose_layout(device: Device | None, shape: DataShape, precision: str = "dou
 
 
 def count_work_groups(layout: Layout, units: int) -> int:
-    """Work-groups of a launch at most, where `units` compute units are in use.
-
-    With one thread of a CPU a single one does all work, so that the thread which waits for it does it itself and no
-    other one wakes.
-    """
+    """Work-groups of a launch at most, on `units` compute units; 1 for one thread, which then does all itself."""
     n_groups = len(layout.groups)
     if layout.lane_per_item:
         return n_groups
@@ -75,10 +69,8 @@ def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layou
     """A GPU's layout with what its work-groups share in local memory; other layouts stay as they are.
 
     With few states they share the P matrices of a NEWVIEW, if these fit. With many they share the states of a lane:
-    workers own GPU_OWN_STATES each, or more where a work-group cannot have enough items. They read tables in even tiles
-    of up to LARGEST_COLUMN_TILE columns, or fewer where local memory does not hold them.
-
-    max_items, local_memory : work-items and bytes of local memory that a work-group of the device can have
+    workers own GPU_OWN_STATES each, or more where a work-group cannot have `max_items`. They read tables in even tiles
+    of up to LARGEST_COLUMN_TILE columns, or fewer where `local_memory` (bytes) does not hold them.
     """
     if not layout.lane_per_item:
         return layout

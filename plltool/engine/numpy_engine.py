@@ -26,10 +26,7 @@ IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
 
 
 class NumpyEngine(Engine):
-    """See :class:`plltool.engine.base.Engine`; the layout's tiles are single blocks.
-
-    Programs run on all blocks of a run at the same time; `_blocks` are those of the present run.
-    """
+    """The numpy engine: tiles are single blocks, and a program runs on all `_blocks` of a run at the same time."""
 
     name = "numpy"
 

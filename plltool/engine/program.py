@@ -211,9 +211,9 @@ def mass_gradient(value: int, a: int, b: int, branch: int) -> IntArray:
 class Track:
     """A program that makes values, numbered from 0 on, and runs beside others with lengths and a model of its own.
 
-    The chains of a sampler differ in topology, lengths and parameters and share nothing but the tips. Each is a track:
-    its CLAs outlive the launch, so that the next one makes only those that a proposal changed. P matrices are those of
-    the branches that a track's program reads; a program that makes few CLAs needs few.
+    The chains of a sampler differ in topology, lengths and parameters and share nothing but the tips. The CLAs of each
+    outlive the launch, so that the next one makes only those that a proposal changed; P matrices are those that it
+    reads.
     """
 
     # (n, INSTRUCTION_WORDS), the words of each instruction; no other track of the launch may use the slots that it

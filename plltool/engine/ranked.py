@@ -26,7 +26,7 @@ from plltool.processes.ranks import HEADER, Ranks
 
 
 def of_rank(ranks: Ranks, hardware: Hardware) -> Hardware:
-    """The share of a rank: of several devices one, in turn on each machine, and of its cores an equal number.
+    """The share of a rank: one of several devices, in turn on each machine, and an equal number of cores.
 
     Raises InputError if shares are given: ranks have equal ones.
     """
@@ -47,10 +47,8 @@ SHARED = ("n_slots", "n_groups", "resident", "device_name", "driver")  # what ra
 class RankShards(Composite):
     """The patterns of all ranks, of which each holds an equal share; requests and errors are those of `Engine`.
 
-    Raises InputError if the ranks have read different data, or run different versions of plltool.
-
-    data, part_patterns : the patterns of all ranks
-    make : makes the engine of this rank from data and the number of patterns of each part
+    `make` makes the engine of this rank from data and the number of patterns of each part. Raises InputError if the
+    ranks have read different data, or run different versions of plltool.
     """
 
     only_adds = False

@@ -37,23 +37,16 @@ class Requests(ABC):
         """The first half of `execute`. The answer must be fetched before the same engine gets another request."""
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program in one launch (one for each run of tiles).
+        """Run a program in one launch (one for each run of tiles), at lengths (n_branches,) or (n_parts, n_branches).
 
         Returns float64 (n_parts, n_values), sums over the patterns of each part; as `execute_sites` if the request says
         so. Raises EngineError if a pattern's likelihood is not positive and finite, with the pattern, the part and the
         lengths of the branches involved, or if the program writes to a slot that the engine does not have.
-
-        request : the program and what is wanted from it
-        lengths : (n_branches,) or (n_parts, n_branches), expected substitutions per site
         """
         return self.ask(request, lengths)()
 
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program in which every value is an EVALUATE, pattern by pattern.
-
-        Returns float64 (n_values, n_patterns), lnL, not weighted; -inf where the request allows impossible patterns.
-        Raises EngineError as `execute`.
-        """
+        """lnL (n_values, n_patterns) of a program of EVALUATEs, not weighted; -inf where the request allows it."""
         return self.execute(replace(request, of_sites=True), lengths)
 
     def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
@@ -64,10 +57,7 @@ class Requests(ABC):
         return self._each(program, n, lengths, "derivatives")
 
     def triplets(self, joins: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
-        """lnL, gradient and Hessian in the three lengths around each join.
-
-        `joins` is int (n, 6): a, pa, b, pb, c, pc. Returns (n, n_parts, 10), see `program.triplet`.
-        """
+        """lnL, gradient and Hessian (n, n_parts, 10) in the lengths around joins (n, 6): a, pa, b, pb, c, pc."""
         rows = np.asarray(joins).reshape(-1, 6)
         n = TRIPLET_VALUES
         program = prog.triplet(n * np.arange(len(rows)), *rows.T)
@@ -81,10 +71,7 @@ class Requests(ABC):
 
 
 class Clas(Requests):
-    """CLAs that later requests read; see `Holder.prepare`.
-
-    lengths : (n_branches,) or (n_parts, n_branches), at which the first of them were made
-    """
+    """CLAs that later requests read, made at `lengths` (n_branches,) or (n_parts, n_branches); see `Holder.prepare`."""
 
     lengths: FloatArray
 
@@ -137,17 +124,11 @@ class Holder(Requests):
 
     @abstractmethod
     def set_model(self, parts: Parts) -> None:
-        """Use one model per part from now on; CLAs made before are stale.
-
-        Raises EngineError if the number of parts, states or components differs from the layout's.
-        """
+        """Use one model per part from now on; CLAs are stale. EngineError for other parts, states or components."""
 
     @abstractmethod
     def set_weights(self, weights: FloatArray) -> None:
-        """Use other pattern weights from now on, float64 (n_patterns,); CLAs stay valid.
-
-        Raises EngineError if the shape is not that of the weights in use.
-        """
+        """Use other pattern weights from now on, float64 (n_patterns,) or EngineError; CLAs stay valid."""
 
     def add_closed(self, work: Counters) -> None:
         """Count the work of other engines, which are closed by now; see `Counters.add_closed`."""
@@ -189,23 +170,17 @@ class Holder(Requests):
         """
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
-        """Run the program that `make` builds for the layout; returns the values of each part, (n_values,) each.
-
-        It is for programs whose number of values depends on states and components, which differ between kinds of parts.
-        """
+        """The values (n_values,) of each part by the program that `make` builds for the layout of its kind."""
         return self.ask_shaped(make, lengths)()
 
     def likelihoods(
         self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]
     ) -> FloatArray:
-        """lnL of each part under each of several models, as many in one launch as the slots have room for.
+        """lnL (n_models, n_parts) under each of several models, as many in one launch as the slots have room for.
 
-        Returns float64 (n_models, n_parts). Raises EngineError as `execute`, and if a model does not fit the layout.
-
-        operations : newviews that lead to `edge`, in slots from 0; all CLAs are stale afterwards
-        edge : a, b, branch
-        lengths : (n_branches,), (n_parts, n_branches) or (n_models, n_parts, n_branches)
-        models : each has one model per part; the engine's own model stays in use
+        `operations` are newviews that lead to `edge` (a, b, branch), in slots from 0; all CLAs are stale afterwards.
+        Lengths are (n_branches,), (n_parts, n_branches) or (n_models, n_parts, n_branches). The engine's own model
+        stays in use. Raises EngineError as `execute`, and if a model does not fit the layout.
         """
         program = np.concatenate([operations, prog.evaluate(0, *edge)])
         lengths = np.asarray(lengths, dtype=np.float64)

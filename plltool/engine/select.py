@@ -45,11 +45,8 @@ def plan_engine(
 ) -> EnginePlan:
     """What `make_engine` makes on a device, None for numpy: resident if that is best and fits, else streaming.
 
-    Raises DeviceError if the device cannot use `hardware.vw` lanes, or if the memory does not hold the CLAs of a single
-    tile.
-
-    share : part of the memory that the engine may use, where other engines need the rest; of `hardware.memory`, or else
-        of what the device offers
+    It takes a `share` of `hardware.memory`, or else of what the device offers. Raises DeviceError if the device cannot
+    use `hardware.vw` lanes, or if the memory does not hold the CLAs of a single tile.
     """
     layout = choose_layout(device, shape, hardware.precision, hardware.vw)
     if hardware.memory is None:
@@ -97,11 +94,8 @@ def rank_devices(devices: Sequence[Device]) -> list[Device]:
 def find_device(devices: Sequence[Device], wanted: str, failures: Sequence[str] = ()) -> Device:
     """The device that `wanted` names: "opencl", "cpu", "gpu", "P:D", or a part of a platform's or device's name.
 
-    The platform's version counts as part of its name, because that is where PoCL says "PoCL". If several devices match,
-    it is the one that "auto" would prefer. Raises DeviceError if no device that matches can be used; lists the devices
-    and failures.
-
-    devices, failures : see `list_devices`
+    The platform's version counts as part of its name, because that is where PoCL says "PoCL". The one that "auto" would
+    prefer is taken. Raises DeviceError, which lists devices and failures, if no device that matches can be used.
     """
     word = wanted.strip().lower()
     if word == "opencl":
@@ -172,20 +166,14 @@ class EngineRequest:
 def make_engine(
     data: EngineData, shape: DataShape, slots: Slots, hardware: Hardware, share: float = 1.0, profile: bool = False
 ) -> tuple[Engine, str]:
-    """Make the engine that `hardware` asks for.
+    """Make the engine that `hardware` asks for; return it, and one line that says what was chosen and why.
 
-    Returns the engine, and one line that says what was chosen and why. Raises DeviceError if a device asked for by name
-    is missing, fails or has too little memory, or if `hardware.memory` is too little. "auto" tries the next device
-    instead of one that fails, and numpy last. Raises InputError if `hardware` names several devices; see
-    `engine/several.py`.
+    Threads limit the cores of a CPU device; GPUs and numpy ignore them. With less memory than all CLAs take, the engine
+    streams patterns through the memory that there is; its answers keep every bit. `share` is that of `plan_engine`;
+    `profile` measures how long kernels run.
 
-    data, shape : the patterns of all parts, and their shape
-    slots : CLAs to hold
-    hardware : device ("auto", "numpy", or what `find_device` takes), precision, lanes, threads and memory. Threads
-        limit the cores of a CPU device; GPUs and numpy ignore them. With less memory than all CLAs take, the engine
-        streams patterns through the memory that there is; its answers keep every bit
-    share : see `plan_engine`
-    profile : measure how long kernels run (`Counters.device_seconds`); numpy ignores it
+    Raises DeviceError if a device asked for by name is missing, fails or has too little memory, or if `hardware.memory`
+    is too little; "auto" tries the next device instead, and numpy last. Raises InputError for several devices.
     """
     request = EngineRequest(data, shape, slots, hardware, share, profile)
     if hardware.is_several:
@@ -221,9 +209,9 @@ def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
 
 
 def find_automatic() -> tuple[Iterator[Device], list[str]]:
-    """The devices that "auto" tries, in order, and a line for each device that it has skipped so far.
+    """The devices that "auto" tries, each tested when it is its turn, and a line for each that it has skipped so far.
 
-    Each device is tested when it is its turn. A `PlltoolWarning` says so at the end if there was none.
+    A `PlltoolWarning` says so at the end if there was none.
     """
     try:
         found, failures = list_devices()

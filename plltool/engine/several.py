@@ -63,10 +63,9 @@ def all_indices(devices: Sequence[Device]) -> list[str]:
 
 
 def name_devices(hardware: Hardware) -> Hardware:
-    """The same hardware with the devices that "all" means by their indices.
+    """The same hardware with the devices that "all" means by their indices; DeviceError if there is none.
 
-    These are all that can be used, the best first; but only one of several drivers of the CPU, because they would
-    compete for its cores. Raises DeviceError if there is none.
+    These are all that can be used, the best first; but only one of several drivers of the CPU, which share its cores.
     """
     if not hardware.is_all:
         return hardware
@@ -78,10 +77,7 @@ def name_devices(hardware: Hardware) -> Hardware:
 
 
 def find_places(hardware: Hardware) -> list[Place]:
-    """The devices that are named, in their order, with equal shares if none are given.
-
-    Raises DeviceError if one of them cannot be used.
-    """
+    """The devices that are named, in order, with equal shares if none are given; DeviceError if one fails."""
     words = hardware.words
     shares = hardware.share or (1.0,) * len(words)
     found, failures = list_devices() if any(word != "numpy" for word in words) else ([], [])
@@ -96,10 +92,7 @@ def find_places(hardware: Hardware) -> list[Place]:
 
 
 def measure_speed(data: EngineData, shape: DataShape, components: Components, hardware: Hardware) -> float:
-    """Pattern-nodes a second that a device does of these data under a model.
-
-    It takes a sample of the patterns through the newviews of a caterpillar, which takes about half a second.
-    """
+    """Pattern-nodes a second that a device does on a sample of these data; takes about half a second."""
     n_taxa, n_patterns = data.codes.shape
     n = min(n_patterns, max(1, SPEED_SAMPLE // n_taxa))
     chosen = np.linspace(0, n_patterns - 1, n).astype(np.intp)
@@ -165,10 +158,7 @@ def take_patterns(
 
 
 class Devices:
-    """The devices of a run, for all engines that it opens there.
-
-    places : the devices
-    """
+    """The devices of a run, for all engines that it opens there."""
 
     def __init__(self, places: Sequence[Place]):
         self._places = list(places)
@@ -199,12 +189,11 @@ class Devices:
         part_patterns: Sequence[int],
         make: Callable[[EngineData, tuple[int, ...], Hardware, float], Engine],
     ) -> Composite:
-        """Engines for the patterns of parts of one shape, as one.
+        """Engines for the patterns of parts of one shape, as one; DeviceError if a device fails here already.
 
         If a device fails in mid-run, its patterns move to the one with the largest share that is left. A
-        `PlltoolWarning` says so once. Raises DeviceError if a device fails here already.
-
-        make : makes an engine from data, the patterns of each part, the device, and the share of its memory
+        `PlltoolWarning` says so once. `make` takes data, the patterns of each part, the device, and the share of its
+        memory.
         """
         ranges = cut_patterns(part_patterns, [place.share for place in self._places])
         where = [number for number, patterns in enumerate(ranges) if len(patterns)]  # the device of each shard

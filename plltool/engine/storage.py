@@ -48,8 +48,7 @@ class Slots:
     def useful_bytes(self, layout: Layout, work_groups: int) -> int:
         """Memory of CLAs and scaling counts beyond which the task is no faster; `work_groups` as in `plan_storage`.
 
-        CPUs stream many patterns rather than hold all CLAs: what tiles share stays in a core's cache. On GPUs each tile
-        has a work-group of its own.
+        CPUs stream many patterns rather than hold all CLAs: what tiles share stays in a core's cache.
         """
         can_stream = self.streams_from is not None and layout.n_tiles >= self.streams_from
         if can_stream and 0 < SHARED_TILES * work_groups <= layout.n_tiles:
@@ -92,11 +91,8 @@ def plan_storage(
 ) -> Storage:
     """Storage for `n_slots` CLAs: resident if it fits, else for a tile of each work-group or for as many tiles as fit.
 
-    Raises MemoryShortageError if not even one tile fits.
-
-    memory : bytes that all CLAs may take; None for no limit
-    max_allocation : bytes of the largest buffer; None for no limit
-    work_groups : of a launch at most, each of which takes one tile after another; 0 if all tiles are worked on at once
+    `memory` and `max_allocation` are the bytes of all CLAs and of the largest buffer; None for no limit. `work_groups`
+    take one tile after another; 0 if all tiles are worked on at once. MemoryShortageError if not even one tile fits.
     """
     needed = tile_bytes(layout, n_slots)
     scales = n_slots * layout.tile_blocks * layout.block_scales * SCALE_BYTES  # in a buffer of their own

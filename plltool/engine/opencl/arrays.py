@@ -22,8 +22,7 @@ PARCEL = "spans", "at_tips", "tracks", "program", "lengths"  # what changes ofte
 class ArrayShape:
     """What the contract says of an array, for one layout: all that does not depend on the launch is computed once.
 
-    dtype : type of the elements on the host
-    fixed_bytes, sizes : bytes of the array are the product of these, where `sizes` names those of the launch
+    Its bytes are `fixed_bytes` times the sizes of the launch that `sizes` names.
     """
 
     def __init__(self, argument: KernelArgument, layout: Layout):
@@ -59,12 +58,10 @@ class DeviceArray:
 
 
 class DeviceArrays:
-    """Every array goes through this class, which checks its type and shape against the contract.
+    """The arrays on the device by name (`held`); type and shape of each are checked against the contract.
 
     Most requests bring some small arrays, and each copy costs about as much as a launch. So those of `PARCEL` are
-    regions of one buffer, and go to the device in one copy.
-
-    held : the arrays by name; some stay as they are, others grow with the requests (see `reserve`)
+    regions of one buffer, and go to the device in one copy. Some arrays stay, others grow (see `reserve`).
     """
 
     def __init__(self, queue: cl.CommandQueue, layout: Layout, counters: Counters):

@@ -24,10 +24,7 @@ CPU_GROUP_BLOCKS = 32  # 4,000 patterns of 31 slots: 500 groups cost less than t
 
 
 class OpenCLBuffers(OpenCLEngine, BufferEngine):
-    """See `plltool.engine.buffers.BufferEngine`.
-
-    Matrices and codes are kept on the host, too, and go to the device before the next program if they have changed.
-    """
+    """See `BufferEngine`; the host keeps matrices and codes, too, and sends them before the next program."""
 
     def prepare_buffers(self, n_matrices: int) -> None:
         if len(self._chunks) > 1 or not self.resident:
@@ -177,10 +174,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
 
 
 def pack_matrices(layout: Layout, matrices: FloatArray) -> npt.NDArray[Any]:
-    """Matrices (n, n_components, S, S) as the kernels read those of a branch, (n, branch_values), tables for tips too.
-
-    See `kernels/layout.h` and `kernels/many_states.h`.
-    """
+    """Matrices (n, C, S, S), with tables for tips, as kernels read them (n, branch_values); see `layout.h`."""
     n, n_components = matrices.shape[:2]
     packed = np.zeros((n, layout.branch_values), dtype=layout.real)
     if layout.many_states:

@@ -75,11 +75,7 @@ def is_pocl(platform: str) -> bool:
 
 
 def safe_vector_width(platform: str, version: str, native_width: int) -> int:
-    """Lanes of the widest vector to use on a CPU device.
-
-    platform, version : the platform's name and version strings
-    native_width : doubles in the device's native vector
-    """
+    """Lanes of the widest vector to use on a CPU device whose native vector has `native_width` doubles."""
     width = min(WIDEST_VECTOR, max(NARROWEST_VECTOR, native_width))
     if is_pocl(platform):
         llvm = re.search(r"LLVM (\d+)", version)
@@ -125,10 +121,9 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
 def make_context(device: Device, threads: int | None) -> tuple[Any, Any]:
     """An OpenCL context, and the device for its queues: `device`, or a sub-device with this number of CPU threads.
 
-    A queue must name the sub-device: PoCL's context of one says that it is of the whole device.
-
-    All engines of this process on the same cores share it, and so the programs that were built for it, until
-    `forget_contexts`. Raises DeviceError if the device cannot be limited to so few threads.
+    A queue must name the sub-device: PoCL's context of one says that it is of the whole device. All engines of this
+    process on the same cores share it and its programs, until `forget_contexts`. Raises DeviceError for too few
+    threads.
     """
     limit = threads if threads is not None and threads < device.compute_units else None
     with INTEL_THREADS.settled(threads) if device.is_intel_cpu else contextlib.nullcontext():

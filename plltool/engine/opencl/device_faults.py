@@ -37,8 +37,8 @@ _log = logging.getLogger("plltool")
 def find_fault(device: Device) -> str | None:
     """Why a device cannot be used, as its test says; None if it passed.
 
-    The test is made once: by this process, by its parent, or by another one whose outcome the cache has. What may pass,
-    such as too little memory, is not remembered.
+    The test is made once: by this process, its parent, or another one whose outcome the cache has. What may pass, such
+    as too little memory, is not remembered.
     """
     if not can_start_children():
         return None  # there is no way to find out

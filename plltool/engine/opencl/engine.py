@@ -58,11 +58,10 @@ class Chunk:
 
 
 class OpenCLEngine(Engine):
-    """See :class:`plltool.engine.base.Engine`. Raises DeviceMemoryError if the device has less memory than it claims.
+    """The engine on a `device`; DeviceMemoryError if that has less memory than it claims.
 
-    device : from `list_devices`
-    compute_units : number of cores of a CPU device to use, by a sub-device; None for all
-    profile : measure how long kernels run, as the counters' `device_seconds`
+    `compute_units` cores of a CPU device are used, by a sub-device; None for all. With `profile` the counters measure
+    how long kernels run (`device_seconds`).
     """
 
     name = "opencl"
@@ -213,10 +212,7 @@ class OpenCLEngine(Engine):
         schedule: Schedule | None = None,
         want_site: bool = False,
     ) -> None:
-        """Enqueue the traversal of every chunk, and before it the P matrices unless the last lengths come again.
-
-        lengths (n_psets, n_branches). The answers are in the arrays `partial` and `site`.
-        """
+        """Enqueue the traversal of every chunk; P matrices first, unless the last lengths come again."""
         arrays = self._arrays
         if schedule is None:
             schedule = self._plan(request)

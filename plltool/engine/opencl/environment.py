@@ -41,11 +41,10 @@ OUTCOMES: dict[str, str | None] = {}  # of tests of devices that this process kn
 
 @contextlib.contextmanager
 def intel_offered(loader_was_used: bool) -> Iterator[list[str]]:
-    """Within, the OpenCL loader finds Intel's driver if pip installed it, beside all other drivers.
+    """Let the OpenCL loader find Intel's driver if pip installed it, beside all other drivers.
 
-    Returns a list that holds one line afterwards if the driver is there but not used, and none otherwise.
-
-    loader_was_used : whether this process may have used the loader before, which looks for drivers only once
+    `loader_was_used` says whether this process may have used the loader before, which looks for drivers only once.
+    Yields a list that holds one line afterwards if the driver is there but not used.
     """
     library = _find_intel_library()
     known = os.environ.get(WITHOUT_INTEL_VARIABLE) or _absent.get(library)
@@ -75,11 +74,10 @@ def describe_offer() -> list[str]:
 
 @contextlib.contextmanager
 def caches_settled() -> Iterator[list[str]]:
-    """Within, pyopencl can be imported and devices can be listed even if the user's cache cannot be written.
+    """Let pyopencl be imported and devices be listed even if the user's cache cannot be written.
 
     pyopencl then keeps no compiled kernels, and PoCL keeps them in a temporary folder. Without this, the former fails
-    at the first kernel and the latter finds no device. Returns a list with one line if the cache cannot be written,
-    otherwise none.
+    at the first kernel and the latter finds no device. Yields a list with one line if the cache cannot be written.
     """
     folder = _unwritable_cache()
     if folder is None:
@@ -139,10 +137,10 @@ def _find_intel_library() -> Path | None:
 
 @contextlib.contextmanager
 def _vendors_folder(library: Path) -> Iterator[None]:
-    """Within, OCL_ICD_VENDORS names a folder of ``.icd`` files: one for the library, and copies of the registered ones.
+    """Set OCL_ICD_VENDORS to a folder of ``.icd`` files: one for the library, and copies of the registered ones.
 
     The file that Intel's wheel installs itself names a path of the machine that built it. PoCL from PyPI is found
-    whatever the variable says.
+    anyway.
     """
     with _variables, tempfile.TemporaryDirectory(prefix="plltool-") as folder:
         for number, driver in enumerate([*_registered_drivers(), str(library)]):
@@ -181,8 +179,7 @@ class IntelThreads:
     """The threads of Intel's driver in this process, which are the same from its first context on.
 
     The driver accepts sub-devices by counts but runs them on every core (measured, 2026.2). It does obey a variable,
-    which it reads with the first context. Unlike CPU affinity the variable pins nothing, so that several processes
-    share a machine well.
+    which it reads with the first context, and which pins nothing, so that several processes share a machine well.
     """
 
     limit: int | None = None  # their number; None for one per core, or if there has been no context yet
@@ -190,7 +187,7 @@ class IntelThreads:
 
     @contextlib.contextmanager
     def settled(self, threads: int | None) -> Iterator[None]:
-        """Within, the first context takes `threads`, one per core if None; later ones change nothing."""
+        """Let the first context take `threads`, one per core if None; later ones change nothing."""
         if self._settled:
             yield
             return
@@ -208,10 +205,7 @@ INTEL_THREADS = IntelThreads()
 
 
 def same_drivers() -> dict[str, str]:
-    """Variables for a child process that is to find the drivers that this process found, so that indices agree.
-
-    It does not test devices again that this process has tested.
-    """
+    """Variables for a child process that is to find, and not test again, the drivers of this process."""
     drivers = {WITHOUT_INTEL_VARIABLE: next(iter(_absent.values()))} if _absent else {}
     return {**drivers, OUTCOMES_VARIABLE: json.dumps(OUTCOMES)} if OUTCOMES else drivers
 
@@ -224,7 +218,7 @@ def child_environment(threads: int) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _variable_set(name: str, value: str) -> Iterator[None]:
-    """Within, a variable of the environment has this value."""
+    """Set a variable of the environment for a while."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

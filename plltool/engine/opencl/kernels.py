@@ -36,10 +36,7 @@ _log = logging.getLogger("plltool")
 
 
 def find_kernel_folder() -> Path:
-    """The folder of the kernel files: inside the package once it is installed, beside it in a checkout.
-
-    Python that runs in a checkout imports the package from there, even if another copy is installed.
-    """
+    """The folder of the kernel files: inside the installed package, beside it in a checkout, which goes first."""
     package = Path(__file__).resolve().parents[2]
     installed = package / "kernels"
     return installed if installed.is_dir() else package.parent / "kernels"
@@ -63,7 +60,7 @@ def traverse_options(context: cl.Context, layout: Layout, name: str) -> list[str
 def build_program(context: cl.Context, layout: Layout, names: Sequence[str], options: Sequence[str] = ()) -> cl.Program:
     """Compile kernel files, joined in this order, for one layout; pyopencl and the driver cache the binary on disk.
 
-    Raises DeviceError if they do not compile; with the compiler's log.
+    Raises DeviceError, with the compiler's log, if they do not compile.
     """
     folder = find_kernel_folder()
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
@@ -91,14 +88,7 @@ def forget_programs() -> None:
 
 
 class Kernel:
-    """A kernel that takes its arguments by name and checks the size of every array.
-
-    The contract gives the order: arrays first, then numbers.
-
-    program : as `build_program` returns it
-    name : of the kernel in `contract.KERNELS`
-    layout : for which the program was built
-    """
+    """A kernel of `contract.KERNELS` that takes its arguments by name and checks the size of every array."""
 
     def __init__(self, program: cl.Program, name: str, layout: Layout):
         self.name = name
@@ -121,13 +111,9 @@ class Kernel:
         arrays: Mapping[str, DeviceArray],
         numbers: Mapping[str, Any],
     ) -> cl.Event:
-        """Enqueue the kernel.
+        """Enqueue the kernel; arrays and numbers may be more than it takes, numbers have the sizes of the launch, too.
 
         Raises EngineError if an argument is missing, or if an array is smaller than its declaration says.
-
-        n_items, group_items : global and local sizes
-        arrays : the arrays that it takes, and maybe others
-        numbers : the numbers that it takes and the sizes of the launch (`contract.LAUNCH_SIZES`), and maybe others
         """
         try:
             taken = [arrays[name] for name in self._shapes]
@@ -157,10 +143,9 @@ class Kernel:
 
 
 class EngineKernels:
-    """The kernels of an engine.
+    """The kernels of an engine: one program, or a program for each set of instructions (`Layout.cut_kernels`).
 
-    They are one program, or `traverse` is a program for each set of instructions (`Layout.cut_kernels`), built when a
-    launch first needs it. Raises DeviceError if they do not compile.
+    A set is built when a launch first needs it. Raises DeviceError if they do not compile.
     """
 
     def __init__(self, context: cl.Context, layout: Layout):
@@ -198,10 +183,7 @@ def build_traverse(context: cl.Context, layout: Layout, name: str) -> cl.Program
 
 
 class KernelClock:
-    """Adds the run times of kernels to the counters' `device_seconds`; does nothing where that is None.
-
-    counters : of an engine whose queue was made with PROFILING_ENABLE
-    """
+    """Adds the run times of kernels, by the driver's clock, to the counters' `device_seconds` unless that is None."""
 
     def __init__(self, counters: Counters):
         self._counters = counters

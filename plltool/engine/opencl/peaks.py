@@ -22,10 +22,7 @@ FIRST_ROUNDS = 1 << 10
 
 
 def make_peaks(queue: cl.CommandQueue, layout: Layout) -> dict[str, Peak]:
-    """The peaks of `Engine.peaks`, at the layout's vector width and precision.
-
-    Raises DeviceError if the kernels do not build.
-    """
+    """The peaks of `Engine.peaks`, at the layout's width and precision; DeviceError if kernels do not build."""
     program = build_program(queue.context, layout, ("layout.h", "peaks.cl"))
     groups = GROUPS_PER_UNIT * queue.device.max_compute_units
     return {

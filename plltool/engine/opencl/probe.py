@@ -56,10 +56,7 @@ def toy_values(engine: Engine) -> list[FloatArray]:
 
 
 def check_device(index: str) -> None:
-    """Compare the device "P:D" with the numpy engine, in this process.
-
-    Raises DeviceError if the device is missing, fails, or computes something else.
-    """
+    """Compare the device "P:D" with numpy; DeviceError if it is missing, fails, or computes something else."""
     data = EngineData(*toy_data())
     model = toy_model()
     shape = DataShape(model.n_states, model.n_components, len(data.codes), (len(data.weights),))

@@ -28,8 +28,7 @@ _names: dict[int, ctypes.Array[ctypes.c_char]] = {}  # of devices; kept, because
 def name_unknown_processor(device: int, version: str) -> bool:
     """Give PoCL a processor to compile for if its LLVM does not know this one; returns whether that was done.
 
-    device : address of the driver's description of the device, as OpenCL hands it out
-    version : the device's version string, which ends with the processor's name
+    `device` is the address of the driver's description of it; `version` ends with the processor's name.
     """
     if "PoCL" not in version or not version.endswith("x86_64-unknown-linux-gnu-" + UNKNOWN.decode()):
         return False
@@ -44,8 +43,8 @@ def name_unknown_processor(device: int, version: str) -> bool:
 def _find_name(device: int) -> int | None:
     """Address of the first pointer to the text "generic" within the description, or None.
 
-    Behind the description there may be another one, which is none of ours. Memory is read through /proc/self/mem, where
-    an address that is none is an error, not a crash.
+    Another description may follow, which is none of ours. In /proc/self/mem an address that is none is an error, no
+    crash.
     """
     try:
         memory = os.open("/proc/self/mem", os.O_RDONLY)

@@ -51,10 +51,7 @@ def one_track(n_instructions: int) -> IntArray:
 
 
 def spread_slots(program: IntArray, n_slots: int) -> IntArray:
-    """The program with a slot of its own for each CLA that it makes.
-
-    The program stays as it is if there are too few slots, or if it reads a CLA that it has not made.
-    """
+    """The program with a slot of its own for each CLA; as it is with too few slots, or if it reads CLAs of others."""
     place: dict[int, int] = {}
     n_made = 0
     rows = program.tolist()
@@ -73,10 +70,7 @@ def spread_slots(program: IntArray, n_slots: int) -> IntArray:
 
 
 def find_levels(program: IntArray) -> IntArray:
-    """(n,) the level of each instruction: one more than the highest level that it has to wait for.
-
-    Instructions that add to the same sum keep their order.
-    """
+    """(n,) the level of each instruction, one above all that it waits for; those that add to a sum keep their order."""
     made: dict[int, int] = {}  # for each slot, or ~value, the level that made it last
     read: dict[int, int] = {}  # for each slot, the highest level that has read it since
     levels = []
@@ -96,8 +90,7 @@ def find_levels(program: IntArray) -> IntArray:
 def plan_levels(program: IntArray, n_spans: int, wanted_groups: int) -> Schedule | None:
     """A launch for each level, with enough tracks to make `wanted_groups` work-groups of all spans.
 
-    None where there are GPU_LEVEL_SPANS times as many spans or more, or where levels have fewer than GPU_LEVEL_WIDTH
-    instructions on average.
+    None with GPU_LEVEL_SPANS times as many spans or more, or less than GPU_LEVEL_WIDTH instructions a level on average.
     """
     if n_spans >= GPU_LEVEL_SPANS * wanted_groups:
         return None
@@ -118,10 +111,7 @@ def plan_levels(program: IntArray, n_spans: int, wanted_groups: int) -> Schedule
 
 
 def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int) -> IntArray:
-    """(n_tracks, TRACK_WORDS) tracks of about equal length, enough to make `wanted_groups` work-groups of all spans.
-
-    Each track writes to scratch of its own, so the slots limit the number of tracks.
-    """
+    """(n_tracks, TRACK_WORDS) tracks of about equal length, for `wanted_groups` work-groups if slots allow."""
     n = min(-(-wanted_groups // n_spans), len(request.pieces))
     if request.scratch:
         n = min(n, (n_slots - request.scratch.start) // len(request.scratch))
