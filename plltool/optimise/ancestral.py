@@ -38,15 +38,11 @@ def node_states(
 ) -> list[FloatArray]:
     """Marginal posterior probability of each state at each inner node (Yang, Kumar & Nei 1995, eq. 4).
 
-    At the roots of subtrees all states have the same prior probability, as Mo et al. (2023) have it: a state's share is
-    the likelihood of the subtree given this state; under a mixture of profiles, relative to the mean frequencies.
-    Returns for each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes or subtrees; each
-    row sums to 1.
-
-    likelihood : on an engine with the tips of `with_state_tips`, all directed CLAs and a scratch slot
-    n_states : number of states of each part
-    subtrees : instead of all inner nodes, the roots of subtrees, given the data of their own taxa only: inner nodes,
-        and the column of the neighbour behind which each subtree lies
+    The engine of the likelihood has the tips of `with_state_tips`, all directed CLAs and a scratch slot. `subtrees`
+    are, instead of all inner nodes, roots of subtrees, given the data of their own taxa only: inner nodes, and the
+    column of the neighbour behind which each lies. There all states have the same prior probability, as Mo et al.
+    (2023) have it; under a mixture of profiles, relative to the mean frequencies. Returns for each part float64
+    (n_nodes, n_patterns, n_states).
     """
     tree, view = likelihood.tree, likelihood.view
     if subtrees is not None:
@@ -81,10 +77,9 @@ def _probabilities(
 def _with_each_state(
     likelihood: TreeLikelihood, operands: IntArray, n_states: int, outer: tuple[IntArray, IntArray] | None
 ) -> FloatArray:
-    """(n, n_states, n_patterns) joint lnL of data and each state at the roots of subtrees; -inf where impossible.
+    """(n, n_states, n_patterns) joint lnL of data and each state at the roots of subtrees (n,); -inf where impossible.
 
-    operands : (n,) the subtrees
-    outer : (n,) what lies beyond each root, and (n,) the branches that lead there; None for the subtrees alone
+    `outer` : (n,) what lies beyond each root, and (n,) the branches that lead there; None for the subtrees alone.
     """
     tree, scratch = likelihood.tree, likelihood.scratch
     subtree, state = np.repeat(operands, n_states), ~(tree.n_taxa + np.tile(np.arange(n_states), len(operands)))

@@ -29,7 +29,7 @@ Function = Callable[[FloatArray, BoolArray], tuple[FloatArray, Sequence[FloatArr
 class Curvatures:
     """Approximate Hessians of some functions; a later minimisation of nearly the same functions may go on with them.
 
-    matrices : of each function (k, k) for its k variables, positive definite; None while nothing is known
+    Those in `matrices` are (k, k) for k variables, positive definite; None while nothing is known.
     """
 
     def __init__(self, n_functions: int):
@@ -82,8 +82,7 @@ def positive_definite(matrix: FloatArray, least: float) -> FloatArray:
 class Memory(Curvatures):
     """The Hessian of one function of many variables: a start, and what the last steps add to it (Nocedal 1980).
 
-    diagonal : of the first variables in the start, positive
-    blocks : matrices of those that follow, positive definite
+    The start is a positive `diagonal` for the first variables, and positive definite `blocks` for those that follow.
     """
 
     def __init__(self, diagonal: FloatArray, blocks: Sequence[FloatArray]):
@@ -122,15 +121,8 @@ class Memory(Curvatures):
 class _Block:
     """Functions that are linked by common variables, or a single one: they go down one line together.
 
-    Parameters
-    ----------
-    functions : their numbers
-    epsilon : as for `minimise`, but of this block alone
-
-    Attributes
-    ----------
-    variables : (k,) all variables that they have
-    point : (k,) the best point met
+    functions, epsilon : their numbers, and the precision as for `minimise`, but of this block alone
+    variables, point : (k,) all variables that they have, and the best values met
     is_done : whether it is the minimum, as far as can be told
     """
 
@@ -247,16 +239,13 @@ def minimise(
     max_evaluations: int,
     curvatures: Curvatures | None = None,
 ) -> FloatArray:
-    """Find a minimum of a sum of functions within `bounds` from `start`. Returns float64 (n,), the best point met.
+    """The best point met on the way from `start` to a minimum of a sum of functions within `bounds` (n, 2).
 
     function : called with a vector (n,) and whether each function is wanted (n_functions,); returns their values
         (n_functions,) and their gradients, each in its own variables. Those of functions not wanted are not read
-    start : (n,), moved to the bounds if it lies beyond them
-    bounds : (n, 2) low, high
     members : of each function the numbers of its variables, ascending
     epsilon : stop when an iteration decreases the sum by less, and the next one is not expected to decrease it by more;
         functions that share no variable with others have equal shares of it and stop on their own
-    max_evaluations : the most evaluations
     curvatures : of the functions, as an earlier call left them; they are updated
     """
     curvatures = curvatures or Curvatures(len(members))

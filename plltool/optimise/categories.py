@@ -32,9 +32,8 @@ def choose_categories(likelihood: TreeLikelihood, only_first: bool = False) -> N
     """Give each pattern one of at most k rates, for the current tree; parts without +PSR stay as they are.
 
     Rates that a specification gives are kept; the mean of others becomes 1, see `_settle_means`. Once patterns have
-    rates, nothing changes unless lnL gains CATEGORY_GAIN.
-
-    only_first : choose only among rates that are given, for parts whose patterns have none yet
+    rates, nothing changes unless lnL gains CATEGORY_GAIN. With `only_first` only parts with given rates are due, whose
+    patterns have none yet.
     """
     models = likelihood.models
     rates = {}
@@ -60,13 +59,9 @@ def choose_categories(likelihood: TreeLikelihood, only_first: bool = False) -> N
 
 
 def _assign_rates(model: Model, rates: FloatArray, lnl: FloatArray, weights: FloatArray) -> float:
-    """Give each pattern of a part the best of k rates; they are those that are best together, unless they are given.
+    """Give each pattern of a part the best of the rates, or of the best k unless they are given; return its lnL.
 
-    Returns lnL of the part with these rates.
-
-    rates : (n_rates,) to choose from, ascending
-    lnl : (n_rates, n_patterns) of each pattern at each rate
-    weights : (n_patterns,)
+    `lnl` (n_rates, n_patterns) is that of each pattern at each rate.
     """
     if model.spec.sites.rates is None:
         chosen = best_rates(lnl, weights, model.sites.n_categories)
@@ -126,12 +121,9 @@ def lnl_at_rates(likelihood: TreeLikelihood, rates: Mapping[int, FloatArray]) ->
 
 
 def best_rates(lnl: FloatArray, weights: FloatArray, most: int) -> IndexArray:
-    """The indices of the `most` rates with which lnL is highest if each pattern has the best of them.
+    """The indices, ascending, of the `most` rates with which lnL is highest if each pattern has the best of them.
 
-    They are ascending, and fewer if there are fewer rates.
-
-    lnl : (n_rates, n_patterns), of each pattern at each rate, ascending; each pattern has one peak
-    weights : (n_patterns,)
+    `lnl` (n_rates, n_patterns) is that of each pattern at each rate, ascending, with one peak for each pattern.
     """
     n = len(lnl)
     most = min(most, n)

@@ -48,17 +48,15 @@ class TreeLikelihood:
     If parts have lengths of their own, the tree's lengths have a last axis for the parts: (n_edges, n_parts)
     (`Tree.unlink`). Code that works element by element serves both shapes; the engine gets the lengths transposed.
 
-    Under a process that is not time-reversible the tree has a root: its tip 0 stands for it and has no data, see
-    `plltool.tree.rooted`. P matrices then have a direction, and programs say which branches they pass against it, see
-    `plltool.engine.program`.
+    Under a process that is not time-reversible (`is_rooted`) the tree has a root: its tip 0 stands for it and has no
+    data, see `plltool.tree.rooted`. P matrices then have a direction, and programs say which branches they pass against
+    it.
 
     Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
     branch lengths need no call: every request sends the lengths.
 
-    tree, models, engine : as given
     part_sites : (n_parts,) number of sites of each part: the sum of its pattern weights
     scratch : the first slot behind those of the directed CLAs
-    is_rooted : whether a model's process is not time-reversible
     """
 
     def __init__(self, tree: Tree, models: Sequence[Model], engine: Holder):
@@ -115,7 +113,7 @@ class TreeLikelihood:
 
     @contextmanager
     def reweighted(self, weights: FloatArray) -> Iterator[None]:
-        """Within the context, patterns have `weights` (n_patterns,) instead of their own; CLAs stay valid."""
+        """Give patterns `weights` (n_patterns,) for a while; CLAs stay valid."""
         own = self.engine.weights
         self._set_weights(weights)
         try:
@@ -125,10 +123,7 @@ class TreeLikelihood:
 
     @contextmanager
     def any_root(self) -> Iterator[Clas]:
-        """Within the context, directed CLAs are those of a tree whose root is where they meet; its own is ignored.
-
-        Nothing but these CLAs may be asked for.
-        """
+        """Directed CLAs, for a while, of a tree whose root is where they meet; nothing else may be asked for."""
         rooted, self.is_rooted, self._prepared = self.is_rooted, False, None
         try:
             yield self.directed()
@@ -248,8 +243,7 @@ class TreeLikelihood:
     def _in_order_of_use(self, program: IntArray) -> IntArray:
         """The program with branches numbered in `DirectedView.branch_order`.
 
-        P matrices are then stored in the order in which they are read, so the processor prefetches them: lnL and rounds
-        of 1,288 taxa take 0.93 times as long.
+        P matrices are then stored in the order in which they are read: lnL of 1,288 taxa takes 0.93 times as long.
         """
         return prog.renumber_branches(program, lambda branches: self.view.branch_place[branches])
 
@@ -323,12 +317,8 @@ class TreeLikelihood:
     ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
         """lnL of each part, and its gradient in the part's rate matrices and masses; a launch for each shape of parts.
 
-        Parameters
-        ----------
-        parts : (n_parts,) the parts that are wanted; None for all. The answers of others may be anything finite
+        Only `parts` (n_parts,) are wanted; None for all. The answers of others may be anything finite. Returns
 
-        Returns
-        -------
         lnl : (n_parts,)
         matrices : of each part (C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
         masses : of each part (C, S), d lnL / d log(weight * frequency) at the root
@@ -356,10 +346,8 @@ class TreeLikelihood:
     def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
         """lnL, and first and second derivatives in all branch lengths, at `lengths`, by default the tree's; one launch.
 
-        Returns
-        -------
-        lnl : (), or (n_parts,) where parts have lengths of their own
-        slopes : (n_edges, 2), or (n_edges, n_parts, 2)
+        Returns lnL (), or (n_parts,) where parts have lengths of their own, and slopes (n_edges, 2) or (n_edges,
+        n_parts, 2).
         """
         at = self.tree.lengths if lengths is None else np.asarray(lengths, dtype=np.float64)
         n = self.tree.n_edges
@@ -379,15 +367,8 @@ class TreeLikelihood:
 class Screen(TreeLikelihood):
     """The rough likelihood that belongs to another one, see `TreeLikelihood.screen`.
 
-    Parameters
-    ----------
-    of : the likelihood that it belongs to
-    engine : of the same patterns, sorted by category
-    category_of : for each part (n_patterns,), the component of each pattern, unless the model says it (+PSR)
-
-    Attributes
-    ----------
-    is_stale : whether the models have changed since the engine got them
+    Its `engine` has the same patterns, sorted by category. `category_of` has for each part the component of each
+    pattern, unless the model says it (+PSR). It `is_stale` if the models have changed since the engine got them.
     """
 
     def __init__(self, of: TreeLikelihood, engine: Holder, category_of: Sequence[IndexArray]):

@@ -36,8 +36,7 @@ class ModelOptimiser:
     common factor after a run, because the data determine no more than their products: the mean of the scalers over
     sites is 1, or larger where a length would pass its bound.
 
-    names : groups among `plltool.model.model.GROUPS`; None for all free groups
-    scale : whether branch lengths may change by a factor, within their bounds
+    `names` are groups among `plltool.model.model.GROUPS`; None for all free groups.
     """
 
     def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None = None, scale: bool = False):
@@ -204,10 +203,7 @@ class ModelOptimiser:
         self.likelihood.model_changed()
 
     def evaluate(self, vector: FloatArray, wanted: BoolArray) -> tuple[FloatArray, Sequence[FloatArray]]:
-        """-lnL of each part and its slopes in the part's variables, as `minimise` asks for them.
-
-        If some pattern cannot be represented, all values are infinite, so that all steps are shortened.
-        """
+        """-lnL and slopes of each part, as `minimise` asks; infinite if some pattern cannot be represented."""
         self._set_models(vector)
         slopes = [np.zeros(len(members)) for members in self.members]
         try:
@@ -275,8 +271,7 @@ def optimise_model(
 def choose_site_rates(likelihood: TreeLikelihood, names: Sequence[Sequence[str]]) -> None:
     """Set the rates over sites to the best start values, in each model in which they have never been optimised.
 
-    The current branch lengths are used, and all values are tried at once. `names` holds the groups of each model that
-    will be optimised. lnL never falls.
+    All values are tried at once; lnL never falls. `names` holds the groups of each model that will be optimised.
     """
     models = likelihood.models
     starts = [_starts(model, part) for model, part in zip(models, names, strict=True)]

@@ -89,18 +89,13 @@ def polish(
     """Optimise in place until a round gains less than POLISH_GAIN, or a share of it; return lnL, which never falls.
 
     A round optimises lengths and models in turn, lengths to a share of what the last round gained, and then all of them
-    together if they have gained little. The first round has several starts, see `_begin`. As soon as a round gains
-    little, other optima of the parts are looked for if they have factors of their own, or lengths are fixed. When
-    rounds gain no more, the finishes are tried, each once: other scales of all lengths, other rates over sites, other
-    places of the root on its branch. Rounds go on if one gains.
+    together if they have gained little. The first round has several starts if lengths are `given`, see `_begin`. As
+    soon as a round gains little, other optima of the parts are looked for if they have factors of their own, or lengths
+    are fixed. When rounds gain no more, the finishes are tried, each once: other scales of all lengths, other rates
+    over sites, other places of the root on its branch. Rounds go on if one gains.
 
     Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
-
-    lengths : whether branch lengths are optimised
-    groups : groups of free model parameters to optimise, see `Model.free_parameters`; None for all
-    report : called after every round
-    done : the last round of an earlier run; None if there is none
-    given : whether the lengths come from elsewhere, and are a start of their own
+    `groups` are those of free model parameters to optimise; None for all. `done` is the last round of an earlier run.
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
@@ -173,10 +168,7 @@ def _climb_together(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float
 
 
 def _try_other_rates(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float) -> float:
-    """Look for another optimum, from other rates over sites; return lnL, which never falls.
-
-    Parts with lengths of their own are judged on their own.
-    """
+    """Look for another optimum, from other rates over sites; return lnL, which never falls."""
     likelihood, models = optimiser.likelihood, optimiser.likelihood.models
     starts = [model.sites.elsewhere({*groups}.intersection(model.free_parameters)) or [model.sites] for model in models]
     tried = [[model.copy() for model in models] for _ in range(max(map(len, starts)))]

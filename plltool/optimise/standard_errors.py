@@ -50,10 +50,7 @@ def length_hessian(likelihood: TreeLikelihood, edges: IndexArray, step: float = 
 
 
 def _invert(information: FloatArray) -> FloatArray:
-    """Square roots (n,) of the diagonal of the inverse of a symmetric matrix (n, n).
-
-    NaN for elements that are part of a direction without information.
-    """
+    """Square roots (n,) of the diagonal of the inverse; NaN for elements of a direction without information."""
     scale = np.sqrt(np.maximum(np.abs(np.diag(information)), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(information / np.outer(scale, scale))  # lengths differ by powers of ten
     known = values > LEAST_INFORMATION

@@ -24,18 +24,11 @@ ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: the precisi
 def support_branches(
     likelihood: TreeLikelihood, kinds: Sequence[str], n_replicates: int, rng: np.random.Generator
 ) -> tuple[dict[str, FloatArray], FloatArray]:
-    """Supports of all inner branches of a tree whose lengths and model are optimised.
+    """Supports, of some NEIGHBOUR_KINDS, of all inner branches of a tree whose lengths and model are optimised.
 
-    The tree stays as it is. The engine needs at least two scratch slots behind the directed CLAs.
+    The tree stays as it is. The engine needs at least two scratch slots behind the directed CLAs. All branches see the
+    same `n_replicates` resampled alignments. Returns
 
-    Parameters
-    ----------
-    kinds : some of NEIGHBOUR_KINDS
-    n_replicates : number of resampled alignments for SH-aLRT; all branches see the same ones
-    rng : source of the resampling
-
-    Returns
-    -------
     values : (n_edges,) for each kind, "sh-alrt" in per cent and "abayes" from 0 to 1; NaN at the branches of tips. Both
         branches at a root have the values of the one that it divides
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch; likewise
@@ -70,10 +63,8 @@ def sh_alrt(gains: FloatArray, drawn: FloatArray) -> FloatArray:
     The statistic of a branch is the difference of its lnL to that of the better interchange. The statistic of a
     replicate is the difference between the best and the second best of the three, after the lnL on the data has been
     subtracted from each (Shimodaira and Hasegawa's centring). Returns (n,) the share of replicates whose statistic is
-    smaller by at least ALRT_MARGIN.
-
-    gains : (n, 2) lnL of the interchanges minus lnL of the tree
-    drawn : (n_replicates, n, 2) the same for resampled alignments
+    smaller by at least ALRT_MARGIN. `gains` (n, 2) are lnL of the interchanges minus lnL of the tree, and `drawn`
+    (n_replicates, n, 2) the same for resampled alignments.
     """
     centred = np.concatenate([np.zeros((*drawn.shape[:2], 1)), drawn - gains], axis=2)
     centred.sort(axis=2)

@@ -30,10 +30,9 @@ ROUND_SHARE = 3e-6  # the same as a share of lnL; the larger of the two counts
 
 
 def best_steps(steps: Steps, lnl: float) -> IndexArray:
-    """Indices of the steps whose lengths are worth optimising, ascending; `lnl` is that of the current tree.
+    """Indices, ascending, of at most INSERTIONS_PER_PRUNE steps of each subtree whose lengths are worth optimising.
 
-    Those are at most INSERTIONS_PER_PRUNE of each subtree, the best by score, that lose at most INSERTION_CUTOFF times
-    the typical loss.
+    They are the best by score, and lose at most INSERTION_CUTOFF times the typical loss from the current `lnl`.
     """
     floor = lnl - INSERTION_CUTOFF * steps.typical_loss
     kept = np.flatnonzero(steps.scores >= floor)
@@ -106,8 +105,7 @@ def apply_moves(
 ) -> list[tuple[int, Undo]]:
     """Apply moves in order, at most `most` of them, except those that touch nodes that an earlier move changed.
 
-    Two moves may together break a `constraint` that each of them obeys; then only as many are applied as the constraint
-    allows. Returns (move, undo) for each move applied.
+    Two moves may together break a `constraint` that each obeys; then fewer are applied. Returns (move, undo) for each.
     """
     tree = likelihood.tree
     touched: set[int] = set()
@@ -167,8 +165,7 @@ def climb_round(
 ) -> Round:
     """Find moves, apply the compatible ones that gain, and smooth; arguments as in `find_moves`.
 
-    Lengths are smoothed to `epsilon`, or ROUND_SHARE of lnL if that is more. The tree obeys the `constraint` at all
-    times.
+    Lengths are smoothed to `epsilon`, or ROUND_SHARE of lnL if that is more. The tree always obeys the `constraint`.
     """
     moves = find_moves(likelihood, lnl, radius, joints, constraint, patient)
     ranked = rank_moves(moves, lnl)

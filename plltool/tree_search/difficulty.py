@@ -61,9 +61,6 @@ def assess_difficulty(
     """Estimate the difficulty of an alignment from QUICK_TREES parsimony trees.
 
     If there are several parts, the trees of the QUICK_TREES parts with the most patterns are compared, too.
-
-    names, rng, constraint : as in `parsimony_tree`
-    unlinked : whether parts have branch lengths of their own
     """
     codes = np.concatenate([part.masks for part in parts], axis=1)
     weights = np.concatenate([part.weights for part in parts])

@@ -115,10 +115,8 @@ class _Hanging:
     """A tree that hangs from its root tip.
 
     order : every node but the root tip, parents first
-    parent, branch : (n_nodes,) the node above each node, and the branch to it
-    column : (n_nodes,) the column of the parent among the neighbours
-    split : the split of the branch above each node
-    node_of : the node below the branch with a split
+    parent, branch, column : (n_nodes,) the node above each node, the branch to it, and its column among the neighbours
+    split, node_of : the split of the branch above each node, and the node below the branch with a split
     """
 
     def __init__(self, tree: Tree, view: DirectedView):
@@ -144,10 +142,8 @@ class _Hanging:
 
 
 def _match(own: _Hanging, other: _Hanging, shared: set[int], top: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Match the nodes of two trees that share some splits.
+    """Match the nodes of two trees that share some splits. Returns
 
-    Returns
-    -------
     region : (n_nodes,) the number of the region of which a node of the other tree is the top, -1 for other nodes
     twin : (n_nodes,) the node of our tree with the split of each node of the other; within a region, where no node has
         one, each of the region's inner nodes of ours occurs once

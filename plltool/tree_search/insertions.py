@@ -100,11 +100,9 @@ def _optimise_batch(
 
 
 def join(clas: Clas, operands: npt.NDArray[np.integer], lengths: FloatArray, up: BoolArray | None = None) -> FloatArray:
-    """Values of `program.triplet` at nodes where three operands (n, 3) meet, with lengths (n, [n_parts,] 3).
+    """Values (n, [n_parts,] 10) of TRIPLETs at nodes where operands (n, 3) meet, with lengths (n, [n_parts,] 3).
 
     `up` (n, 3) are the operands that lie towards a root; by default none does.
-
-    Returns (n, 10), or (n, n_parts, 10) if parts have lengths of their own.
     """
     branches = np.arange(operands.size).reshape(-1, 3)
     if up is not None:

@@ -72,11 +72,7 @@ class Climbing:
 
 
 class Watch:
-    """A listener that notes when another one stops the search, and stops it itself in time for the polish.
-
-    deadline : the end of a search with a limited time
-    stopped : whether the other listener has stopped the search
-    """
+    """A listener that notes when another one has stopped the search, and stops it itself in time for the polish."""
 
     def __init__(self, listener: Listener, deadline: Deadline | None = None):
         self._listener = listener
@@ -105,8 +101,6 @@ class Pool:
 
     Without a deadline, every step is a function of the plan and the data, and what an earlier run has climbed, fused,
     perturbed or polished is not repeated.
-
-    watch : the listener of all climbs
     """
 
     def __init__(self, climbing: Climbing, watch: Watch):
@@ -123,9 +117,8 @@ class Pool:
 
         The climbs of the plan are made one after the other, or `elsewhere`. If the best one does not use all
         perturbations, the next best gets the rest. Climbs that were given up play no part. If there is a deadline, more
-        start trees and perturbations follow until it is time for the polish.
-
-        Raises InputError if the deadline comes before the first round of moves ends.
+        start trees and perturbations follow until it is time for the polish; InputError if it comes before a round of
+        moves.
         """
         deadline = self._watch.deadline
         if deadline is None or not any(one.cursor.polished for one in self._climbs):
@@ -156,10 +149,7 @@ class Pool:
         return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, distances, self._watch.stopped, other)
 
     def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:
-        """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows.
-
-        What perturbations find in other trees is fused with the best one, too.
-        """
+        """Make the climbs of the plan, fuse the best one with the others, perturb, and fuse it once more."""
         plan = self._climbing.plan
         if elsewhere is None:
             for number in range(plan.starts):

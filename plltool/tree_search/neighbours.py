@@ -62,8 +62,7 @@ def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer
     """lnL of each pattern on the two interchanges of each inner branch, with the lengths around it optimised.
 
     The tree is not changed. Each launch takes half as many interchanges as there are scratch slots. Of the two branches
-    at a root either may stand for both, if both are inner branches. Returns float64 (n_branches, 2, n_patterns), not
-    weighted.
+    at a root either may stand for both, if both are inner branches. Returns (n_branches, 2, n_patterns), not weighted.
     """
     around, lengths = _surroundings(likelihood, branches)
     around = around.interchanged()
@@ -80,10 +79,7 @@ def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer
 
 
 def interchange(tree: Tree, branch: int, which: int) -> Tree:
-    """The tree after interchange 0 or 1 of an inner branch, with the lengths as they are; see INTERCHANGES.
-
-    The tree has no root.
-    """
+    """The unrooted tree after interchange 0 or 1 of an inner branch, with the lengths as they are; see INTERCHANGES."""
     made = tree.copy()
     node, other = (int(end) for end in tree.ends[branch])
     columns = tree.position(node, other) + 2, tree.position(other, node) + 1 + which

@@ -52,15 +52,10 @@ def parsimony_tree(
     the constraint allows. Raises InputError if there are fewer than 3 taxa, shapes do not match, a set of states is
     empty or a weight is not a whole number.
 
-    codes : unsigned array (n_taxa, n_patterns), or one of Python's integers
-        The set of states of each taxon at each pattern; bit s stands for state s (DNA: 1, 2, 4, 8 and their
-        unions; 15 means undetermined).
-    weights : float array (n_patterns,)
-        Number of sites with each pattern; whole numbers.
-    names : n_taxa >= 3 taxon names.
-    rng : the source of the order and of the choices among ties.
-    constraint : over the same names; the tree obeys it.
-    radius : of the moves; 0 for none.
+    codes : unsigned (n_taxa, n_patterns), or Python's integers: sets of states; bit s stands for state s (DNA: 1, 2, 4,
+        8 and their unions; 15 means undetermined)
+    weights : (n_patterns,) number of sites with each pattern
+    radius : of the moves; 0 for none
     """
     _check_patterns(codes, weights, names)
     if len(names) < 3:
@@ -105,14 +100,12 @@ def _addition_order(sites: CodeArray, rng: np.random.Generator) -> list[int]:
 
 
 class _GrowingTree:
-    """The tree so far, with the Fitch sets that give the cost of each insertion.
+    """The tree so far, with the Fitch sets that give the cost of each insertion; the first `n_placed` tips are in it.
 
-    tips : uint64 array (n_taxa, n_states, words), the tips' sets.
-    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch.
-    leaving : int64 array (2 n_taxa - 2, 3), the messages that leave each node; a tip uses only column 0.
-    messages : uint64 array (2 (2 n_taxa - 3), n_states, words).
-    joined : uint64 array (2 n_taxa - 3, n_states, words), the two messages of each branch, joined.
-    n_placed : the number of tips in the tree, which uses the first 2 n_placed - 3 branches.
+    tips : uint64 array (n_taxa, n_states, words), the tips' sets
+    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch
+    leaving : int64 array (2 n_taxa - 2, 3), the messages that leave each node; a tip uses only column 0
+    messages, joined : uint64 (rows, n_states, words), two for each branch, and one for each, the two joined
     """
 
     def __init__(self, tips: PlaneArray, first: int, second: int):
@@ -173,21 +166,14 @@ class _GrowingTree:
 
 
 class SprRounds:
-    """A tree with the Fitch sets of all its subtrees, and rounds of moves that save changes.
+    """A tree with the Fitch sets of all its subtrees, and rounds of moves that save changes; it obeys the constraint.
 
     A move is the changes that it saves, the message that leaves the subtree, and the one that leads over the target
     branch away from the joint.
 
-    Parameters
-    ----------
-    tips : uint64 array (n_taxa, n_states, words), the tips' sets.
-    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch.
-    constraint : the tree obeys it and goes on to do so.
-
-    Attributes
-    ----------
-    ends : of the tree as it is now.
-    n_common : how often two subtrees that meet agree, over all nodes and sites: one more is one change fewer.
+    tips : uint64 array (n_taxa, n_states, words), the tips' sets
+    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch; of the tree as it is now
+    n_common : how often two subtrees that meet agree, over all nodes and sites: one more is one change fewer
     """
 
     def __init__(self, tips: PlaneArray, ends: IntArray, constraint: Constraint | None = None):
@@ -324,10 +310,7 @@ def _regraft(ends: IntArray, leaving: IndexArray, moves: Sequence[Sequence[int]]
 
 
 def join_sets(a: PlaneArray, b: PlaneArray) -> PlaneArray:
-    """Fitch's rule at every site: the common states, or the states of either if there are none.
-
-    Both arrays and the result: (rows, n_states, words).
-    """
+    """Fitch's rule at every site (rows, n_states, words): the common states, or those of either if there are none."""
     common = a & b
     either = a | b
     either &= ~np.bitwise_or.reduce(common, axis=1, keepdims=True)
@@ -346,8 +329,7 @@ def count_common(a: PlaneArray, b: PlaneArray) -> IndexArray:
 def informative_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
     """The columns that distinguish insertions, each repeated by its weight: (n_taxa, n_sites).
 
-    A column in which at most one state occurs in more than one determined taxon adds the same number of changes
-    for any insertion.
+    Where at most one state occurs in more than one determined taxon, any insertion adds the same number of changes.
     """
     n_states = int(codes.max(initial=1)).bit_length()
     determined = np.where(codes == _all_states(codes), 0, codes)

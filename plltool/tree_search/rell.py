@@ -36,8 +36,7 @@ KEY_BYTES = 16  # length of a topology's digest
 def draw_weights(parts: Sequence[FloatArray], n_sets: int, rng: np.random.Generator) -> WeightArray:
     """How often each pattern is drawn in each of `n_sets` resampled alignments: (n_patterns, n_sets).
 
-    `parts` holds the pattern weights of each part. In the result the patterns of the parts follow each other. Each part
-    is resampled by itself.
+    `parts` holds the pattern weights of each part, which is resampled by itself.
     """
     urns = [Urn(own) for own in parts]
     kind = np.promote_types(np.uint16, np.min_scalar_type(max(urn.size for urn in urns)))
@@ -67,10 +66,7 @@ class MetTree:
 
 
 class Meetings:
-    """The trees that are met, in this order: each topology once, and none of those that are `known` by their keys.
-
-    trees : they
-    """
+    """The `trees` that are met, in this order: each topology once, and none of those that are `known` by their keys."""
 
     def __init__(self, weights: WeightArray, known: Set[bytes] = frozenset()):
         self.trees: list[MetTree] = []
@@ -112,9 +108,7 @@ class RellPool:
 
     Trees whose estimated lnL differ by less than RELL_TIE are equally good: one of them is kept at random, each with
     the same probability. Otherwise nodes without support would always be resolved as in the tree that was met first.
-
-    trees : the trees that are kept, by their numbers
-    chosen : (n_sets,) the number of the tree that each resampled alignment keeps
+    `trees` has those that are kept, by their numbers, and `chosen` (n_sets,) the number for each alignment.
     """
 
     def __init__(self, n_sets: int, rng: np.random.Generator):

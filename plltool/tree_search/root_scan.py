@@ -70,10 +70,7 @@ def describe_places(likelihood: TreeLikelihood, places: RootPlaces) -> tuple[Roo
 
 
 def scan_root(likelihood: TreeLikelihood) -> RootPlaces:
-    """The lnL of every place of the root, each with its two lengths optimised; the tree is not changed.
-
-    The engine holds all directed CLAs.
-    """
+    """lnL of every place of the root, each with its two lengths optimised; the engine holds all directed CLAs."""
     tree, view = likelihood.tree, likelihood.view
     top = int(tree.neighbours[ROOT, 0])
     left, right = (k for k in range(3) if tree.neighbours[top, k] != ROOT)

@@ -69,12 +69,9 @@ class Stage:
 
 
 class TreeSearch:
-    """The search from one start tree.
+    """The search from one start tree; it goes on from the position `cursor`, and keeps that up to date.
 
-    It continues from the position `cursor`, and keeps the cursor up to date after every step.
-
-    likelihood : with the tree and the models at that position
-    save : called with every new state
+    `likelihood` has the tree and the models at that position; `save` is called with every new state.
     """
 
     def __init__(
@@ -278,10 +275,7 @@ class TreeSearch:
         return False
 
     def _find_other(self, groups: Sequence[str] | None) -> Other:
-        """Where the sum of the lengths of the first fit leads on this tree, if that is another optimum.
-
-        The better optimum is kept, and polished.
-        """
+        """Where the sum of the lengths of the first fit leads, if to another optimum; the better one is kept."""
         likelihood, lengths, at = self.likelihood, self.likelihood.tree.lengths, self._at
         if not Other(length=at.first_length).is_other_than(lengths):
             return Other()
@@ -305,7 +299,7 @@ class TreeSearch:
 
     @contextmanager
     def _naming_models(self) -> Iterator[None]:
-        """Within the context, an EngineError is raised again with the values of the models that caused it."""
+        """Raise an EngineError again with the values of the models that caused it."""
         try:
             yield
         except EngineError as error:

@@ -25,15 +25,9 @@ Memory = npt.NDArray[Any]
 class StopRule:
     """Compares the tree after each stage with the tree of the stage before.
 
-    Parameters
-    ----------
-    rule : "epsilon" never ends a climb before its last stage; "rf" ends it after a stage that changed at most RF_SHARE
-        of the inner branches (RAxML's -D); "kh" after a stage whose gain may be due to chance, see `is_significant`
-    memory : the `memory` after the stage before, if there was one
-
-    Attributes
-    ----------
-    memory : for "rf" the ends of the branches after the last stage, for "kh" the lnL of each pattern, otherwise None
+    "epsilon" never ends a climb before its last stage; "rf" ends it after a stage that changed at most RF_SHARE of the
+    inner branches (RAxML's -D); "kh" after a stage whose gain may be due to chance, see `is_significant`. The `memory`
+    of the last stage is for "rf" the ends of the branches, and for "kh" the lnL of each pattern.
     """
 
     def __init__(self, rule: str, likelihood: TreeLikelihood, memory: Memory | None = None):
@@ -55,13 +49,10 @@ class StopRule:
 
 
 class Deadline(Forecast):
-    """The end of a search with a limited time, and the forecast of that.
+    """The end of a search that may take `limit` seconds, without those in which kernels are compiled, and its forecast.
 
     A perturbation is expected to take as long as the longest one before, a round of a climb likewise, and the polish at
     the end as long as the first stage of a climb, which also optimises lengths and model.
-
-    limit : seconds that the search may take; those in which kernels are compiled do not count
-    began : when it began, by `time.perf_counter`
     """
 
     def __init__(self, limit: float, began: float):
@@ -121,8 +112,7 @@ def _distance(ends: Memory, tree: Tree) -> int:
 def is_significant(before: FloatArray, after: FloatArray, weights: FloatArray) -> bool:
     """Whether the gain in lnL exceeds KH_QUANTILE standard errors of itself (Kishino & Hasegawa 1989).
 
-    before, after : (n_patterns,) lnL of each pattern on the two trees
-    weights : (n_patterns,) number of sites with each pattern; sites are treated as independent draws
+    `before` and `after` (n_patterns,) are lnL of each pattern on the two trees; sites are treated as independent draws.
     """
     n_sites = float(weights.sum())
     difference = after - before

@@ -149,7 +149,6 @@ class UfbootSearch:
     another resampled alignment favours; after a single jump the climb hardly ever leads to another optimum. All trees
     obey the `constraint`.
 
-    likelihood : its tree may be any
     weights : how often each pattern is drawn in each resampled alignment, see `draw_weights`
     random : makes the source of random numbers of an excursion from its number
     fresh : makes a start tree from the weights of all patterns (n_patterns,) and a source of random numbers
@@ -171,12 +170,7 @@ class UfbootSearch:
         likelihood.start_screening()
 
     def make(self, number: int, starts: Sequence[Tree], known: Set[bytes]) -> Excursion:
-        """Make an excursion.
-
-        number : its number, from 0
-        starts : the local optima from which it may start
-        known : the keys of the topologies that need not be met
-        """
+        """Make the excursion of a number, from 0, from one of the `starts`; topologies of `known` keys are not met."""
         rng, meetings, tree = self._random(number), Meetings(self._weights, known), self._likelihood.tree
         joints: IndexArray | None = None
         if number % 2 == 0:
