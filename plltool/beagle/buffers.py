@@ -25,7 +25,8 @@ from plltool.beagle.codes import (
 from plltool.beagle.model import ModelBuffers
 from plltool.beagle.partials import SCRATCH, PatternBlock
 from plltool.beagle.resources import Resource
-from plltool.engine.buffers import BufferEngine, open_buffers
+from plltool.engine.buffers import BufferEngine
+from plltool.engine.select import open_buffers
 from plltool.errors import DeviceError, DeviceMemoryError
 
 

@@ -9,7 +9,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from plltool.constants import MASK_STATES
 from plltool.engine.base import Engine, EngineData
+from plltool.engine.buffers import BufferEngine, NumpyBuffers
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import DataShape, choose_layout, count_work_groups
 from plltool.engine.numpy_engine import NumpyEngine
@@ -273,3 +277,36 @@ def _describe_choice(device: Device, threads: int | None, why: str) -> str:
             warn_caller(remark)
         why += f"; {remark}"
     return f"OpenCL device {device.label}, {used} of {device.compute_units} cores: {why}"
+
+
+def open_buffers(
+    device: Device | None,
+    shape: tuple[int, int, int, int],
+    n_slots: int,
+    n_matrices: int,
+    precision: str = "double",
+    vw: int | None = None,
+    threads: int | None = None,
+) -> BufferEngine:
+    """An engine of explicit buffers on a device, None for numpy; DeviceError if it fails or does not hold them.
+
+    `shape` has the numbers of states, components, tips and patterns. The tips have any state.
+    """
+    n_states, n_components, n_tips, n_patterns = shape
+    many = n_states > MASK_STATES
+    data_shape = DataShape(n_states, n_components, n_tips, (n_patterns,), n_states if many else 0)
+    layout = choose_layout(device, data_shape, precision, vw)
+    codes = np.zeros((n_tips, n_patterns), dtype=np.int64) if many else np.full((n_tips, n_patterns), 1)
+    data = EngineData(codes, np.ones(n_patterns), np.eye(n_states, dtype=np.uint8) if many else None)
+    engine: BufferEngine
+    if device is None:
+        engine = NumpyBuffers(layout, n_slots, data)
+    else:
+        from plltool.engine.opencl.buffers import OpenCLBuffers
+
+        engine = OpenCLBuffers(layout, n_slots, data, device, device.usable_threads(threads))
+    engine.prepare_buffers(n_matrices)
+    any_state = np.full(n_patterns, layout.padding_code)
+    for tip in range(n_tips):
+        engine.set_codes(tip, any_state)
+    return engine

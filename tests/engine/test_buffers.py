@@ -5,9 +5,8 @@ import pytest
 from engine_kinds import compiled_quickly
 
 from plltool.engine import program as prog
-from plltool.engine.buffers import open_buffers
 from plltool.engine.opencl.device import list_devices
-from plltool.engine.select import find_device
+from plltool.engine.select import find_device, open_buffers
 
 KINDS = [
     pytest.param(("numpy", 1), id="numpy-1"),
