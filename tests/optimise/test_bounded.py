@@ -269,6 +269,9 @@ def test_steps_along_which_a_function_is_concave_teach_nothing():
     memory = Memory(np.array([10.0, 10.0]), [])
     memory.update(0, np.array([1.0, 2.0]), np.array([-3.0, -1.0]))
     np.testing.assert_allclose(memory.solve(np.array([2.0, -1.0]), np.array([True, True])), [0.2, -0.1])
+    memory.matrices[0] = None  # the next line is one of steepest descent, and so is the one after a concave step
+    memory.update(0, np.array([1.0, 2.0]), np.array([-3.0, -1.0]))
+    assert memory.matrices[0] is None
 
 
 def test_eigenvalues_become_positive():
