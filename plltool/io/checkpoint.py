@@ -21,17 +21,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.codec import from_arrays, to_arrays
 from plltool.constants import CHECKPOINT_PATIENCE
 from plltool.errors import CheckpointError, InputError, shorten
 from plltool.io.record import read_object, write_bytes, write_text
 from plltool.tree.topology import Tree
 
-FORMAT = 2  # of the files; others are refused
+FORMAT = 3  # of the files; others are refused
 RUN_FILE = "run.json"
 MARK_FILE = "mark.json"
 BEST_FILE = "best.nwk"
@@ -41,19 +41,17 @@ START_OVER = "--redo starts over"
 
 _log = logging.getLogger("plltool")
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+T = TypeVar("T")
 
 
 class Savable(Protocol):
-    """Something that can be saved as arrays, with the best tree so far and its lnL."""
+    """An object of a class that is declared as `saved`, with the best tree so far and its lnL."""
 
     @property
     def lnl(self) -> float: ...
 
     @property
     def best(self) -> Tree: ...
-
-    def pack(self) -> Arrays: ...
 
 
 class Checkpoint:
@@ -128,8 +126,8 @@ class Checkpoint:
 
     # --- states -----------------------------------------------------------------------------------------------
 
-    def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays of the last state with a name, or of the one before if it is damaged; None if there is none.
+    def load(self, name: str, kind: type[T]) -> T | None:
+        """The last state of a class with a name, or the one before if it is damaged; None if there is none.
 
         A damaged state without one before is as none: what it saved is done again. Raises CheckpointError if there are
         two, and neither can be read.
@@ -138,7 +136,10 @@ class Checkpoint:
         for ending in (STATE, OLD_STATE):
             path = self.folder / (name + ending)
             try:
-                return self._decode(path.read_bytes())
+                state = self._decode(path.read_bytes())
+                if not isinstance(state, kind):
+                    raise ValueError(f"found a {type(state).__name__}, expected a {kind.__name__}")
+                return state
             except FileNotFoundError:
                 continue
             except (OSError, *DAMAGE) as error:
@@ -179,7 +180,7 @@ class Checkpoint:
 
     def _write(self, name: str, state: Savable) -> None:
         path = self.folder / (name + STATE)
-        content = self._encode(state.pack())
+        content = self._encode(state)
         with suppress(FileNotFoundError):
             os.replace(path, self.folder / (name + OLD_STATE))
         write_bytes(path, content)
@@ -187,15 +188,15 @@ class Checkpoint:
         if self._show is not None and state.lnl > _read_lnl(best):
             write_text(best, f"[lnL {state.lnl!r}]{self._show(state.best)}\n")
 
-    def _encode(self, arrays: Arrays) -> bytes:
+    def _encode(self, state: object) -> bytes:
         packed = io.BytesIO()
-        np.savez(packed, allow_pickle=False, **arrays)
+        np.savez(packed, allow_pickle=False, **to_arrays(state))
         content = packed.getvalue()
         header = {"format": FORMAT, "run": self._digest, "sha256": hashlib.sha256(content).hexdigest()}
         return json.dumps(header).encode() + b"\n" + content
 
-    def _decode(self, content: bytes) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of a state; one of DAMAGE if it is not what `_encode` made."""
+    def _decode(self, content: bytes) -> Any:
+        """The state; one of DAMAGE if it is not what `_encode` made."""
         line, _, packed = content.partition(b"\n")
         header = json.loads(line)
         if header["sha256"] != hashlib.sha256(packed).hexdigest():
@@ -203,7 +204,7 @@ class Checkpoint:
         if header["run"] != self._digest:
             raise ValueError("it belongs to another run")
         with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
-            return dict(archive)
+            return from_arrays(dict(archive))
 
     def __enter__(self) -> Self:
         return self

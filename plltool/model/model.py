@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
+from plltool.codec import saved
 from plltool.errors import InputError, shorten, show_name
 from plltool.model import mixtures
 from plltool.model.codons import per_base_factors
@@ -41,6 +42,7 @@ CATEGORIES = "categories"  # of +PSR: no numbers of a vector, see `plltool.optim
 GROUPS = ("rates", "frequencies", "class_weights", "switching", *SITE_GROUPS, SCALER, CATEGORIES)
 
 
+@saved("_rates", "_frequencies", "_class_weights", "_switching", "_scaler", "_sites", "_sites_at_start")
 class Model(RatesOverSites):
     """A substitution model: its specification and the current values of its parameters.
 
@@ -215,29 +217,9 @@ class Model(RatesOverSites):
         return copy.copy(self)
 
     def assign(self, other: Model) -> None:
-        """Take over the values of another model of the same specification, bit for bit."""
-        self.__dict__.update(other.__dict__)
-
-    def pack(self) -> dict[str, FloatArray]:
-        """All values as doubles, for `unpack`."""
-        return {
-            "exchangeabilities": self._rates,  # apart from "rates" of `SiteRates.pack`
-            "frequencies": self._frequencies,
-            "class_weights": self._class_weights,
-            "switching": self._switching,
-            "scaler": np.array(self._scaler),
-            "sites_at_start": np.array(float(self._sites_at_start)),
-            **self._sites.pack(),
-        }
-
-    def unpack(self, values: Mapping[str, FloatArray]) -> None:
-        """Take over, bit for bit, the values that `pack` returned for a model of the same specification."""
-        self._rates, self._frequencies = values["exchangeabilities"], values["frequencies"]
-        self._class_weights, self._scaler = values["class_weights"], float(values["scaler"])
-        self._switching = values["switching"]
-        self._sites = self._sites.unpack(values)
-        self._sites_at_start = bool(values["sites_at_start"])
+        """Take over the values of another model of the same specification, bit for bit; a saved one has no others."""
         self._forget()
+        self.__dict__.update(other.__dict__)
 
     # --- setting values, free or fixed ----------------------------------------------------------------------
 

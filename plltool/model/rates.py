@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
+from plltool.codec import saved
 from plltool.constants import (
     DEFAULT_ALPHA,
     DEFAULT_PINV,
@@ -35,6 +36,7 @@ RARE_RATE, RARE_SHARE = 8.0, 0.01  # of a category that is added: times the fast
 NUMBERS, ROWS = ("alpha", "pinv"), ("rates", "weights")  # the values that a model may fix or estimate
 
 
+@saved()
 @dataclass(frozen=True)
 class SiteRates:
     """How rates vary over sites, as in a model string or with all values filled in.
@@ -205,20 +207,6 @@ class SiteRates:
         rates = rates / (shares @ rates)
         variance = np.clip(shares @ (rates - 1.0) ** 2, 1.0 / MAX_ALPHA, 1.0 / MIN_ALPHA)
         return SiteRates("gamma", DEFAULT_RATE_CATEGORIES, alpha=1.0 / float(variance))
-
-    # --- for a record of values ---------------------------------------------------------------------------------
-
-    def pack(self) -> dict[str, FloatArray]:
-        """All values as doubles, for `unpack`."""
-        values = {name: getattr(self, name) for name in (*NUMBERS, *ROWS, "category_of")}
-        return {name: np.array(value, dtype=np.float64) for name, value in values.items() if value is not None}
-
-    def unpack(self, packed: Mapping[str, FloatArray]) -> SiteRates:
-        """The same with the values that `pack` returned, bit for bit."""
-        values: dict[str, Any] = {name: float(packed[name]) for name in NUMBERS if name in packed}
-        values |= {name: tuple(packed[name].tolist()) for name in ROWS if name in packed}
-        category_of = packed["category_of"].astype(np.intp) if "category_of" in packed else None
-        return replace(self, **values, category_of=category_of)
 
     # --- for an optimiser: positive ratios of each group --------------------------------------------------------
 

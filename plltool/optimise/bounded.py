@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.codec import saved
 from plltool.constants import MAX_BACKTRACKS
 
 LEAST_CURVATURE = 0.2  # share of the curvature along a step that an update of the Hessian keeps at least (Powell 1978)
@@ -26,6 +27,7 @@ REMEMBERED_STEPS = 6  # of many variables, which tell how they interact; 12 need
 Function = Callable[[FloatArray, BoolArray], tuple[FloatArray, Sequence[FloatArray]]]
 
 
+@saved("matrices")
 class Curvatures:
     """Approximate Hessians of some functions; a later minimisation of nearly the same functions may go on with them.
 
@@ -40,21 +42,6 @@ class Curvatures:
         same = Curvatures(0)
         same.matrices = list(self.matrices)
         return same
-
-    def pack(self) -> FloatArray:
-        """All matrices in one array, for `unpack`: the number of rows of each, 0 for None, and then its elements."""
-        known = [np.empty((0, 0)) if matrix is None else matrix for matrix in self.matrices]
-        return np.concatenate([np.empty(0), *(np.append(len(matrix), matrix.ravel()) for matrix in known)])
-
-    @classmethod
-    def unpack(cls, packed: FloatArray) -> Curvatures:
-        """The curvatures that were packed, bit for bit."""
-        curvatures, at = cls(0), 0
-        while at < len(packed):
-            size, first = int(packed[at]), at + 1
-            at = first + size**2
-            curvatures.matrices.append(packed[first:at].reshape(size, size) if size else None)
-        return curvatures
 
     def update(self, number: int, change: FloatArray, turn: FloatArray) -> None:
         """Learn that the gradient (k,) of a function turned by `turn` where its variables changed by `change`."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from plltool.arrays import FloatArray
+from plltool.codec import saved
 from plltool.constants import LENGTHS_PRECISION, MAX_BRANCH_LENGTH, MAX_POLISH_ROUNDS, MIN_BRANCH_LENGTH
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER
@@ -35,6 +36,7 @@ OTHER_PRECISION = 3.0  # times the precision of the first start: that of the sec
 SAME_LENGTH, OTHER_LENGTH = 1.5, 2.0  # ratio of sums of lengths: below, one optimum; from here on, two are reported
 
 
+@saved()
 @dataclass(frozen=True, eq=False)
 class PolishRound:
     """A finished round: all that the next rounds depend on, besides tree and models."""
@@ -53,18 +55,6 @@ class PolishRound:
     @property
     def other(self) -> Other:
         return Other(self.other_lnl, self.other_length)
-
-    def pack(self) -> FloatArray:
-        """All values as doubles, for `unpack`."""
-        numbers = [getattr(self, field.name) for field in fields(self)[:-1]]
-        return np.concatenate([np.array(numbers, dtype=np.float64), self.curvatures.pack()])
-
-    @classmethod
-    def unpack(cls, packed: FloatArray) -> PolishRound:
-        """The round that was packed, bit for bit."""
-        number, lnl, is_last, precision, n_finishes, *other = packed[:7].tolist()
-        curvatures = Curvatures.unpack(packed[7:])
-        return cls(int(number), lnl, bool(is_last), precision, int(n_finishes), other[0], other[1], curvatures)
 
 
 class Other(NamedTuple):
@@ -110,7 +100,7 @@ def polish(
         lnl = likelihood.lnl()
         precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
         done = PolishRound(0, lnl, False, precision, 0, *Other(), optimiser.curvatures)
-    optimiser.curvatures = done.curvatures
+    optimiser.curvatures = done.curvatures.copy()
     share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
     least_gain = share * POLISH_GAIN
     while not done.is_last:

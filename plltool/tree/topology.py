@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IntArray
+from plltool.codec import saved
 from plltool.constants import DEFAULT_BRANCH_LENGTH, NO_NODE, ROOT_NAME
 from plltool.errors import InputError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from plltool.reports.tree_drawing import TreeDrawing
 
 
+@saved("names", "neighbours", "edges", "ends", "lengths")
 class Tree:
     """Topology and branch lengths.
 
@@ -48,6 +50,10 @@ class Tree:
         Whether the tree was given with a place for its root; False for copies.
     """
 
+    warnings: tuple[str, ...] = ()
+    root_place: tuple[int, float] | None = None
+    root_is_given: bool = False
+
     def __init__(
         self, names: Sequence[str], neighbours: IntArray, edges: IntArray, ends: IntArray, lengths: FloatArray
     ):
@@ -56,9 +62,6 @@ class Tree:
         self.edges = edges
         self.ends = ends
         self.lengths = lengths
-        self.warnings: tuple[str, ...] = ()
-        self.root_place: tuple[int, float] | None = None
-        self.root_is_given = False
 
     @classmethod
     def from_edges(cls, names: Sequence[str], ends: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Tree:

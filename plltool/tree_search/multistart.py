@@ -12,7 +12,7 @@ from plltool.engine.requests import Holder
 from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.polish import Other, PolishRound
+from plltool.optimise.polish import Other
 from plltool.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
@@ -145,7 +145,7 @@ class Pool:
         best, lnls = self._climbs[leader], tuple(one.lnl for one in self._climbs)
         distances = _distances([one.tree for one in self._climbs])
         polished = best.cursor.polish
-        other = Other() if polished is None else PolishRound.unpack(polished).other
+        other = Other() if polished is None else polished.other
         return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, distances, self._watch.stopped, other)
 
     def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:

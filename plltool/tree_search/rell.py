@@ -6,8 +6,9 @@ resampled alignment keeps the best of all trees met.
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,13 @@ import numpy.typing as npt
 
 from plltool.alignment.resampling import Urn, batches, resample_once
 from plltool.arrays import FloatArray
+from plltool.codec import saved
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.rooted import inner_branches
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search.neighbours import interchange, neighbour_sites
-from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
 RELL_TIE = 0.5  # lnL within which trees are equally good (Hoang et al. 2018)
 RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
@@ -103,18 +104,20 @@ class Meetings:
             self.trees.append(MetTree(key, tree, estimate()))
 
 
+@saved("trees", "chosen", "rng", "_best", "_equals", "_seen")
 class RellPool:
     """The best of the trees met so far for each resampled alignment.
 
     Trees whose estimated lnL differ by less than RELL_TIE are equally good: one of them is kept at random, each with
     the same probability. Otherwise nodes without support would always be resolved as in the tree that was met first.
     `trees` has those that are kept, by their numbers, and `chosen` (n_sets,) the number for each alignment.
+    `rng` chooses among equals.
     """
 
     def __init__(self, n_sets: int, rng: np.random.Generator):
         self.trees: dict[int, Tree] = {}
         self.chosen = np.zeros(n_sets, dtype=np.intp)
-        self._rng = rng
+        self.rng = rng
         self._best = np.full(n_sets, -np.inf)
         self._equals = np.zeros(n_sets)
         self._seen: set[bytes] = set()
@@ -135,7 +138,7 @@ class RellPool:
             return
         number = self.n_met
         self._seen.add(met.key)
-        draws = self._rng.random(len(met.lnls))
+        draws = self.rng.random(len(met.lnls))
         better = met.lnls > self._best + RELL_TIE
         equal = ~better & (met.lnls > self._best - RELL_TIE)
         self._equals = np.where(better, 1, self._equals + equal)
@@ -146,33 +149,11 @@ class RellPool:
         self.trees = {kept: candidates[kept] for kept in np.unique(self.chosen).tolist()}
 
     def copy(self) -> RellPool:
-        """A copy that does not change when this pool meets more trees; both share the source of random numbers."""
-        other = RellPool(len(self.chosen), self._rng)
+        """A copy that does not change when this pool meets more trees."""
+        other = RellPool(len(self.chosen), copy.deepcopy(self.rng))
         other.trees, other.chosen = self.trees, self.chosen
         other._best, other._equals, other._seen = self._best, self._equals, self._seen.copy()
         return other
-
-    def pack(self) -> Arrays:
-        """The pool as arrays, without random numbers; it must have met a tree."""
-        return {
-            "chosen": self.chosen,
-            "best": self._best,
-            "equals": self._equals,
-            "seen": np.frombuffer(b"".join(sorted(self._seen)), dtype=np.uint8),
-            "kept numbers": np.array(list(self.trees)),
-            **pack_trees("kept", list(self.trees.values())),
-        }
-
-    @classmethod
-    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str], rng: np.random.Generator) -> RellPool:
-        """The pool that was packed, of trees over the taxa `names`."""
-        pool = cls(len(packed["chosen"]), rng)
-        kept = unpack_trees("kept", packed, names)
-        pool.trees = dict(zip(packed["kept numbers"].tolist(), kept, strict=True))
-        pool.chosen, pool._best, pool._equals = packed["chosen"], packed["best"], packed["equals"]
-        seen = packed["seen"].tobytes()
-        pool._seen = {seen[at : at + KEY_BYTES] for at in range(0, len(seen), KEY_BYTES)}
-        return pool
 
 
 def _digest(tree: Tree) -> bytes:

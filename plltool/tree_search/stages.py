@@ -201,7 +201,7 @@ class TreeSearch:
         at, is_rooted = self._at, self.likelihood.is_rooted
 
         def report(done: PolishRound) -> None:
-            at.lnl, at.round, at.polish = done.lnl, done.number, done.pack()
+            at.lnl, at.round, at.polish = done.lnl, done.number, done
             at.polished = done.is_last and not is_rooted and start is None
             self._end_step("polish", done.number)
 
@@ -209,17 +209,15 @@ class TreeSearch:
         if at.polished or self.likelihood.has_site_rates:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
-        done = None if at.polish is None else PolishRound.unpack(at.polish)
         announce("polish")
         try:
             with self._naming_models():
-                at.lnl = self._polish_at_best_root(groups, report, done)
+                at.lnl = self._polish_at_best_root(groups, report, at.polish)
                 has_returned = start is not None and self._return_to(start, groups)
                 assert at.polish is not None, "the polish has reported a round"
-                done = PolishRound.unpack(at.polish)
-                if has_returned or np.isnan(done.other_lnl):
+                if has_returned or np.isnan(at.polish.other_lnl):
                     other = self._find_other(groups)
-                    at.polish = replace(done, other_lnl=other.lnl, other_length=other.length).pack()
+                    at.polish = replace(at.polish, other_lnl=other.lnl, other_length=other.length)
                 at.polished = True
                 if has_returned:
                     self._end_step("polish", at.round + 1)

@@ -7,18 +7,18 @@ climbs need not be saved at the same time: missing steps are repeated.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import IndexArray
+from plltool.codec import saved
 from plltool.model.model import Model
+from plltool.optimise.polish import PolishRound
 from plltool.tree.topology import Tree
 from plltool.tree_search.stopping import Deadline, Memory
 
@@ -27,11 +27,7 @@ ABANDON_FACTOR = 2.0  # times the gain of the leader from a stage on: a climb fu
 ABANDON_MARGIN = 5.0  # lnL that the climb may be behind in addition
 
 
-Arrays = dict[str, npt.NDArray[Any]]
-
-TREE_ARRAYS = ("neighbours", "edges", "ends", "lengths")
-
-
+@saved()
 @dataclass
 class Cursor:
     """The position of a climb: all that the rest of it depends on, besides tree and models."""
@@ -57,7 +53,7 @@ class Cursor:
     generator: Mapping[str, Any] | None = None
     rest_lnl: float | None = None  # lnL at the end of the perturbations; None until then
     first_length: float = math.nan  # sum of the lengths when lengths and model were fitted for the first time
-    polish: FloatArray | None = None  # the last round of the polish, packed; None before the first
+    polish: PolishRound | None = None  # the last round of the polish; None before the first
     polished: bool = False  # whether the search is finished
     seconds: float = 0.0  # that a search with a limited time had used
 
@@ -88,6 +84,7 @@ class Cursor:
         self.rest_lnl, self.failures, self.round, self.polish = None, 0, 0, None
 
 
+@saved()
 @dataclass(frozen=True, eq=False)
 class ClimbState:
     """The state of the search from one start tree, independent of any engine."""
@@ -120,53 +117,6 @@ class ClimbState:
         """A copy that does not change when the search goes on."""
         return ClimbState(self.tree.copy(), [model.copy() for model in self.models], replace(self.cursor))
 
-    def pack(self) -> Arrays:
-        """The state as arrays, for `unpack`; numbers keep every bit."""
-        names = "\0".join(self.tree.names).encode("utf-8", "surrogateescape")
-        packed: Arrays = {"names": np.frombuffer(names, np.uint8)} | pack_tree("tree", self.tree)
-        for number, model in enumerate(self.models):
-            packed |= {f"model {number} {name}": values for name, values in model.pack().items()}
-        present = {name: value for name, value in vars(self.cursor).items() if value is not None}
-        if "generator" in present:
-            present["generator"] = json.dumps(present["generator"])
-        return packed | {name: np.array(value) for name, value in present.items()}
-
-    @classmethod
-    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], models: Sequence[Model]) -> ClimbState:
-        """The state that was packed; `models` have the specifications of its models and are not changed."""
-        names = packed["names"].tobytes().decode("utf-8", "surrogateescape").split("\0")
-        own = [model.copy() for model in models]
-        for number, model in enumerate(own):
-            prefix = f"model {number} "
-            model.unpack({key.removeprefix(prefix): packed[key] for key in packed if key.startswith(prefix)})
-        given = {entry.name: packed[entry.name] for entry in fields(Cursor) if entry.name in packed}
-        plain: dict[str, Any] = {name: value if value.ndim else value.item() for name, value in given.items()}
-        plain["marks"] = tuple(given["marks"].tolist())
-        if "generator" in plain:
-            plain["generator"] = json.loads(plain["generator"])
-        return cls(unpack_tree("tree", packed, names), own, Cursor(**plain))
-
-
-def pack_tree(name: str, tree: Tree) -> Arrays:
-    """The arrays of a tree, including the order of neighbours, which decides ties."""
-    return {f"{name} {array}": getattr(tree, array) for array in TREE_ARRAYS}
-
-
-def unpack_tree(name: str, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> Tree:
-    """The tree that was given to `pack_tree`."""
-    return Tree(names, *(packed[f"{name} {array}"] for array in TREE_ARRAYS))
-
-
-def pack_trees(name: str, trees: Sequence[Tree]) -> Arrays:
-    """The stacked arrays of one or more trees over the same taxa."""
-    return {f"{name} {array}": np.stack([getattr(tree, array) for tree in trees]) for array in TREE_ARRAYS}
-
-
-def unpack_trees(name: str, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> list[Tree]:
-    """The trees that were given to `pack_trees`."""
-    arrays = [packed[f"{name} {array}"] for array in TREE_ARRAYS]
-    return [Tree(names, *rows) for rows in zip(*arrays, strict=True)]
-
 
 def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) -> int:
     """The number of stages until the climb with these `marks` is hopelessly behind a rival; all stages if it never is.
@@ -187,7 +137,7 @@ def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) 
 class Store(Protocol):
     """Saves states by name, see `plltool.io.checkpoint.Checkpoint`."""
 
-    def load(self, name: str) -> Mapping[str, npt.NDArray[Any]] | None: ...
+    def load(self, name: str, kind: type[ClimbState]) -> ClimbState | None: ...
 
     def save(self, name: str, state: ClimbState) -> None: ...
 
@@ -208,17 +158,23 @@ class ClimbStarts:
 
     def begin(self, number: int) -> ClimbState:
         """The state from which climb `number` starts or continues."""
-        saved = self.store.load(_name(number)) if self.store else None
-        if saved is not None:
-            return ClimbState.unpack(saved, self.models)
-        return ClimbState(self.make_tree(number), [model.copy() for model in self.models])
+        return self._load(number) or ClimbState(self.make_tree(number), [model.copy() for model in self.models])
 
     def saved(self) -> list[ClimbState]:
         """The states in the store of the climbs from the first start tree on, up to one that has none."""
         states: list[ClimbState] = []
-        while self.store and (saved := self.store.load(_name(len(states)))) is not None:
-            states.append(ClimbState.unpack(saved, self.models))
+        while state := self._load(len(states)):
+            states.append(state)
         return states
+
+    def _load(self, number: int) -> ClimbState | None:
+        state = self.store.load(_name(number), ClimbState) if self.store else None
+        if state is None:
+            return None
+        models = [model.copy() for model in self.models]
+        for model, kept in zip(models, state.models, strict=True):
+            model.assign(kept)
+        return replace(state, models=models)
 
     def saver(self, number: int) -> Callable[[ClimbState], None] | None:
         """The function that saves every state of climb `number`; None without a store."""

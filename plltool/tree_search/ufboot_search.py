@@ -10,17 +10,15 @@ the same time; what they find is taken into account in the order of their number
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
+from plltool.codec import saved
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
@@ -31,12 +29,10 @@ from plltool.tree_search.ratchet import RATCHET_EPSILON, RATCHET_RADII
 from plltool.tree_search.rell import RELL_TIE, Meetings, MetTree, RellPool, WeightArray
 from plltool.tree_search.root_scan import move_root
 from plltool.tree_search.stages import NNI_EPSILON, STAGE_EPSILON
-from plltool.tree_search.state import Arrays, pack_tree, pack_trees, unpack_tree, unpack_trees
 
 UFBOOT_CANDIDATES = 5  # local optima from which excursions start
 UFBOOT_JUMPS = 3  # jumps in a row, each to another resampled alignment, before the climb on the original data
 UFBOOT_RADIUS = 10  # SPR radius of that climb
-PLAIN = ("n_made", "is_over", "target_lnl")  # numbers of a state
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +44,7 @@ class Excursion:
     optimum: Tree
 
 
+@saved()
 @dataclass(eq=False)
 class UfbootState:
     """The state of the search: all that the remaining excursions depend on, apart from the data."""
@@ -60,7 +57,6 @@ class UfbootState:
     # (n_inner_branches,) supports of the target tree at the last convergence test; None before
     supports: FloatArray | None = None
     is_over: bool = False  # whether the supports have converged, or the search has reached its limit
-    generator: Mapping[str, Any] | None = None  # the state of the random numbers of the pool
     # the optimum from which a climb has led to the target tree; None if the target is the tree that was given
     adopted: Tree | None = None
     # lnL that an optimum must exceed to be better than the target tree; infinite before that has been met
@@ -108,37 +104,9 @@ class UfbootState:
             self.optima.sort(key=lambda one: -one[0])
             del self.optima[UFBOOT_CANDIDATES:]
 
-    def copy(self, rng: np.random.Generator) -> UfbootState:
-        """A copy that later excursions do not change, with the current state of `rng`."""
-        generator = rng.bit_generator.state
-        return replace(self, pool=self.pool.copy(), optima=self.optima.copy(), generator=generator)
-
-    def pack(self) -> Arrays:
-        """The state as arrays, for `unpack`; numbers keep every bit."""
-        lnls, trees = zip(*self.optima, strict=True)
-        packed = self.pool.pack() | pack_trees("optimum", trees) | {"optimum lnl": np.array(lnls)}
-        packed |= {name: np.array(getattr(self, name)) for name in PLAIN}
-        packed["generator"] = np.array(json.dumps(self.generator))
-        if self.starts:
-            packed |= pack_trees("start", self.starts)
-        if self.adopted is not None:
-            packed |= pack_tree("adopted", self.adopted)
-        return packed if self.supports is None else packed | {"supports": self.supports}
-
-    @classmethod
-    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], start: Tree, rng: np.random.Generator) -> UfbootState:
-        """The state that was packed, over the taxa of `start`; `rng` is set to its state at that time."""
-        generator = json.loads(packed["generator"].item())
-        rng.bit_generator.state = generator
-        optima = zip(packed["optimum lnl"].tolist(), unpack_trees("optimum", packed, start.names), strict=True)
-        plain = {name: packed[name].item() for name in PLAIN}
-        pool = RellPool.unpack(packed, start.names, rng)
-        state = cls(pool, list(optima), **plain, supports=packed.get("supports"), generator=generator)
-        if "start lengths" in packed:
-            state.starts = unpack_trees("start", packed, start.names)
-        if "adopted lengths" in packed:
-            state.adopted = unpack_tree("adopted", packed, start.names)
-        return state
+    def copy(self) -> UfbootState:
+        """A copy that later excursions do not change."""
+        return replace(self, pool=self.pool.copy(), optima=self.optima.copy())
 
 
 class UfbootSearch:

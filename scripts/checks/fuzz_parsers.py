@@ -230,7 +230,7 @@ def run_checkpoint(content: bytes, path: Path) -> object:
     run, _, state = content.partition(b"\n--\n")
     (folder / "run.json").write_bytes(run)
     (folder / "climb-1.state").write_bytes(state)
-    return sorted(Checkpoint(folder, {"model": "JC"}).load("climb-1") or ())
+    return sorted(Checkpoint(folder, {"model": "JC"}).load("climb-1", dict) or ())
 
 
 def checkpoint_seed() -> bytes:

@@ -208,10 +208,10 @@ class TestCheckpoints:
     def test_a_state_that_is_none(self, tmp_path, state):
         checkpoint = Checkpoint(tmp_path, {"model": "JC"})
         (tmp_path / "x.state").write_bytes(state)
-        assert checkpoint.load("x") is None
+        assert checkpoint.load("x", dict) is None
         (tmp_path / "x.state.old").write_bytes(state)
         with refused("a damaged checkpoint"):
-            checkpoint.load("x")
+            checkpoint.load("x", dict)
 
     def test_a_checkpoint_of_a_run_with_a_long_model(self, tmp_path):
         Checkpoint(tmp_path, {"model": "7" * MANY})

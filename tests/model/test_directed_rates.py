@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm, null_space
 
+from plltool.codec import from_arrays, to_arrays
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.model import Model
@@ -103,7 +104,7 @@ def test_values_are_packed():
     model, other = Model(parse_model("UNREST")), Model(parse_model("UNREST"))
     model.set_exchangeabilities(np.arange(1.0, 13.0))
     other.components()
-    other.unpack(model.pack())
+    other.assign(from_arrays(to_arrays(model)))
     assert np.array_equal(other.frequencies, model.frequencies)
     assert np.array_equal(other.components().right, model.components().right)
 

@@ -9,6 +9,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 from scipy.linalg import expm
 
 import plltool
+from plltool.codec import from_arrays, to_arrays
 from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -175,7 +176,7 @@ def test_strings_and_records():
     assert again.free_parameters == ()
     assert again.to_string() == model.to_string()
     kept = Model(model.spec)
-    kept.unpack(model.pack())
+    kept.assign(from_arrays(to_arrays(model)))
     np.testing.assert_array_equal(get_vector(kept), get_vector(model))
 
 

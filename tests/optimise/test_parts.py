@@ -7,10 +7,11 @@ from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 from scipy.optimize import minimize, minimize_scalar
 
+from plltool.codec import from_arrays, to_arrays
 from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MIN_SCALER
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.models import MAX_LOG_SCALE, ModelOptimiser, optimise_model
-from plltool.optimise.polish import PolishRound, polish
+from plltool.optimise.polish import polish
 from plltool.run.likelihood import Likelihood
 
 DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
@@ -306,10 +307,10 @@ def test_a_polish_goes_on_from_any_round(data, brlen):
             for model, then in zip(likelihood._likelihood.models, models, strict=True):
                 model.assign(then)
             likelihood._likelihood.model_changed()
-            again = polished(likelihood, PolishRound.unpack(done.pack()))
-            assert [one.pack().tobytes() for one, *_ in again] == [
-                one.pack().tobytes() for one, *_ in rounds[done.number :]
-            ]
+            again = polished(likelihood, from_arrays(to_arrays(done)))
+            for (one, *_), (other, *_) in zip(again, rounds[done.number :], strict=True):
+                one, other = to_arrays(one), to_arrays(other)
+                assert {name: one[name].tobytes() for name in one} == {name: other[name].tobytes() for name in other}
 
 
 @pytest.mark.opencl

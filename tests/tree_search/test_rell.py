@@ -6,6 +6,7 @@ from helpers import read_states
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.search.analysis import search
+from plltool.codec import from_arrays, to_arrays
 from plltool.io.alignment_reader import read_alignment
 from plltool.run.evaluation import evaluate
 from plltool.run.likelihood import Likelihood
@@ -113,7 +114,7 @@ def test_trees_that_nobody_keeps_are_dropped_and_stay_known(best):
     assert pool.n_met == 2
     assert set(earlier.trees) == {0}
     assert earlier.n_met == 1
-    again = RellPool.unpack(pool.pack(), first.names, np.random.default_rng(0))
+    again = from_arrays(to_arrays(pool))
     again.add(met(weights, first, [0, 0]))
     assert again.n_met == 2
     assert again.chosen.tolist() == [1]

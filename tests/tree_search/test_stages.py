@@ -10,7 +10,7 @@ from plltool.errors import EngineError
 from plltool.io.newick import parse_newick
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.optimise.polish import PolishRound, polish
+from plltool.optimise.polish import polish
 from plltool.progress import Forecast, StopSearch
 from plltool.run.evaluation import evaluate
 from plltool.tree.duplicates import restrict_tree
@@ -102,7 +102,7 @@ def test_two_optima_of_the_lengths_are_told(factor):
     search = TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), lambda _: None, Cursor())
     search.climb()
     cursor = search.polish().cursor
-    other, length = PolishRound.unpack(cursor.polish).other, likelihood.tree.lengths.sum()
+    other, length = cursor.polish.other, likelihood.tree.lengths.sum()
     assert length == pytest.approx(true_length, rel=0.5)  # see MEAN_RATE_RTOL in test_lengths.py
     assert likelihood.lnl() == pytest.approx(cursor.lnl, rel=1e-12)
     if factor == 1.0:

@@ -13,19 +13,17 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike, fspath
 from typing import Any, Unpack
-
-import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.patterns import compress
 from plltool.analyses.concordance.analysis import concordance
 from plltool.analyses.concordance.result import Concordance
 from plltool.analyses.search.analysis import search
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, ROOT_NAME, SITE_QUARTETS, VERSION
+from plltool.codec import saved
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, SITE_QUARTETS, VERSION
 from plltool.engine.opencl.environment import child_environment
 from plltool.errors import CheckpointError, InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
@@ -48,13 +46,13 @@ from plltool.run.rooting import OutgroupLike
 from plltool.tree.rooted import drop_root
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.state import Arrays, pack_tree, unpack_tree
 
 NAME = "gene-"  # and the number, from 1: what a gene is called in a checkpoint
 
 _log = logging.getLogger("plltool")
 
 
+@saved()
 @dataclass(frozen=True, eq=False)
 class Gene:
     """The tree of one gene.
@@ -87,19 +85,6 @@ class Gene:
     def n_taxa(self) -> int:
         """The number of taxa."""
         return self.tree.n_taxa - self.tree.is_rooted
-
-    def pack(self) -> Arrays:
-        """The gene as arrays, from which `unpack` restores it bit for bit."""
-        numbers = {"lnl": np.array(self.lnl), "n_patterns": np.array(self.n_patterns)}
-        return pack_tree("tree", self.tree) | numbers | {"model": np.array(self.model), "spec": np.array(self.spec)}
-
-    @classmethod
-    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], name: str, data: Sequences) -> Gene:
-        """The gene that was packed."""
-        texts = str(packed["model"]), str(packed["spec"])
-        names = sorted(data.names)
-        tree = unpack_tree("tree", packed, names if read_model(texts[1]).is_reversible else [ROOT_NAME, *names])
-        return cls(name, data.source, tree, float(packed["lnl"]), *texts, data.n_sites, int(packed["n_patterns"]), True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -344,10 +329,10 @@ def _in_order(
 def _restore(store: Checkpoint | None, number: int, name: str, data: Sequences) -> Gene | None:
     """A gene that the store keeps; None if it does not, or if what it keeps is damaged, which a warning says."""
     try:
-        saved = None if store is None else store.load(_name(number))
+        saved = None if store is None else store.load(_name(number), Gene)
     except CheckpointError:
         return None
-    return None if saved is None else Gene.unpack(saved, name, data)
+    return None if saved is None else replace(saved, name=name, source=data.source, kept=True)
 
 
 def _name(number: int) -> str:

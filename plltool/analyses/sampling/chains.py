@@ -18,27 +18,46 @@ again from half of these generations on, when chains have come to where they sta
 
 from __future__ import annotations
 
-import json
+import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.analyses.sampling.joint_moves import Directions, JointMove
 from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.moves import Move, Proposal
-from plltool.analyses.sampling.samples import pack_topologies, unpack_topologies
+from plltool.analyses.sampling.parameters import Value
 from plltool.analyses.sampling.state import Problem, State
+from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import IndexArray
+from plltool.codec import saved
 
 TUNING_POWER = 0.6  # by which the changes of a step decrease
 MIN_STEP, MAX_STEP = 1e-4, 20.0
-LEARNT = "n_states", "sums", "products", "mean", "factor"  # of directions
 LEARN_EVERY = 10  # generations between two states that directions are learnt from
 
-PackedRun: TypeAlias = Mapping[str, npt.NDArray[Any]]
+
+@saved()
+@dataclass(frozen=True, eq=False)
+class RunState:
+    """All that a run depends on from a generation on; by chain or heat as in `Chains`.
+
+    `points` has the topology, lengths and values of each chain's state; `schedule` and `rng` draw moves and all else.
+    """
+
+    generation: int
+    ranks: list[int]
+    steps: list[list[float]]
+    tried: IndexArray
+    accepted: IndexArray
+    swaps_tried: IndexArray
+    swaps_accepted: IndexArray
+    points: list[tuple[Topology, list[float], tuple[Value, ...]]]
+    directions: Directions | None
+    schedule: np.random.Generator
+    rng: np.random.Generator
 
 
 class Chains:
@@ -90,53 +109,43 @@ class Chains:
         shape = self.n_runs, self.n_chains, self.n_chains
         self.swaps_tried: IndexArray = np.zeros(shape, dtype=np.intp)
         self.swaps_accepted: IndexArray = np.zeros(shape, dtype=np.intp)
-        self._directions: list[Directions | None] = [  # of each run, those that its joint moves share, if it has any
-            next((move.directions for move in own if isinstance(move, JointMove)), None) for own in moves
+        self._joint = [  # of each run a move whose directions all of its joint moves share, if it has any
+            next((move for move in own if isinstance(move, JointMove)), None) for own in moves
         ]
         self.states = likelihoods.begin(states)
 
-    def pack(self) -> list[PackedRun]:
-        """Of each run all that it depends on from here, for `unpack`."""
-        return [self._pack(run) for run in range(self.n_runs)]
+    def save(self, run: int) -> RunState:
+        """The state of a run, which does not change when its chains go on."""
+        own, joint = self._chains_of(run), self._joint[run]
+        return RunState(
+            generation=self.generation,
+            ranks=self.ranks[own],
+            steps=[steps[own] for steps in self.steps],
+            tried=self.tried[:, own].copy(),
+            accepted=self.accepted[:, own].copy(),
+            swaps_tried=self.swaps_tried[run].copy(),
+            swaps_accepted=self.swaps_accepted[run].copy(),
+            points=[(state.topology, state.lengths, state.values) for state in self.states[own]],
+            directions=None if joint is None else replace(joint.directions),
+            schedule=copy.deepcopy(self._schedule),
+            rng=copy.deepcopy(self._rngs[run]),
+        )
 
-    def _pack(self, run: int) -> PackedRun:
-        own, states, learnt = self._chains_of(run), self.states[self._chains_of(run)], self._directions[run]
-        values = [np.concatenate([np.ravel(value) for value in (0.0, *state.values)]) for state in states]
-        return {
-            "generation": np.array(self.generation),
-            "ranks": np.array(self.ranks[own]),
-            "steps": np.array([steps[own] for steps in self.steps]),
-            "tried": self.tried[:, own].copy(),
-            "accepted": self.accepted[:, own].copy(),
-            "swaps_tried": self.swaps_tried[run].copy(),
-            "swaps_accepted": self.swaps_accepted[run].copy(),
-            "state_topologies": pack_topologies([state.topology for state in states]),
-            "state_lengths": np.array([state.lengths for state in states]),
-            "state_values": np.array(values)[:, 1:],
-            **_pack_directions(learnt),
-            "schedule": _pack_generator(self._schedule),
-            "random": _pack_generator(self._rngs[run]),
-        }
-
-    def unpack(self, packed: Sequence[PackedRun], problem: Problem) -> None:
-        """Go on, bit for bit, where `pack` was called, perhaps by other chains, with some of the runs."""
-        states: list[State] = []
-        for run, kept in enumerate(packed):
-            own, learnt = self._chains_of(run), self._directions[run]
-            self.ranks[own] = kept["ranks"].tolist()
-            for steps, row in zip(self.steps, kept["steps"].tolist(), strict=True):
+    def restore(self, runs: Sequence[RunState], problem: Problem) -> None:
+        """Go on, bit for bit, where some runs were saved, perhaps by other chains."""
+        for run, saved_run in enumerate(runs):
+            own, joint = self._chains_of(run), self._joint[run]
+            self.ranks[own] = saved_run.ranks
+            for steps, row in zip(self.steps, saved_run.steps, strict=True):
                 steps[own] = row
-            self.tried[:, own], self.accepted[:, own] = kept["tried"], kept["accepted"]
-            self.swaps_tried[run], self.swaps_accepted[run] = kept["swaps_tried"], kept["swaps_accepted"]
-            if learnt is not None:
-                learnt.n_states = int(kept["joint_n_states"])
-                learnt.sums, learnt.products = kept["joint_sums"], kept["joint_products"]
-                learnt.mean, learnt.factor = kept.get("joint_mean"), kept["joint_factor"]
-            _unpack_generator(self._rngs[run], kept["random"])
-            states += _unpack_states(kept, problem)
-        self.generation = int(packed[0]["generation"])
-        _unpack_generator(self._schedule, packed[0]["schedule"])
-        self.states = self._likelihoods.begin(states)
+            self.tried[:, own], self.accepted[:, own] = saved_run.tried, saved_run.accepted
+            self.swaps_tried[run], self.swaps_accepted[run] = saved_run.swaps_tried, saved_run.swaps_accepted
+            if joint is not None:
+                vars(joint.directions).update(vars(saved_run.directions))
+            self._rngs[run] = copy.deepcopy(saved_run.rng)
+        self.generation = runs[0].generation
+        self._schedule = copy.deepcopy(runs[0].schedule)
+        self.states = self._likelihoods.begin([problem.state(*point) for own in runs for point in own.points])
 
     def _chains_of(self, run: int) -> slice:
         return slice(run * self.n_chains, (run + 1) * self.n_chains)
@@ -160,11 +169,11 @@ class Chains:
         for _ in range(self._moves[number][0].repeats):
             self._move(number)
         self.generation += 1
-        for run, learnt in enumerate(self._directions):
-            if learnt is not None and self.is_tuning and self.generation % LEARN_EVERY == 0:
-                learnt.learn(self.states[self._chains_of(run)])
-            if learnt is not None and self.generation == self._tuning // 2:
-                learnt.forget()
+        for run, joint in enumerate(self._joint):
+            if joint is not None and self.is_tuning and self.generation % LEARN_EVERY == 0:
+                joint.directions.learn(map(joint.point, self.states[self._chains_of(run)]))
+            if joint is not None and self.generation == self._tuning // 2:
+                joint.directions.forget()
         for run in range(self.n_runs):
             for _ in range(self.n_chains if self.n_chains > 1 else 0):
                 self._swap(run)
@@ -263,26 +272,3 @@ def _as_foreseen(proposal: Proposal | None) -> State | None:
     if proposal is None or proposal.lnl is None:
         return None
     return proposal.state._replace(lnl=proposal.lnl)
-
-
-def _pack_directions(learnt: Directions | None) -> PackedRun:
-    """What a run has learnt, if it learns; there is no mean at first."""
-    found = {f"joint_{name}": getattr(learnt, name, None) for name in LEARNT}
-    return {name: np.array(value) for name, value in found.items() if value is not None}
-
-
-def _pack_generator(rng: np.random.Generator) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(json.dumps(rng.bit_generator.state).encode(), dtype=np.uint8)
-
-
-def _unpack_generator(rng: np.random.Generator, packed: npt.NDArray[Any]) -> None:
-    rng.bit_generator.state = json.loads(packed.tobytes())
-
-
-def _unpack_states(packed: PackedRun, problem: Problem) -> Iterable[State]:
-    """The states of the chains of a run, without their likelihoods."""
-    ends = np.cumsum([own.size for own in problem.parameters])[:-1]
-    rows = zip(packed["state_lengths"].tolist(), packed["state_values"], strict=True)
-    for topology, (lengths, row) in zip(unpack_topologies(packed["state_topologies"]), rows, strict=True):
-        values = [own if len(own) > 1 else float(own[0]) for own in np.split(row, ends)] if len(row) else []
-        yield problem.state(topology, lengths, values)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.analyses.sampling.chains import PackedRun
+from plltool.analyses.sampling.chains import RunState
 from plltool.analyses.sampling.convergence import FEWEST_SAMPLES
 from plltool.analyses.sampling.result import sample_texts
 from plltool.analyses.sampling.runs import ChainRuns, RunSetup
 from plltool.analyses.sampling.samples import Sample, Samples
 from plltool.analyses.sampling.tree import to_tree
+from plltool.codec import saved
 from plltool.constants import (
     AUTO_GENERATIONS,
     CHECK_GROWTH,
@@ -39,17 +39,23 @@ STATE_NAME = "chains"
 _log = logging.getLogger("plltool")
 
 
+@saved("next_check", "enough", "runs", "samples")
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What a checkpoint keeps between two generations: arrays, and the tree of the first run with its lnL."""
+    """What a checkpoint keeps between two generations, and the tree of the first run with its lnL.
+
+    Attributes
+    ----------
+    next_check, enough : the number of samples at which they are judged next, and whether they were enough at the last
+        time
+    """
 
     lnl: float
     best: Tree
-    arrays: Mapping[str, npt.NDArray[Any]]
-
-    def pack(self) -> Mapping[str, npt.NDArray[Any]]:
-        """All that the rest depends on."""
-        return self.arrays
+    next_check: int
+    enough: bool
+    runs: Sequence[RunState]
+    samples: Samples
 
 
 class SampleCourse:
@@ -87,12 +93,11 @@ class SampleCourse:
         self._next_save = 0.0  # the first sample is saved at once, so that other data are refused from then on
         self._enough = self._looked = False  # whether there are enough samples, and the last one was looked at
         self._missing: list[str] = []  # what was not enough at the last look
-        kept = None if store is None else store.load(STATE_NAME)
-        if kept is not None:
-            self.samples.unpack(kept)
-            runs.unpack([_kept_of(run, kept) for run in range(options.runs)])
-            self._next_check = int(kept["next_check"])
-            self._enough = self._is_auto and bool(kept["enough"])
+        snapshot = None if store is None else store.load(STATE_NAME, Snapshot)
+        if snapshot is not None:
+            self.samples, self._next_check = snapshot.samples, snapshot.next_check
+            self._enough = self._is_auto and snapshot.enough
+            runs.restore(snapshot.runs)
             _log.info("resuming from generation %d", self.generation)
             if self.generation > self._last:
                 wanted = f"expected at least {self.generation}, which {store.folder} keeps already"  # type: ignore[union-attr]
@@ -193,27 +198,24 @@ class SampleCourse:
         if self._taken is not None:
             self._taken(sample_texts(self.samples, names, self._setup.seed))
         if self._store is not None:
-            packed = self._runs.pack()
-            states = {f"{_prefix(run)}{name}": array for run, own in enumerate(packed) for name, array in own.items()}
-            looks = {"next_check": np.array(self._next_check), "enough": np.array(self._enough)}
-            kept = {**looks, **states, **self.samples.pack()}
             numbers, topology, lengths = self.samples.latest(0)
-            self._store.save(STATE_NAME, Snapshot(numbers[0], to_tree(topology, lengths, names), kept))
+            best, looks = to_tree(topology, lengths, names), (self._next_check, self._enough)
+            kept = Snapshot(numbers[0], best, *looks, self._runs.save(), self.samples.copy())
+            self._store.save(STATE_NAME, kept)
         ended = time.perf_counter()
         self._next_save = ended + max(SAVE_SECONDS, CHECKPOINT_PATIENCE * (ended - began))
 
     def rates(self) -> dict[str, Any]:
         """The shares of proposals and exchanges that were accepted, in the cold chains of all runs."""
-        packed = self._runs.pack()
-        tried, accepted = (np.sum([own[name][:, 0] for own in packed], axis=0) for name in ("tried", "accepted"))
-        swaps = [
-            tuple(sum(int(own[name][k, k + 1]) for own in packed) for name in ("swaps_accepted", "swaps_tried"))
-            for k in range(self._options.chains - 1)
-        ]
+        states = self._runs.save()
+        tried = np.sum([own.tried[:, 0] for own in states], axis=0)
+        accepted = np.sum([own.accepted[:, 0] for own in states], axis=0)
+        swaps_tried = np.sum([own.swaps_tried for own in states], axis=0).diagonal(1).tolist()
+        swaps_accepted = np.sum([own.swaps_accepted for own in states], axis=0).diagonal(1).tolist()
         moves = zip(self._setup.move_weights, accepted, tried, strict=True)
         return {
             "acceptance": {name: float(a / n) if n else None for name, a, n in moves},
-            "swaps": tuple(a / n if n else None for a, n in swaps),
+            "swaps": tuple(a / n if n else None for a, n in zip(swaps_accepted, swaps_tried, strict=True)),
         }
 
     def remarks(self) -> list[str]:
@@ -235,14 +237,3 @@ class SampleCourse:
         if self._store is not None and self._store.problem:
             told.append(f"the last steps could not be saved: {self._store.problem}")
         return told
-
-
-def _prefix(run: int) -> str:
-    """What the names of the arrays of a run begin with in a checkpoint."""
-    return f"run{run + 1}."
-
-
-def _kept_of(run: int, kept: Mapping[str, npt.NDArray[Any]]) -> PackedRun:
-    """The state of a run."""
-    prefix = _prefix(run)
-    return {name.removeprefix(prefix): array for name, array in kept.items() if name.startswith(prefix)}

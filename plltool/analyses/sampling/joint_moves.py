@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from plltool.analyses.sampling.state import Problem, State
 from plltool.analyses.sampling.survey import Question, Survey
 from plltool.analyses.sampling.tree import ROOT
 from plltool.arrays import FloatArray
+from plltool.codec import saved
 from plltool.constants import EVEN_DEVIATION, RARE_ODDS
 from plltool.model.model import Model
 from plltool.model.parameter_slopes import parameter_slopes, scale_slope
@@ -83,6 +84,8 @@ FIRST_STATES = 200  # before the covariance is used; until then it is a small mu
 FIRST_DEVIATION = 0.05
 
 
+@saved()
+@dataclass(eq=False)
 class Directions:
     """The covariance of the coordinates of states, which the chains of a run learn together while steps are tuned.
 
@@ -93,19 +96,20 @@ class Directions:
     factor : (n, n) a root of the covariance
     """
 
-    def __init__(self, problem: Problem):
-        self._problem = problem
-        size = problem.n_coordinates
-        self.n_states = 0
-        self.sums: FloatArray = np.zeros(size)
-        self.products: FloatArray = np.zeros((size, size))
-        self.mean: FloatArray | None = None
-        self.factor: FloatArray = FIRST_DEVIATION * np.eye(size)
+    n_states: int
+    sums: FloatArray
+    products: FloatArray
+    mean: FloatArray | None
+    factor: FloatArray
 
-    def learn(self, states: Sequence[State]) -> None:
-        """Take the points of some states into account; draw with the covariance of all so far, once they are enough."""
-        for state in states:
-            point = self.point(state)
+    @classmethod
+    def of_size(cls, n: int) -> Directions:
+        """With which a run begins."""
+        return cls(0, np.zeros(n), np.zeros((n, n)), None, FIRST_DEVIATION * np.eye(n))
+
+    def learn(self, points: Iterable[FloatArray]) -> None:
+        """Take some points into account; draw with the covariance of all so far, once they are enough."""
+        for point in points:
             self.n_states += 1
             self.sums = self.sums + point
             self.products = self.products + np.outer(point, point)
@@ -119,14 +123,9 @@ class Directions:
         """Leave out the states so far, on the way from where chains began; draws go on as they are for a while."""
         self.n_states, self.sums, self.products = 0, 0.0 * self.sums, 0.0 * self.products
 
-    def point(self, state: State) -> FloatArray:
-        """The coordinates of a state: those of its parameters, and the logarithm of the tree's length."""
-        pairs = zip(self._problem.parameters, state.values, strict=True)
-        return np.concatenate([*(coordinates_of(own, value) for own, value in pairs), [math.log(sum(state.lengths))]])
-
 
 class JointMove(Move):
-    """A move of all coordinates z (`Directions.point`); the length of the tree multiplies all K branches.
+    """A move of all coordinates z (`point`); the length of the tree multiplies all K branches.
 
     Hastings ratios have a factor |dx'/dz'| / |dx/dz| of Jacobians: the product of all shares, alpha, pinv (1 - pinv)
     and length^K, at z' over those at z; relative lengths do not change.
@@ -135,6 +134,11 @@ class JointMove(Move):
     def __init__(self, problem: Problem, weight: float, directions: Directions):
         super().__init__(problem, weight)
         self.directions = directions
+
+    def point(self, state: State) -> FloatArray:
+        """(n,) the coordinates of a state: those of its parameters, and the logarithm of the tree's length."""
+        pairs = zip(self.problem.parameters, state.values, strict=True)
+        return np.concatenate([*(coordinates_of(own, value) for own, value in pairs), [math.log(sum(state.lengths))]])
 
     def changed(self, state: State, change: FloatArray) -> Proposal | None:
         """The state whose coordinates differ by `change`, with the ratio of the Jacobians."""
@@ -173,7 +177,7 @@ class JointDraw(JointMove):
         if mean is None:
             return self.changed(state, step * (factor @ noise))
         kept, added = divide_step(step)
-        old = math.sqrt(heat) * np.linalg.solve(factor, self.directions.point(state) - mean)
+        old = math.sqrt(heat) * np.linalg.solve(factor, self.point(state) - mean)
         new = kept * old + added * noise
         proposal = self.changed(state, factor @ (new - old) / math.sqrt(heat))
         if proposal is None:
@@ -214,7 +218,7 @@ class JointLangevin(JointMove):
         return proposal._replace(log_ratio=proposal.log_ratio + there, question=self._question)
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
-        change = self.directions.point(new) - self.directions.point(old)
+        change = self.point(new) - self.point(old)
         noise = -np.linalg.solve(self.directions.factor, change) / divide_step(step)[1] - self._drift(new, step, heat)
         return proposal.log_ratio - float(noise @ noise) / 2.0
 

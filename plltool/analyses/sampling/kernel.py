@@ -51,7 +51,7 @@ def make_moves(problem: Problem, parts: Sequence[Patterns]) -> list[Move]:
         else:
             moves.append(ShareSlider(problem, NUMBER_WEIGHT, number))
     if problem.parameters:
-        directions = Directions(problem)
+        directions = Directions.of_size(problem.n_coordinates)
         moves.append(JointDraw(problem, JOINT_WEIGHT, directions))
         if have_one_shape(problem):
             moves.append(JointLangevin(problem, JOINT_LANGEVIN_WEIGHT, directions))

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from plltool.alignment.patterns import Patterns
-from plltool.analyses.sampling.chains import Chains, PackedRun
+from plltool.analyses.sampling.chains import Chains, RunState
 from plltool.analyses.sampling.kernel import make_moves
 from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, NoData, sampling_slots
 from plltool.analyses.sampling.samples import Sample, take_sample
@@ -161,12 +161,12 @@ class ChainRuns(ABC):
         """
 
     @abstractmethod
-    def pack(self) -> Sequence[PackedRun]:
-        """The state of each run after the generations that were taken, for `unpack`."""
+    def save(self) -> Sequence[RunState]:
+        """The state of each run after the generations that were taken."""
 
     @abstractmethod
-    def unpack(self, packed: Sequence[PackedRun]) -> None:
-        """Go on from states that were packed."""
+    def restore(self, states: Sequence[RunState]) -> None:
+        """Go on from states that were saved."""
 
     @property
     @abstractmethod
@@ -192,11 +192,11 @@ class RunsHere(ChainRuns):
             own = generations[number : number + 1]
             taken(own, list(self._setup.advance(self._chains, own)))
 
-    def pack(self) -> Sequence[PackedRun]:
-        return self._chains.pack()
+    def save(self) -> Sequence[RunState]:
+        return [self._chains.save(run) for run in range(self._chains.n_runs)]
 
-    def unpack(self, packed: Sequence[PackedRun]) -> None:
-        self._chains.unpack(packed, self._setup.problem)
+    def restore(self, states: Sequence[RunState]) -> None:
+        self._chains.restore(states, self._setup.problem)
 
     @property
     def work(self) -> Counters:
@@ -208,12 +208,12 @@ class Block(NamedTuple):
 
     Attributes
     ----------
-    run, packed : a run and its state; None at the beginning
+    run, state : a run and its state; None at the beginning
     pieces : the generations to advance to; the worker says what it has after each piece
     """
 
     run: int
-    packed: PackedRun | None
+    state: RunState | None
     pieces: Sequence[range]
 
 
@@ -221,7 +221,7 @@ class Advanced(NamedTuple):
     """What a worker says: the samples of a run, its state after them, and the process with all its work so far."""
 
     samples: list[Sample]
-    packed: PackedRun
+    state: RunState
     process: tuple[str, int]
     work: Counters
 
@@ -241,19 +241,18 @@ class RunAdvancer:
             for piece in block.pieces:
                 samples = [own for (own,) in self._setup.advance(chains, piece)]
                 process = platform.node(), os.getpid()
-                if not report(Advanced(samples, chains.pack()[0], process, work_of(self._engine))):
+                if not report(Advanced(samples, chains.save(0), process, work_of(self._engine))):
                     break
         return self._place
 
     def _chains_of(self, block: Block) -> Chains:
         """Those of the run of a block, where it has to go on: mostly where this worker has left it."""
-        packed = block.packed
-        generation = 0 if packed is None else int(packed["generation"])
+        generation = 0 if block.state is None else block.state.generation
         if self._held is not None and self._held[0] == block.run and self._held[1].generation == generation:
             return self._held[1]
         chains = self._setup.begin(self._likelihoods, [block.run])
-        if packed is not None:
-            chains.unpack([packed], self._setup.problem)
+        if block.state is not None:
+            chains.restore([block.state], self._setup.problem)
         self._held = block.run, chains
         return chains
 
@@ -272,7 +271,7 @@ class RunsInWorkers(ChainRuns):
 
     def __init__(self, setup: RunSetup, shares: Sequence[Hardware]):
         self._setup, self._shares = setup, shares
-        self._packed: list[PackedRun | None] = [None] * setup.options.runs
+        self._states: list[RunState | None] = [None] * setup.options.runs
         self._work: dict[tuple[str, int], Counters] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -282,9 +281,9 @@ class RunsInWorkers(ChainRuns):
 
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         size = max(1, int(self.seconds / pace))
-        is_short = math.isinf(pace) or len(self._shares) < len(self._packed)
+        is_short = math.isinf(pace) or len(self._shares) < len(self._states)
         pieces = [generations[k : k + size] for k in range(0, len(generations), size)][: 1 if is_short else MOST_WORDS]
-        blocks = [(Block(run, packed, pieces),) for run, packed in enumerate(self._packed)]
+        blocks = [(Block(run, state, pieces),) for run, state in enumerate(self._states)]
         upcoming = iter(pieces)
         waiting: list[deque[Advanced]] = [deque() for _ in blocks]  # of each run, what others have not reached
 
@@ -292,18 +291,18 @@ class RunsInWorkers(ChainRuns):
             waiting[run].append(said)
             while all(waiting):
                 reached = [own.popleft() for own in waiting]
-                self._packed = [own.packed for own in reached]
+                self._states = [own.state for own in reached]
                 self._work |= {own.process: own.work for own in reached}
                 taken(next(upcoming), list(zip(*(own.samples for own in reached), strict=True)))
 
         for _ in self._workers.map(blocks, hear):
             pass
 
-    def pack(self) -> Sequence[PackedRun]:
-        return [packed for packed in self._packed if packed is not None]
+    def save(self) -> Sequence[RunState]:
+        return [state for state in self._states if state is not None]
 
-    def unpack(self, packed: Sequence[PackedRun]) -> None:
-        self._packed = list(packed)
+    def restore(self, states: Sequence[RunState]) -> None:
+        self._states = list(states)
 
     @property
     def work(self) -> Counters:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +13,8 @@ import numpy.typing as npt
 from plltool.analyses.sampling.convergence import effective_size, r_hat, split_deviation
 from plltool.analyses.sampling.state import Problem, State
 from plltool.analyses.sampling.tree import Topology
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import FloatArray
+from plltool.codec import saved
 
 COLUMNS = "LnL", "LnPr", "TL"  # as in the files of MrBayes, in front of the parameters
 FIRST_ROWS = 64  # for which there is room at first
@@ -31,6 +34,7 @@ def take_sample(state: State, problem: Problem) -> Sample:
     return Sample([state.lnl, state.log_prior, sum(state.lengths), *shown], state.topology, state.lengths)
 
 
+@saved("_array", "_n")
 class Rows:
     """Rows of numbers in an array, which grows."""
 
@@ -44,12 +48,19 @@ class Rows:
         self._array[self._n] = row
         self._n += 1
 
+    def copy(self) -> Rows:
+        """The rows so far; rows are never changed, so the two share them."""
+        other = copy.copy(self)
+        other._array = self.all
+        return other
+
     @property
     def all(self) -> npt.NDArray[Any]:
         """(n, width)"""
         return self._array[: self._n]
 
 
+@saved("numbers", "lengths", "left", "right", "splits")
 class RunSamples:
     """Samples of one run.
 
@@ -66,7 +77,14 @@ class RunSamples:
         self.numbers, self.lengths = Rows(n_columns, np.float64), Rows(n_nodes, np.float64)
         self.left, self.right, self.splits = Rows(n_nodes, node), Rows(n_nodes, node), Rows(n_nodes, np.int32)
 
+    def copy(self) -> RunSamples:
+        """A copy that does not change when more samples are taken."""
+        other = copy.copy(self)
+        other.__dict__.update((name, rows.copy()) for name, rows in vars(self).items())
+        return other
 
+
+@saved("n_runs", "columns", "generations", "_n_taxa", "_runs", "_splits")
 class Samples:
     """Samples of several runs, generation by generation.
 
@@ -82,7 +100,17 @@ class Samples:
         self.generations: list[int] = []
         self._runs = [RunSamples(len(self.columns), 2 * self._n_taxa - 2) for _ in range(n_runs)]
         self._splits: list[int] = []  # by number
-        self._split_numbers: dict[int, int] = {}
+
+    @cached_property
+    def _split_numbers(self) -> dict[int, int]:
+        return {split: number for number, split in enumerate(self._splits)}
+
+    def copy(self) -> Samples:
+        """A copy that does not change when more samples are taken, to be saved."""
+        other = copy.copy(self)
+        other.generations, other._splits = self.generations.copy(), self._splits.copy()
+        other._runs = [own.copy() for own in self._runs]
+        return other
 
     def add(self, generation: int, samples: Sequence[Sample]) -> None:
         """Those of the cold chains of all runs."""
@@ -156,29 +184,6 @@ class Samples:
             name: (effective_size(numbers[:, :, k]), r_hat(numbers[:, :, k])) for k, name in enumerate(self.columns)
         }
 
-    def pack(self) -> dict[str, npt.NDArray[Any]]:
-        """All samples as arrays."""
-        return {
-            "generations": np.array(self.generations, dtype=np.int64),
-            "numbers": self.numbers(),
-            "lengths": np.stack([kept.lengths.all for kept in self._runs]),
-            "topologies": np.concatenate([self._pack_topologies(kept) for kept in self._runs]),
-        }
-
-    def _pack_topologies(self, kept: RunSamples) -> IntArray:
-        """(n, 3, n_nodes) as `pack_topologies` does."""
-        left, right = kept.left.all, kept.right.all
-        return np.stack([find_parents(left, right), left, right], axis=1, dtype=np.int32)
-
-    def unpack(self, packed: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over what `pack` returned."""
-        self.generations = packed["generations"].tolist()
-        topologies = unpack_topologies(packed["topologies"])
-        for run in range(self.n_runs):
-            for number in range(len(self)):
-                numbers, lengths = packed["numbers"][run, number].tolist(), packed["lengths"][run, number].tolist()
-                self._add(run, numbers, topologies[run * len(self) + number], lengths)
-
 
 def find_parents(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """(n, n_nodes) the node above each node of each tree, from those below it; -1 for none."""
@@ -187,13 +192,3 @@ def find_parents(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray
         tree, node = np.nonzero(below >= 0)
         parent[tree, below[tree, node]] = node
     return parent
-
-
-def pack_topologies(topologies: Sequence[Topology]) -> IntArray:
-    """(n, 3, n_nodes) the lists of topologies."""
-    return np.array([(own.parent, own.left, own.right) for own in topologies], dtype=np.int32)
-
-
-def unpack_topologies(packed: IntArray) -> list[Topology]:
-    """The topologies that `pack_topologies` packed."""
-    return [Topology(len(own[0]) // 2 + 1, *own) for own in packed.tolist()]

@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plltool.codec import saved
 from plltool.tree.topology import Tree
 
 ROOT = 0  # the tip that the tree hangs from
 
 
+@saved()
 class Topology(NamedTuple):
     """Which node is above which.
 

@@ -11,18 +11,18 @@ from which the search started.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resampling import Urn, take_patterns
 from plltool.arrays import FloatArray
+from plltool.codec import saved
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
 from plltool.errors import CheckpointError
 from plltool.hardware import Hardware
@@ -43,7 +43,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.root_scan import explore_roots
 from plltool.tree_search.stages import TreeSearch, planned_stages
-from plltool.tree_search.state import Arrays, ClimbState, Cursor, pack_tree, unpack_tree
+from plltool.tree_search.state import ClimbState, Cursor
 
 NAME = "replicate-"  # and the number, from 1: what a replicate is called in a checkpoint
 
@@ -82,6 +82,7 @@ class Resampling:
         return None if is_first else made[number - RAPID_CHAINS]
 
 
+@saved()
 @dataclass(frozen=True, eq=False)
 class Replicate:
     """The result of one replicate.
@@ -101,15 +102,6 @@ class Replicate:
     def best(self) -> Tree:
         """The tree."""
         return self.tree
-
-    def pack(self) -> Arrays:
-        """The replicate as arrays, from which `unpack` restores it bit for bit."""
-        return pack_tree("tree", self.tree) | {"lnl": np.array(self.lnl)}
-
-    @classmethod
-    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> Replicate:
-        """The replicate that was packed; its taxa are `names`."""
-        return cls(unpack_tree("tree", packed, names), float(packed["lnl"]), kept=True)
 
 
 Replicates: TypeAlias = Generator[Replicate, None, None]
@@ -232,11 +224,11 @@ def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made
     for k in range(number):
         assert store is not None, "there are no kept replicates without it"
         try:
-            saved = store.load(_name(k))
+            saved = store.load(_name(k), Replicate)
         except CheckpointError:  # a warning has said what is wrong
             saved = None
         if saved is not None:
-            yield Replicate.unpack(saved, resampling.task.all_names)
+            yield replace(saved, kept=True)
             continue
         _log.warning("%s: replicate %d is missing or damaged and is computed again", store.folder, k + 1)
         for replicate in _make_in_turn(resampling, [(k, resampling.tree_before(k, made))]):

@@ -137,13 +137,13 @@ def ultrafast_bootstrap(
         identity |= identify_ultrafast(data, models, place, start, task.constraint, replicates, seed, brlen)
         setup = ExcursionSetup(task, start, weights)
         with _open_store(checkpoint, identity) as store:
-            at = _resume(store, start, replicates, rng)
-            course = _Course(at, partial(open_excursions, setup, shares), listener, partial(_save, store, at, rng))
+            at = _resume(store, replicates, rng)
+            course = _Course(at, partial(open_excursions, setup, shares), listener, partial(_save, store, at))
             target = whole
             if climb is not None and at.adopted is not None:
                 climbed = climb(task.whole(at.adopted))
                 if climbed is None:
-                    return _count(task, target, at.pool, rng)
+                    return _count(task, target, at.pool)
                 target = climbed
             while course.settle(task.reduce(target)) and climb and at.has_better:
                 _log.info("%s", _better(task, at))
@@ -152,7 +152,7 @@ def ultrafast_bootstrap(
                     break
                 target = climbed
                 at.adopt()
-        supports = _count(task, target, at.pool, rng)
+        supports = _count(task, target, at.pool)
         return replace(supports, better=_better(task, at) if at.has_better else None)
 
     asked = settle_share(task.parts, models, Hardware.of(**hardware), checkpoint)
@@ -167,7 +167,7 @@ def _better(task: Task, at: UfbootState) -> BetterTree:
     return BetterTree(at.lnl, at.target_lnl, task.whole(at.best))
 
 
-def _count(task: Task, target: Tree, pool: RellPool, rng: np.random.Generator) -> Supports:
+def _count(task: Task, target: Tree, pool: RellPool) -> Supports:
     """The supports of a tree of all taxa.
 
     Identical sequences are put back in random order, because no data prefer one.
@@ -176,7 +176,7 @@ def _count(task: Task, target: Tree, pool: RellPool, rng: np.random.Generator) -
     if len(task.all_names) > len(task.names):
         whole = []
         for number in pool.chosen.tolist():
-            groups = [rng.permutation(group).tolist() for group in task.groups]
+            groups = [pool.rng.permutation(group).tolist() for group in task.groups]
             whole.append(splits_of(drop_root(task.whole(pool.trees[number], groups))))
         found = make_tree_set(drop_root(target).names, whole)
     shares = spread_over_branches(target, frequencies(drop_root(target), found))
@@ -189,19 +189,18 @@ def _open_store(
     return nullcontext() if folder is None else Checkpoint(folder, identity)
 
 
-def _resume(store: Checkpoint | None, start: Tree, n_sets: int, rng: np.random.Generator) -> UfbootState:
+def _resume(store: Checkpoint | None, n_sets: int, rng: np.random.Generator) -> UfbootState:
     """The state of the excursions that was saved last, or their beginning."""
-    saved = store.load(STATE) if store else None
-    if saved is None:
+    at = store.load(STATE, UfbootState) if store else None
+    if at is None:
         return UfbootState(RellPool(n_sets, rng))
-    at = UfbootState.unpack(saved, start, rng)
     _log.info("resuming the ultrafast bootstrap after %d excursions", at.n_made)
     return at
 
 
-def _save(store: Checkpoint | None, at: UfbootState, rng: np.random.Generator) -> None:
+def _save(store: Checkpoint | None, at: UfbootState) -> None:
     if store:
-        store.save(STATE, at.copy(rng))
+        store.save(STATE, at.copy())
 
 
 @dataclass(frozen=True, eq=False)

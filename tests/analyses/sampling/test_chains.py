@@ -12,26 +12,33 @@ from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.state import Problem
 from plltool.analyses.sampling.topology_moves import Interchange
 from plltool.analyses.sampling.value_moves import BranchMultiplier
+from plltool.codec import to_arrays
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 
 
-def test_what_is_packed_are_copies():
+def bits(value):
+    """The arrays of something saved, as bytes."""
+    return {name: array.tobytes() for name, array in to_arrays(value).items()}
+
+
+def test_what_is_saved_are_copies():
     """A checkpoint may write them later, when the chains have gone on."""
     problem, rng = make_problem(), np.random.default_rng(3)
     states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(4)]
     moves = [make_moves(problem, make_parts()) for _ in range(2)]
-    chains = Chains(moves, NoData(), states, 0.1, rng, np.random.default_rng(4).spawn(2), tuning=20)
+    chains = Chains(moves, NoData(), states, 0.1, rng, np.random.default_rng(4).spawn(2), tuning=44)
     for _ in range(10):
         chains.advance()
-    packed = chains.pack()
-    before = [{name: np.array(array) for name, array in own.items()} for own in packed]
+    saved = [chains.save(run) for run in range(2)]
+    before = [bits(own) for own in saved]
     for _ in range(40):
         chains.advance()
-    for run, after in enumerate(chains.pack()):
-        assert all(np.array_equal(packed[run][name], array) for name, array in before[run].items())
-        changed = {name for name, array in before[run].items() if not np.array_equal(after[name], array)}
-        assert {"tried", "accepted", "swaps_tried", "steps", "random", "schedule"} <= changed
+    for run, own in enumerate(saved):
+        assert bits(own) == before[run]
+        after = chains.save(run)
+        changed = {name for name in vars(own) if bits(getattr(own, name)) != bits(getattr(after, name))}
+        assert {"tried", "accepted", "swaps_tried", "steps", "rng", "schedule", "directions"} <= changed
 
 
 class NoNumbers(NoData):
@@ -67,17 +74,16 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
     def go(chains, n):
         for _ in range(n):
             chains.advance()
-        return chains.pack()
+        return [chains.save(run) for run in range(chains.n_runs)]
 
     together, alone, later = make(0, 1, 2), make(1), make(2)
     half, whole = go(together, 600), go(together, 100)
-    later.unpack(half[2:], problem)
+    later.restore(half[2:], problem)
     for run, found in ((1, go(alone, 700)[0]), (2, go(later, 100)[0])):
-        assert found.keys() == whole[run].keys()
-        assert all(np.array_equal(found[name], array) for name, array in whole[run].items())
-    factors = [own["joint_factor"] for own in whole]
+        assert bits(found) == bits(whole[run])
+    factors = [own.directions.factor for own in whole]
     assert len({factor.tobytes() for factor in factors}) == 3, "each has learnt from its own chains"
-    assert not np.array_equal(whole[0]["joint_factor"], FIRST_DEVIATION * np.eye(len(factors[0])))
+    assert not np.array_equal(factors[0], FIRST_DEVIATION * np.eye(len(factors[0])))
 
 
 @pytest.mark.parametrize(("second", "is_made"), [("HKY+FO+G4", True), ("JC+I", False)])

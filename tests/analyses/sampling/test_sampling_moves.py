@@ -87,7 +87,7 @@ def make_bold(move, states):
     """Larger steps, so that a wrong ratio shows."""
     move.step *= 4
     if isinstance(move, JointMove):
-        move.directions.learn(states)
+        move.directions.learn(map(move.point, states))
         move.step = 0.5
     if isinstance(move, LengthLangevin):
         move.step = 1.2
@@ -228,8 +228,11 @@ def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
     """The densities of values and lengths there and back by scipy and a determinant, from the slopes that are told."""
     problem, rng, step = make_problem(), np.random.default_rng(8), 0.9
     kept = (1.0 + step**2) ** -0.5
-    move, likelihoods = JointLangevin(problem, 1.0, Directions(problem)), OracleLikelihoods(problem, rng)
-    move.directions.learn(draws(problem, 400, rng))
+    move, likelihoods = (
+        JointLangevin(problem, 1.0, Directions.of_size(problem.n_coordinates)),
+        OracleLikelihoods(problem, rng),
+    )
+    move.directions.learn(map(move.point, draws(problem, 400, rng)))
     root, (old,) = move.directions.factor, likelihoods.begin(draws(problem, 1, rng))
     (old,) = likelihoods.ask([Proposal(old, 0.0, (), question=move.ask(old, rng))])
 
@@ -238,8 +241,8 @@ def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
         added = step * kept
         drift = (1.0 - kept) / added * root.T @ move.slopes(state, heat)
         drift *= min(1.0, 2.0 / np.linalg.norm(drift))
-        z = stats.multivariate_normal(move.directions.point(state) + added * root @ drift, added**2 * root @ root.T)
-        return z.logpdf(move.directions.point(new)) - log_jacobian(new)
+        z = stats.multivariate_normal(move.point(state) + added * root @ drift, added**2 * root @ root.T)
+        return z.logpdf(move.point(new)) - log_jacobian(new)
 
     for _ in range(3):
         proposal = move.propose(old, step, rng, heat)
@@ -254,15 +257,15 @@ def test_joint_draws_have_the_ratio_of_their_densities(heat):
     """The densities there and back by scipy, before and after a mean is known."""
     problem, rng, step = make_problem(), np.random.default_rng(9), 1.3
     kept = (1.0 + step**2) ** -0.5
-    move, states = JointDraw(problem, 1.0, Directions(problem)), draws(problem, 400, rng)
-    for mean in (None, np.mean([move.directions.point(state) for state in states], axis=0)):
+    move, states = JointDraw(problem, 1.0, Directions.of_size(problem.n_coordinates)), draws(problem, 400, rng)
+    for mean in (None, np.mean([move.point(state) for state in states], axis=0)):
         if mean is not None:
-            move.directions.learn(states)
+            move.directions.learn(map(move.point, states))
         covariance = move.directions.factor @ move.directions.factor.T
 
         def log_density(new, state, mean=mean, covariance=covariance):
             """Of the point of one state, as a proposal from the other, in shares, numbers and lengths."""
-            old, told = move.directions.point(state), move.directions.point(new)
+            old, told = move.point(state), move.point(new)
             if mean is None:
                 return stats.multivariate_normal(old, step**2 * covariance).logpdf(told) - log_jacobian(new)
             centre = mean + kept * (old - mean)
