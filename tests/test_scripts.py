@@ -71,6 +71,7 @@ SMALL = {
 OTHERWISE = {
     "beagle_calls.py": "a part of beagle_front.py",
     "beagle_front.py": "needs MrBayes with BEAGLE",
+    "beagle_library.py": "a part of compare_beagle.py",
     "check_pages.py": "needs a browser",
     "compare_beagle.py": "needs BEAGLE's library",
     "compare_concordance.py": "needs IQ-TREE 2 and 3",

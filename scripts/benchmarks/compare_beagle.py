@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from beagle_library import Library, load_library
 from rivals import commit, make_parser, save, today
 
 from plltool import __version__
@@ -45,125 +46,51 @@ RATES = np.array([0.137, 0.477, 1.0, 2.386])
 SAME_LNL = 1e-9  # relative; both double
 BEAGLE_RUNS = ("beagle", "beagle scaled")
 KINDS = {"auto": Flag(0), "numpy": Flag.FRAMEWORK_CPU}  # what `Instance` requires of its resource, by --device
-NONE = -1  # BEAGLE_OP_NONE
-DOUBLE, SCALING_MANUAL, THREADING_NONE, PROCESSOR_CPU = 1 << 1, 1 << 6, 1 << 14, 1 << 15
-VECTOR_SSE, VECTOR_AVX = 1 << 11, 1 << 24
+CPU = Flag.PRECISION_DOUBLE | Flag.SCALING_MANUAL | Flag.PROCESSOR_CPU  # what BEAGLE must be
+FAST = Flag.VECTOR_AVX | Flag.VECTOR_SSE | Flag.THREADING_NONE  # and should be
 
 
-class BeagleError(Exception):
-    """A call of BEAGLE returned an error."""
+class Rival:
+    """An instance of a kind: buffers 0 .. n_taxa-1 are tips, slots follow; a P matrix a branch and a scaler a slot."""
 
-
-class Details(ctypes.Structure):
-    """BeagleInstanceDetails of beagle.h."""
-
-    _fields_ = (
-        ("resource_number", ctypes.c_int),
-        ("resource_name", ctypes.c_char_p),
-        ("implementation_name", ctypes.c_char_p),
-        ("implementation_description", ctypes.c_char_p),
-        ("flags", ctypes.c_long),
-    )
-
-
-class Beagle:
-    """A BEAGLE instance: buffers 0 .. n_taxa-1 are tips, slots follow; a P matrix per branch, a scaler per slot."""
-
-    def __init__(self, library: ctypes.CDLL, codes: np.ndarray, model: Components, n_branches: int):
-        self._library = library
-        n_taxa, n_patterns = codes.shape
-        n_slots = directed_slots(n_taxa)
-        details = Details()
-        self._handle = library.beagleCreateInstance(
-            n_taxa, n_slots, n_taxa, model.n_states, n_patterns, 1, n_branches, model.n_components, n_slots + 1,
-            None, 0, ctypes.c_long(VECTOR_AVX | VECTOR_SSE | THREADING_NONE),
-            ctypes.c_long(DOUBLE | SCALING_MANUAL | PROCESSOR_CPU), ctypes.byref(details),
-        )  # fmt: skip
-        if self._handle < 0:
-            raise BeagleError(f"beagleCreateInstance: {self._handle}")
-        self.implementation = details.implementation_name.decode()
-        self._n_taxa, self._n_branches = n_taxa, n_branches
-        for tip, states in enumerate(np.ascontiguousarray(codes, dtype=np.int32)):
-            self._call("SetTipStates", tip, states)
-        self._call("SetPatternWeights", np.ones(n_patterns))
-        self._call("SetCategoryRates", model.rates)
-        self._call("SetCategoryWeights", 0, model.weights)
-        self._call("SetStateFrequencies", 0, model.frequencies[0])
-        self._call("SetEigenDecomposition", 0, model.right[0], model.left[0], model.eigenvalues[0])
+    def __init__(self, make: Callable[..., Any], codes: np.ndarray, model: Components, n_branches: int):
+        self._n_taxa, n_patterns = codes.shape
+        n_slots = directed_slots(self._n_taxa)
+        sizes = self._n_taxa, n_slots, self._n_taxa, model.n_states, n_patterns, 1, n_branches, model.n_components
+        self.instance = make(*sizes, n_slots + 1)
+        for tip, states in enumerate(codes):
+            self.instance.set_tip_states(tip, states)
+        self.instance.set_pattern_weights(np.ones(n_patterns))
+        self.instance.set_category_rates(model.rates)
+        self.instance.set_category_weights(0, model.weights)
+        self.instance.set_state_frequencies(0, model.frequencies[0])
+        self.instance.set_eigen_decomposition(0, model.right[0], model.left[0], model.eigenvalues[0])
         self._branches = np.arange(n_branches, dtype=np.int32)
 
-    def _call(self, name: str, *arguments: int | np.ndarray | None) -> None:
-        """Call a function of BEAGLE; arrays are passed as pointers to contiguous data. Raises BeagleError."""
-        pointers = [np.ascontiguousarray(a).ctypes.data_as(ctypes.c_void_p) if isinstance(a, np.ndarray) else a
-                    for a in arguments]  # fmt: skip
-        status = getattr(self._library, f"beagle{name}")(self._handle, *pointers)
-        if status != 0:
-            raise BeagleError(f"beagle{name}: {status}")
-
     def make_matrices(self, lengths: np.ndarray) -> None:
-        self._call("UpdateTransitionMatrices", 0, self._branches, None, None, lengths, self._n_branches)
+        self.instance.update_transition_matrices(0, self._branches, None, None, lengths)
 
     def lnl(self, newviews: np.ndarray, edge: tuple[int, int, int], scaling: bool) -> float:
         """Run plltool's newviews, then compute lnL across `edge` (tip, other operand, branch)."""
         operations, total = make_operations(newviews, self._n_taxa, scaling)
         if scaling:
-            self._call("ResetScaleFactors", total)
-        self._call("UpdatePartials", operations, len(operations), total)
-        ends = [np.array([x], dtype=np.int32) for x in edge_buffers(edge, self._n_taxa)]
-        first, scale, answer = np.zeros(1, dtype=np.int32), np.array([total], dtype=np.int32), np.zeros(1)
-        self._call("CalculateEdgeLogLikelihoods", *ends, None, None, first, first, scale, 1, answer, None, None)
-        return float(answer[0])
-
-    def close(self) -> None:
-        self._library.beagleFinalizeInstance(self._handle)
-
-
-class OwnInstance:
-    """The same with plltool's `Instance`."""
-
-    def __init__(self, codes: np.ndarray, model: Components, n_branches: int, device: str):
-        self._n_taxa, n_patterns = codes.shape
-        n_slots = directed_slots(self._n_taxa)
-        self._instance = Instance(
-            self._n_taxa, n_slots, self._n_taxa, model.n_states, n_patterns, 1, n_branches, model.n_components,
-            n_slots + 1, requirement_flags=KINDS[device], threads=1,
-        )  # fmt: skip
-        for tip, states in enumerate(codes):
-            self._instance.set_tip_states(tip, states)
-        self._instance.set_category_rates(model.rates)
-        self._instance.set_category_weights(0, model.weights)
-        self._instance.set_state_frequencies(0, model.frequencies[0])
-        self._instance.set_eigen_decomposition(0, model.right[0], model.left[0], model.eigenvalues[0])
-        self._branches = np.arange(n_branches)
-
-    def make_matrices(self, lengths: np.ndarray) -> None:
-        self._instance.update_transition_matrices(0, self._branches, None, None, lengths)
-
-    def lnl(self, newviews: np.ndarray, edge: tuple[int, int, int], scaling: bool) -> float:
-        operations, total = make_operations(newviews, self._n_taxa, scaling)
-        if scaling:
-            self._instance.reset_scale_factors(total)
-        self._instance.update_partials(operations, total)
+            self.instance.reset_scale_factors(total)
+        self.instance.update_partials(operations, total)
         ends = edge_buffers(edge, self._n_taxa)
-        found = self._instance.calculate_edge_log_likelihoods(*ends, None, None, [0], [0], [total])
-        assert found is not None, "it is synchronous"
-        return found[0]
-
-    def close(self) -> None:
-        self._instance.finalize()
+        return self.instance.calculate_edge_log_likelihoods(*ends, None, None, [0], [0], [total])[0]
 
 
 def make_operations(newviews: np.ndarray, n_taxa: int, scaling: bool) -> tuple[np.ndarray, int]:
     """plltool's newviews as BEAGLE's operations, and the scale buffer that they add to."""
     slots = newviews[:, 1]
-    operations = np.full((len(newviews), 7), NONE, dtype=np.int32)
+    operations = np.full((len(newviews), 7), Instance.NONE, dtype=np.int32)
     operations[:, 0] = n_taxa + slots
     for own, operand in ((3, 2), (5, 4)):
         operations[:, own] = buffers(newviews[:, operand], n_taxa)
         operations[:, own + 1] = newviews[:, operand + 1]
     if scaling:
         operations[:, 1] = slots
-    return operations, directed_slots(n_taxa) if scaling else NONE
+    return operations, directed_slots(n_taxa) if scaling else Instance.NONE
 
 
 def edge_buffers(edge: tuple[int, int, int], n_taxa: int) -> tuple[int, int, int]:
@@ -226,15 +153,17 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
     shape = DataShape(n_states, len(RATES), N_TAXA, (n_patterns,), data.n_codes)
     hardware = Hardware(options.device, vw=options.vw, threads=1)
     engine, _ = make_engine(data, shape, Slots(directed_slots(N_TAXA)), hardware)
-    beagle = Beagle(library, states, model, tree.n_edges)
-    rivals: dict[str, Beagle | OwnInstance]
-    rivals = {"beagle": beagle, "instance": OwnInstance(states, model, tree.n_edges, options.device)}
+    makers = {
+        "beagle": partial(Library, library, preferred=FAST, required=CPU),
+        "instance": partial(Instance, requirement_flags=KINDS[options.device], threads=1),
+    }
+    rivals = {name: Rival(make, states, model, tree.n_edges) for name, make in makers.items()}
     lengths = tree.lengths.copy()
 
     def change_lengths() -> None:
         tree.lengths[:] = lengths * rng.uniform(1, 1.001)
 
-    def with_matrices(rival: Beagle | OwnInstance, scaling: bool) -> None:
+    def with_matrices(rival: Rival, scaling: bool) -> None:
         change_lengths()
         rival.make_matrices(tree.lengths)
         rival.lnl(newviews, edge, scaling)
@@ -255,10 +184,10 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
                 work[name + ending] = partial(rival.lnl, newviews, edge, scaling)
                 work[f"{name}{ending} with P"] = partial(with_matrices, rival, scaling)
         if not np.allclose(found, found[0], rtol=SAME_LNL, atol=0):
-            raise BeagleError(f"lnL of {n_states} states differs: plltool, BEAGLE and Instance, scaled or not: {found}")
+            raise SystemExit(f"lnL of {n_states} states differs: plltool, BEAGLE and Instance, scaled or not: {found}")
         seconds = {name: least_seconds(call, options.repetitions) for name, call in work.items()}
         for rival in rivals.values():
-            rival.close()
+            rival.instance.finalize()
         products = (np.count_nonzero(newviews[:, [2, 4]] >= 0) + 1) * 2 * n_states**2 + len(newviews) * n_states
         operations = products * len(RATES) * n_patterns
         return {
@@ -267,22 +196,12 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
             "taxa": N_TAXA,
             "device": engine.device_name,
             "layout": engine.layout.describe(),
-            "beagle": f"{beagle.implementation} {library.beagleGetVersion().decode()}",
+            "beagle": f"{rivals['beagle'].instance.implementation_name} {library.beagleGetVersion().decode()}",
             "lnl": found[0],
             "seconds": seconds,
             "nanoseconds": {name: 1e9 * second / len(newviews) / n_patterns for name, second in seconds.items()},
             "gflops": {name: operations / second / 1e9 for name, second in seconds.items() if "P" not in name},
         }
-
-
-def load_library(name: str) -> ctypes.CDLL:
-    """BEAGLE's library; exits with a line that says what is missing."""
-    try:
-        library = ctypes.CDLL(name)
-    except OSError as error:
-        raise SystemExit(f"cannot load BEAGLE's library ({error}); Debian has it as libhmsbeagle1v5") from error
-    library.beagleGetVersion.restype = ctypes.c_char_p
-    return library
 
 
 def main() -> None:
@@ -293,6 +212,8 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=9)
     options = parser.parse_args()
     library = load_library(options.library)
+    if library is None:
+        parser.error(f"cannot load BEAGLE's library {options.library}; Debian has it as libhmsbeagle1v5")
     rows = []
     heads = "plltool ms", "BEAGLE ms", "scaled ms", "Instance ms", "scaled ms"
     print(f"{'states':>6} {'patterns':>9} " + " ".join(f"{head:>11}" for head in heads))

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from library import LIBRARY, Library
+from beagle_library import Library, load_library
 from sequences import Player, Shape
 
 from plltool.beagle import Flag, Instance
 
+LIBRARY = load_library()
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="libhmsbeagle.so.1 is not installed (Debian: libhmsbeagle1v5)")
 TOLERANCE = {"double": 1e-10, "single": 1e-4}  # of a number's size, or of 1
 SEQUENCES = 200
@@ -26,7 +27,7 @@ def compare(shape, seed, framework):
         mode="none" if shape.mode == "auto" else shape.mode,
         precision="double" if shape.is_complex else shape.precision,
     )
-    library = Library(*shape.sizes, required=apart.flags)
+    library = Library(LIBRARY, *shape.sizes, required=apart.flags)
     own = Instance(*shape.sizes, requirement_flags=shape.flags | framework)
     try:
         expected = Player(library, shape, seed).play()

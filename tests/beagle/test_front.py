@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from library import LIBRARY
+from beagle_library import load_library
 
 from plltool.beagle import Code
 
@@ -45,7 +45,7 @@ def test_a_client_in_c(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(LIBRARY is None, reason="libhmsbeagle.so.1 is not installed (Debian: libhmsbeagle1v5)")
+@pytest.mark.skipif(load_library() is None, reason="libhmsbeagle.so.1 is not installed (Debian: libhmsbeagle1v5)")
 def test_mrbayes_samples_the_same_chain(tmp_path):
     need("mb", "gcc")
     options = ["--generations", "300", "--chains", "2", "--resource", "0", "--folder", str(tmp_path)]
