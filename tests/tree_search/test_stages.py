@@ -196,3 +196,29 @@ def test_the_least_gain_grows_with_lnl_up_to_a_bound(lnl, least):
     stage = Stage("spr", 1.0, 5, share=1e-5, most=5.0)
     assert stage.is_over(least - 0.01, lnl)
     assert not stage.is_over(least + 0.01, lnl)
+
+
+@pytest.mark.parametrize("n_events", [1, 2, 3])
+def test_perturbations_go_on_with_the_random_numbers_of_before(monkeypatch, n_events):
+    """A perturbation that finds nothing does not show what it has drawn, so the draws themselves are compared."""
+    drawn, heard = [], []
+
+    def perturb(_likelihood, lnl, rng, _constraint):
+        drawn.append(rng.random())
+        return lnl, 0
+
+    def stop(_):
+        heard.append(1)
+        if len(heard) == n_events:
+            raise StopSearch
+
+    monkeypatch.setattr("plltool.tree_search.stages.perturb", perturb)
+    codes = 1 << np.random.default_rng(1).integers(0, 4, (8, 20))
+    tree = make_tree(*random_ends(np.random.default_rng(2), 8), 8)
+    likelihood = likelihood_of(tree, codes, np.ones(20), Model(parse_model("JC")))
+    plan, cursor = SearchPlan(perturbations=4, nstop=9), Cursor()
+    for _ in range(2):
+        forecast = Forecast(planned_stages(plan))
+        forecast.begin(cursor.spent)
+        cursor = TreeSearch(likelihood, plan, forecast, stop, cursor).perturb(np.random.default_rng(5)).cursor
+    assert drawn == np.random.default_rng(5).random(4).tolist()
