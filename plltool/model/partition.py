@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites, sort_columns
 from plltool.alignment.encoding import encode
 from plltool.alignment.facts import data_warnings, find_states, gap_share, refuse_no_data
+from plltool.alignment.patterns import Patterns, compress
 from plltool.alignment.spaces import (
     COUNTED,
     count_bytes,
@@ -107,6 +109,11 @@ class Dataset:
     @property
     def alignments(self) -> list[Alignment]:
         return [part.alignment for part in self.parts]
+
+    @cached_property
+    def patterns(self) -> list[Patterns]:
+        """The distinct columns of each part."""
+        return [compress(part.alignment) for part in self.parts]
 
 
 def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict
+from time import perf_counter
 from typing import Any, TypeVar, Unpack
 
 from plltool.constants import DEFAULT_LINKAGE
@@ -14,10 +14,10 @@ from plltool.progress import Listener, announce, ignore
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
-from plltool.run.memory import until_memory_suffices
-from plltool.run.messages import announce_data, announce_engine, remarks_on_lengths, remarks_on_values, warn
-from plltool.run.results import EvaluationResult, Result, describe_run, describe_tree
-from plltool.run.rooting import OutgroupLike, as_outgroup
+from plltool.run.messages import remarks_on_lengths, remarks_on_values
+from plltool.run.results import EvaluationResult, Result
+from plltool.run.rooting import OutgroupLike
+from plltool.run.run import Run
 from plltool.run.site_rates import evaluate_site_rates
 
 R = TypeVar("R", bound=Result)
@@ -109,49 +109,46 @@ def evaluate_and_ask(
     held : keywords of `Likelihood` that say what it holds on the device
     alignment, tree, model, fixed, outgroup, brlen, listener, hardware : see `evaluate`, also for errors
     """
-    began = time.perf_counter()
+    began = perf_counter()
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
-    outgroup = as_outgroup(outgroup, data.names)
-
     if fixed or kind is not EvaluationResult:
         refuse_site_rates(models, "a fixed evaluation" if fixed else "this analysis")
+    asked = Hardware.of(**hardware)
+    run = Run(data, models, brlen, asked, began, all_taxa=True, outgroup=outgroup)
+    run.announce_data(models if model is None else ())
 
     def attempt(hardware: Hardware) -> dict[str, Any]:
         start, own, psr = evaluate_site_rates(data, tree, models, brlen, hardware, listener)
         with Likelihood(data, start, own, brlen=brlen, **held, **asdict(hardware)) as likelihood:
-            announce_data(data, likelihood.patterns, models if model is None else ())
-            fallback = announce_engine(likelihood.engine, likelihood.reason, hardware)
-            unknown = _remarks_on_fixed(likelihood) if fixed else []
-            lnl = start_lnl = likelihood.lnl()
+            run.engine_opened(likelihood.engine, likelihood.reason, hardware)
+            start_lnl = likelihood.lnl()
             announce("lengths and model")
-            if not fixed:
-                lnl = likelihood.optimise(listener=listener)
-            if likelihood.is_rooted and not fixed:
-                announce("root")
-                lnl = likelihood.place_root(listener=listener)
-            if likelihood.is_rooted and fixed and not likelihood.root_is_given:
-                raise InputError("the tree given: found no root, expected one, with two branches, to keep it fixed")
-            answer = ask(likelihood)
-            lnls = likelihood.part_lnl()
-        described, rooting = describe_tree(
-            data, likelihood.patterns, likelihood.models, likelihood.tree, lnls, outgroup
-        )
-        common = {
-            "lnl": lnl,
-            **described,
-            "start_lnls": (start_lnl,),
-            **describe_run(data, likelihood.engine, likelihood.reason),
-            "warnings": warn(data, fallback, [*likelihood.warnings, *unknown, *rooting]),
-            "seed": None,
-            "psr": psr,
-            "other": likelihood.other,
-        }
-        return common | answer
+            unknown = _remarks_on_fixed(likelihood) if fixed else []
+            lnl = start_lnl if fixed else _optimise(likelihood, listener)
+            answer, part_lnls = ask(likelihood), likelihood.part_lnl()
+        run.engine_used(likelihood.engine)
+        remarks = [*likelihood.warnings, *unknown]
+        described = run.describe(likelihood.tree, likelihood.models, part_lnls, remarks)
+        found = {"lnl": lnl, "start_lnls": (start_lnl,), "seed": None, "psr": psr, "other": likelihood.other}
+        return described | found | answer
 
-    found = until_memory_suffices(attempt, Hardware.of(**hardware))
-    return kind(brlen=brlen, seconds=time.perf_counter() - began, **found)
+    return kind(**run.ask(attempt))
+
+
+def _optimise(likelihood: Likelihood, listener: Listener) -> float:
+    """Optimise all that is free, and the place of the root where there is one; returns lnL."""
+    lnl = likelihood.optimise(listener=listener)
+    if likelihood.is_rooted:
+        announce("root")
+        lnl = likelihood.place_root(listener=listener)
+    return lnl
 
 
 def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
-    """Warnings of what `fixed` leaves at start values: parameters without a value, a tree without lengths."""
+    """Warnings of what `fixed` leaves at start values: parameters without a value, a tree without lengths.
+
+    Raises InputError if the tree lacks a root that the model needs.
+    """
+    if likelihood.is_rooted and not likelihood.root_is_given:
+        raise InputError("the tree given: found no root, expected one, with two branches, to keep it fixed")
     return [*remarks_on_values(likelihood.models), *remarks_on_lengths(likelihood.tree)]

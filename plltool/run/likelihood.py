@@ -10,7 +10,6 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.patterns import compress
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     ALRT_REPLICATES,
@@ -117,7 +116,7 @@ class Likelihood(Parameters, Density):
         unlinked = brlen == UNLINKED
         given = as_tree(tree, self.data.names, unlinked)
         self._tree = link_lengths(given, len(models) if unlinked else 1)
-        self.patterns = [compress(part.alignment) for part in self.data.parts]
+        self.patterns = self.data.patterns
         self.root_is_given = given.root_is_given
         self.warnings, self.other = (*given.warnings, *self._bound_lengths()), Other()
         n_taxa = self.data.n_taxa

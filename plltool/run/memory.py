@@ -16,13 +16,14 @@ from plltool.constants import (
     STREAMED_TILES,
 )
 from plltool.engine.layout import Layout
+from plltool.engine.requests import Holder
 from plltool.engine.select import find_automatic, plan_engine
 from plltool.engine.several import Devices, Place, find_places
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes
 from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
-from plltool.run.engines import plan_shards, settle_share
+from plltool.run.engines import open_engine, plan_shards, settle_share
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
 from plltool.tree_search.scan import scan_limit
 
@@ -99,6 +100,24 @@ def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) 
                 raise
             _log.warning("%s; trying with %d bytes for conditional likelihoods instead of %d", error, held // 2, held)
             hardware = replace(hardware, memory=held // 2)
+
+
+def ask_engine(
+    ask: Callable[[Holder], T],
+    parts: Sequence[Patterns],
+    models: Sequence[Model],
+    slots: Slots,
+    hardware: Hardware,
+    screening: bool = False,
+) -> T:
+    """What `ask` returns of an engine, see `open_engine`; where memory is short, it is called again with another."""
+
+    def attempt(hardware: Hardware) -> T:
+        engine, _ = open_engine(parts, models, slots, hardware, screening=screening)
+        with engine:
+            return ask(engine)
+
+    return until_memory_suffices(attempt, hardware)
 
 
 @dataclass(frozen=True)

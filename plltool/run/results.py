@@ -12,7 +12,6 @@ import numpy as np
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
-from plltool.engine.requests import Holder, work_of
 from plltool.errors import InputError, shorten
 from plltool.io.newick_writer import collapse_newick, write_nexus
 from plltool.io.record import format_record, nan_to_null
@@ -385,18 +384,3 @@ def describe_tree(
     scheme = format_scheme(data, models)
     fields = {"tree": shown, "newick": newick, "model": scheme, "models": tuple(models), "parts": parts}
     return fields | {"parameters": describe_parameters(models), "outgroup": outgroup}, remarks
-
-
-def describe_run(data: Dataset, engine: Holder, reason: str) -> dict[str, Any]:
-    """The fields of a result that describe its alignment and engine."""
-    return {
-        "data": data,
-        "n_taxa": data.n_sequences,
-        "n_sites": data.n_sites,
-        "n_patterns": engine.n_patterns,
-        "device": engine.device_name,
-        "driver": engine.driver,
-        "reason": reason,
-        "layout": engine.describe(),
-        "counters": work_of(engine).as_dict(),
-    }

@@ -20,11 +20,8 @@ from plltool.model.partition import Dataset
 from plltool.progress import Listener, announce
 from plltool.run.inputs import TreeLike
 from plltool.run.likelihood import Likelihood
-from plltool.run.memory import until_memory_suffices
 from plltool.run.per_site_rates import PerSiteRates, SiteCategories
 from plltool.run.results import format_scheme
-from plltool.tree.topology import Tree
-from plltool.tree_search.multistart import SearchOutcome
 
 _log = logging.getLogger("plltool")
 
@@ -46,30 +43,10 @@ def evaluate_site_rates(
     with Likelihood(data, tree, models, brlen=brlen, **asdict(hardware)) as likelihood:
         announce("lengths, model and per-site rates")
         lnl = likelihood.optimise(listener=listener)
-    return likelihood.tree, *_to_gamma(data, likelihood.models, lnl, likelihood.patterns)
+    return likelihood.tree, *to_gamma(data, likelihood.models, lnl, likelihood.patterns)
 
 
-def end_search(
-    data: Dataset, tree: Tree, found: SearchOutcome, patterns: Sequence[Patterns], brlen: str, hardware: Hardware
-) -> tuple[PerSiteRates, Tree, list[Model]]:
-    """What a search under per-site rates found, and its tree and models, optimised under gamma rates.
-
-    Parameters
-    ----------
-    data, tree : the whole alignment, and the best tree with all taxa
-    found, patterns : the end of the search, and the patterns of each part, in which identical sequences are left out
-    """
-    own, psr = _to_gamma(data, found.models, found.lnl, patterns)
-
-    def attempt(hardware: Hardware) -> tuple[PerSiteRates, Tree, list[Model]]:
-        with Likelihood(data, tree, own, brlen=brlen, **asdict(hardware)) as likelihood:
-            likelihood.optimise()
-        return psr, likelihood.tree, likelihood.models
-
-    return until_memory_suffices(attempt, hardware)
-
-
-def _to_gamma(
+def to_gamma(
     data: Dataset, models: Sequence[Model], lnl: float, patterns: Sequence[Patterns]
 ) -> tuple[list[Model], PerSiteRates]:
     """The models with gamma rates in place of per-site rates, and the description of these, whose lnL is logged."""

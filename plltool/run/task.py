@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.patterns import Patterns, compress
+from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.errors import check_least
@@ -74,9 +74,8 @@ class Task:
         if not all_taxa:
             reduced, groups = without_duplicates(data, None if whole is None else whole.attachments.tolist())
             own = None if whole is None else whole.restrict(reduced.names)
-        parts = [compress(part) for part in reduced.alignments]
         unlinked = brlen == UNLINKED and len(models) > 1
-        return cls(data.names, reduced.names, groups, parts, models, seed, unlinked, whole, own)
+        return cls(data.names, reduced.names, groups, reduced.patterns, models, seed, unlinked, whole, own)
 
     @property
     def n_lengths(self) -> int:

@@ -158,9 +158,8 @@ def fit(name, lnl, rate, model="JC"):
 @pytest.fixture
 def by_hand(monkeypatch):
     """A function that merges parts a, b, c, d, each of lnL -100, and returns the scheme and what was tried."""
-    monkeypatch.setattr(
-        "plltool.analyses.selection.merging.block_of", lambda parts: "".join(sorted(part.name for part in parts))
-    )
+    join = "plltool.analyses.selection.merging._join"
+    monkeypatch.setattr(join, lambda pair: "".join(sorted(part.name for group in pair for part in group.parts)))
 
     def merge(lnls, algorithm, percent=100.0, models=("JC",) * 4, columns=(COLUMNS,) * 4):
         parts = [

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns, compress
+from plltool.alignment.patterns import Patterns
 from plltool.alignment.resampling import batches
 from plltool.analyses.concordance.result import COLUMN_OF_KIND, NUMBER, Concordance
 from plltool.analyses.supports.support import Target, load_target
@@ -289,9 +289,8 @@ def _site_columns(
 
 def _count_by_quartets(around: Sequence[Surroundings], data: Dataset, quartets: int, seed: int) -> list[FloatArray]:
     """Sites that agree with each branch and its interchanges, for quartets of taxa around it: (n_quartets, 3) each."""
-    parts = [compress(alignment) for alignment in data.alignments]
     states, weights = [], []
-    for part in parts:
+    for part in data.patterns:
         own = _single_states(part)
         decisive = may_be_decisive(own, part.states.n_states)
         states.append(own[:, decisive])

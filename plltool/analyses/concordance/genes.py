@@ -18,7 +18,6 @@ from os import PathLike, fspath
 from typing import Any, Unpack
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.patterns import compress
 from plltool.analyses.concordance.analysis import concordance
 from plltool.analyses.concordance.result import Concordance
 from plltool.analyses.search.analysis import search
@@ -281,11 +280,10 @@ def _find_genes(
     """The trees of all genes: those that the checkpoint keeps, and new ones, which are saved there."""
     largest = max(data.values(), key=lambda own: own.n_taxa * own.n_sites)
     cut, models = resolve_inputs(largest, None)
-    parts = [compress(alignment) for alignment in cut.alignments]
-    shares = share_hardware(workers, len(data), parts, models, hardware)
+    shares = share_hardware(workers, len(data), cut.patterns, models, hardware)
     store = None
     if checkpoint is not None:
-        place = plan_memory(parts, models, hardware)
+        place = plan_memory(cut.patterns, models, hardware)
         names = ", ".join(dict.fromkeys(own.names_are for own in data.values()))
         identity = {"model": model, "seed": seed, "device": place.device_name, "options": asdict(options)}
         store = Checkpoint(checkpoint, {"version": VERSION, "names": names, "genes": _digest(data), **identity})

@@ -9,7 +9,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from plltool.alignment.patterns import compress
 from plltool.analyses.search.analysis import search
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED, WHOLE
 from plltool.errors import InputError, PlltoolError, shorten, show_name
@@ -312,9 +311,8 @@ def compare(
     alignment, model, start, seed, options, listener : as for `plltool.search`, also for errors
     """
     data, models = resolve_inputs(alignment, model, rooted=True)
-    patterns = [compress(part) for part in data.alignments]
     for hardware in (a, b):  # a missing device is refused before anything runs
-        plan_memory(patterns, models, hardware)
+        plan_memory(data.patterns, models, hardware)
     runs = []
     for hardware, label in zip((a, b), labels, strict=True):
         result = search(data, models, seed=seed, start=start, options=options, listener=listener, **asdict(hardware))

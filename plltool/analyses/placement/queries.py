@@ -17,7 +17,7 @@ from plltool.analyses.placement.branches import Places, free_branches, optimise_
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import PLACE_BATCH, PLACE_TIE
 from plltool.engine.counters import Counters
-from plltool.engine.requests import work_of
+from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, show_name
 from plltool.hardware import Hardware
@@ -25,8 +25,7 @@ from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import announce
-from plltool.run.engines import open_engine
-from plltool.run.memory import until_memory_suffices
+from plltool.run.memory import ask_engine
 from plltool.tree.operations import directed_slots
 from plltool.tree.topology import Tree
 
@@ -206,16 +205,14 @@ class Placer:
         models = [self._models[part] for part in used]
         slots = Slots(directed_slots(self._tree.n_taxa) + 1)
 
-        def attempt(hardware: Hardware) -> Places:
-            engine, _ = open_engine(patterns, models, slots, hardware)
-            with engine:
-                likelihood = TreeLikelihood(self._tree, models, engine)
-                elsewhere = lnl - likelihood.lnl()  # of the columns that the engine lacks
-                places = find(likelihood)
-                self.work.add_earlier(work_of(engine))
+        def ask(engine: Holder) -> Places:
+            likelihood = TreeLikelihood(self._tree, models, engine)
+            elsewhere = lnl - likelihood.lnl()  # of the columns that the engine lacks
+            places = find(likelihood)
+            self.work.add_earlier(work_of(engine))
             return replace(places, lnl=places.lnl + elsewhere)
 
-        return until_memory_suffices(attempt, self._hardware)
+        return ask_engine(ask, patterns, models, slots, self._hardware)
 
     def _with_queries(self, part: int, codes: CodeArray, columns: BoolArray) -> Patterns:
         """The patterns of some columns of a part, the rows of queries behind those of the taxa."""

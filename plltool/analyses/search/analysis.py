@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from time import perf_counter
@@ -25,14 +26,14 @@ from plltool.engine.requests import Holder
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
-from plltool.model.partition import Dataset
+from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.processes.ranks import current
 from plltool.progress import Forecast, Listener, Trace, announce, ignore
 from plltool.run.climbers import climb_at_once, share_hardware
 from plltool.run.data_tests import remarks_on_data
-from plltool.run.engines import open_engine, settle_share
-from plltool.run.identity import RECORDED_APART, describe_place, identify_search, open_checkpoint
+from plltool.run.engines import open_engine
+from plltool.run.identity import RECORDED_APART, describe_place, describe_plan, describe_start
 from plltool.run.inputs import (
     AlignmentLike,
     ModelLike,
@@ -41,11 +42,12 @@ from plltool.run.inputs import (
 )
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
-from plltool.run.memory import search_slots, until_memory_suffices
-from plltool.run.messages import announce_data, announce_engine, remarks_on_optima, warn
-from plltool.run.results import SearchResult, describe_run, describe_tree
-from plltool.run.rooting import OutgroupLike, as_outgroup
-from plltool.run.site_rates import end_search, has_site_rates
+from plltool.run.memory import search_slots
+from plltool.run.messages import remarks_on_optima
+from plltool.run.results import SearchResult
+from plltool.run.rooting import OutgroupLike
+from plltool.run.run import Run
+from plltool.run.site_rates import has_site_rates, to_gamma
 from plltool.run.task import Task
 from plltool.seeds import DIFFICULTY, PERTURBATIONS, generator
 from plltool.tree.constraint import Constraint
@@ -137,45 +139,39 @@ def search(
     watch = Watch(trace.hear, _set_deadline(time, began))
     model, choice = choose_if_asked(alignment, model, partitions, start, brlen, seed, hardware)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
-    outgroup = as_outgroup(outgroup, data.names)
+    run = Run(
+        data, models, brlen, asked, began, seed=seed, constraint=constraint, outgroup=outgroup, checkpoint=checkpoint
+    )
     options = options or SearchOptions()
     options = replace(options, starts=options.starts if starts is None else starts, effort=effort or options.effort)
-    task = Task.of(data, models, seed, brlen, constraint)
-    first, told = _read_start(task, start, options.starts)
-    announce_data(data, task.parts, models if model is None else ())
-    _announce_constraint(task.whole_constraint)
-    asked = settle_share(task.parts, models, asked, checkpoint)
-    run = _Search(data, task, first, options, brlen, outgroup, 1 if profile else workers, profile, checkpoint, watch)
-    ended = until_memory_suffices(run.attempt, asked)
-    found, (described, rooting) = ended.found, run.describe(ended, asked, site_lnl)
-    remarks = [*rooting, *told, *remarks_on_data(data, models, brlen), *run.remarks(ended, constraint is not None)]
+    first, told = _read_start(run.task, start, options.starts)
+    run.announce_data(models if model is None else ())
+    _announce_constraint(run.task.whole_constraint)
+    course = _Search(run, first, options, 1 if profile else workers, profile, watch)
+    ended = run.ask(course.attempt)
+    told = (*told, *remarks_on_data(data, models, brlen), *course.remarks(ended, constraint is not None))
+    found = ended.found
     return SearchResult(
-        **described,
-        **ended.known,
+        **course.describe(ended, site_lnl, told),
         seed=seed,
         start_lnls=found.lnls,
         start_distances=found.distances[found.best],
         climb_distances=found.distances,
-        brlen=brlen,
-        seconds=perf_counter() - began,
-        warnings=warn(data, ended.fallback, remarks),
         interrupted=found.interrupted,
         trace=trace.in_order(),
         constraint=constraint,
         options=options,
         choice=choice,
         other=found.other,
-        settings={name: value for name, value in run.settings.items() if name not in RECORDED_APART},
+        settings={name: value for name, value in course.settings.items() if name not in RECORDED_APART},
     )
 
 
 class _Ended(NamedTuple):
-    """A search that has ended: its outcome, lnL of the parts, what is known of the run, and warnings that are told."""
+    """A search that has ended: its outcome, lnL of the parts, and why the last steps could not be saved, if so."""
 
     found: SearchOutcome
     part_lnls: FloatArray
-    known: dict[str, Any]
-    fallback: list[str]
     unsaved: str
 
 
@@ -186,38 +182,41 @@ class _Search:
     Attributes
     ----------
     start : a kind of start tree, or the one start tree, without identical sequences
-    settings : what the result depends on, once the plan is known; see `identify_search`
+    settings : what the result depends on besides the place, once the plan is known
     """
 
-    data: Dataset
-    task: Task
+    run: Run
     start: str | Tree
     options: SearchOptions
-    brlen: str
-    outgroup: Sequence[str] | None
     workers: int | None
     profile: bool
-    checkpoint: str | PathLike[str] | None
     watch: Watch
     settings: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def task(self) -> Task:
+        return self.run.task
+
     def attempt(self, hardware: Hardware) -> _Ended:
         """Search with this hardware, from the checkpoint on if there is one."""
-        task, data = self.task, self.data
+        run, task = self.run, self.task
         announce("opening the device")
         slots = search_slots(len(task.names))
         engine, reason = open_engine(task.parts, task.models, slots, hardware, self.profile, screening=True)
         with engine:
-            fallback = announce_engine(engine, reason, hardware)
+            run.engine_opened(engine, reason, hardware)
             plan = self.plan()
-            self.settings = {"timed": self.watch.deadline is not None}
-            self.settings |= identify_search(data, task.models, plan, self.start, task.seed, self.brlen)
-            identity = self.settings | {"share": hardware.share} | describe_place(engine.device_name, engine.describe())
-            with open_checkpoint(self.checkpoint, identity, data, task.groups, self.outgroup) as store:
+            self.settings = {"timed": self.watch.deadline is not None} | run.identity | describe_plan(plan)
+            self.settings |= {"start": describe_start(self.start)}
+            place = {"share": hardware.share} | describe_place(engine.device_name, engine.describe())
+            store = run.open_checkpoint(self.settings | place, shows_best=True)
+            if store is not None and store.resumed:
+                _log.info("resuming the search from %s", store.folder)
+            with store or nullcontext():
                 found = self.find(plan, engine, hardware, store)
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
-        unsaved = store.problem if store is not None else ""
-        return _Ended(found, part_lnls, describe_run(data, engine, reason), fallback, unsaved)
+        run.engine_used(engine)
+        return _Ended(found, part_lnls, "" if store is None else store.problem)
 
     def plan(self) -> SearchPlan:
         """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
@@ -258,23 +257,20 @@ class _Search:
         elsewhere = (shares, starts, task.parts, plan, forecast, self.watch, engine.add_closed)
         return pool.search(climb_at_once(*elsewhere))
 
-    def describe(self, ended: _Ended, hardware: Hardware, site_lnl: bool) -> tuple[dict[str, Any], list[str]]:
-        """The fields of the result that describe its tree, with all taxa, and warnings of it."""
-        found, part_lnls, lnl, psr = ended.found, ended.part_lnls, ended.found.lnl, None
-        tree, models = self.task.whole(found.tree), found.models
+    def describe(self, ended: _Ended, site_lnl: bool, remarks: Sequence[str]) -> dict[str, Any]:
+        """The fields of the result that tell of its tree, with all taxa, and of the run, whose remarks are logged."""
+        run, found, lnl, psr = self.run, ended.found, ended.found.lnl, None
+        tree, models, part_lnls, by_site = self.task.whole(found.tree), found.models, ended.part_lnls, None
         if has_site_rates(models):
-            psr, tree, models = end_search(self.data, tree, found, self.task.parts, self.brlen, hardware)
-
-        def ask(wanted: Callable[[Likelihood], FloatArray], hardware: Hardware) -> FloatArray:
-            with Likelihood(self.data, tree, models, brlen=self.brlen, lnl_only=True, **asdict(hardware)) as whole:
-                return wanted(whole)
-
+            models, psr = to_gamma(run.data, models, lnl, self.task.parts)
+            tree, models = run.ask_likelihood(_optimise, tree, models)
         if psr is not None or tree.n_taxa > len(self.task.names):
-            part_lnls = until_memory_suffices(partial(ask, Likelihood.part_lnl), hardware)
+            part_lnls = run.ask_likelihood(Likelihood.part_lnl, tree, models, lnl_only=True)
             lnl = float(part_lnls.sum())
-        by_site = until_memory_suffices(partial(ask, Likelihood.site_lnl), hardware) if site_lnl else None
-        fields, remarks = describe_tree(self.data, self.task.parts, models, tree, part_lnls, self.outgroup)
-        return fields | {"lnl": lnl, "psr": psr, "site_lnl": by_site}, remarks
+        if site_lnl:
+            by_site = run.ask_likelihood(Likelihood.site_lnl, tree, models, lnl_only=True)
+        described = run.describe(tree, models, part_lnls, then=remarks)
+        return described | {"lnl": lnl, "psr": psr, "site_lnl": by_site}
 
     def remarks(self, ended: _Ended, is_constrained: bool) -> list[str]:
         """Warnings of how the search ended, and of a constraint that asks for nothing."""
@@ -291,6 +287,12 @@ class _Search:
         if ended.unsaved:
             remarks.append(f"the last steps of the search could not be saved: {ended.unsaved}")
         return remarks
+
+
+def _optimise(likelihood: Likelihood) -> tuple[Tree, list[Model]]:
+    """The tree and its models, optimised."""
+    likelihood.optimise()
+    return likelihood.tree, likelihood.models
 
 
 def _set_deadline(limit: float | None, began: float) -> Deadline | None:

@@ -191,11 +191,7 @@ def _most_similar(pairs: list[tuple[PartGroup, PartGroup]], percent: float) -> l
 
 
 def _join(pair: tuple[PartGroup, PartGroup]) -> Block:
-    """The data of both groups."""
-    return block_of([part for group in pair for part in group.parts])
-
-
-def block_of(parts: Sequence[Part]) -> Block:
-    """The data of some parts, which have the same states."""
+    """The data of both groups, which have the same states."""
+    parts = [part for group in pair for part in group.parts]
     codes = np.concatenate([part.alignment.codes for part in parts], axis=1)
     return Block(compress(replace(parts[0].alignment, codes=codes)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -36,12 +36,14 @@ from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import PolishRound, polish
 from plltool.run.engines import open_engine
 from plltool.run.memory import evaluation_slots, search_slots
-from plltool.run.messages import announce_engine
 from plltool.run.model_choice import FittedModel, finite_or_none
+from plltool.run.run import Run
 from plltool.tree.rooted import add_root, drop_root, root_split
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search.root_scan import place_root
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +156,7 @@ class ModelFitter:
 
     Parameters
     ----------
+    run : is told of the first engine
     tree : its topology stays, and its lengths are where a fit begins. A root that it was read with keeps its branch
     hardware : what computes
     linkage : UNLINKED optimises the lengths of each fit, SCALED a common factor of them, LINKED leaves them as they are
@@ -161,14 +164,11 @@ class ModelFitter:
     Attributes
     ----------
     tree : as given
-    facts : the fields of `plltool.run.results.describe_run` that tell of the device
-    fallback : why numpy replaces an OpenCL device, if it does
     """
 
-    def __init__(self, tree: Tree, hardware: Hardware, linkage: str = UNLINKED):
+    def __init__(self, run: Run, tree: Tree, hardware: Hardware, linkage: str):
         self.tree = tree
-        self.facts: dict[str, str] = {}
-        self.fallback: list[str] = []
+        self._run = run
         self._hardware = hardware
         self._linkage = linkage
         self._root_is_given = tree.root_place is not None
@@ -341,11 +341,20 @@ class ModelFitter:
         patterns = [block.with_root if tree.is_rooted else block.patterns for block in blocks]
         engine, reason = open_engine(patterns, models, slots, self._hardware)
         self._stack.enter_context(engine)
-        if not self.facts:
-            self.fallback = announce_engine(engine, reason, self._hardware)
-            self.facts = {"device": engine.device_name, "driver": engine.driver, "reason": reason}
+        if self._likelihood is None:
+            self._run.engine_opened(engine, reason, self._hardware)
         self._likelihood = TreeLikelihood(tree, list(models), engine)
         return self._likelihood
+
+
+def ask_fitter(ask: Callable[[ModelFitter], T], run: Run, tree: Tree, linkage: str = UNLINKED) -> T:
+    """What `ask` returns of a fitter, see `ModelFitter`; where memory is short, it is called again with another."""
+
+    def attempt(hardware: Hardware) -> T:
+        with ModelFitter(run, tree, hardware, linkage) as fitter:
+            return ask(fitter)
+
+    return run.ask(attempt)
 
 
 def _scaled(start: Start) -> Model:

@@ -13,25 +13,21 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Unpack
 
-from plltool.alignment.patterns import compress
 from plltool.analyses.selection.course import Candidates, Selection, run_together
-from plltool.analyses.selection.model_fits import Block, ModelFitter, compare_fits
-from plltool.constants import CRITERIA, DEFAULT_SEED
+from plltool.analyses.selection.model_fits import Block, ModelFitter, ask_fitter, compare_fits
+from plltool.constants import CRITERIA, DEFAULT_SEED, LINKED
 from plltool.errors import InputError, check_least, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.model_reader import read_model
 from plltool.io.newick import ROOT_REMOVED
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.candidates import GAMMA, parse_candidate
-from plltool.model.partition import Dataset
 from plltool.progress import announce
 from plltool.run.inputs import AlignmentLike, TreeLike, as_tree, refuse_invariable, resolve_inputs
 from plltool.run.keywords import takes_keywords
-from plltool.run.memory import until_memory_suffices
-from plltool.run.messages import announce_data, warn
 from plltool.run.model_choice import ModelChoice
 from plltool.run.rooting import write_rooted
-from plltool.run.task import Task
+from plltool.run.run import Run
 from plltool.seeds import STARTS, generator
 from plltool.tree.topology import Tree
 
@@ -73,29 +69,29 @@ def select_model(
     began = perf_counter()
     check_one_of("criterion", criterion, CRITERIA)
     check_least("seed", seed, 0)
-    data, _ = resolve_inputs(alignment, None)
+    data, models = resolve_inputs(alignment, None)
     if len(data.parts) > 1:
         names = ", ".join(part.name for part in data.parts)
         found = f"found several kinds of data ({names})"
         raise InputError(f"{data.source}: {found}, expected a file with the partitions (--partitions)")
-    patterns = compress(data.parts[0].alignment)
-    announce_data(data, [patterns])
+    run = Run(data, models, LINKED, Hardware.of(**hardware), began, seed=seed, all_taxa=True)
+    run.announce_data()
+    [patterns] = run.task.parts
     correction = Ascertainment("lewis") if ascertainment else None
     possible = Candidates.of(patterns.states, free_rates, correction, [read_model(text) for text in also])
     if correction is not None:
         refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0])
-    chosen_on, remarks = choose_tree(data, tree, seed)
+    chosen_on, remarks = choose_tree(run, tree)
     if possible.any_rooted:
         remarks = tuple(remark for remark in remarks if ROOT_REMOVED not in remark)
     n_sites = data.parts[0].n_sites
 
-    def attempt(hardware: Hardware) -> tuple[Selection, ModelFitter]:
-        with ModelFitter(chosen_on, hardware) as fitter:
-            selection = Selection(Block(patterns), possible, criterion, n_sites)
-            run_together([selection], fitter)
-        return selection, fitter
+    def choose(fitter: ModelFitter) -> Selection:
+        selection = Selection(Block(patterns), possible, criterion, n_sites)
+        run_together([selection], fitter)
+        return selection
 
-    selection, fitter = until_memory_suffices(attempt, Hardware.of(**hardware))
+    selection = ask_fitter(choose, run, chosen_on)
     best = selection.best
     return ModelChoice(
         lnl=best.lnl,
@@ -106,17 +102,17 @@ def select_model(
         spec=best.spec,
         data=data,
         n_patterns=patterns.n_patterns,
-        **fitter.facts,
+        **run.known,
         seed=seed,
-        seconds=perf_counter() - began,
-        warnings=warn(data, fitter.fallback, remarks),
+        seconds=run.seconds,
+        warnings=run.warn(remarks),
     )
 
 
-def choose_tree(data: Dataset, tree: TreeLike | None, seed: int) -> tuple[Tree, tuple[str, ...]]:
+def choose_tree(run: Run, tree: TreeLike | None) -> tuple[Tree, tuple[str, ...]]:
     """The tree on which all models are fitted, and warnings about it."""
     if tree is not None:
-        given = as_tree(tree, data.names)
+        given = as_tree(tree, run.data.names)
         return given, given.warnings
     announce("parsimony tree")
-    return Task.of(data, [], seed, all_taxa=True).parsimony_tree(generator(seed, STARTS, 0)), ()
+    return run.task.parsimony_tree(generator(run.task.seed, STARTS, 0)), ()

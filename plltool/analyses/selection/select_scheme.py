@@ -23,8 +23,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from plltool.analyses.selection.course import Candidates, Selection, run_together
-from plltool.analyses.selection.merging import PartGroup, Scheme, block_of, distinct_names
-from plltool.analyses.selection.model_fits import Block, Fit, ModelFitter, compare_fits
+from plltool.analyses.selection.merging import PartGroup, Scheme, distinct_names
+from plltool.analyses.selection.model_fits import Block, Fit, ModelFitter, ask_fitter, compare_fits
 from plltool.analyses.selection.select_model import choose_tree
 from plltool.constants import (
     CRITERIA,
@@ -51,10 +51,9 @@ from plltool.optimise.polish import polish
 from plltool.progress import announce
 from plltool.run.inputs import AlignmentLike, TreeLike, cut_inputs, default_model
 from plltool.run.keywords import takes_keywords
-from plltool.run.memory import until_memory_suffices
-from plltool.run.messages import announce_data, warn
 from plltool.run.model_choice import PartChoice, SchemeChoice, finite_or_none
 from plltool.run.rooting import mean_tree, write_rooted
+from plltool.run.run import Run
 from plltool.tree.topology import Tree
 
 
@@ -103,18 +102,14 @@ def select_scheme(
     data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
         raise InputError(f"partitions: found a model, {given[0].spec.shown}, expected a file with the partitions")
-    chosen_on, remarks = choose_tree(data, tree, seed)
-
-    task = _Task(data, [model.spec.ascertainment for model in given], criterion, free_rates, merge, percent, brlen)
-
-    def attempt(hardware: Hardware) -> dict[str, Any]:
-        with ModelFitter(chosen_on, hardware, brlen) as fitter:
-            return task.run(fitter) | fitter.facts | {"warnings": warn(data, fitter.fallback, remarks)}
-
-    announce_data(data, [block.patterns for block in task.blocks])
-    chosen = until_memory_suffices(attempt, Hardware.of(**hardware))
-    seconds = perf_counter() - began
-    return SchemeChoice(criterion=criterion, brlen=brlen, data=data, seed=seed, seconds=seconds, **chosen)
+    run = Run(data, given, LINKED, Hardware.of(**hardware), began, seed=seed, all_taxa=True)
+    chosen_on, remarks = choose_tree(run, tree)
+    run.announce_data()
+    corrections = [model.spec.ascertainment for model in given]
+    request = _Request(data, corrections, criterion, free_rates, merge, percent, brlen)
+    chosen = ask_fitter(request.choose, run, chosen_on, brlen) | run.known
+    about: dict[str, Any] = {"seed": seed, "seconds": run.seconds, "warnings": run.warn(remarks)}
+    return SchemeChoice(criterion=criterion, brlen=brlen, data=data, **chosen, **about)
 
 
 def _check_merge(merge: str | None, percent: float, brlen: str) -> None:
@@ -130,7 +125,7 @@ def _check_merge(merge: str | None, percent: float, brlen: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class _Request:
     """What is chosen, see `select_scheme`; `corrections` are those of the parts for ascertainment bias."""
 
     data: Dataset
@@ -144,9 +139,9 @@ class _Task:
     @cached_property
     def blocks(self) -> list[Block]:
         """The data of each part."""
-        return [block_of([part]) for part in self.data.parts]
+        return [Block(patterns) for patterns in self.data.patterns]
 
-    def run(self, fitter: ModelFitter) -> dict[str, Any]:
+    def choose(self, fitter: ModelFitter) -> dict[str, Any]:
         """The fields of the result that tell of the choice."""
         possible = self._candidates()
         announce("branch lengths of all partitions under default models")

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from os import PathLike, fspath
+from time import perf_counter
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -47,14 +47,13 @@ from plltool.constants import (
 )
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.io.checkpoint import START_OVER, Checkpoint
+from plltool.io.checkpoint import START_OVER
 from plltool.io.newick_writer import write_newick
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.climbers import share_hardware
-from plltool.run.engines import settle_share
-from plltool.run.identity import identify_replicates
+from plltool.run.identity import describe_plan
 from plltool.run.inputs import (
     AlignmentLike,
     ModelLike,
@@ -63,10 +62,9 @@ from plltool.run.inputs import (
     resolve_inputs,
 )
 from plltool.run.keywords import takes_keywords
-from plltool.run.memory import plan_memory
-from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
+from plltool.run.rooting import OutgroupLike, mean_tree
+from plltool.run.run import Run
 from plltool.run.supports import Supports, check_kinds
-from plltool.run.task import Task
 from plltool.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.tree.rooted import drop_root
 from plltool.tree.splits import Splits, make_tree_set, splits_of
@@ -189,7 +187,7 @@ def bootstrap(
     DeviceError
         If the device cannot be used.
     """
-    began = time.perf_counter()
+    began = perf_counter()
     asked = Hardware.of(**hardware)
     wanted = _read_number(replicates)
     check_least("seed", seed, 0)
@@ -197,26 +195,26 @@ def bootstrap(
     check_kinds(kinds, REPLICATE_KINDS)
     keep_root = data.has_root or ROOTSTRAP in kinds
     target = None if tree is None else load_target(tree, data.names[data.has_root :], keep_root=keep_root)
-    outgroup = as_outgroup(outgroup, data.names)
-    task = Task.of(data, models, seed, brlen, constraint)
-    asked = settle_share(task.parts, models, asked, checkpoint)
-    shares = share_hardware(workers, most_at_once(wanted.most, rapid), task.parts, models, asked)
+    run = Run(
+        data, models, brlen, asked, began, seed=seed, constraint=constraint, outgroup=outgroup, checkpoint=checkpoint
+    )
+    task = run.task
+    shares = share_hardware(workers, most_at_once(wanted.most, rapid), task.parts, models, run.hardware)
     options = options or replicate_options(rapid=rapid)
     plan = replace(options.plan(0.0, len(task.names), task.n_patterns), starts=1, constraint=task.constraint)
-    resampling = Resampling(task, plan, rapid, asked)
+    resampling = Resampling(task, plan, rapid, run.hardware)
     store = None
     if checkpoint is not None:
-        place = plan_memory(task.parts, models, asked)
-        identity = {"share": asked.share} | identify_replicates(data, models, plan, rapid, seed, brlen, place)
-        store = Checkpoint(checkpoint, identity)
+        own = run.identity | describe_plan(plan) | {"rapid": rapid}
+        store = run.open_checkpoint({"share": run.hardware.share} | own | run.planned_place)
         wanted = wanted.with_kept(count_kept(store), checkpoint)
     if rapid and plan.optimise_parameters:
-        resampling = hold_models(resampling, asked)
+        resampling = hold_models(resampling, run.hardware)
     made = make_replicates(resampling, wanted.most, shares, store)
-    found = _collect(_tell(made, taken), wanted, seed, listener, began)
+    found = _collect(_tell(made, taken), wanted, run, listener)
     if target is None or not found.trees:
         return found
-    supports = map_replicates(target, found.trees, kinds).with_outgroup(outgroup)
+    supports = map_replicates(target, found.trees, kinds).with_outgroup(run.outgroup)
     return replace(found, supports=replace(supports, convergence=found.convergence))
 
 
@@ -293,7 +291,7 @@ def _tell(made: Replicates, taken: Callable[[str], None] | None) -> Replicates:
             yield replicate
 
 
-def _collect(made: Replicates, wanted: _Wanted, seed: int, listener: Listener, began: float) -> BootstrapResult:
+def _collect(made: Replicates, wanted: _Wanted, run: Run, listener: Listener) -> BootstrapResult:
     """Take replicates until there are enough."""
     trees: list[Tree] = []
     lnls: list[float] = []
@@ -307,7 +305,7 @@ def _collect(made: Replicates, wanted: _Wanted, seed: int, listener: Listener, b
             trees.append(replicate.tree)
             lnls.append(replicate.lnl)
             n_kept += replicate.kept
-            seconds = time.perf_counter() - began
+            seconds = run.seconds
             left = None
             if wanted.criterion is None and number > n_kept:
                 left = seconds / (number - n_kept) * (wanted.most - number)
@@ -316,7 +314,7 @@ def _collect(made: Replicates, wanted: _Wanted, seed: int, listener: Listener, b
                 continue
             splits.append(splits_of(drop_root(replicate.tree)))
             if number % BOOTSTOP_STEP == 0:
-                rng, names = generator(seed, BOOTSTOP, number), drop_root(replicate.tree).names
+                rng, names = generator(run.task.seed, BOOTSTOP, number), drop_root(replicate.tree).names
                 tests.append(check_convergence(make_tree_set(names, splits), wanted.criterion, rng))
                 _log.info("%s", tests[-1])
             if tests and tests[-1].converged and number >= wanted.least:
@@ -329,6 +327,4 @@ def _collect(made: Replicates, wanted: _Wanted, seed: int, listener: Listener, b
         _log.warning("the bootstrap was interrupted after %d replicates", len(trees))
     elif tests and not tests[-1].converged:
         _log.warning("%d replicates are not enough by %s", len(trees), wanted.criterion)
-    return BootstrapResult(
-        tuple(trees), tuple(lnls), n_kept, seed, tuple(tests), time.perf_counter() - began, interrupted
-    )
+    return BootstrapResult(tuple(trees), tuple(lnls), n_kept, run.task.seed, tuple(tests), run.seconds, interrupted)

@@ -24,6 +24,7 @@ from plltool.alignment.resampling import Urn, take_patterns
 from plltool.arrays import FloatArray
 from plltool.codec import saved
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
+from plltool.engine.requests import Holder
 from plltool.errors import CheckpointError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
@@ -33,8 +34,7 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
 from plltool.progress import Forecast, ignore
 from plltool.run.climbers import open_workers
-from plltool.run.engines import open_engine
-from plltool.run.memory import search_slots, until_memory_suffices
+from plltool.run.memory import ask_engine, search_slots
 from plltool.run.task import Task
 from plltool.seeds import BOOTSTRAP, RAPID, generator
 from plltool.tree.duplicates import restrict_tree
@@ -131,21 +131,19 @@ class Replicator:
 
     def _search(self, parts: list[Patterns], given: list[Model], start: Tree, rng: np.random.Generator) -> ClimbState:
         """Climb from a start tree."""
-        asked, drawn = self._resampling, rng.bit_generator.state
+        plan, drawn = self._resampling.plan, rng.bit_generator.state
 
-        def attempt(hardware: Hardware) -> ClimbState:
+        def climb(engine: Holder) -> ClimbState:
             rng.bit_generator.state = drawn
-            models = [model.copy() for model in given]
-            engine, _ = open_engine(parts, models, search_slots(start.n_taxa), hardware, screening=True)
-            with engine:
-                likelihood = TreeLikelihood(start.copy(), models, engine)
-                search = TreeSearch(likelihood, asked.plan, Forecast(planned_stages(asked.plan)), ignore, Cursor())
-                found = search.climb()
-                if asked.plan.perturbations:
-                    found = search.perturb(rng)
-                return search.polish() if likelihood.is_rooted else found
+            likelihood = TreeLikelihood(start.copy(), [model.copy() for model in given], engine)
+            search = TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), ignore, Cursor())
+            found = search.climb()
+            if plan.perturbations:
+                found = search.perturb(rng)
+            return search.polish() if likelihood.is_rooted else found
 
-        return until_memory_suffices(attempt, asked.hardware)
+        slots = search_slots(start.n_taxa)
+        return ask_engine(climb, parts, given, slots, self._resampling.hardware, screening=True)
 
     def _randomise_undecided(self, tree: Tree, rng: np.random.Generator) -> Tree:
         """The tree of all taxa with random branches where the drawn sites say nothing.
@@ -170,19 +168,19 @@ def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
     task = resampling.task
     start = task.parsimony_tree(generator(task.seed, RAPID))
 
-    def attempt(hardware: Hardware) -> list[Model]:
+    def optimise(engine: Holder) -> list[Model]:
         models = [model.copy() for model in task.models]
-        engine, _ = open_engine(task.parts, models, search_slots(start.n_taxa), hardware)
-        with engine:
-            likelihood = TreeLikelihood(start.copy(), models, engine)
-            lnl = smooth(likelihood, START_EPSILON).lnl
-            if likelihood.is_rooted:
-                explore_roots(likelihood, lnl)
-            optimise_model(likelihood, epsilon=START_EPSILON)
+        likelihood = TreeLikelihood(start.copy(), models, engine)
+        lnl = smooth(likelihood, START_EPSILON).lnl
+        if likelihood.is_rooted:
+            explore_roots(likelihood, lnl)
+        optimise_model(likelihood, epsilon=START_EPSILON)
         return models
 
-    held = replace(task, models=until_memory_suffices(attempt, hardware))
-    return replace(resampling, task=held, plan=replace(resampling.plan, optimise_parameters=False))
+    models = ask_engine(optimise, task.parts, task.models, search_slots(start.n_taxa), hardware)
+    return replace(
+        resampling, task=replace(task, models=models), plan=replace(resampling.plan, optimise_parameters=False)
+    )
 
 
 def most_at_once(most: int, rapid: bool) -> int:

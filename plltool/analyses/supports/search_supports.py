@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
+from time import perf_counter
 from typing import Any, Unpack
 
 from plltool.analyses.search.analysis import search
@@ -28,9 +30,9 @@ from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import LENGTHS, Likelihood
-from plltool.run.memory import until_memory_suffices
 from plltool.run.results import SearchResult
 from plltool.run.rooting import usable_outgroup
+from plltool.run.run import Run
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
@@ -140,7 +142,11 @@ def search_supports(
     if ultrafast is not None:
         found = found.joined(ultrafast)
     if by_neighbours and not heard.stopped:
-        found = found.joined(_compare_neighbours(result, by_neighbours, shared["seed"], Hardware.of(**hardware)))
+        announce("supports by nearest neighbours")
+        asked, began = Hardware.of(**hardware), perf_counter()
+        run = Run(result.data, list(result.models), result.brlen, asked, began, all_taxa=True)
+        ask = partial(_compare_neighbours, kinds=by_neighbours, seed=shared["seed"])
+        found = found.joined(run.ask_likelihood(ask, result.tree, result.models, neighbours=True))
     if replicates is not None and not heard.stopped:
         made = bootstrap(
             result.data,
@@ -223,17 +229,10 @@ class _Adoption:
         )
 
 
-def _compare_neighbours(result: SearchResult, kinds: Sequence[str], seed: int, hardware: Hardware) -> Supports:
+def _compare_neighbours(likelihood: Likelihood, kinds: Sequence[str], seed: int) -> Supports:
     """SH-aLRT and aBayes supports; branch lengths are optimised, the model is held."""
-    announce("supports by nearest neighbours")
-
-    def attempt(hardware: Hardware) -> Supports:
-        given = result.data, result.tree, result.models
-        with Likelihood(*given, brlen=result.brlen, neighbours=True, **asdict(hardware)) as likelihood:
-            likelihood.optimise(LENGTHS)
-            return likelihood.support_branches(kinds, seed=seed)
-
-    return until_memory_suffices(attempt, hardware)
+    likelihood.optimise(LENGTHS)
+    return likelihood.support_branches(kinds, seed=seed)
 
 
 class _Heard:

@@ -41,8 +41,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.run.climbers import share_hardware
-from plltool.run.engines import settle_share
-from plltool.run.identity import identify_ultrafast
+from plltool.run.identity import describe_constraint, describe_start
 from plltool.run.inputs import (
     AlignmentLike,
     ModelLike,
@@ -51,7 +50,7 @@ from plltool.run.inputs import (
     resolve_inputs,
 )
 from plltool.run.keywords import takes_keywords
-from plltool.run.memory import plan_memory, until_memory_suffices
+from plltool.run.run import Run
 from plltool.run.supports import BetterTree, Supports
 from plltool.run.task import Task
 from plltool.seeds import ULTRAFAST, generator
@@ -120,26 +119,42 @@ def ultrafast_bootstrap(
     DeviceError
         If the device cannot be used.
     """
+    began = time.perf_counter()
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     refuse_site_rates(models, "the ultrafast bootstrap")
-    task = Task.of(data, models, seed, brlen, constraint)
-    whole = task.read_tree(tree, "the tree given")
-    start = task.reduce(whole)
+    asked = Hardware.of(**hardware)
+    run = Run(data, models, brlen, asked, began, seed=seed, constraint=constraint, checkpoint=checkpoint)
+    whole = run.task.read_tree(tree, "the tree given")
+    supports = run.ask(_Ultrafast(run, whole, replicates, climb, workers, listener).attempt)
+    if climb is None and supports.better is not None:
+        _log.warning("%s; a search that starts from it may find better ones yet", supports.better)
+    return supports
 
-    def attempt(hardware: Hardware) -> Supports:
-        rng = generator(seed, ULTRAFAST)
-        weights = draw_weights([part.weights for part in task.parts], replicates, rng)
-        shares = share_hardware(workers, UFBOOT_STEP, task.parts, models, hardware)
-        place = plan_memory(task.parts, models, hardware)
-        identity = {"adopts better trees": climb is not None, "share": hardware.share, "batch": UFBOOT_STEP}
-        identity |= identify_ultrafast(data, models, place, start, task.constraint, replicates, seed, brlen)
+
+@dataclass(frozen=True, eq=False)
+class _Ultrafast:
+    """The ultrafast bootstrap of a tree of all taxa, `whole`, with all that it was asked for."""
+
+    run: Run
+    whole: Tree
+    replicates: int
+    climb: Callable[[Tree], Tree | None] | None
+    workers: int | None
+    listener: Listener
+
+    def attempt(self, hardware: Hardware) -> Supports:
+        """The supports, made with this hardware, from the checkpoint on if there is one."""
+        run, task, climb, target = self.run, self.run.task, self.climb, self.whole
+        start, rng = task.reduce(target), generator(task.seed, ULTRAFAST)
+        weights = draw_weights([part.weights for part in task.parts], self.replicates, rng)
+        shares = share_hardware(self.workers, UFBOOT_STEP, task.parts, task.models, hardware)
         setup = ExcursionSetup(task, start, weights)
-        with _open_store(checkpoint, identity) as store:
-            at = _resume(store, replicates, rng)
-            course = _Course(at, partial(open_excursions, setup, shares), listener, partial(_save, store, at))
-            target = whole
+        store = run.open_checkpoint(self._identify(start))
+        with store or nullcontext():
+            at = _resume(store, self.replicates, rng)
+            course = _Course(at, partial(open_excursions, setup, shares), self.listener, partial(_save, store, at))
             if climb is not None and at.adopted is not None:
                 climbed = climb(task.whole(at.adopted))
                 if climbed is None:
@@ -155,11 +170,12 @@ def ultrafast_bootstrap(
         supports = _count(task, target, at.pool)
         return replace(supports, better=_better(task, at) if at.has_better else None)
 
-    asked = settle_share(task.parts, models, Hardware.of(**hardware), checkpoint)
-    supports = until_memory_suffices(attempt, asked)
-    if climb is None and supports.better is not None:
-        _log.warning("%s; a search that starts from it may find better ones yet", supports.better)
-    return supports
+    def _identify(self, start: Tree) -> dict[str, Any]:
+        """All that the supports depend on."""
+        run, constraint = self.run, describe_constraint(self.run.task.constraint)
+        batches = {"adopts better trees": self.climb is not None, "share": run.hardware.share, "batch": UFBOOT_STEP}
+        given = {"tree": describe_start(start), **constraint, "replicates": self.replicates}
+        return batches | run.identity | given | run.planned_place
 
 
 def _better(task: Task, at: UfbootState) -> BetterTree:
@@ -181,12 +197,6 @@ def _count(task: Task, target: Tree, pool: RellPool) -> Supports:
         found = make_tree_set(drop_root(target).names, whole)
     shares = spread_over_branches(target, frequencies(drop_root(target), found))
     return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees})
-
-
-def _open_store(
-    folder: str | PathLike[str] | None, identity: dict[str, Any]
-) -> AbstractContextManager[Checkpoint | None]:
-    return nullcontext() if folder is None else Checkpoint(folder, identity)
 
 
 def _resume(store: Checkpoint | None, n_sets: int, rng: np.random.Generator) -> UfbootState:

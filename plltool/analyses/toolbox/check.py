@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from plltool.alignment.composition import composition_p_values, without_root
 from plltool.alignment.facts import gap_share
-from plltool.alignment.patterns import Patterns, compress, empirical_frequencies
+from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.constants import DEFAULT_LINKAGE
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.duplicates import without_duplicates
@@ -55,7 +55,7 @@ def check(
     """
     data, models = resolve_inputs(alignment, model, rooted=True)
     reduced = without_duplicates(data)[0]
-    patterns = [compress(part) for part in reduced.alignments]
+    patterns = reduced.patterns
     memory = plan_memory(patterns, models, Hardware.of(**hardware))
     parts = [_check_part(part, own, model) for part, own, model in zip(data.parts, patterns, models, strict=True)]
     sites = sum(part["n_sites"] for part in parts)

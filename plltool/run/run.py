@@ -1,0 +1,170 @@
+"""A run: what an analysis works on and where, how it goes on with less memory, and what its result says of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from time import perf_counter
+from typing import Any, TypeVar
+
+import numpy as np
+
+from plltool.arrays import FloatArray
+from plltool.constants import DEFAULT_SEED
+from plltool.engine.requests import Holder, work_of
+from plltool.hardware import Hardware
+from plltool.io.checkpoint import Checkpoint
+from plltool.model.model import Model
+from plltool.model.partition import Dataset
+from plltool.run.engines import settle_share
+from plltool.run.identity import describe_place, identify_data
+from plltool.run.inputs import TreeLike
+from plltool.run.likelihood import Likelihood
+from plltool.run.memory import plan_memory, until_memory_suffices
+from plltool.run.messages import announce_data, announce_engine, warn
+from plltool.run.results import describe_tree
+from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree, write_rooted
+from plltool.run.task import Task
+from plltool.tree.topology import Tree
+
+T = TypeVar("T")
+
+_log = logging.getLogger("plltool")
+
+
+class Run:
+    """One run of an analysis.
+
+    Parameters
+    ----------
+    data, models : the alignment, and the models of its parts with their start values
+    brlen, seed, constraint, all_taxa : see `Task.of`, also for errors
+    hardware : what the user asks for
+    began : when the run began, by `perf_counter`
+    outgroup : see `as_outgroup`, also for errors
+    checkpoint : folder that keeps what is reached; None keeps nothing
+
+    Attributes
+    ----------
+    task : what the engines of the run hold
+    known : the fields of a result that tell of the engine, as far as it has been used
+    fallback : why numpy replaces an OpenCL device, if it does
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        models: list[Model],
+        brlen: str,
+        hardware: Hardware,
+        began: float,
+        *,
+        seed: int = DEFAULT_SEED,
+        constraint: TreeLike | None = None,
+        all_taxa: bool = False,
+        outgroup: OutgroupLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ):
+        self.data, self.brlen, self.checkpoint = data, brlen, checkpoint
+        self.outgroup = as_outgroup(outgroup, data.names)
+        self.task = Task.of(data, models, seed, brlen, constraint, all_taxa)
+        self.known: dict[str, Any] = {}
+        self.fallback: list[str] = []
+        self._asked = hardware
+        self._began = began
+
+    @cached_property
+    def hardware(self) -> Hardware:
+        """What the user asks for, with the shares by which several devices divide the patterns, see `settle_share`."""
+        return settle_share(self.task.parts, self.task.models, self._asked, self.checkpoint)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the run began."""
+        return perf_counter() - self._began
+
+    def announce_data(self, defaults: Sequence[Model] = ()) -> None:
+        """Log what the run works on, and the models if they are the defaults."""
+        announce_data(self.data, self.task.parts, defaults)
+
+    # --- engines --------------------------------------------------------------------------------------------
+
+    def ask(self, attempt: Callable[[Hardware], T]) -> T:
+        """What `attempt` returns, with less memory where its engines have too little, see `until_memory_suffices`."""
+        return until_memory_suffices(attempt, self.hardware)
+
+    def ask_likelihood(self, ask: Callable[[Likelihood], T], tree: TreeLike, models: Sequence[Model], **held: Any) -> T:
+        """What `ask` returns of the likelihood of a tree of all taxa, which holds what these keywords say."""
+
+        def attempt(hardware: Hardware) -> T:
+            with Likelihood(self.data, tree, models, brlen=self.brlen, **held, **asdict(hardware)) as likelihood:
+                return ask(likelihood)
+
+        return until_memory_suffices(attempt, self.hardware)
+
+    def engine_opened(self, engine: Holder, reason: str, hardware: Hardware) -> None:
+        """Log the device of an engine, and why it was chosen."""
+        self.fallback = announce_engine(engine, reason, hardware)
+        self.known = {"device": engine.device_name, "driver": engine.driver, "reason": reason}
+
+    def engine_used(self, engine: Holder) -> None:
+        """Keep what a result tells of the data and of an engine that has done its work."""
+        self.known |= {
+            "data": self.data,
+            "n_taxa": self.data.n_sequences,
+            "n_sites": self.data.n_sites,
+            "n_patterns": engine.n_patterns,
+            "layout": engine.describe(),
+            "counters": work_of(engine).as_dict(),
+        }
+
+    # --- checkpoint -----------------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What every result depends on, besides the place."""
+        return identify_data(self.data, self.task.models, self.task.seed, self.brlen)
+
+    @property
+    def planned_place(self) -> dict[str, Any]:
+        """Where the engines of a search will be, see `describe_place`."""
+        plan = plan_memory(self.task.parts, self.task.models, self.hardware)
+        return describe_place(plan.device_name, plan.layouts)
+
+    def open_checkpoint(self, identity: dict[str, Any], shows_best: bool = False) -> Checkpoint | None:
+        """The checkpoint of a run with this identity, which may show the best tree so far, with all taxa.
+
+        None if nothing is to be kept. Errors as for `Checkpoint`.
+        """
+        if self.checkpoint is None:
+            return None
+        return Checkpoint(self.checkpoint, identity, self._show if shows_best else None)
+
+    def _show(self, tree: Tree) -> str:
+        sites = np.array([part.n_sites for part in self.data.parts])
+        return write_rooted(mean_tree(self.task.whole(tree), sites), self.outgroup)[0]
+
+    # --- result ---------------------------------------------------------------------------------------------
+
+    def describe(
+        self,
+        tree: Tree,
+        models: Sequence[Model],
+        part_lnls: FloatArray,
+        first: Sequence[str] = (),
+        then: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """The fields of a `Result` that tell of its tree, of the engine and of the run.
+
+        Warnings are logged: the `first` ones, one of the outgroup, and the others.
+        """
+        described, rooting = describe_tree(self.data, self.task.parts, models, tree, part_lnls, self.outgroup)
+        warnings = self.warn([*first, *rooting, *then])
+        return {**described, **self.known, "brlen": self.brlen, "seconds": self.seconds, "warnings": warnings}
+
+    def warn(self, remarks: Sequence[str]) -> tuple[str, ...]:
+        """Log the remarks; returns all warnings of the run."""
+        return warn(self.data, self.fallback, remarks)
