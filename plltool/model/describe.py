@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from plltool.alignment.facts import digest_data, identical_groups, may_be_invari
 from plltool.arrays import BoolArray
 from plltool.constants import MAX_ALPHA, MAX_SHOWN_VALUES, ROOT_NAME
 from plltool.model import covarion
-from plltool.model.model import Model
+from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset
 
 EQUAL_RATES = "alpha is at its upper bound: rates are equal across sites"
@@ -48,6 +49,23 @@ def describe_model(model: Model) -> dict[str, Any]:
         described["class_rates"] = model.classes.rates.tolist()
         described["class_weights"] = model.classes.weights.tolist()
     return described
+
+
+def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
+    """The models with all values, as `read_scheme` reads them: a model string, or a line for each part."""
+    strings = [model.to_string() for model in models]
+    if not data.parts[0].name:
+        return strings[0]
+    lines = zip(strings, data.parts, strict=True)
+    return "\n".join(f"{string}, {part.name} = {part.ranges}" for string, part in lines)
+
+
+def describe_parameters(models: Sequence[Model]) -> dict[str, Any]:
+    """The parameters of all parts; if all scalers are optimised, one is not free, because their mean is 1."""
+    if len(models) == 1:
+        return describe_model(models[0])
+    free_scalers = all(SCALER in model.free_parameters for model in models)
+    return {"n_free_parameters": sum(model.n_free_parameters for model in models) - free_scalers}
 
 
 def shorten_model(text: str) -> str:

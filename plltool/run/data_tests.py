@@ -21,11 +21,11 @@ from plltool.constants import (
     SIGNIFICANCE,
     UNLINKED,
 )
+from plltool.model.describe import describe_parameters
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part
 from plltool.model.scheme import column_states
-from plltool.run.results import describe_parameters
 
 FEW_SITES = 20  # all of which may vary by chance
 TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `SymmetryTests`

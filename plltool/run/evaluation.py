@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar, Unpack
 
 from plltool.constants import DEFAULT_LINKAGE
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
+from plltool.model.model import Model
 from plltool.progress import Listener, announce, ignore
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
 from plltool.run.keywords import takes_keywords
@@ -18,7 +19,8 @@ from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.results import EvaluationResult, Result
 from plltool.run.rooting import OutgroupLike
 from plltool.run.run import Run
-from plltool.run.site_rates import evaluate_site_rates
+from plltool.run.site_rates import has_site_rates, to_gamma
+from plltool.tree.topology import Tree
 
 R = TypeVar("R", bound=Result)
 
@@ -116,23 +118,33 @@ def evaluate_and_ask(
     asked = Hardware.of(**hardware)
     run = Run(data, models, brlen, asked, began, all_taxa=True, outgroup=outgroup)
     run.announce_data(models if model is None else ())
+    start, psr = tree, None
+    if has_site_rates(models):
+        start, own, lnl = run.ask_likelihood(partial(_fit_site_rates, listener=listener), tree, models)
+        models, psr = to_gamma(data, own, lnl, run.task.parts)
 
-    def attempt(hardware: Hardware) -> dict[str, Any]:
-        start, own, psr = evaluate_site_rates(data, tree, models, brlen, hardware, listener)
-        with Likelihood(data, start, own, brlen=brlen, **held, **asdict(hardware)) as likelihood:
-            run.engine_opened(likelihood.engine, likelihood.reason, hardware)
-            start_lnl = likelihood.lnl()
-            announce("lengths and model")
-            unknown = _remarks_on_fixed(likelihood) if fixed else []
-            lnl = start_lnl if fixed else _optimise(likelihood, listener)
-            answer, part_lnls = ask(likelihood), likelihood.part_lnl()
+    def ask_all(likelihood: Likelihood) -> dict[str, Any]:
+        run.engine_opened(likelihood.engine, likelihood.reason, likelihood.hardware)
+        lnl = start_lnl = likelihood.lnl()
+        announce("lengths and model")
+        unknown = _remarks_on_fixed(likelihood) if fixed else []
+        if not fixed:
+            lnl = _optimise(likelihood, listener)
+        answer, part_lnls = ask(likelihood), likelihood.part_lnl()
         run.engine_used(likelihood.engine)
         remarks = [*likelihood.warnings, *unknown]
         described = run.describe(likelihood.tree, likelihood.models, part_lnls, remarks)
         found = {"lnl": lnl, "start_lnls": (start_lnl,), "seed": None, "psr": psr, "other": likelihood.other}
         return described | found | answer
 
-    return kind(**run.ask(attempt))
+    return kind(**run.ask_likelihood(ask_all, start, models, **held))
+
+
+def _fit_site_rates(likelihood: Likelihood, listener: Listener) -> tuple[Tree, list[Model], float]:
+    """The tree and the models with rates of sites, optimised, and lnL."""
+    announce("lengths, model and per-site rates")
+    lnl = likelihood.optimise(listener=listener)
+    return likelihood.tree, likelihood.models, lnl
 
 
 def _optimise(likelihood: Likelihood, listener: Listener) -> float:

@@ -25,6 +25,7 @@ from plltool.constants import (
 )
 from plltool.errors import InputError, shorten
 from plltool.hardware import Hardware, HardwareSettings
+from plltool.model.describe import format_scheme
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
@@ -48,7 +49,6 @@ from plltool.run.inputs import (
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import evaluation_slots, search_slots
 from plltool.run.messages import remarks_on_optima
-from plltool.run.results import format_scheme
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.supports import Supports, check_neighbour_request
 from plltool.seeds import SUPPORTS, generator

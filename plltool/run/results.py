@@ -16,8 +16,15 @@ from plltool.errors import InputError, shorten
 from plltool.io.newick_writer import collapse_newick, write_nexus
 from plltool.io.record import format_record, nan_to_null
 from plltool.io.site_values import format_for, format_sites, site_rows
-from plltool.model.describe import describe_data, describe_model, name_rates, shorten_model
-from plltool.model.model import SCALER, Model
+from plltool.model.describe import (
+    describe_data,
+    describe_model,
+    describe_parameters,
+    format_scheme,
+    name_rates,
+    shorten_model,
+)
+from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
 from plltool.progress import Progress
@@ -25,8 +32,8 @@ from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice, SchemeChoice
-from plltool.run.per_site_rates import PerSiteRates
 from plltool.run.rooting import mean_tree, write_rooted
+from plltool.run.site_rates import PerSiteRates
 from plltool.run.software import software_versions
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
@@ -336,23 +343,6 @@ class EvaluationResult(Result):
         if self.site_rates is None:
             raise InputError("site_rates: found none, expected a result that was made with site_rates=True")
         return format_sites("rate", self.site_rates)
-
-
-def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
-    """The models with all values, as `read_scheme` reads them: a model string, or a line for each part."""
-    strings = [model.to_string() for model in models]
-    if not data.parts[0].name:
-        return strings[0]
-    lines = zip(strings, data.parts, strict=True)
-    return "\n".join(f"{string}, {part.name} = {part.ranges}" for string, part in lines)
-
-
-def describe_parameters(models: Sequence[Model]) -> dict[str, Any]:
-    """The parameters of all parts; if all scalers are optimised, one is not free, because their mean is 1."""
-    if len(models) == 1:
-        return describe_model(models[0])
-    free_scalers = all(SCALER in model.free_parameters for model in models)
-    return {"n_free_parameters": sum(model.n_free_parameters for model in models) - free_scalers}
 
 
 def describe_tree(

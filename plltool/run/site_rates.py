@@ -1,4 +1,4 @@
-"""What follows an analysis under per-site rates (+PSR): the same tree under a gamma distribution of rates.
+"""Per-site rates (+PSR), and what follows an analysis under them: the same tree under a gamma distribution of rates.
 
 lnL under per-site rates can be compared neither with that of other models nor between trees whose sites have other
 categories. So the tree that was found is evaluated once more, with its lengths and the model's free parameters
@@ -9,41 +9,70 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
-from plltool.hardware import Hardware
+from plltool.arrays import FloatArray, IndexArray
+from plltool.model.describe import format_scheme
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
-from plltool.progress import Listener, announce
-from plltool.run.inputs import TreeLike
-from plltool.run.likelihood import Likelihood
-from plltool.run.per_site_rates import PerSiteRates, SiteCategories
-from plltool.run.results import format_scheme
 
 _log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class SiteCategories:
+    """The per-site rates of a part.
+
+    Attributes
+    ----------
+    rates, shares : (n_categories,), ascending, and the share of the part's sites that have each rate
+    categories : (n_sites,) the category of each site of the part, from 0
+    """
+
+    rates: FloatArray
+    shares: FloatArray
+    categories: IndexArray
+
+
+@dataclass(frozen=True, eq=False)
+class PerSiteRates:
+    """What was found under per-site rates, of all parts.
+
+    Attributes
+    ----------
+    lnl : log-likelihood under these rates; it cannot be compared with that of other models
+    model : model string with all parameter values; for several parts the lines of a partition file
+    parts : the rates of each part; None for parts without +PSR
+    fitted : the models of the parts, with the category of each pattern
+    """
+
+    lnl: float
+    model: str
+    parts: tuple[SiteCategories | None, ...]
+    fitted: tuple[Model, ...]
+
+    def as_record(self) -> dict[str, Any]:
+        """All but the model objects, for a record."""
+        parts = [
+            None if part is None else {name: values.tolist() for name, values in vars(part).items()}
+            for part in self.parts
+        ]
+        return {"lnl": self.lnl, "model": self.model, "parts": parts}
+
+    def describe(self) -> str:
+        """One line: lnL and the number of categories."""
+        n = [len(part.rates) for part in self.parts if part is not None]
+        categories = f"{sum(n)} categories" + (f" in {len(n)} parts" if len(n) > 1 else "")
+        return f"lnL under per-site rates: {self.lnl:.6f}, {categories}; no other lnL compares with it"
 
 
 def has_site_rates(models: Sequence[Model]) -> bool:
     """Whether sites have rates of their own (+PSR)."""
     return any(model.has_site_rates for model in models)
-
-
-def evaluate_site_rates(
-    data: Dataset, tree: TreeLike, models: Sequence[Model], brlen: str, hardware: Hardware, listener: Listener
-) -> tuple[TreeLike, list[Model], PerSiteRates | None]:
-    """Optimise a tree under per-site rates: the tree, the models under gamma rates, and what was found.
-
-    Without per-site rates tree and models are returned as they are.
-    """
-    if not has_site_rates(models):
-        return tree, list(models), None
-    with Likelihood(data, tree, models, brlen=brlen, **asdict(hardware)) as likelihood:
-        announce("lengths, model and per-site rates")
-        lnl = likelihood.optimise(listener=listener)
-    return likelihood.tree, *to_gamma(data, likelihood.models, lnl, likelihood.patterns)
 
 
 def to_gamma(

@@ -21,10 +21,10 @@ from plltool.hardware import Hardware, parse_hardware
 from plltool.io import checkpoint as files
 from plltool.processes.crew import Crew, Place
 from plltool.run import engines
-from plltool.run.climbers import share_hardware, share_with_crew
 from plltool.run.inputs import resolve_inputs
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory
+from plltool.run.sharing import share_hardware, share_with_crew
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.effort import SearchOptions
 

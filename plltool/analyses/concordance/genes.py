@@ -36,12 +36,12 @@ from plltool.processes.workers import Workers
 from plltool.progress import Listener, Progress, announce, ignore
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
-from plltool.run.climbers import share_hardware
 from plltool.run.inputs import AlignmentLike, as_data, resolve_inputs, resolve_scheme
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
 from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike
+from plltool.run.sharing import share_hardware
 from plltool.tree.rooted import drop_root
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions

@@ -32,7 +32,6 @@ from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
 from plltool.progress import Listener, ignore
-from plltool.run.climbers import share_hardware
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import settle_share
 from plltool.run.identity import describe_place, describe_start, identify_sampling
@@ -41,6 +40,7 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
 from plltool.run.rooting import OutgroupLike, as_outgroup
+from plltool.run.sharing import share_hardware
 from plltool.run.task import Task
 from plltool.tree.topology import Tree
 

@@ -31,8 +31,8 @@ from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.partition import Dataset
 from plltool.progress import announce
-from plltool.run.climbers import open_workers
 from plltool.run.engines import open_engine
+from plltool.run.sharing import open_workers
 from plltool.seeds import SAMPLING, generator
 
 WORKER_SECONDS = 1.0  # between two words of a worker, if a sample does not take longer

@@ -19,6 +19,7 @@ from os import PathLike
 from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
+from plltool.analyses.search.climbers import climb_at_once
 from plltool.analyses.selection.auto_model import choose_if_asked
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, SMALL_SEARCH, START_KINDS
@@ -30,7 +31,6 @@ from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.processes.ranks import current
 from plltool.progress import Forecast, Listener, Trace, announce, ignore
-from plltool.run.climbers import climb_at_once, share_hardware
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine
 from plltool.run.identity import RECORDED_APART, describe_place, describe_plan, describe_start
@@ -47,6 +47,7 @@ from plltool.run.messages import remarks_on_optima
 from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike
 from plltool.run.run import Run
+from plltool.run.sharing import share_hardware
 from plltool.run.site_rates import has_site_rates, to_gamma
 from plltool.run.task import Task
 from plltool.seeds import DIFFICULTY, PERTURBATIONS, generator

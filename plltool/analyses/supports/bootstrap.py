@@ -52,7 +52,6 @@ from plltool.io.newick_writer import write_newick
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
-from plltool.run.climbers import share_hardware
 from plltool.run.identity import describe_plan
 from plltool.run.inputs import (
     AlignmentLike,
@@ -64,6 +63,7 @@ from plltool.run.inputs import (
 from plltool.run.keywords import takes_keywords
 from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run
+from plltool.run.sharing import share_hardware
 from plltool.run.supports import Supports, check_kinds
 from plltool.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.tree.rooted import drop_root

@@ -15,9 +15,9 @@ from plltool.arrays import FloatArray
 from plltool.engine.requests import Holder
 from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.run.climbers import open_workers
 from plltool.run.engines import open_engine
 from plltool.run.memory import search_slots
+from plltool.run.sharing import open_workers
 from plltool.run.task import Task
 from plltool.seeds import ULTRAFAST, generator
 from plltool.tree.topology import Tree

@@ -33,8 +33,8 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
 from plltool.progress import Forecast, ignore
-from plltool.run.climbers import open_workers
 from plltool.run.memory import ask_engine, search_slots
+from plltool.run.sharing import open_workers
 from plltool.run.task import Task
 from plltool.seeds import BOOTSTRAP, RAPID, generator
 from plltool.tree.duplicates import restrict_tree

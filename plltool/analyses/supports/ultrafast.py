@@ -40,7 +40,6 @@ from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
-from plltool.run.climbers import share_hardware
 from plltool.run.identity import describe_constraint, describe_start
 from plltool.run.inputs import (
     AlignmentLike,
@@ -51,6 +50,7 @@ from plltool.run.inputs import (
 )
 from plltool.run.keywords import takes_keywords
 from plltool.run.run import Run
+from plltool.run.sharing import share_hardware
 from plltool.run.supports import BetterTree, Supports
 from plltool.run.task import Task
 from plltool.seeds import ULTRAFAST, generator
