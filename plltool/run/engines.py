@@ -53,9 +53,8 @@ def hidden_codes(codes: CodeArray, states: StateSpace, n_states: int) -> CodeArr
 class PartsShard:
     """The parts that one engine holds: those of one number of states and of components, reversible or not.
 
-    `share` is that of the memory of all shards that it takes. `categories` is the most categories into which the
-    patterns of each part may be sorted; empty if their components are a mixture. `corrections` are those of the parts
-    for ascertainment bias; empty if there are none.
+    `share` is that of the memory of all shards. `categories` is the most categories into which the patterns of each
+    part may be sorted; empty for a mixture. `corrections` are those for ascertainment bias; empty if there are none.
     """
 
     members: tuple[int, ...]
@@ -67,7 +66,6 @@ class PartsShard:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of patterns of each part."""
         return tuple(part.n_patterns for part in self.patterns)
 
     @property
@@ -91,7 +89,6 @@ class PartsShard:
         return self.shape_of(tuple(sizes))
 
     def shape_of(self, part_patterns: tuple[int, ...]) -> DataShape:
-        """The shape with these numbers of patterns in the parts of an engine."""
         sets = state_sets(self.patterns[0].states, self.components.n_states)
         return DataShape(
             self.components.n_states,
@@ -126,10 +123,9 @@ class ShardPlan:
 def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: bool = False) -> ShardPlan:
     """Shards in the order of their first parts.
 
-    With `screening` there is a screen, unless CLAs have one component anyway, or a process is not time-reversible, or
-    there are so few patterns that transition matrices, which a screen does not save, take most of the time. There is
-    none if a part has a correction for ascertainment bias either, since this needs the likelihood of sites under all
-    components.
+    With `screening` there is a screen, unless CLAs have one component anyway, a process is not time-reversible, there
+    are so few patterns that transition matrices, which a screen does not save, take most of the time, or a part has a
+    correction for ascertainment bias, which needs the likelihood of sites under all components.
     """
     components = [model.components() for model in models]
     site_categories = [model.spec.sites.n_categories if model.has_site_rates else 0 for model in models]
@@ -176,16 +172,10 @@ def open_engine(
     profile: bool = False,
     screening: bool = False,
 ) -> tuple[Holder, str]:
-    """An engine for all parts, and why its device was chosen; `profile` as in `make_engine`.
+    """An engine for all parts, and why its device was chosen; `profile` and errors as in `make_engine`.
 
-    With `screening` it can open a screen, see `TreeLikelihood.screen`.
-
-    Several devices divide the patterns of each shape of parts, see `settle_share`.
-
-    Raises
-    ------
-    DeviceError
-        If the device asked for is missing, fails to build the kernels or has not enough memory.
+    With `screening` it can open a screen, see `TreeLikelihood.screen`. Several devices divide the patterns of each
+    shape of parts, see `settle_share`.
     """
     hardware = settle_share(parts, models, hardware)
     plan = plan_shards(parts, models, screening)
@@ -200,14 +190,7 @@ def open_engine(
 
 @dataclass(frozen=True)
 class Opening:
-    """How the engines of a run are opened.
-
-    Attributes
-    ----------
-    slots, hardware, profile : as for `open_engine`; the hardware as `settle_share` returns it
-    devices : those that divide the patterns; None for one device
-    reasons : why the device of each engine was chosen
-    """
+    """How the engines of a run are opened: on `devices` that divide the patterns, or on one, with its `reasons`."""
 
     slots: Slots
     hardware: Hardware
@@ -257,12 +240,7 @@ def settle_share(
 
     Where the user gives no shares, they are those of the run that a checkpoint continues, or else in proportion to how
     fast each device is with the largest shape of parts, see `measure_speed`. They are measured once in a process. A
-    rank of an MPI job has one device, see `of_rank`.
-
-    Raises
-    ------
-    DeviceError
-        If one of the devices cannot be used.
+    rank of an MPI job has one device, see `of_rank`. Raises DeviceError if one of the devices cannot be used.
     """
     hardware, ranks = name_devices(hardware), current()
     if ranks is not None:

@@ -50,13 +50,7 @@ ModelLike: TypeAlias = str | PathLike[str] | ModelSpec | Model | Sequence[Model]
 
 
 def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
-    """An alignment from a file or an object, see `alignment_from_object`, or as it is.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is not accepted, or is no alignment of at least 3 taxa.
-    """
+    """An alignment from a file or an object, or as it is; errors as `read_alignment`, `alignment_from_object`."""
     if isinstance(given, (Sequences, Alignment, Dataset)):
         return given
     if isinstance(given, (str, PathLike)):
@@ -76,10 +70,7 @@ def resolve_inputs(
         parts have scalers
     rooted : whether models may need a root, because they are not time-reversible; the alignment then has a row for it
 
-    Raises
-    ------
-    InputError
-        If the alignment or the model cannot be used, or they do not fit each other.
+    Raises InputError if the alignment or the model cannot be used, or they do not fit each other.
     """
     data, models = cut_inputs(alignment, model, brlen)
     needy = [model for model in models if not model.spec.is_reversible]
@@ -90,7 +81,7 @@ def resolve_inputs(
 
 
 def cut_inputs(alignment: AlignmentLike, model: ModelLike | None, brlen: str) -> tuple[Dataset, list[Model]]:
-    """As `resolve_inputs`, for analyses that use the parts but not the models: these may need a root, without a row."""
+    """As `resolve_inputs`, for analyses that use only the parts: the models may need a root, without a row."""
     data = as_data(alignment)
     scheme = _as_scheme(model)
     if isinstance(data, Sequences) and data.told and data.states is not None:
@@ -145,7 +136,6 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
 
 
 def default_model(states: StateSpace) -> ModelSpec:
-    """The model of data without one."""
     data = states.name
     spec = read_model(DEFAULT_MODELS[data if genetic_code_of(data) is None else CODON])
     return spec.for_data(data).with_states(states.n_states)
@@ -205,10 +195,7 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
     `several` a file may hold one tree for each part, see `read_tree`. Where ROOT_NAME is the first name, the tree has a
     root, see `plltool.tree.rooted`: that with two branches, or one on the first branch.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
+    Raises InputError if it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
     if names[0] == ROOT_NAME and not (isinstance(given, Tree) and given.is_rooted):
         return _with_root(given if isinstance(given, Tree) else as_tree(given, names[1:], several), names)
@@ -239,12 +226,8 @@ def _with_root(tree: Tree, names: Sequence[str]) -> Tree:
 def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
     """The constraint that a tree over some of `names` makes; None if every tree obeys it.
 
-    The tree is anything that `as_tree` accepts, with nodes of any degree.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or a taxon in it occurs twice or is not among `names`.
+    The tree is anything that `as_tree` accepts, with nodes of any degree. Raises InputError if it cannot be read, or a
+    taxon in it occurs twice or is not among `names`.
     """
     if isinstance(given, Tree):
         unknown = sorted(set(given.names).difference(names))
@@ -282,16 +265,8 @@ def link_lengths(tree: Tree, n_lengths: int) -> Tree:
 def as_tree_set(trees: TreesLike, names: Sequence[str] | None = None, whose: str = "the tree") -> TreeSet:
     """A set of trees from a file (Newick or NEXUS, gzipped or not), Newick text, or several of these or of trees.
 
-    Parameters
-    ----------
-    trees : a file, Newick text, a sequence of files, texts and trees in any form that `evaluate` takes, or a `TreeSet`,
-        which is returned as it is
-    names : the taxa in the order wanted, those of `whose`; by default as in the first tree. A `TreeSet` keeps its own
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, there is no tree, or the taxa are not the same in all.
+    The taxa are in the order of `names`, those of `whose`, or by default as in the first tree; a `TreeSet` stays as it
+    is. Raises InputError if a file cannot be read, there is no tree, or the taxa are not the same in all.
     """
     if isinstance(trees, TreeSet):
         return trees

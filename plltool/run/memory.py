@@ -84,12 +84,8 @@ def search_requests(layout: Layout, storage: Storage, scans: bool = True, optimi
 def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) -> T:
     """What `attempt` returns, tried again with half as much memory for CLAs as long as a request has too little.
 
-    Answers keep every bit. Where not even one tile fits, `open_engine` says so.
-
-    Parameters
-    ----------
-    attempt : opens an engine, or a `Likelihood`, in a ``with`` block and asks it; begins each time with the same
-    hardware : of the first attempt
+    It opens an engine in a ``with`` block and asks it, each time from the same beginning. Answers keep every bit. Where
+    not even one tile fits, `open_engine` says so.
     """
     while True:
         try:
@@ -147,14 +143,9 @@ class MemoryPlan:
 def plan_memory(
     parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware, slots: Slots | None = None
 ) -> MemoryPlan:
-    """Where a search would run, and the memory that it would hold there, without starting one.
+    """Where a search, or with `slots` an engine without a screen, would run, and the memory that it would hold there.
 
-    With `slots` it is the same of an engine without a screen.
-
-    Raises
-    ------
-    DeviceError
-        If a device asked for by name is missing, cannot use the settings or has too little memory.
+    Raises DeviceError if a device asked for by name is missing, cannot use the settings or has too little memory.
     """
     hardware = settle_share(parts, models, hardware)
     if hardware.is_auto:

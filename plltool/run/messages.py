@@ -53,17 +53,14 @@ class Announced(Protocol):
 def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[str]:
     """Log the device, and whether its memory is short.
 
-    Returns
-    -------
-    The reason if numpy replaces an OpenCL device. It is not logged, because a `PlltoolWarning` has said it.
+    Returns the reason if numpy replaces an OpenCL device. It is not logged, because a `PlltoolWarning` has said it.
     """
     fallback = [reason] if hardware.is_auto and "numpy" in engine.device_name else []
     if not fallback:
         _log.info("device: %s", reason)
     if engine.launch_share < 1.0:
-        _log.info(
-            "memory: the patterns do not all fit; %.2g %% of them are processed at a time", 100 * engine.launch_share
-        )
+        share = 100 * engine.launch_share
+        _log.info("memory: the patterns do not all fit; %.2g %% of them are processed at a time", share)
     return fallback
 
 

@@ -25,9 +25,7 @@ class FittedModel:
 
     Attributes
     ----------
-    name : model string without values
-    model : model string with all values
-    lnl : log-likelihood
+    name, model : model string without values, and with all of them
     n_parameters : free parameters of the model, and branch lengths
     aic, aicc, bic : scores; lower is better. None for AICc if there are too few sites
     aic_weight, aicc_weight, bic_weight : shares of the evidence among all models that were fitted; None likewise
@@ -102,10 +100,7 @@ class Choice(Shown, ABC):
             "model": self.model,
             "n_taxa": self.data.n_taxa,
             "n_sites": self.data.n_sites,
-            "n_patterns": self.n_patterns,
-            "device": self.device,
-            "driver": self.driver,
-            "reason": self.reason,
+            **{name: getattr(self, name) for name in ("n_patterns", "device", "driver", "reason")},
             "seconds": round(self.seconds, 3),
             "tree": self.newick,
             "seed": self.seed,
@@ -172,17 +167,9 @@ class ModelChoice(Choice):
         """The candidates as text, one a line, the best one first; at most as many as given."""
         rows: list[tuple[str, ...]] = [("model", "lnL", "k", "AIC", "AICc", "BIC", "w-AIC", "w-AICc", "w-BIC")]
         for own in self.candidates[:most]:
-            numbers = [own.score(name) for name in COLUMNS]
-            shares = [own.aic_weight, own.aicc_weight, own.bic_weight]
-            rows.append(
-                (
-                    shorten(shorten_model(own.name)),
-                    f"{own.lnl:.3f}",
-                    str(own.n_parameters),
-                    *("-" if number is None else f"{number:.3f}" for number in numbers),
-                    *("-" if share is None else f"{share:.3f}" for share in shares),
-                )
-            )
+            scores = [own.aic, own.aicc, own.bic, own.aic_weight, own.aicc_weight, own.bic_weight]
+            numbers = ("-" if number is None else f"{number:.3f}" for number in scores)
+            rows.append((shorten(shorten_model(own.name)), f"{own.lnl:.3f}", str(own.n_parameters), *numbers))
         return format_table(rows)
 
     def describe(self) -> str:
@@ -229,12 +216,9 @@ class PartChoice:
 
     Attributes
     ----------
-    name : of the part, or those of all parts joined
-    members : names of the parts
-    sites : the columns, as text
-    n_sites, n_patterns : numbers of columns, and of distinct ones
-    model : model string with all values, optimised with those of the other parts
-    lnl : log-likelihood under it
+    name, members : of the part, or those of all parts joined; the names of the parts
+    sites, n_sites, n_patterns : the columns as text, their number, and that of distinct ones
+    model, lnl : model string with all values, optimised with those of the other parts, and lnL under it
     candidates : the models that were fitted, the best one first, on the branch lengths that the parts began with
     left_out : names of those that were clearly worse, and not optimised
     """
@@ -328,6 +312,3 @@ def _lines(parts: Sequence[PartChoice], models: Sequence[str]) -> str:
     """A partition file."""
     pairs = zip(parts, models, strict=True)
     return "\n".join(f"{model}, {part.name} = {part.sites}" for part, model in pairs)
-
-
-COLUMNS = ("AIC", "AICc", "BIC")  # of a table

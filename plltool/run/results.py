@@ -49,10 +49,8 @@ class PartResult:
     ----------
     name, sites : the part's name, empty if it is the whole alignment and has none, and its columns, as text
     n_sites, n_patterns : numbers of columns, and of distinct ones
-    model : model string with all parameter values
+    model, parameters : model string with all parameter values, and the model as numbers, see `Model.describe`
     scaler : factor of the tree's branch lengths
-    lnl : log-likelihood of the part
-    parameters : the model as numbers, see `Model.describe`
     newick : the tree with the part's own branch lengths if they are unlinked, otherwise None
     """
 
@@ -80,7 +78,7 @@ class Result(Shown):
         lengths of their own
     newick : the tree as text, with the outgroup as one clade if there is one
     model : model string with all parameter values; for several parts the lines of a partition file
-    parameters : the model as numbers, see `Model.describe`; for several parts the number of free parameters
+    parameters : the model as numbers; for several parts the number of free parameters
     parts : the parts of the alignment, one if there was no partition
     brlen : how the branch lengths of parts are linked, one of LINKAGES
     n_taxa, n_sites, n_patterns : size of the alignment
@@ -151,23 +149,16 @@ class Result(Shown):
 
         `command` is the command line that made it, if there was one.
         """
+        names = "lnl", "model", "n_taxa", "n_sites", "n_patterns", "device", "reason"
         record = {
-            "lnl": self.lnl,
-            "model": self.model,
-            "n_taxa": self.n_taxa,
-            "n_sites": self.n_sites,
-            "n_patterns": self.n_patterns,
-            "device": self.device,
-            "reason": self.reason,
+            **{name: getattr(self, name) for name in names},
             "seconds": round(self.seconds, 3),
             "tree": self.newick,
             "seed": self.seed,
             "start_lnls": list(self.start_lnls),
             "brlen": self.brlen,
             "parts": [asdict(part) for part in self.parts],
-            "parameters": self.parameters,
-            "layout": self.layout,
-            "counters": self.counters,
+            **{name: getattr(self, name) for name in ("parameters", "layout", "counters")},
             "warnings": list(self.warnings),
             "version": self.version,
             "driver": self.driver,
@@ -187,13 +178,12 @@ class Result(Shown):
         """The models for people: lines for each part, before them what was found under +PSR. `model` has all values."""
         lines = [] if self.psr is None else [self.psr.describe()]
         for part, model in zip(self.parts, self.models, strict=True):
-            shown, rates = shorten_model(part.model), name_rates(model)
-            about = (
-                f"partition {part.name}: lnL {part.lnl:.6f}, {part.n_sites} sites, model " if part.name else "model: "
-            )
-            lines.append(about + shown)
-            if rates:
-                lines.append(f"partition {part.name}: {rates}" if part.name else f"rates: {rates}")
+            about, of_rates = "model: ", "rates: "
+            if part.name:
+                of_rates = f"partition {part.name}: "
+                about = f"{of_rates}lnL {part.lnl:.6f}, {part.n_sites} sites, model "
+            lines.append(about + shorten_model(part.model))
+            lines += [of_rates + rates] if (rates := name_rates(model)) else []
         return lines
 
     def format_site_lnl(self, name: str | PathLike[str] = "") -> str:
@@ -261,10 +251,8 @@ class SearchResult(Result):
     def profile(self) -> dict[str, Any] | None:
         """How the wall time of the run was spent, if the device's time was measured.
 
-        device_seconds : time in which kernels ran
-        host_share : share of the wall time in which none did, from the first file read to the result
-        launches_per_second : per second of wall time
-        mean_batch : instructions per request of each kind
+        Kernels ran for ``device_seconds``, and for ``host_share`` of the wall time, from the first file read to the
+        result, none did. ``mean_batch`` is the number of instructions per request of each kind.
         """
         busy = self.counters["device_seconds"]
         if busy is None:
@@ -290,13 +278,9 @@ class SearchResult(Result):
     def texts(
         self, command: str | None = None, *, nexus: bool = False, collapse: float = COLLAPSE_LENGTH
     ) -> dict[str, str]:
-        """The files that `plltool search` writes, by the ends of their names.
+        """The files that `plltool search` writes, by the ends of their names, with `nexus` also the tree as NEXUS.
 
-        Parameters
-        ----------
-        command : the command line that made the result, for the record
-        nexus : also write the tree as NEXUS
-        collapse : longest inner branch that the collapsed tree lacks, in substitutions per site
+        `collapse` is the longest inner branch that the collapsed tree lacks, in substitutions per site.
         """
         return self._tree_texts("best", "", command, nexus, collapse)
 

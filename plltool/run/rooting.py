@@ -25,24 +25,15 @@ def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
 
 
 def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "the alignment") -> list[str] | None:
-    """The taxa of an outgroup.
+    """The taxa of an outgroup: a name, or several; a text that is not a name is several names separated by commas.
 
-    Parameters
-    ----------
-    given : a name, or several; a text that is not a name is several names separated by commas. None for no outgroup
-    names : all taxa, those of `whose`
-
-    Raises
-    ------
-    InputError
-        If a name is not among `names`, or the outgroup has all of them or none.
+    Raises InputError if a name is not among `names`, those of `whose`, or the outgroup has all of them or none.
     """
     if given is None:
         return None
     if names[0] == ROOT_NAME:
-        raise InputError(
-            "outgroup: not allowed here, because the model is not time-reversible and places the root itself"
-        )
+        why = "because the model is not time-reversible and places the root itself"
+        raise InputError(f"outgroup: not allowed here, {why}")
     outgroup = _split_names(given, names)
     unknown = sorted(set(outgroup).difference(names))
     if unknown:
@@ -84,7 +75,7 @@ def _first_alone(outgroup: Sequence[str], problem: str) -> tuple[Sequence[str], 
 
 
 def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
-    """Whether the taxa on one side of any of the `branches` are the members."""
+    """Whether the members are on one side of any of the `branches`, alone."""
     others = set(tree.names) - members
     return any(set(side) in (members, others) for side in smaller_sides(tree, np.flatnonzero(branches)))
 
@@ -92,15 +83,8 @@ def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
 def root_nodes(nodes: RootedNodes, by: str | None, outgroup: OutgroupLike | None) -> tuple[RootedNodes, str]:
     """A tree with another root, and a sentence about it; without `by` and `outgroup` the tree as it is, and "".
 
-    Parameters
-    ----------
-    by : one of ROOT_KINDS; an outgroup alone means "outgroup"
-    outgroup : taxa on one side of the root, as for `as_outgroup`
-
-    Raises
-    ------
-    InputError
-        If `by` is unknown, or does not go with the outgroup; or as the functions of `plltool.tree.rooted` do.
+    `by` is one of ROOT_KINDS; an outgroup, on one side of the root, alone means "outgroup". Raises InputError if `by`
+    is unknown, or does not go with the outgroup; or as the functions of `plltool.tree.rooted` do.
     """
     by = OUTGROUP if by is None and outgroup is not None else by
     if by is None:

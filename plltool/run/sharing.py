@@ -48,18 +48,8 @@ def share_hardware(
 
     Of several devices process i has device i modulo their number, for itself. The default there is one process, which
     has all of them and divides the patterns. So do the ranks of an MPI job, unless they are a crew: then there is one
-    process for each of them, see `share_with_crew`.
-
-    Parameters
-    ----------
-    wanted : number of processes; None for the default
-    n_tasks : number of tasks
-    slots : CLAs of each process; by default those of a search
-
-    Raises
-    ------
-    InputError
-        If `wanted` is less than 1.
+    process for each of them, see `share_with_crew`. `slots` are the CLAs of each process, by default those of a search.
+    Raises InputError if `wanted` is less than 1.
     """
     if wanted is not None:
         check_least("workers", wanted, 1)

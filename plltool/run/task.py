@@ -62,10 +62,7 @@ class Task:
     ) -> Task:
         """The task of an alignment; with `all_taxa`, identical sequences are kept.
 
-        Raises
-        ------
-        InputError
-            If the seed is negative, or the constraint cannot be used.
+        Raises InputError if the seed is negative, or the constraint cannot be used.
         """
         check_least("seed", seed, 0)
         whole = None if constraint is None else as_constraint(constraint, data.names)
@@ -79,12 +76,10 @@ class Task:
 
     @property
     def n_lengths(self) -> int:
-        """The number of lengths of each branch."""
         return len(self.parts) if self.unlinked else 1
 
     @property
     def n_patterns(self) -> int:
-        """The number of patterns of all parts."""
         return sum(part.n_patterns for part in self.parts)
 
     def whole(self, tree: Tree, groups: Sequence[Sequence[int]] | None = None) -> Tree:
@@ -123,5 +118,5 @@ class Task:
 
 
 def concatenate(parts: Sequence[Patterns]) -> tuple[npt.NDArray[np.unsignedinteger], FloatArray]:
-    """The sets of states (n_taxa, n_patterns) and the weights (n_patterns,) of all parts, side by side."""
+    """The sets of states (n_taxa, n_patterns) and the weights (n_patterns,) of all parts."""
     return np.concatenate([part.masks for part in parts], axis=1), np.concatenate([part.weights for part in parts])

@@ -57,14 +57,9 @@ def find_mutations(
 ) -> Iterator[Mutation]:
     """The mutations of one part, branch by branch away from the root, site by site.
 
-    A tip whose state is not known mutates only if none of the states that it may have is that of its parent.
-
-    Parameters
-    ----------
-    states : (n_taxa - 2, n_patterns) states of the inner nodes
-    order : (n,) the pattern of each site
-    sites : (n,) the first column of each site
-    part : number of the part
+    A tip whose state is not known mutates only if none of the states that it may have is that of its parent. `states`
+    are those of the inner nodes (n_taxa - 2, n_patterns); `order` and `sites` (n,) are the pattern and the first column
+    of each site.
     """
     space = patterns.states
     for node, parent, branch in tree.ordered_from(root):
@@ -92,7 +87,6 @@ class AncestralPart:
 
     Attributes
     ----------
-    name : name of the part
     columns : (n, width) the columns of each site, from 0, ascending; a codon has three
     symbols : the name of each state
     probabilities : (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
@@ -137,13 +131,8 @@ class AncestralResult(Result):
 
     def _rows(self) -> Sequence[Row]:
         return [
-            {
-                "node": self.name_of(own.node),
-                "parent": self.name_of(own.parent),
-                "site": own.site + 1,
-                "before": own.before,
-                "after": own.after,
-            }
+            {"node": self.name_of(own.node), "parent": self.name_of(own.parent), "site": own.site + 1}
+            | {"before": own.before, "after": own.after}
             for own in self.mutations[MARGINAL]
         ]
 

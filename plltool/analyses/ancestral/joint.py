@@ -20,18 +20,10 @@ from plltool.tree.topology import Tree
 def joint_states(
     tree: Tree, lengths: FloatArray, components: Components, patterns: Patterns
 ) -> tuple[FloatArray, IndexArray]:
-    """The most probable states of all inner nodes together.
+    """The most probable states of all inner nodes together, where branches have these `lengths` (n_edges,).
 
-    Parameters
-    ----------
-    tree, lengths : the tree, and its branch lengths (n_edges,) for these patterns
-    components : without per-site rates
-    patterns : the data at the tips
-
-    Returns
-    -------
-    (n_patterns,) log-probability of these states, their category and the data, and (n_taxa - 2, n_patterns) the states
-    of the data.
+    Returns (n_patterns,) log-probability of these states, their category and the data, and (n_taxa - 2, n_patterns) the
+    states of the data.
     """
     with np.errstate(divide="ignore"):  # a change may be impossible
         changes = np.log(np.stack([components.transition_matrices(float(length)) for length in lengths], axis=1))
@@ -52,11 +44,9 @@ def joint_states(
 def _trace(tree: Tree, changes: FloatArray, mass: FloatArray, tips: FloatArray) -> tuple[FloatArray, IndexArray]:
     """Values and states of one component: (n_patterns,), (n_taxa - 2, n_patterns).
 
-    Parameters
-    ----------
-    changes : (n_edges, n_states, n_states) logarithms of the transition probabilities
-    mass : (n_states,) those of the component's weight times its frequencies
-    tips : (n_taxa, n_patterns, n_states) 0 where a state is allowed, -inf elsewhere
+    `changes` (n_edges, n_states, n_states) and `mass` (n_states,) are logarithms of the transition probabilities and of
+    the component's weight times its frequencies; `tips` (n_taxa, n_patterns, n_states) 0 where a state is allowed, -inf
+    elsewhere.
     """
     n_taxa, n_patterns, n_states = tips.shape
     root = int(tree.neighbours[0, 0])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations, product
 from os import PathLike
 from typing import Any, Unpack
@@ -44,10 +45,8 @@ PAIRS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))  # the subtrees that have the
 def draw_quartets(ends: Sequence[Sequence[IndexArray]], number: int, rng: np.random.Generator) -> IndexArray:
     """Quartets of taxa around a branch: (n, 4), each with a taxon of two subtrees at each end.
 
-    Parameters
-    ----------
-    ends : the taxa of each subtree at both ends, two or more at each
-    number : how many are drawn, with replacement; if there are no more, and each end has two subtrees, all are taken
+    `ends` are the taxa of each subtree at both ends, two or more at each. The `number` is drawn with replacement; if
+    there are no more, and each end has two subtrees, all are taken.
     """
     if all(len(end) == 2 for end in ends):
         sides = [taxa for end in ends for taxa in end]
@@ -65,13 +64,9 @@ def may_be_decisive(states: IndexArray, n_states: int) -> BoolArray:
 
 
 def count_sites(states: IndexArray, weights: FloatArray, quartets: IndexArray) -> FloatArray:
-    """The number of sites that agree with AB|CD, AC|BD and AD|BC: (n_quartets, 3).
+    """The number of sites that agree with AB|CD, AC|BD and AD|BC: (n_quartets, 3), from (n_quartets, 4) taxa.
 
-    Parameters
-    ----------
-    states : (n_taxa, n_patterns), negative where the state is not known
-    weights : (n_patterns,)
-    quartets : (n_quartets, 4) taxa
+    `states` are (n_taxa, n_patterns), negative where the state is not known.
     """
     counts = np.empty((len(quartets), len(PAIRS)))
     step = max(1, QUARTET_VALUES // max(1, 4 * states.shape[1]))
@@ -87,10 +82,7 @@ def count_sites(states: IndexArray, weights: FloatArray, quartets: IndexArray) -
 def expect_sites(states: FloatArray, weights: FloatArray) -> FloatArray:
     """The expected number of sites that agree with AB|CD, AC|BD and AD|BC: (3,).
 
-    Parameters
-    ----------
-    states : (4, n_patterns, n_states) probabilities of the states at the roots of A, B, C and D, which are independent
-    weights : (n_patterns,)
+    `states` (4, n_patterns, n_states) are the probabilities at the roots of A, B, C and D, which are independent.
     """
     same = states.prod(axis=0).sum(axis=1)
     pairs = [(states[a] * states[b]).sum(axis=1) * (states[c] * states[d]).sum(axis=1) - same for a, b, c, d in PAIRS]
@@ -98,10 +90,7 @@ def expect_sites(states: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def average(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean shares of three kinds of sites, over the quartets that have any, and mean numbers: (3,), (3,).
-
-    The shares are NaN if no quartet has such sites.
-    """
+    """Mean shares of three kinds of sites, over the quartets that have any, or NaN, and mean numbers: (3,), (3,)."""
     totals = counts.sum(axis=1)
     has_any = totals > 0
     if not has_any.any():
@@ -175,10 +164,12 @@ def concordance(
         numbers[SCF] = quartets
     evaluation = None
     if data is not None and likelihood:
-        evaluation = _evaluate(target.tree, around, data, model, settings)
+        ask = partial(_expect_all, around=around)
+        evaluation = evaluate_and_ask(ask, SiteEvaluation, data, target.tree, model, {"states": True}, **settings)
         columns |= _site_columns(around, list(evaluation.site_counts[:, None]), *LIKELIHOOD_NAMES)
     if gene_trees is not None:
-        columns |= _quartet_columns(around, genes, target.tree.n_taxa)
+        shares = 100 * quartet_shares(around, genes, target.tree.n_taxa)
+        columns |= zip(("qCF", "qDF1", "qDF2"), shares.T, strict=True)
         numbers[QCF] = len(genes)
         columns |= _certainty_columns(target.tree, around, genes, numbers)
     return Concordance(
@@ -204,7 +195,6 @@ class SiteEvaluation(Result):
 
 
 def _as_list(given: str | PathLike[str] | Sequence[TreeLike]) -> list[TreeLike]:
-    """Sources of gene trees, from one or several."""
     if isinstance(given, (str, PathLike)):
         return [given]
     if isinstance(given, Tree) or not isinstance(given, Iterable):
@@ -249,11 +239,6 @@ def _gene_columns(around: Sequence[Surroundings], genes: Sequence[GeneTree]) -> 
         columns[name] = 100 * np.divide(own, total, out=np.full_like(own, np.nan), where=total > 0)
         columns[name + NUMBER] = own
     return columns | {"gN": total}
-
-
-def _quartet_columns(around: Sequence[Surroundings], genes: Sequence[GeneTree], n_taxa: int) -> dict[str, FloatArray]:
-    shares = 100 * quartet_shares(around, genes, n_taxa)
-    return dict(zip(("qCF", "qDF1", "qDF2"), shares.T, strict=True))
 
 
 def _certainty_columns(
@@ -310,21 +295,10 @@ def _single_states(part: Patterns) -> IndexArray:
     return np.where(sets.sum(axis=1) == 1, sets.argmax(axis=1), -1)[part.codes]
 
 
-def _evaluate(
-    tree: Tree,
-    around: Sequence[Surroundings],
-    data: Dataset,
-    model: ModelLike | None,
-    settings: EvaluationSettings,
-) -> SiteEvaluation:
-    """The likelihood of the tree, and the expected numbers of sites by the states around each branch."""
-
-    def ask(likelihood: Likelihood) -> dict[str, Any]:
-        size = 4 * sum(part.n_patterns * part.states.n_states for part in likelihood.patterns)
-        counts = [_expect(likelihood, around[some]) for some in batches(len(around), size)]
-        return {"site_counts": np.concatenate(counts) if counts else np.empty((0, len(PAIRS)))}
-
-    return evaluate_and_ask(ask, SiteEvaluation, data, tree, model, {"states": True}, **settings)
+def _expect_all(likelihood: Likelihood, around: Sequence[Surroundings]) -> dict[str, Any]:
+    """The expected numbers of sites by the states around each branch, in batches."""
+    size = 4 * sum(part.n_patterns * part.states.n_states for part in likelihood.patterns)
+    return {"site_counts": np.concatenate([_expect(likelihood, around[some]) for some in batches(len(around), size)])}
 
 
 def _expect(likelihood: Likelihood, around: Sequence[Surroundings]) -> FloatArray:

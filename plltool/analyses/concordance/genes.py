@@ -58,10 +58,8 @@ class Gene:
 
     Attributes
     ----------
-    name, source : of the gene, and its file
-    tree, lnl : its tree with the taxa that it has, and the lnL
+    tree : with the taxa that the gene has
     model, spec : the model with the values of its parameters, and without
-    n_sites, n_patterns : size of its alignment
     kept : whether it comes from a checkpoint
     """
 
@@ -77,12 +75,10 @@ class Gene:
 
     @property
     def best(self) -> Tree:
-        """The tree."""
         return self.tree
 
     @property
     def n_taxa(self) -> int:
-        """The number of taxa."""
         return self.tree.n_taxa - self.tree.is_rooted
 
 
@@ -244,7 +240,6 @@ def _read(
 
 
 def _name_whole(alignments: object) -> str:
-    """What messages call all genes together."""
     return fspath(alignments) if isinstance(alignments, (str, PathLike)) else "all genes"
 
 
@@ -256,7 +251,6 @@ class GeneSearcher:
         self._likelihood = likelihood
 
     def __call__(self, name: str, data: Sequences, report: Callable[[Any], bool]) -> Gene:
-        """The tree of a gene."""
         settings = {"seed": self._seed, "options": self._options, "workers": 1, **asdict(self._hardware)}
         found = search(data, self._model, **settings)
         spec = str(found.models[0].spec)

@@ -19,21 +19,20 @@ from plltool.reports.shown import Shown
 from plltool.run.results import Result
 from plltool.run.supports import NOT_AVAILABLE, Supports
 
-TREES, SITES, LIKELIHOOD = "trees", "sites", "sites by likelihood"
 MEANINGS = {
-    "gCF": f"per cent of decisive gene {TREES} that have the branch",
-    "gDF1": f"per cent of decisive gene {TREES} that have its first interchange, AC|BD",
-    "gDF2": f"per cent of decisive gene {TREES} that have its second interchange, AD|BC",
-    "gDFP": f"per cent of decisive gene {TREES} that have none of the three",
-    "gN": f"number of decisive gene {TREES}",
-    "sCF": f"per cent of decisive {SITES} that agree with the branch, mean over quartets",
-    "sDF1": f"per cent of decisive {SITES} that agree with its first interchange, AC|BD",
-    "sDF2": f"per cent of decisive {SITES} that agree with its second interchange, AD|BC",
-    "sN": f"number of decisive {SITES}, mean over quartets",
-    "sCFL": f"per cent of decisive {LIKELIHOOD} that agree with the branch",
-    "sDFL1": f"per cent of decisive {LIKELIHOOD} that agree with its first interchange, AC|BD",
-    "sDFL2": f"per cent of decisive {LIKELIHOOD} that agree with its second interchange, AD|BC",
-    "sNL": f"expected number of decisive {LIKELIHOOD}",
+    "gCF": "per cent of decisive gene trees that have the branch",
+    "gDF1": "per cent of decisive gene trees that have its first interchange, AC|BD",
+    "gDF2": "per cent of decisive gene trees that have its second interchange, AD|BC",
+    "gDFP": "per cent of decisive gene trees that have none of the three",
+    "gN": "number of decisive gene trees",
+    "sCF": "per cent of decisive sites that agree with the branch, mean over quartets",
+    "sDF1": "per cent of decisive sites that agree with its first interchange, AC|BD",
+    "sDF2": "per cent of decisive sites that agree with its second interchange, AD|BC",
+    "sN": "number of decisive sites, mean over quartets",
+    "sCFL": "per cent of decisive sites by likelihood that agree with the branch",
+    "sDFL1": "per cent of decisive sites by likelihood that agree with its first interchange, AC|BD",
+    "sDFL2": "per cent of decisive sites by likelihood that agree with its second interchange, AD|BC",
+    "sNL": "expected number of decisive sites by likelihood",
     "qCF": "per cent of the quartets around the branch that gene trees resolve as the branch does, mean over trees",
     "qDF1": "per cent of these quartets that they resolve as its first interchange",
     "qDF2": "per cent of these quartets that they resolve as its second interchange",
@@ -109,11 +108,8 @@ class Concordance(Shown):
 
     def describe_columns(self) -> dict[str, str]:
         """What each column of the table means."""
-        meanings = {}
-        for name in self.columns:
-            share = name.removesuffix(NUMBER)
-            meanings[name] = MEANINGS[share] if name == share else f"{share} as a number"
-        return meanings
+        shares = {name: name.removesuffix(NUMBER) for name in self.columns}
+        return {name: MEANINGS.get(name, f"{share} as a number") for name, share in shares.items()}
 
     def format_table(self) -> str:
         """A table separated by tabs, with a row for each inner branch and the columns of IQ-TREE's .cf.stat files.
@@ -122,8 +118,10 @@ class Concordance(Shown):
         """
         tree = self.supports.tree
         lengths = [f"{np.mean(tree.lengths[branch]):.10g}" for branch in self.supports.branches]
-        lines = ["# Concordance factors of the branches AB|CD of a tree; NA: nothing tells"]
-        lines.append("# ID: number of the branch")
+        lines = [
+            "# Concordance factors of the branches AB|CD of a tree; NA: nothing tells",
+            "# ID: number of the branch",
+        ]
         lines += [f"# {name}: {meaning}" for name, meaning in self.describe_columns().items()]
         lines += ["# Label: what the tree had at the branch before", "# Length: branch length"]
         lines.append("\t".join(["ID", *self.columns, "Label", "Length"]))
@@ -133,10 +131,7 @@ class Concordance(Shown):
         return "\n".join([*lines, *("\t".join(row) for row in rows)]) + "\n"
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """The supports, with all columns and a quartet of taxa around each branch, and what there is of an evaluation.
-
-        `command` is the command line that made it, if there was one.
-        """
+        """The supports, with all columns and a quartet of taxa around each branch, and the evaluation, if any."""
         record = self.supports.as_record()
         for k, row in enumerate(record["branches"]):
             row["id"] = k + 1

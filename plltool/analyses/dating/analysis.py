@@ -59,7 +59,7 @@ class DateResult(Result):
 
     @property
     def root(self) -> DatedNode:
-        """The date of the root: the most recent common ancestor of all taxa."""
+        """The most recent common ancestor of all taxa."""
         return self.dated.dates[0]
 
     @property
@@ -227,7 +227,6 @@ def _match_dates(
 
 
 def _as_date(name: str, given: DateLike) -> SampleDate | None:
-    """A date as a user of the library gives it."""
     try:
         if given is None:
             return None

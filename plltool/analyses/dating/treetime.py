@@ -51,8 +51,7 @@ class ClockSettings:
     Attributes
     ----------
     root : one of DATE_ROOTS; without a meaning where the tree comes with a root
-    clock_rate : substitutions per site and year; None finds it
-    clock_error : standard error of `clock_rate`
+    clock_rate, clock_error : substitutions per site and year, and their standard error; None finds them
     coalescent : prior on the times of nodes, one of DATE_COALESCENTS, or None
     relaxed : slack and coupling of an autocorrelated clock, or None for a strict one
     lengths : TreeTime's branch-length mode, one of DATE_LENGTHS
@@ -91,12 +90,9 @@ class SiteData(NamedTuple):
     def of(cls, data: Dataset, models: Sequence[Model]) -> SiteData | None:
         """What TreeTime can use: DNA or proteins in one part, under a model of one class with one rate; else None."""
         model, states = models[0], data.parts[0].alignment.states
-        if (
-            len(models) > 1
-            or states.name not in ALPHABETS
-            or len(model.mixture()[2]) > 1
-            or model.switching is not None
-        ):
+        if len(models) > 1 or states.name not in ALPHABETS:
+            return None
+        if len(model.mixture()[2]) > 1 or model.switching is not None:
             return None
         letter = np.full(states.n_codes, "?")
         for character in reversed(states.characters):
@@ -156,7 +152,6 @@ class Clock:
     coalescent_time: float | None
 
     def expect(self, year: float) -> float:
-        """The distance from the root of a tip of that year."""
         return self.rate * (year - self.origin)
 
 
@@ -166,12 +161,9 @@ class DatedTree:
 
     Attributes
     ----------
-    nodes : the tree; lengths are years
-    dates : of each of these nodes
-    clock : the molecular clock
+    nodes, dates : the tree, whose lengths are years, and the date of each node
     tips : those with a known date, in the order of the tree
-    lengths : the branch-length mode that was used
-    version : of TreeTime
+    lengths, version : the branch-length mode that was used, and the version of TreeTime
     """
 
     nodes: RootedNodes
@@ -182,7 +174,6 @@ class DatedTree:
     version: str
 
     def as_record(self) -> dict[str, Any]:
-        """The same as numbers, lists and dictionaries."""
         return {
             "clock": asdict(self.clock),
             "nodes": [asdict(node) for node in self.dates],
@@ -208,29 +199,17 @@ def date_tree(
     settings: ClockSettings,
     seed: int,
 ) -> DatedTree:
-    """Date a tree.
+    """Date a tree, whose lengths are in substitutions per site, and whose root is kept if it has one.
 
-    Parameters
-    ----------
-    nodes : the tree, with lengths in substitutions per site
-    has_root : whether its root is to be kept
-    dates : of all taxa; None where it is unknown
-    n_sites : of the alignment
-    sites : the sequences in the order of `dates`; None to use lengths alone
-    seed : of what TreeTime draws at random
-
-    Raises
-    ------
-    InputError
-        If too few taxa have dates, TreeTime cannot use the sequences that `lengths` needs, or it finds no clock.
+    `dates` are those of all taxa, None where one is unknown; `sites` are the sequences in their order, or None to use
+    lengths alone. Raises InputError if too few taxa have dates, TreeTime cannot use the sequences that
+    ``settings.lengths`` needs, or it finds no clock.
     """
     if settings.lengths == INPUT:
         sites = None
     elif settings.lengths != AUTO and sites is None:
-        expected = (
-            f"expected {INPUT!r}, or DNA or proteins in one partition under one matrix, without rates across sites"
-        )
-        raise InputError(f"lengths: found {settings.lengths!r}, {expected}")
+        expected = "DNA or proteins in one partition under one matrix, without rates across sites"
+        raise InputError(f"lengths: found {settings.lengths!r}, expected {INPUT!r}, or {expected}")
     known = sum(date is not None for date in dates.values())
     check_least("taxa with a date", known, LEAST_DATED)
     names = {name: f"t{number}" for number, name in enumerate(dates)}  # TreeTime sees no marks or numbers in names
@@ -255,7 +234,7 @@ def _rename(nodes: RootedNodes, names: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Within, TreeTime prints nothing, and numpy and pandas do not warn."""
+    """Keep TreeTime from printing, and numpy and pandas from warning."""
     nowhere = io.StringIO()
     with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -23,7 +23,6 @@ from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.memory import plan_memory
-from plltool.run.results import SearchResult
 from plltool.tree.splits import branch_score_distance, rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
@@ -35,15 +34,14 @@ SETTINGS = ("n_taxa", "n_sites", "n_patterns", "brlen", "seed", "version")
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ComparedRun:
     """One of the two searches.
 
     Attributes
     ----------
     label : its name: a specification of the hardware, or a file
-    tree : the tree that it found
+    tree, record : the tree that it found, and see `Result.as_record`
     trace : every round, in order; empty if the record has none
-    record : see `Result.as_record`
     """
 
     label: str
@@ -52,12 +50,7 @@ class Run:
     record: dict[str, Any]
 
     @classmethod
-    def of_result(cls, label: str, result: SearchResult) -> Run:
-        """A search that this process made."""
-        return cls(label, result.tree, result.trace, result.as_record())
-
-    @classmethod
-    def of_record(cls, path: str | os.PathLike[str]) -> Run:
+    def of_record(cls, path: str | os.PathLike[str]) -> ComparedRun:
         """A run by its JSON record; InputError if it cannot be read."""
         source = source_name(path)
         record = read_record(path)
@@ -90,8 +83,8 @@ class Comparison(Shown):
     tolerance : largest difference of lnL that counts as agreement
     """
 
-    a: Run
-    b: Run
+    a: ComparedRun
+    b: ComparedRun
     tolerance: float
 
     def __repr__(self) -> str:
@@ -133,7 +126,8 @@ class Comparison(Shown):
 
         Such runs may find different trees.
         """
-        a, b = ({**run.record.get("settings", {}), **_pick(run.record, SETTINGS)} for run in (self.a, self.b))
+        records = self.a.record, self.b.record
+        a, b = ({**own.get("settings", {}), **{name: own[name] for name in SETTINGS}} for own in records)
         if a.get("model") != b.get("model"):
             a, b = ({**own, "model values": None} for own in (a, b))  # they differ with it
         both = [name for name in (*SETTINGS, *a) if name in b]
@@ -147,7 +141,8 @@ class Comparison(Shown):
         """Whether two rounds are of different kinds, moved different subtrees, or differ in lnL by too much."""
         if a is None or b is None:
             return True
-        if _identity(a) != _identity(b) or abs(a.lnl - b.lnl) > self.tolerance:
+        is_other_round = (a.stage, a.round, a.radius) != (b.stage, b.round, b.radius)
+        if is_other_round or abs(a.lnl - b.lnl) > self.tolerance:
             return True
         return {move.nodes for move in a.chosen} != {move.nodes for move in b.chosen}
 
@@ -169,13 +164,9 @@ class Comparison(Shown):
     def as_record(self) -> dict[str, Any]:
         """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`."""
         moves_a, moves_b = self.own_moves()
+        names = "agree", "rf", "branch_score", "difference", "tolerance", "first_difference"
         return {
-            "agree": self.agree,
-            "rf": self.rf,
-            "branch_score": self.branch_score,
-            "difference": self.difference,
-            "tolerance": self.tolerance,
-            "first_difference": self.first_difference,
+            **{name: getattr(self, name) for name in names},
             "moves_of_a": [asdict(move) for move in moves_a],
             "moves_of_b": [asdict(move) for move in moves_b],
             "other_settings": self.other_settings,
@@ -208,25 +199,17 @@ class Comparison(Shown):
         ]
 
 
-def _pick(record: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: record[name] for name in names}
-
-
 def _tell(value: object) -> str:
     """A setting for people."""
     return "none" if value is None else shorten(str(value))
 
 
 def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None) -> str:
-    labels = list(dict.fromkeys(_describe_round(event) for event in (a, b)))
+    labels = dict.fromkeys(NO_ROUND if event is None else f"{event.name} {event.round}" for event in (a, b))
     values = [NO_ROUND if event is None else f"{event.lnl:.6f}" for event in (a, b)]
     difference = NO_ROUND if a is None or b is None else f"{b.lnl - a.lnl:.6f}"
     mark = "  <" if comparison.rounds_differ(a, b) else ""
     return f"{' / '.join(labels):<22} {values[0]:>18} {values[1]:>18} {difference:>12}{mark}"
-
-
-def _describe_round(event: Progress | None) -> str:
-    return NO_ROUND if event is None else f"{event.name} {event.round}"
 
 
 def _describe_parting(comparison: Comparison) -> list[str]:
@@ -244,10 +227,6 @@ def _describe_move(move: Move) -> str:
     subtree = " and ".join(map(show_name, move.subtree))
     root = "" if len(move.subtree) == 1 else "the subtree rooted between "
     return f"{root}{subtree} to between {' and '.join(map(show_name, move.branch))}, promising {move.gain:.4f}"
-
-
-def _identity(event: Progress) -> tuple[str, int, int]:
-    return event.stage, event.round, event.radius
 
 
 def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
@@ -270,14 +249,8 @@ def _read_event(given: dict[str, Any]) -> Progress:
 def compare_records(
     a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = COMPARE_TOLERANCE
 ) -> Comparison:
-    """Compare two runs by their JSON records.
-
-    Raises
-    ------
-    InputError
-        If one cannot be read, or they are of other data.
-    """
-    comparison = Comparison(Run.of_record(a), Run.of_record(b), tolerance)
+    """Compare two runs by their JSON records; InputError if one cannot be read, or they are of other data."""
+    comparison = Comparison(ComparedRun.of_record(a), ComparedRun.of_record(b), tolerance)
     differing = sorted(set(comparison.a.tree.names) ^ set(comparison.b.tree.names))
     if differing:
         raise InputError(f"{comparison.b.label}: found a tree of other taxa than in {comparison.a.label}")
@@ -316,7 +289,7 @@ def compare(
     runs = []
     for hardware, label in zip((a, b), labels, strict=True):
         result = search(data, models, seed=seed, start=start, options=options, listener=listener, **asdict(hardware))
-        runs.append(Run.of_result(label, result))
+        runs.append(ComparedRun(label, result.tree, result.trace, result.as_record()))
     return Comparison(runs[0], runs[1], tolerance)
 
 
@@ -331,14 +304,7 @@ def compare_folder(
     a, b, how : as for `compare`; the start trees are made, not given
     names : of the files, see `plltool.read_alignment`
 
-    Yields
-    ------
-    The name of a file, and its comparison.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be read.
+    Yields the name of each file, and its comparison. Raises InputError if the folder cannot be read.
     """
     try:
         paths = sorted(path for path in Path(folder).iterdir() if path.is_file())

@@ -55,9 +55,8 @@ def check(
     """
     data, models = resolve_inputs(alignment, model, rooted=True)
     reduced = without_duplicates(data)[0]
-    patterns = reduced.patterns
-    memory = plan_memory(patterns, models, Hardware.of(**hardware))
-    parts = [_check_part(part, own, model) for part, own, model in zip(data.parts, patterns, models, strict=True)]
+    memory = plan_memory(reduced.patterns, models, Hardware.of(**hardware))
+    parts = [_check_part(*own) for own in zip(data.parts, reduced.patterns, models, strict=True)]
     sites = sum(part["n_sites"] for part in parts)
     warnings = [*data.warnings, *remarks_on_data(data, models, DEFAULT_LINKAGE)]
     for part in parts:

@@ -45,22 +45,16 @@ class Report:
         return f"<Report: {self.prefix}>"
 
     def write(self) -> list[Path]:
-        """Write PREFIX.html and PREFIX.txt, and return the paths of those written.
+        """Write PREFIX.html and PREFIX.txt, and return the paths of those written; InputError if that fails.
 
         They replace earlier reports. A file of such a name that is no report stays, with a warning.
-
-        Raises
-        ------
-        InputError
-            If a file cannot be read or written.
         """
         written = []
         for ending, text, begin in (("html", self.html, HTML_BEGIN), ("txt", self.text, TEXT_BEGIN)):
             path = name_file(self.prefix, ending)
             if path.exists() and not read_content(path).startswith(begin.encode()):
-                _log.warning(
-                    "%s: not written, because the existing file is not a plltool report; choose another --prefix", path
-                )
+                problem = "because the existing file is not a plltool report; choose another --prefix"
+                _log.warning("%s: not written, %s", path, problem)
                 continue
             write_text(path, text)
             written.append(path)

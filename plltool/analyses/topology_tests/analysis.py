@@ -143,12 +143,10 @@ def topology_tests(
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         pattern_lnl, trees = _evaluate_all(likelihood, given, fixed)
         weights = [patterns.weights for patterns in likelihood.patterns]
-        model_tree = 0
         best = int(np.argmax(pattern_lnl @ np.concatenate(weights)))
         if best != 0 and not fixed:
             likelihood.tree = trees[best]
             likelihood.optimise(listener=settings.get("listener", ignore))
-            model_tree = best
             pattern_lnl, trees = _evaluate_all(likelihood, trees, fixed)
         tests = run_tests(pattern_lnl, weights, replicates, generator(seed, TESTS))
         sites = np.stack([likelihood.spread_over_sites(row) for row in pattern_lnl])
@@ -162,7 +160,7 @@ def topology_tests(
             "lnl": float(tests.lnl.max()),
             "tests": tests,
             "newicks": tuple(newicks),
-            "model_tree": None if fixed else model_tree,
+            "model_tree": None if fixed else best,
             "n_replicates": replicates,
             "test_seed": seed,
             "tree_site_lnl": sites,

@@ -64,13 +64,10 @@ class TopologyTests:
 def run_tests(
     sites: FloatArray, parts: Sequence[FloatArray], n_replicates: int, rng: np.random.Generator
 ) -> TopologyTests:
-    """All tests of some trees.
+    """All tests of at least two trees, from lnL of each pattern (n_trees, n_patterns).
 
-    Parameters
-    ----------
-    sites : (n_trees, n_patterns) lnL of each pattern; at least two trees
-    parts : the pattern weights of each part; columns are resampled within parts
-    n_replicates : number of resampled alignments, at each of AU_SCALES
+    `parts` are the pattern weights of each part, within which columns are resampled, `n_replicates` times at each of
+    AU_SCALES.
     """
     weights = np.concatenate(parts)
     lnl = sites @ weights
@@ -101,12 +98,8 @@ def find_ties(gains: FloatArray, errors: FloatArray) -> BoolArray:
 
     Such trees differ by less than they are optimised to. Neither may win against the other, so that AU asks how often
     either of them is the best. The answer must not depend on the scale in another way than that for other trees:
-    with a margin for ties in each replicate, two trees that are equally good could both be rejected.
-
-    Parameters
-    ----------
-    gains : (n_trees,) lnL, up to a constant
-    errors : (n_trees, n_trees) from `difference_errors`
+    with a margin for ties in each replicate, two trees that are equally good could both be rejected. `gains` (n_trees,)
+    are lnL up to a constant, and `errors` those of `difference_errors`.
     """
     return np.hypot(gains[:, None] - gains, errors) < AU_TIE
 
@@ -135,13 +128,9 @@ def difference_errors(sites: FloatArray, parts: Sequence[FloatArray]) -> FloatAr
 def compare_with_best(
     gains: FloatArray, drawn: FloatArray, errors: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """p-values (n_trees,) of KH, SH and their weighted forms.
+    """p-values (n_trees,) of KH, SH and their weighted forms, from lnL up to a constant.
 
-    Parameters
-    ----------
-    gains : (n_trees,) lnL, up to a constant
-    drawn : (n_replicates, n_trees) the same for resampled alignments
-    errors : (n_trees, n_trees) from `difference_errors`
+    `gains` are (n_trees,), and `drawn` (n_replicates, n_trees) the same for resampled alignments.
     """
     n = len(gains)
     centred = drawn - gains  # now all trees are equally good on average (Shimodaira & Hasegawa 1999)
@@ -203,11 +192,7 @@ def fit_multiscale(shares: FloatArray, scales: FloatArray, n_replicates: int) ->
     scales at which the tree never is the best count, too. A tree that is so at no scale, or always, has p-value 0 or 1,
     and one whose counts leave d and c open the median share.
 
-    Parameters
-    ----------
-    shares : (n_scales, n_trees) of the replicates in which each tree is the best
-    scales : (n_scales,) r
-    n_replicates : number of replicates behind each share
+    `shares` (n_scales, n_trees) are those of the replicates in which each tree is the best, `scales` (n_scales,) are r.
     """
     from scipy.special import ndtr  # here, because importing it takes a third of a second
 

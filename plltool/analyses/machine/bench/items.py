@@ -84,7 +84,6 @@ def record(engine: Engine, work: Callable[[], object]) -> list[Execution]:
 
 
 def replay(engine: Engine, executions: Sequence[Execution]) -> None:
-    """Execute it once more."""
     for execution in executions:
         engine.execute(*execution)
 
@@ -110,12 +109,10 @@ def make_item(
 
 
 def engine_of(likelihood: TreeLikelihood) -> Engine:
-    """The one engine that is measured."""
     return cast(Engine, likelihood.engine)
 
 
 def make_items(likelihood: TreeLikelihood) -> dict[str, Item]:
-    """The items of the table."""
     engine, tree = engine_of(likelihood), likelihood.tree
     lnl = float(likelihood.all_derivatives()[0])
     directed = record(engine, likelihood.directed)

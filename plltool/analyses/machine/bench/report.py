@@ -31,13 +31,7 @@ class Ratios:
 
 
 def read_benchmark(path: str | PathLike[str]) -> list[dict[str, Any]]:
-    """The rows of a file that `plltool bench` wrote.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is no such file.
-    """
+    """The rows of a file that `plltool bench` wrote; InputError if it cannot be read or is no such file."""
     rows = read_object(path, BENCHMARK_KEYS, "the output of `plltool bench`")["rows"]
     if not isinstance(rows, list):
         raise InputError(f"{path}: rows: found a JSON {type(rows).__name__}, expected a list")
@@ -62,7 +56,6 @@ def compare_rows(new: Sequence[dict[str, Any]], old: Sequence[dict[str, Any]]) -
 
 
 def row_key(row: dict[str, Any]) -> tuple[Any, ...]:
-    """What a row measured."""
     return tuple(row[name] for name in KEY)
 
 
@@ -72,9 +65,8 @@ ABOVE_ALL = "above 100 %: the data stay in the caches of the CPU, or other work 
 
 def describe_rows(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The table, a block of rows for each shape."""
-    lines = []
+    lines, previous = [], None
     head = f"{'':<12}{'ms':>10}{'Mnodes/s':>10}{'GB/s':>8}{'GFLOP/s':>9}{'of copy':>9}{'of peak':>9}{'of bound':>9}"
-    previous = None
     for row in rows:
         if (row["taxa"], row["patterns"]) != previous:
             previous = row["taxa"], row["patterns"]
@@ -86,10 +78,8 @@ def describe_rows(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _describe_shape(row: dict[str, Any]) -> str:
-    title = (
-        f"{row['taxa']} taxa, {row['patterns']} patterns, {row['states']} states, {row['precision']}, VW "
-        f"{row['layout']['vw']}: "
-    )
+    title = f"{row['taxa']} taxa, {row['patterns']} patterns, {row['states']} states, {row['precision']}"
+    title += f", VW {row['layout']['vw']}: "
     rescaled = f"{100 * row['rescaled_patterns'] / row['patterns']:.0f} % of the patterns rescaled"
     if row["copy_bytes_per_second"] is None:
         return title + rescaled

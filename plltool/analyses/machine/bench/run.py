@@ -72,7 +72,7 @@ class Benchmark:
 
     Attributes
     ----------
-    device, driver, reason : what did the arithmetic, by way of what, and why it was chosen
+    device, driver, reason : see `Result`
     rows : a dictionary each; `KEY` names the fields that say what was measured
     """
 
@@ -82,15 +82,13 @@ class Benchmark:
     rows: tuple[dict[str, Any], ...]
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """Everything as strings, numbers, lists and dictionaries."""
+        """Strings, numbers, lists and dictionaries."""
         return {
             "benchmark": "plltool bench",
             "version": VERSION,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": command,
-            "device": self.device,
-            "driver": self.driver,
-            "reason": self.reason,
+            **{name: getattr(self, name) for name in ("device", "driver", "reason")},
             "rows": list(self.rows),
         }
 
@@ -185,13 +183,8 @@ def _measure(likelihood: TreeLikelihood, repetitions: int) -> list[dict[str, Any
     items, peaks = make_items(likelihood), engine.peaks()
     seconds = time_in_turn({**items, **peaks}, repetitions)
     at_most = {name: peak.amount / seconds[name] for name, peak in peaks.items()}
-    shape = {
-        "states": layout.n_states,
-        "components": layout.n_components,
-        "precision": layout.precision,
-        "taxa": layout.n_taxa,
-        "patterns": layout.n_patterns,
-    }
+    shape = {"states": layout.n_states, "components": layout.n_components, "precision": layout.precision}
+    shape |= {"taxa": layout.n_taxa, "patterns": layout.n_patterns}
     facts = {
         "rescaled_patterns": rescaled,
         "copy_bytes_per_second": at_most.get("copy"),
