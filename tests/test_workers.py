@@ -161,7 +161,7 @@ def test_what_a_rank_said_unheard_does_not_reach_its_next_parent(monkeypatch):
     queues = {(a, b): Queue() for a in range(2) for b in range(2)}
     served = Thread(target=crew_module.serve, args=(crew_module.Line(Wires(1, queues), 0),), daemon=True)
     served.start()
-    crew = crew_module.Crew(Wires(0, queues), [crew_module.Place(0, 1, 1)])
+    crew = crew_module.Crew(Wires(0, queues), [crew_module.Seat(0, 1, 1)])
     monkeypatch.setattr(crew_module, "_crew", crew)
     with Workers(refuse_to_begin, [()], {}):
         assert not crew.is_idle

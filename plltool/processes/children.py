@@ -28,16 +28,8 @@ def child_command(target: str, *arguments: str) -> list[str]:
     """The command line of a child process that calls a function, and exits with what it returns.
 
     The child imports what this process would import, except from folders that are named relative to the current one.
-
-    Parameters
-    ----------
-    target : the function, as "plltool.module:function"
-    arguments : of the function
-
-    Raises
-    ------
-    DeviceError
-        If there is no Python interpreter to start, see `can_start_children`.
+    The function is named as "plltool.module:function". Raises DeviceError if there is no Python interpreter to start,
+    see `can_start_children`.
     """
     executable = _find_interpreter()
     if executable is None:

@@ -26,7 +26,6 @@ class Line:
         self._other = other
 
     def send(self, message: Any) -> None:
-        """Send an object that can be pickled."""
         self._comm.send((True, message), self._other)
 
     def recv(self) -> Any:
@@ -37,7 +36,6 @@ class Line:
         return message
 
     def poll(self) -> bool:
-        """Whether there is a message."""
         found: bool = self._comm.iprobe(source=self._other)
         return found
 
@@ -46,7 +44,7 @@ class Line:
         self._comm.send((False, None), self._other)
 
 
-class Place(NamedTuple):
+class Seat(NamedTuple):
     """Where a rank of the crew works: its number among those of its machine, how many these are, and its cores."""
 
     local: int
@@ -55,18 +53,12 @@ class Place(NamedTuple):
 
 
 class Crew:
-    """The other ranks, as rank 0 sees them.
+    """The other ranks, as rank 0 sees them: their seats, from rank 1 on, and lines to those that are idle."""
 
-    Attributes
-    ----------
-    places : of each rank, from rank 1 on
-    idle : lines to those that have nothing to do
-    """
-
-    def __init__(self, comm: Any, places: Sequence[Place]):
+    def __init__(self, comm: Any, seats: Sequence[Seat]):
         self._comm = comm
-        self.places = tuple(places)
-        self.idle = [Line(comm, number) for number in range(1, len(places) + 1)]
+        self.seats = tuple(seats)
+        self.idle = [Line(comm, number) for number in range(1, len(seats) + 1)]
 
     def begin(self, target: str, number: int, environment: Mapping[str, str]) -> list[Line]:
         """Lines to idle ranks, each of which sets the variables and then calls a function with its end of the line.
@@ -81,8 +73,7 @@ class Crew:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no rank has a task."""
-        return len(self.idle) == len(self.places)
+        return len(self.idle) == len(self.seats)
 
     def dismiss(self) -> None:
         """Let the ranks end. One that still has a task would not hear of it: the job is aborted."""
@@ -92,7 +83,6 @@ class Crew:
             line.close()
 
     def abort(self, code: int) -> None:
-        """End all ranks at once."""
         self._comm.Abort(code)
 
 
@@ -107,20 +97,17 @@ def crew() -> Crew | None:
 def form() -> Line | None:
     """Make a crew of the job that a launcher has started; on rank 0 None, on the others the line to rank 0.
 
-    Raises
-    ------
-    DeviceError
-        As `plltool.processes.ranks.enter_job` does.
+    Errors are those of `enter_job`.
     """
     global _crew
     MPI, comm = enter_job()
     is_worker = comm.Get_rank() > 0
     machine = comm.Split_type(MPI.COMM_TYPE_SHARED)
     workers = machine.Split(is_worker)  # those of this machine without rank 0
-    places = comm.gather(Place(workers.Get_rank(), workers.Get_size(), available_cores()))
+    seats = comm.gather(Seat(workers.Get_rank(), workers.Get_size(), available_cores()))
     if is_worker:
         return Line(comm, 0)
-    _crew = Crew(comm, places[1:])
+    _crew = Crew(comm, seats[1:])
     atexit.register(_crew.dismiss)  # before mpi4py's own, which waits for all ranks
     return None
 

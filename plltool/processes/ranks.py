@@ -31,15 +31,8 @@ PAUSE = 0.01  # seconds between two looks at whether others have come
 class Ranks:
     """The ranks of a job, as seen by one of them.
 
-    Parameters
-    ----------
-    comm, machine : communicators of mpi4py: of the job, and of those of its ranks that share a machine
-    error : what mpi4py raises
-
-    Attributes
-    ----------
-    number, size : of this rank, from 0; of the job
-    local, n_local : the number of this rank among those of its machine; how many these are
+    `comm` and `machine` are communicators of mpi4py, of the job and of its ranks that share a machine, and `error` is
+    what mpi4py raises. This rank is ``number``, from 0, of ``size``, and ``local`` of the ``n_local`` on its machine.
     """
 
     def __init__(self, comm: Any, machine: Any, error: type[Exception]):
@@ -54,15 +47,8 @@ class Ranks:
     def add_up(self, values: FloatArray, mark: int, error: PlltoolError | None) -> FloatArray:
         """The sum of the values of all ranks, in an order that depends on their number alone.
 
-        Parameters
-        ----------
-        mark : of what was asked; MARK_BITS of it count
-        error : why this rank has no values
-
-        Raises
-        ------
-        DeviceError
-            If the ranks have not asked for the same, or one is gone. The error of a rank is raised by all.
+        MARK_BITS of the `mark` of what was asked count; `error` is why this rank has no values. Raises DeviceError if
+        the ranks have not asked for the same, or one is gone. The error of a rank is raised by all.
         """
         import numpy as np
 
@@ -88,7 +74,6 @@ class Ranks:
         return DeviceError(f"rank {number}: {error}") if type(error) is DeviceError else error
 
     def gather(self, own: T) -> list[T]:
-        """What each rank has, in their order."""
         found: list[T] = self._comm.allgather(own)
         return found
 
@@ -107,7 +92,6 @@ class Ranks:
         return True
 
     def abort(self, code: int) -> None:
-        """End all ranks at once."""
         self._comm.Abort(code)
 
 
@@ -132,10 +116,7 @@ def launched_number() -> int:
 def enter_job() -> tuple[Any, Any]:
     """mpi4py's module MPI and the communicator of the job that a launcher has started.
 
-    Raises
-    ------
-    DeviceError
-        If mpi4py or an MPI library is missing, or belongs to another launcher.
+    Raises DeviceError if mpi4py or an MPI library is missing, or belongs to another launcher.
     """
     try:
         from mpi4py import MPI

@@ -38,8 +38,7 @@ Task: TypeAlias = Callable[..., Any]
 class Worker(Protocol):
     """A process that makes and does tasks, as its parent sees it."""
 
-    def send(self, message: Any) -> None:
-        """Send it what can be pickled."""
+    def send(self, message: Any) -> None: ...
 
     def receive(self) -> Any:
         """Its next message. Raises DeviceError if it is dead."""
@@ -47,8 +46,7 @@ class Worker(Protocol):
     def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
         """Let it end; `error` is why the parent ends, too."""
 
-    def wait(self) -> None:
-        """Wait until it has ended."""
+    def wait(self) -> None: ...
 
     @staticmethod
     def ready(workers: Sequence[Any]) -> Sequence[Any]:
@@ -56,8 +54,6 @@ class Worker(Protocol):
 
 
 class ChildProcess:
-    """A child of this process."""
-
     def __init__(self, environment: Mapping[str, str]):
         self._connection, theirs = Pipe()
         with theirs, _interrupts_blocked():
@@ -104,7 +100,7 @@ class ChildProcess:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Within, SIGINT and SIGHUP wait. A process that is started here never gets them, so that its parent decides."""
+    """Let SIGINT and SIGHUP wait. A process that is started here never gets them, so that its parent decides."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
@@ -121,9 +117,9 @@ class Rank:
         self.send, self.receive, self.poll = line.send, line.recv, line.poll
 
     def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
-        """As of `Worker`: a rank cannot be killed alone, so its task ends at the next report, or when it is done."""
+        """A rank cannot be killed alone, so its task ends at the next report, or when it is done."""
         if error is not None and not issubclass(error, (Exception, GeneratorExit)):
-            return  # as of Ctrl-C: the job ends with this process
+            return  # such as Ctrl-C: the job ends with this process
         if is_busy:
             self.send(STOP)
         self._line.close()
@@ -153,15 +149,10 @@ def start(number: int, environment: Mapping[str, str]) -> Sequence[Worker]:
 class Workers:
     """Processes that work on tasks, for use in a ``with`` block. Leaving the block ends what they are doing.
 
-    What one of them logs or warns of appears as if this process did it.
-
-    Parameters
-    ----------
-    make, arguments : there is a process for each of these arguments. ``make(*arguments)`` is called once in it and
-        returns its task, which is called as ``task(*arguments, report=report)``. `report` sends a message to the parent
-        and returns False once the task should end. `make` is pickled, like everything that is sent, so it must be a
-        function or class of a module
-    environment : variables of the processes, added to those of this process
+    What one of them logs or warns of appears as if this process did it. In each, ``make(*arguments)`` is called once
+    and returns its task, which is called as ``task(*arguments, report=report)``. `report` sends a message to the parent
+    and returns False once the task should end. `make` is pickled, like everything that is sent, so it must be a
+    function or class of a module. The variables of `environment` are added to those of this process.
     """
 
     def __init__(self, make: Callable[..., Task], arguments: Sequence[tuple[Any, ...]], environment: Mapping[str, str]):
@@ -193,16 +184,9 @@ class Workers:
     ) -> Iterator[Any]:
         """The result of each task, in their order; after `stop`, only of the tasks that had begun.
 
-        Parameters
-        ----------
-        tasks : the arguments of each, taken from the iterable when a child is free
-        heard : called with the number of the task, from 0, and what it reports
-        ahead : number of tasks that may have begun whose results have not been yielded; None for any number
-
-        Raises
-        ------
-        DeviceError
-            If a child dies. What a task raises is raised here.
+        `tasks` are the arguments of each, taken when a child is free. `heard` is called with the number of the task,
+        from 0, and what it reports. At most `ahead` tasks may have begun whose results have not been yielded. Raises
+        what a task raises, and DeviceError if a child dies.
         """
         waiting = enumerate(tasks)
         free = list(self._workers)
@@ -239,7 +223,7 @@ class Workers:
 
 
 def serve_parent(file_number: str) -> None:
-    """What a child does, until the parent closes the connection."""
+    """The main function of a child, until the parent closes the connection."""
     serve(Connection(int(file_number)))
 
 

@@ -92,15 +92,15 @@ def share_with_crew(
 
     The memory is that of the machine of rank 0.
     """
-    places = members.places[:n_tasks]
-    if len(places) < 2:
+    seats = members.seats[:n_tasks]
+    if len(seats) < 2:
         return (hardware,)
     devices = {word: replace(hardware, device=word, share=None) for word in hardware.words}
     offered = {word: plan_memory(parts, models, own, slots).offered_bytes for word, own in devices.items()}
     shares = []
-    for place in places:
-        word = hardware.words[place.local % len(hardware.words)]
-        of_one = -(-place.n_local // len(hardware.words))  # ranks that share a device
-        threads = max(1, (hardware.threads or place.cores) // place.n_local)
+    for seat in seats:
+        word = hardware.words[seat.local % len(hardware.words)]
+        of_one = -(-seat.n_local // len(hardware.words))  # ranks that share a device
+        threads = max(1, (hardware.threads or seat.cores) // seat.n_local)
         shares.append(replace(devices[word], threads=threads, memory=offered[word] // of_one))
     return tuple(shares)

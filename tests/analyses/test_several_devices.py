@@ -19,7 +19,7 @@ from plltool.analyses.toolbox.check import check
 from plltool.errors import DeviceError, InputError, PlltoolWarning
 from plltool.hardware import Hardware, parse_hardware
 from plltool.io import checkpoint as files
-from plltool.processes.crew import Crew, Place
+from plltool.processes.crew import Crew, Seat
 from plltool.run import engines
 from plltool.run.inputs import resolve_inputs
 from plltool.run.likelihood import Likelihood
@@ -243,7 +243,7 @@ class TestWorkers:
         """Two machines: three ranks on 8 cores beside rank 0, one on 6."""
         data, models = resolve_inputs(few, "HKY+G2")
         parts = [compress(part) for part in data.alignments]
-        crew = Crew(None, [Place(0, 3, 8), Place(1, 3, 8), Place(2, 3, 8), Place(0, 1, 6)])
+        crew = Crew(None, [Seat(0, 3, 8), Seat(1, 3, 8), Seat(2, 3, 8), Seat(0, 1, 6)])
         several = Hardware(device="numpy,cpu", share=(0.9, 0.1), precision="single")
         own = share_with_crew(crew, 10, parts, models, several)
         assert [one.device for one in own] == ["numpy", "cpu", "numpy", "numpy"]

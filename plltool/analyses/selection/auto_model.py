@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from os import PathLike, fspath
+from typing import Any
 
 from plltool.analyses.selection.select_model import select_model
 from plltool.analyses.selection.select_scheme import select_scheme
@@ -51,37 +52,18 @@ def choose_if_asked(
             raise InputError(f"model: found {shown} beside partitions, expected 'auto' {hint}")
         return model, None
     if partitions is None and suffix == MERGE:
-        raise InputError(
-            f"model: found {show_name(str(model))} without partitions, expected a file with the partitions"
-        )
+        shown = show_name(str(model))
+        raise InputError(f"model: found {shown} without partitions, expected a file with the partitions")
     if partitions is not None and suffix == VARIABLE_ONLY:
-        raise InputError(
-            f"model: found {show_name(str(model))} beside partitions, expected +ASC in the lines of partitions"
-        )
+        shown = show_name(str(model))
+        raise InputError(f"model: found {shown} beside partitions, expected +ASC in the lines of partitions")
     criterion, free_rates = AUTOMATIC[word]
+    how: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **hardware}
     tree = None if isinstance(start, str) and start in START_KINDS else start
     if partitions is None:
-        one = select_model(
-            alignment,
-            tree,
-            criterion=criterion,
-            free_rates=free_rates,
-            ascertainment=bool(suffix),
-            seed=seed,
-            **hardware,
-        )
+        one = select_model(alignment, tree, ascertainment=bool(suffix), **how)
         _log.info("%s", one.describe())
         return one.spec, one
-    choice = select_scheme(
-        alignment,
-        partitions,
-        tree,
-        criterion=criterion,
-        free_rates=free_rates,
-        merge=GREEDY if suffix else None,
-        brlen=brlen,
-        seed=seed,
-        **hardware,
-    )
+    choice = select_scheme(alignment, partitions, tree, merge=GREEDY if suffix else None, brlen=brlen, **how)
     _log.info("%s", choice.describe())
     return choice.scheme, choice

@@ -34,13 +34,9 @@ class Start(NamedTuple):
 def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, exact: bool = False) -> list[Start]:
     """The starts of a model from the values of another one; none if its rates over sites do not lead to the new ones.
 
-    Parameters
-    ----------
-    source : its values are used where it has them
-    spec : of the new model, without values in braces
-    empirical : (n_states,) state frequencies of the data, for models that need them
-    exact : only the start that describes the data as `source` does, if that is nested in the new model. With free rates
-        it has the same rate twice, which is a saddle of lnL
+    `empirical` (n_states,) are state frequencies of the data. If `exact`, there is only the start that describes the
+    data as `source` does, if that is nested in the new model. With free rates it has the same rate twice, which is a
+    saddle of lnL.
     """
     model = Model(spec, empirical)
     models = [model]
@@ -105,7 +101,6 @@ def _with_rate_parameters(source: Model, model: Model) -> list[Model]:
 
 
 def _odds(changes: FloatArray, concerned: npt.NDArray[np.bool_]) -> float:
-    """How many changes are among those concerned for one of the others."""
     return float(changes[concerned].sum() / changes[~concerned].sum())
 
 

@@ -90,18 +90,10 @@ class Candidates:
 
 
 class Selection:
-    """The fits to a block made so far, and what is tried next.
+    """The fits to a block made so far, by substitution model and rates, and what is tried next.
 
-    Parameters
-    ----------
-    start : the data, or a fit to them from which the first one starts, instead of the lengths of the tree
-    candidates : the models to choose from
-    criterion, n_sites : what the best model is best by, and the number of sites that it counts
-    name : of the part, for messages; empty for a whole alignment
-
-    Attributes
-    ----------
-    fits : by substitution model and rates
+    The `start` is the data, or a fit to them from which the first one starts, instead of the lengths of the tree. The
+    criterion counts `n_sites`; the `name` of the part is empty for a whole alignment.
     """
 
     def __init__(self, start: Block | Fit, candidates: Candidates, criterion: str, n_sites: int, name: str = ""):
@@ -121,7 +113,6 @@ class Selection:
 
     @property
     def best(self) -> Fit:
-        """The best fit by the criterion."""
         return self.fits[self._best]
 
     def steps(self) -> Steps:
@@ -135,9 +126,8 @@ class Selection:
             self._keep(first, (yield Polish(start)))
         if not math.isfinite(self._score(self.fits[first])):
             n = self.fits[first].n_parameters
-            raise InputError(
-                f"{self._n_sites} sites are too few for AICc with {n} parameters, expected {n + 2} or more"
-            )
+            found = f"{self._n_sites} sites are too few for AICc with {n} parameters"
+            raise InputError(f"{found}, expected {n + 2} or more")
         yield from self._try_substitutions()
         yield from self._try_rates(self._best[0])
         is_new = True

@@ -34,25 +34,17 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True, eq=False)
 class PartGroup:
-    """Parts that share a model.
-
-    Attributes
-    ----------
-    parts : at least one, in the order of the scheme
-    fit : of the model to all of them
-    """
+    """Parts that share a model, in the order of the scheme, and the fit of the model to all of them."""
 
     parts: tuple[Part, ...]
     fit: Fit
 
     @property
     def name(self) -> str:
-        """The names of the parts, joined."""
         return "_".join(part.name for part in self.parts)
 
     @property
     def ranges(self) -> str:
-        """The columns of all parts, as text."""
         return ", ".join(part.ranges for part in self.parts)
 
     @property
@@ -66,18 +58,9 @@ class PartGroup:
 
 
 class Scheme:
-    """Groups of parts and the score of all of them.
+    """Groups of parts, as merged so far, in the order of their first parts, and the score of all of them.
 
-    Parameters
-    ----------
-    groups : one for each part
-    criterion : what the score is
-    n_shared : the number of free branch lengths that the groups share
-
-    Attributes
-    ----------
-    groups : as merged so far, in the order of their first parts
-    merges : what was merged
+    `n_shared` is the number of free branch lengths that the groups share.
     """
 
     def __init__(self, groups: Sequence[PartGroup], criterion: str, n_shared: int):

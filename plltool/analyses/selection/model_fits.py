@@ -69,14 +69,8 @@ class Block:
 class Fit:
     """A model of a block, with the branch lengths that go with it.
 
-    Attributes
-    ----------
-    block : what is described
-    model : with its values
-    tree : with its lengths (n_edges,); it has a root if the model is not time-reversible
-    lnl : log-likelihood
-    n_lengths : the number of free parameters of the lengths
-    curvature : approximate Hessian of -lnL in the model's parameters, as in `Curvatures`; None if it is not known
+    The tree has a root if the model is not time-reversible. `n_lengths` is the number of free parameters of its lengths
+    (n_edges,), and `curvature` an approximate Hessian of -lnL in the model's parameters, as in `Curvatures`.
     """
 
     block: Block
@@ -88,7 +82,6 @@ class Fit:
 
     @property
     def lengths(self) -> FloatArray:
-        """(n_edges,)"""
         return self.tree.lengths
 
     @property
@@ -154,16 +147,9 @@ STEP_KINDS: tuple[type[Step], ...] = (Begin, Carry, Improve, Polish)
 class ModelFitter:
     """Fits models to blocks on a tree; use it in a ``with`` block.
 
-    Parameters
-    ----------
-    run : is told of the first engine
-    tree : its topology stays, and its lengths are where a fit begins. A root that it was read with keeps its branch
-    hardware : what computes
-    linkage : UNLINKED optimises the lengths of each fit, SCALED a common factor of them, LINKED leaves them as they are
-
-    Attributes
-    ----------
-    tree : as given
+    The topology stays, and the lengths are where a fit begins. A root that the tree was read with keeps its branch. The
+    linkage UNLINKED optimises the lengths of each fit, SCALED a common factor of them, LINKED leaves them as they are.
+    The run is told of the first engine.
     """
 
     def __init__(self, run: Run, tree: Tree, hardware: Hardware, linkage: str):
@@ -295,7 +281,6 @@ class ModelFitter:
     # --- engines --------------------------------------------------------------------------------------------
 
     def _linked(self, spec: ModelSpec) -> ModelSpec:
-        """The specification with a scaler if the lengths have a factor."""
         return replace(spec, scaled=self._linkage == SCALED)
 
     def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
@@ -389,16 +374,9 @@ def compare_fits(fits: Sequence[Fit], n_sites: int, criterion: str) -> tuple[Fit
     weights = {name: score_weights(values).tolist() for name, values in scores.items()}
     rows = [
         FittedModel(
-            fit.name,
-            fit.model.to_string(),
-            fit.lnl,
-            fit.n_parameters,
-            scores["AIC"][number],
-            finite_or_none(scores["AICc"][number]),
-            scores["BIC"][number],
-            weights["AIC"][number],
-            finite_or_none(weights["AICc"][number]),
-            weights["BIC"][number],
+            *(fit.name, fit.model.to_string(), fit.lnl, fit.n_parameters),
+            *(scores["AIC"][number], finite_or_none(scores["AICc"][number]), scores["BIC"][number]),
+            *(weights["AIC"][number], finite_or_none(weights["AICc"][number]), weights["BIC"][number]),
         )
         for number, fit in enumerate(fits)
     ]

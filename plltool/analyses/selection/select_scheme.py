@@ -149,10 +149,9 @@ class _Request:
         _fit_roughly(start)
         scheme = Scheme(self._groups(start, fitter), self.criterion, self._n_shared(start.tree))
         if not math.isfinite(scheme.score()):
-            found = (
-                f"{scheme.n_sites} sites are too few for AICc with {scheme.n_parameters} parameters of all partitions"
-            )
-            raise InputError(f"{found}, expected {scheme.n_parameters + 2} or more")
+            n = scheme.n_parameters
+            found = f"{scheme.n_sites} sites are too few for AICc with {n} parameters of all partitions"
+            raise InputError(f"{found}, expected {n + 2} or more")
         if self.merge is not None:
             scheme.merge(fitter, self.merge, self.percent)
         selections = [
@@ -201,17 +200,13 @@ class _Request:
     def _together(self, best: Sequence[Fit], start: Tree, fitter: ModelFitter) -> TreeLikelihood:
         """The likelihood of all parts under their chosen models, on the lengths that they began with or their own."""
         models = [fit.model.copy() for fit in best]
-        if self.brlen == UNLINKED:
-            lengths = np.stack([fit.lengths for fit in best], axis=1)
-        else:
-            lengths = start.lengths
+        lengths = np.stack([fit.lengths for fit in best], axis=1) if self.brlen == UNLINKED else start.lengths
         if self.brlen == SCALED:
             for model, fit in zip(models, best, strict=True):
                 model.set_ratios(SCALER, np.array([fit.overall_rate / lengths.mean()]))
         return fitter.joint([fit.block for fit in best], models, start.with_lengths(lengths))
 
     def _describe(self, scheme: Scheme, selections: Sequence[Selection], likelihood: TreeLikelihood) -> dict[str, Any]:
-        """The fields of the result that tell of the choice."""
         lnls = likelihood.part_lnl().tolist()
         n_parameters = self._n_shared(likelihood.tree) + sum(selection.best.n_parameters for selection in selections)
         scores = {name: information_score(name, sum(lnls), n_parameters, scheme.n_sites) for name in CRITERIA}

@@ -85,13 +85,11 @@ class BootstrapResult(Shown):
 
     Attributes
     ----------
-    trees : trees of the resampled alignments, with all taxa
-    lnls : (n_replicates,) lnL of the trees on their alignments
+    trees, lnls : trees of the resampled alignments, with all taxa, and lnL on these alignments
     n_kept : number of replicates that were in the checkpoint already
     seed : seed of the resampling; replicate k depends only on it and on k
     convergence : results of the tests whether there are enough replicates, if the number was to be found
     supports : supports of the tree that was given; None if there was none
-    seconds : wall time
     interrupted : whether the listener ended the run early
     """
 
@@ -110,14 +108,13 @@ class BootstrapResult(Shown):
 
     def to_json(self, command: str | None = None) -> str:
         """The trees, their lnL and what is known of the run as JSON; `command` is the command line."""
-        supports = None if self.supports is None else self.supports.as_record()
         record = {
             "trees": [write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) for tree in self.trees],
             "lnls": list(self.lnls),
             "n_kept": self.n_kept,
             "seed": self.seed,
             "convergence": [asdict(test) | {"converged": test.converged} for test in self.convergence],
-            "supports": supports,
+            "supports": None if self.supports is None else self.supports.as_record(),
             "seconds": round(self.seconds, 3),
             "interrupted": self.interrupted,
             "version": VERSION,
@@ -293,20 +290,15 @@ def _tell(made: Replicates, taken: Callable[[str], None] | None) -> Replicates:
 
 def _collect(made: Replicates, wanted: _Wanted, run: Run, listener: Listener) -> BootstrapResult:
     """Take replicates until there are enough."""
-    trees: list[Tree] = []
-    lnls: list[float] = []
-    splits: list[Splits] = []
-    tests: list[Convergence] = []
-    n_kept = 0
-    interrupted = False
+    trees, lnls, splits, tests = list[Tree](), list[float](), list[Splits](), list[Convergence]()
+    n_kept, interrupted = 0, False
     announce(REPLICATE_STAGE)
     try:
         for number, replicate in enumerate(islice(made, wanted.most), start=1):
             trees.append(replicate.tree)
             lnls.append(replicate.lnl)
             n_kept += replicate.kept
-            seconds = run.seconds
-            left = None
+            seconds, left = run.seconds, None
             if wanted.criterion is None and number > n_kept:
                 left = seconds / (number - n_kept) * (wanted.most - number)
             listener(Progress(REPLICATE_STAGE, number, replicate.lnl, 0, 0, seconds, wanted.most, left, left))

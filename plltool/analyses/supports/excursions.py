@@ -32,11 +32,8 @@ Make: TypeAlias = Callable[[Iterable[Order]], Iterator[Excursion]]
 class ExcursionSetup:
     """All that an excursion depends on, apart from its number and where it may start.
 
-    Attributes
-    ----------
-    task : the data, models, constraint and seed
-    start : the tree that decides which component of a mixture each pattern has in the screen
-    weights : of the resampled alignments, see `draw_weights`
+    The `start` tree decides which component of a mixture each pattern has in the screen; the `weights` are those of the
+    resampled alignments, see `draw_weights`.
     """
 
     task: Task
@@ -44,7 +41,6 @@ class ExcursionSetup:
     weights: WeightArray
 
     def open_engine(self, hardware: Hardware) -> Holder:
-        """An engine for excursions."""
         slots = search_slots(self.start.n_taxa)
         return open_engine(self.task.parts, self.task.models, slots, hardware, screening=True)[0]
 
@@ -53,13 +49,10 @@ class ExcursionSetup:
         return generator(self.task.seed, ULTRAFAST, number + 1)
 
     def fresh(self, weights: FloatArray, rng: np.random.Generator) -> Tree:
-        """A parsimony tree from weights of all patterns."""
         return self.task.parsimony_tree(rng, weights=weights)
 
 
 class ExcursionMaker:
-    """Makes excursions with an engine."""
-
     def __init__(self, setup: ExcursionSetup, engine: Holder):
         likelihood = TreeLikelihood(setup.start.copy(), setup.task.models, engine)
         self._search = UfbootSearch(likelihood, setup.weights, setup.random, setup.fresh, setup.task.constraint)
@@ -76,7 +69,6 @@ class ExcursionMaker:
 
 
 def begin_worker(setup: ExcursionSetup, hardware: Hardware) -> ExcursionMaker:
-    """What a worker makes when it starts."""
     return ExcursionMaker(setup, setup.open_engine(hardware))
 
 

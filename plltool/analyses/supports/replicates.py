@@ -52,15 +52,7 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True, eq=False)
 class Resampling:
-    """All that a replicate depends on, apart from its number.
-
-    Attributes
-    ----------
-    task : the data, and the models with which searches start
-    plan : how to search, with one start tree and the constraint of the task
-    rapid : whether searches start from the trees of earlier replicates
-    hardware : what the search of a replicate may use
-    """
+    """All that a replicate depends on, apart from its number; the plan has one start tree and the task's constraint."""
 
     task: Task
     plan: SearchPlan
@@ -85,14 +77,7 @@ class Resampling:
 @saved()
 @dataclass(frozen=True, eq=False)
 class Replicate:
-    """The result of one replicate.
-
-    Attributes
-    ----------
-    tree : the tree of all taxa
-    lnl : its lnL on the resampled alignment
-    kept : whether it comes from a checkpoint
-    """
+    """The tree of all taxa of one replicate, its lnL on the resampled alignment, and whether a checkpoint kept it."""
 
     tree: Tree
     lnl: float
@@ -100,7 +85,6 @@ class Replicate:
 
     @property
     def best(self) -> Tree:
-        """The tree."""
         return self.tree
 
 
@@ -130,7 +114,6 @@ class Replicator:
         return Replicate(self._randomise_undecided(task.whole(found.tree), rng), found.lnl)
 
     def _search(self, parts: list[Patterns], given: list[Model], start: Tree, rng: np.random.Generator) -> ClimbState:
-        """Climb from a start tree."""
         plan, drawn = self._resampling.plan, rng.bit_generator.state
 
         def climb(engine: Holder) -> ClimbState:
@@ -161,10 +144,7 @@ class Replicator:
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
-    """The resampling with models that are optimised once, on a parsimony tree of all sites, and then held.
-
-    `hardware` is what this optimisation may use.
-    """
+    """The resampling with models that are optimised once, on a parsimony tree of all sites, and then held."""
     task = resampling.task
     start = task.parsimony_tree(generator(task.seed, RAPID))
 
@@ -212,7 +192,7 @@ def make_replicates(
         with closing(make(resampling, orders)) as new:
             for replicate in new:
                 if store:
-                    store.save(_name(len(made)), replicate)
+                    store.save(f"{NAME}{len(made) + 1}", replicate)
                 made.append(replicate.tree)
                 yield replicate
 
@@ -222,7 +202,7 @@ def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made
     for k in range(number):
         assert store is not None, "there are no kept replicates without it"
         try:
-            saved = store.load(_name(k), Replicate)
+            saved = store.load(f"{NAME}{k + 1}", Replicate)
         except CheckpointError:  # a warning has said what is wrong
             saved = None
         if saved is not None:
@@ -230,12 +210,8 @@ def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made
             continue
         _log.warning("%s: replicate %d is missing or damaged and is computed again", store.folder, k + 1)
         for replicate in _make_in_turn(resampling, [(k, resampling.tree_before(k, made))]):
-            store.save(_name(k), replicate)
+            store.save(f"{NAME}{k + 1}", replicate)
             yield replicate
-
-
-def _name(number: int) -> str:
-    return f"{NAME}{number + 1}"
 
 
 def _make_in_turn(resampling: Resampling, orders: Iterable[Order]) -> Replicates:

@@ -47,8 +47,7 @@ class SearchSupports(Shown):
     Attributes
     ----------
     result : of the search; if the ultrafast bootstrap met a better tree, of the search that went on from there
-    supports : of the branches of its tree, of all kinds that were asked for; after an interruption of those that were
-        made
+    supports : of the branches of its tree; after an interruption of the kinds that were made
     bootstrap : the replicates, if some were made
     interrupted : whether the listener ended the run early
     """
@@ -127,16 +126,9 @@ def search_supports(
     per_site = None if result.psr is None else result.psr.fitted  # a tree that is adopted is searched under gamma rates
     ultrafast = made = None
     if UFBOOT in kinds:
-        adoption = _Adoption(result, heard.hear, adopted_checkpoint, hardware)
-        ultrafast = ultrafast_bootstrap(
-            result.data,
-            result.tree,
-            result.models,
-            climb=adoption.climb,
-            workers=workers,
-            checkpoint=ufboot_checkpoint,
-            **shared,
-        )
+        adoption = _Adoption(result, adopted_checkpoint, shared)
+        how = {"climb": adoption.climb, "workers": workers, "checkpoint": ufboot_checkpoint} | shared
+        ultrafast = ultrafast_bootstrap(result.data, result.tree, result.models, **how)
         result = adoption.result
     found = Supports(result.tree, {}, {}, outgroup=usable_outgroup(result.tree, result.outgroup)[0])
     if ultrafast is not None:
@@ -168,22 +160,12 @@ def search_supports(
 class _Adoption:
     """Goes on with a search from the better trees that the ultrafast bootstrap meets.
 
-    Attributes
-    ----------
-    result : of the search from the last of them; at first that of the search before
+    Its `result` is that of the search from the last of them; at first that of the search before.
     """
 
-    def __init__(
-        self,
-        before: SearchResult,
-        listener: Listener,
-        checkpoint: str | PathLike[str] | None,
-        hardware: HardwareSettings,
-    ):
+    def __init__(self, before: SearchResult, checkpoint: str | PathLike[str] | None, shared: dict[str, Any]):
         self.result = self._before = before
-        self._listener = listener
-        self._checkpoint = checkpoint
-        self._hardware = hardware
+        self._checkpoint, self._shared = checkpoint, shared
 
     def climb(self, start: Tree) -> Tree | None:
         """The tree that the search finds from `start`; None if it is interrupted. Equal trees give equal bits."""
@@ -216,16 +198,12 @@ class _Adoption:
         return search(
             before.data,
             before.models,
-            seed=DEFAULT_SEED if before.seed is None else before.seed,
             start=start,
             outgroup=before.outgroup,
-            constraint=before.constraint,
-            brlen=before.brlen,
             options=replace(before.options, starts=None),
-            listener=self._listener,
             site_lnl=before.site_lnl is not None,
             checkpoint=self._checkpoint,
-            **self._hardware,
+            **self._shared,
         )
 
 

@@ -35,13 +35,10 @@ _log = logging.getLogger("plltool")
 
 
 class Target(NamedTuple):
-    """A tree that gets supports.
+    """A tree that gets supports; nodes of more than three branches are resolved arbitrarily.
 
-    Attributes
-    ----------
-    tree : the tree; nodes of more than three branches are resolved arbitrarily
-    added : (n_edges,) branches that only resolve them and get no supports
-    labels : (n_edges,) what the tree has at its inner branches already; "" for nothing
+    The `added` (n_edges,) branches only resolve them and get no supports; `labels` (n_edges,) are what the tree has at
+    its inner branches already, "" for nothing.
     """
 
     tree: Tree
@@ -90,15 +87,10 @@ def supports(
 def load_target(
     tree: TreeLike, names: Sequence[str] | None = None, ordered: bool = False, keep_root: bool = False
 ) -> Target:
-    """Prepare a tree that gets supports, which is possible before there are replicates.
+    """Prepare a tree that gets supports, which is possible before there are replicates; errors as for `supports`.
 
-    Parameters
-    ----------
-    tree : as for `supports`, also for errors
-    names : taxa in the order wanted; by default they are numbered as they come
-    ordered : number them in the order of `names`, also those of a Tree; by default in the order of their names.
-        Numbers of branches then do not depend on how the tree is written
-    keep_root : a tree that has a root with two branches keeps it
+    Taxa are numbered as they come, or if `ordered` as in `names`, by default in the order of their names: numbers of
+    branches then do not depend on how the tree is written. With `keep_root` a root with two branches stays.
     """
     if isinstance(tree, Tree):
         tree = tree if keep_root else drop_root(tree)

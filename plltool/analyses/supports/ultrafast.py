@@ -154,7 +154,8 @@ class _Ultrafast:
         store = run.open_checkpoint(self._identify(start))
         with store or nullcontext():
             at = _resume(store, self.replicates, rng)
-            course = _Course(at, partial(open_excursions, setup, shares), self.listener, partial(_save, store, at))
+            save = (lambda: store.save(STATE, at.copy())) if store else (lambda: None)
+            course = _Course(at, partial(open_excursions, setup, shares), self.listener, save)
             if climb is not None and at.adopted is not None:
                 climbed = climb(task.whole(at.adopted))
                 if climbed is None:
@@ -179,15 +180,11 @@ class _Ultrafast:
 
 
 def _better(task: Task, at: UfbootState) -> BetterTree:
-    """The best tree that was met."""
     return BetterTree(at.lnl, at.target_lnl, task.whole(at.best))
 
 
 def _count(task: Task, target: Tree, pool: RellPool) -> Supports:
-    """The supports of a tree of all taxa.
-
-    Identical sequences are put back in random order, because no data prefer one.
-    """
+    """The supports of a tree of all taxa; identical sequences are put back in random order: no data prefer one."""
     found = _tree_set(pool)
     if len(task.all_names) > len(task.names):
         whole = []
@@ -208,21 +205,9 @@ def _resume(store: Checkpoint | None, n_sets: int, rng: np.random.Generator) -> 
     return at
 
 
-def _save(store: Checkpoint | None, at: UfbootState) -> None:
-    if store:
-        store.save(STATE, at.copy())
-
-
 @dataclass(frozen=True, eq=False)
 class _Course:
-    """The course of the excursions.
-
-    Attributes
-    ----------
-    at : their state, which they update
-    open : opens what makes them
-    listener, save : called after each excursion
-    """
+    """The course of the excursions, which update their state `at`; `open` opens what makes them."""
 
     at: UfbootState
     open: Callable[[], AbstractContextManager[Make]]
@@ -230,10 +215,7 @@ class _Course:
     save: Callable[[], None]
 
     def settle(self, target: Tree) -> bool:
-        """Make excursions until the supports of `target` settle.
-
-        Returns whether they have settled, or cannot: False if the listener has ended the run.
-        """
+        """Make excursions until the supports of `target` settle, or cannot; False if the listener has ended the run."""
         if self.at.is_over:
             return True
         with self.open() as make:
@@ -287,12 +269,8 @@ def _test(at: UfbootState, target: Tree) -> None:
     if before is None:
         return
     agreement, difference = correlate(now, before), float(np.abs(now - before).mean())
-    _log.info(
-        "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%",
-        at.pool.n_met,
-        agreement,
-        100 * difference,
-    )
+    told = "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%"
+    _log.info(told, at.pool.n_met, agreement, 100 * difference)
     settled = agreement >= UFBOOT_CORRELATION or difference <= UFBOOT_DIFFERENCE
     at.is_over = at.n_made >= UFBOOT_MOST or (settled and at.n_made >= UFBOOT_LEAST)
     if not settled and at.is_over:
