@@ -53,8 +53,7 @@ class SymmetryTests:
 def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:
     """Matched-pairs tests of all pairs of sequences, on the sites where both have one state.
 
-    None for fewer than two taxa, and for more taxa or sites than MAX_SYMMETRY_TAXA and MAX_SYMMETRY_WORK allow, since
-    they would take long.
+    None for fewer than two taxa, and where it would take long: see MAX_SYMMETRY_TAXA and MAX_SYMMETRY_WORK.
     """
     n_taxa, n_states = alignment.n_taxa, alignment.states.n_states
     work = n_taxa**2 * n_states**2 * alignment.n_sites
@@ -101,10 +100,8 @@ def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[
         found = f"found {n_parameters} free parameters, branch lengths included, for {n_sites} sites"
         remarks.append(f"{data.source}: {found}; lengths and models will be uncertain")
     if n_sites * MIN_BRANCH_LENGTH > 1:
-        found = f"one change at {n_sites} sites is a length of {1 / n_sites:.2g}"
-        remarks.append(
-            f"{data.source}: {found}, below the least length {MIN_BRANCH_LENGTH:g}; such branches are too long"
-        )
+        found = f"one change at {n_sites} sites is a length of {1 / n_sites:.2g}, below the least length"
+        remarks.append(f"{data.source}: {found} {MIN_BRANCH_LENGTH:g}; such branches are too long")
     for part, model in zip(data.parts, models, strict=True):
         if not data.constant_sites:
             remarks += _remarks_on_constant_sites(part, model)
@@ -150,12 +147,8 @@ def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
     if not n_deviating:
         return []
     of_part = f"partition {name}: " if name else ""
-    taxa = "1 taxon differs" if n_deviating == 1 else f"{n_deviating} taxa differ"
-    most = (
-        f", most of all {alignment.names[int(np.argmax(values))]}"
-        if n_deviating > 1
-        else f": {alignment.names[int(np.argmax(values))]}"
-    )
+    taxa, which = ("1 taxon differs", ":") if n_deviating == 1 else (f"{n_deviating} taxa differ", ", most of all")
+    most = f"{which} {alignment.names[int(np.argmax(values))]}"
     what = "base composition" if alignment.states.name == DNA.name else "composition"
     found = f"{taxa} from the average in {what}{most}"
     return [f"{alignment.source}: {of_part}{found}; standard models assume that none does (details: plltool check)"]

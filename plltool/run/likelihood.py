@@ -130,7 +130,7 @@ class Likelihood(Parameters, Density):
         self._is_complete = True
 
     def _bound_lengths(self) -> tuple[str, ...]:
-        """Move the tree's lengths into the bounds; returns a warning if that changed any."""
+        """Move the tree's lengths into the bounds, with a warning if that changes any."""
         bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
         self._tree.lengths[:] = bounded
@@ -171,7 +171,6 @@ class Likelihood(Parameters, Density):
         self._likelihood.topology_changed()
 
     def _warn_of(self, *remarks: str) -> None:
-        """Add warnings that are not known yet."""
         self.warnings = tuple(dict.fromkeys((*self.warnings, *remarks)))
 
     def newick(self, outgroup: OutgroupLike | None = None) -> str:
@@ -233,7 +232,7 @@ class Likelihood(Parameters, Density):
     # --- answers --------------------------------------------------------------------------------------------
 
     def lnl(self) -> float:
-        """The log-likelihood of the alignment."""
+        """Log-likelihood of the alignment."""
         return self._likelihood.lnl()
 
     def site_lnl(self) -> FloatArray:
@@ -330,17 +329,8 @@ class Likelihood(Parameters, Density):
     ) -> Supports:
         """SH-aLRT and aBayes supports of all inner branches; lengths and parameters stay as they are.
 
-        The likelihood must have been made with `neighbours`, and should be optimised.
-
-        Parameters
-        ----------
-        kinds : "sh-alrt", "abayes", or both
-        replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
-
-        Raises
-        ------
-        InputError
-            If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
+        The likelihood must have been made with `neighbours`, and should be optimised. Parameters and errors are those
+        of `plltool.alrt`.
         """
         check_neighbour_request(kinds, replicates, seed)
         rng = generator(seed, SUPPORTS)
@@ -358,15 +348,8 @@ class Likelihood(Parameters, Density):
     def optimise(self, *names: str, listener: Listener = ignore) -> float:
         """Optimise branch lengths and model parameters in place until neither improves lnL; returns lnL.
 
-        Parameters
-        ----------
-        names : what to optimise: "lengths" or names in `plltool.model.model.GROUPS`; by default all that is free
-        listener : is called after every round
-
-        Raises
-        ------
-        InputError
-            For a name that is not free in this model.
+        The `names` are "lengths" or those in `plltool.model.model.GROUPS`; by default all that is free. The listener is
+        called after every round. Raises InputError for a name that is not free in this model.
         """
         models = self._likelihood.models
         free = (LENGTHS, *(group for group in GROUPS if any(group in model.free_parameters for model in models)))
@@ -388,12 +371,7 @@ class Likelihood(Parameters, Density):
 
 
 class PartLikelihood(Parameters):
-    """The model of one part of a `Likelihood`.
-
-    Attributes
-    ----------
-    name, sites : of the part, see `plltool.model.partition.Part`
-    """
+    """The model of one part of a `Likelihood`, with its name and its sites, see `plltool.model.partition.Part`."""
 
     def __init__(self, whole: Likelihood, number: int):
         self._whole = whole

@@ -90,8 +90,6 @@ class Run:
         """Log what the run works on, and the models if they are the defaults."""
         announce_data(self.data, self.task.parts, defaults)
 
-    # --- engines --------------------------------------------------------------------------------------------
-
     def ask(self, attempt: Callable[[Hardware], T]) -> T:
         """What `attempt` returns, with less memory where its engines have too little, see `until_memory_suffices`."""
         return until_memory_suffices(attempt, self.hardware)
@@ -121,8 +119,6 @@ class Run:
             "counters": work_of(engine).as_dict(),
         }
 
-    # --- checkpoint -----------------------------------------------------------------------------------------
-
     @property
     def identity(self) -> dict[str, Any]:
         """What every result depends on, besides the place."""
@@ -146,8 +142,6 @@ class Run:
     def _show(self, tree: Tree) -> str:
         sites = np.array([part.n_sites for part in self.data.parts])
         return write_rooted(mean_tree(self.task.whole(tree), sites), self.outgroup)[0]
-
-    # --- result ---------------------------------------------------------------------------------------------
 
     def describe(
         self,

@@ -25,13 +25,7 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True, eq=False)
 class SiteCategories:
-    """The per-site rates of a part.
-
-    Attributes
-    ----------
-    rates, shares : (n_categories,), ascending, and the share of the part's sites that have each rate
-    categories : (n_sites,) the category of each site of the part, from 0
-    """
+    """The rates of a part (n_categories,), ascending, the shares of its sites, and the category of each (n_sites,)."""
 
     rates: FloatArray
     shares: FloatArray
@@ -89,7 +83,6 @@ def to_gamma(
 
 
 def _describe(model: Model, patterns: Patterns) -> SiteCategories:
-    """The categories of the sites of a part."""
     category_of = model.sites.category_of
     if category_of is None:
         category_of = np.zeros(patterns.n_patterns, dtype=np.intp)

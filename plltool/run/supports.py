@@ -158,11 +158,7 @@ class Supports(Shown):
     def newick(self, *kinds: str) -> str:
         """The tree with supports as labels of its inner branches, several joined by "/", such as ``91.3/0.992``.
 
-        A label belongs to its branch, whatever the outgroup.
-
-        Parameters
-        ----------
-        kinds : which ones, in this order; all by default
+        A label belongs to its branch, whatever the outgroup. The kinds are in this order; all by default.
         """
         check_kinds(kinds or self.kinds, self.kinds)
         columns = [self.labels_of(kind) for kind in kinds or self.kinds]
@@ -216,12 +212,8 @@ class Supports(Shown):
     def texts(self) -> dict[str, str]:
         """The texts of the files that show the supports, by the ends of their names."""
         single = {f"support.{kind}.nwk": self.newick(kind) + "\n" for kind in self.kinds}
-        return {
-            "support.nwk": self.newick() + "\n",
-            **single,
-            "support.nex": self.nexus(),
-            "support.json": self.to_json() + "\n",
-        }
+        whole = {"support.nex": self.nexus(), "support.json": self.to_json() + "\n"}
+        return {"support.nwk": self.newick() + "\n"} | single | whole
 
     def to_json(self) -> str:
         """The supports of each branch as JSON, as `as_record` has them."""
@@ -276,7 +268,7 @@ def format_support(value: float, unit: str = PERCENT) -> str:
 
 
 def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
-    """Raise InputError unless there is at least one kind and all are known."""
+    """Raise InputError unless there is at least one kind, and all are known."""
     unknown = [kind for kind in kinds if kind not in known]
     if unknown or not kinds:
         found = show_name(unknown[0]) if unknown else "none"

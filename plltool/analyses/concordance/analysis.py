@@ -205,7 +205,6 @@ def _as_list(given: str | PathLike[str] | Sequence[TreeLike]) -> list[TreeLike]:
 def _make_supports(
     target: Target, around: Sequence[Surroundings], columns: Mapping[str, FloatArray], numbers: Mapping[str, int]
 ) -> Supports:
-    """The columns that are kinds of supports."""
     values = {}
     for kind, name in COLUMN_OF_KIND.items():
         if name in columns:
@@ -215,10 +214,9 @@ def _make_supports(
 
 
 def _name_quartet(place: Surroundings, names: Sequence[str]) -> tuple[str, ...] | None:
-    """The first taxon of each of the four subtrees around a branch."""
-    if not place.is_resolved:
-        return None
-    return tuple(names[next(members_of(subtree.taxa))] for subtree in place.subtrees)
+    """The first taxon of each of the four subtrees around a branch; None where there are not four."""
+    taxa = (names[next(members_of(subtree.taxa))] for subtree in place.subtrees)
+    return tuple(taxa) if place.is_resolved else None
 
 
 def _resolved(around: Sequence[Surroundings]) -> BoolArray:

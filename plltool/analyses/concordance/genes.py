@@ -212,10 +212,8 @@ def genes(
     cut, models = resolve_scheme(whole, scheme, brlen)
     shared: dict[str, Any] = {"seed": seed, "brlen": brlen, "outgroup": outgroup, "listener": listener, **hardware}
     result = search(cut, models, options=options, workers=workers, checkpoint=search_checkpoint, **shared)
-    trees = [drop_root(gene.tree) for gene in found]
-    agreement = concordance(
-        result.tree, trees, cut, list(result.models), quartets=quartets, likelihood=likelihood, **shared
-    )
+    trees, shared = [drop_root(gene.tree) for gene in found], shared | {"quartets": quartets, "likelihood": likelihood}
+    agreement = concordance(result.tree, trees, cut, list(result.models), **shared)
     lines = [f"{part.model}, {part.name} = {part.ranges[0]}\n" for part in scheme]
     return GenesResult(tuple(found), whole, "".join(lines), result, agreement, time.perf_counter() - began)
 
@@ -247,12 +245,11 @@ class GeneSearcher:
     """Finds the trees of genes in a process of its own; each depends only on the gene and on the settings."""
 
     def __init__(self, model: str | None, seed: int, options: SearchOptions, likelihood: bool, hardware: Hardware):
-        self._model, self._seed, self._options, self._hardware = model, seed, options, hardware
-        self._likelihood = likelihood
+        self._model, self._likelihood = model, likelihood
+        self._settings: dict[str, Any] = {"seed": seed, "options": options, "workers": 1, **asdict(hardware)}
 
     def __call__(self, name: str, data: Sequences, report: Callable[[Any], bool]) -> Gene:
-        settings = {"seed": self._seed, "options": self._options, "workers": 1, **asdict(self._hardware)}
-        found = search(data, self._model, **settings)
+        found = search(data, self._model, **self._settings)
         spec = str(found.models[0].spec)
         if found.tree.is_rooted and self._likelihood:
             wrong = f"{data.source}: model {found.models[0].spec.shown} is not time-reversible"
@@ -300,7 +297,7 @@ def _in_order(
     store: Checkpoint | None,
     settings: Sequence[tuple[str | None, int, SearchOptions, bool, Hardware]],
 ) -> Iterator[Gene]:
-    """The genes in the order of their names; what is new is saved as soon as it is there and those before it are.
+    """The genes in order; what is new is saved as soon as it and those before it are there.
 
     There is a process for each of `settings`.
     """
@@ -314,21 +311,17 @@ def _in_order(
         for number, name in enumerate(names):
             gene = kept.get(name) or next(made)
             if store is not None and not gene.kept:
-                store.save(_name(number), gene)
+                store.save(f"{NAME}{number + 1}", gene)
             yield gene
 
 
 def _restore(store: Checkpoint | None, number: int, name: str, data: Sequences) -> Gene | None:
     """A gene that the store keeps; None if it does not, or if what it keeps is damaged, which a warning says."""
     try:
-        saved = None if store is None else store.load(_name(number), Gene)
+        saved = None if store is None else store.load(f"{NAME}{number + 1}", Gene)
     except CheckpointError:
         return None
     return None if saved is None else replace(saved, name=name, source=data.source, kept=True)
-
-
-def _name(number: int) -> str:
-    return f"{NAME}{number + 1}"
 
 
 def _digest(data: Mapping[str, Sequences]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from os import PathLike
 from typing import Any, TypeAlias, Unpack
 
@@ -61,13 +61,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class QueryPlacements:
-    """The places of a query, best first.
-
-    Attributes
-    ----------
-    names : of all queries that have the same sequence
-    places : those that pass the filters
-    """
+    """The places of all queries that have the same sequence, best first, as far as they pass the filters."""
 
     names: tuple[str, ...]
     places: tuple[Placement, ...]
@@ -75,13 +69,9 @@ class QueryPlacements:
 
 @dataclass(frozen=True)
 class PlacementFilter:
-    """Which places are reported: the best ones until one of the limits is reached, at least one.
+    """Which places are reported: at least one, the best ones until one of the limits is reached.
 
-    Attributes
-    ----------
-    accumulated : sum of the weights; 1 is no limit
-    least_weight : weight of a place
-    most : number of places
+    They are the sum of the weights, of which 1 is no limit, the weight of a place, and the number of places.
     """
 
     accumulated: float = FILTER_WEIGHT
@@ -129,7 +119,6 @@ class PlacementResult(Result):
 
     @property
     def n_placed(self) -> int:
-        """The number of queries that are placed."""
         return sum(len(query.names) for query in self.placements)
 
     def best(self) -> dict[str, Placement]:
@@ -151,14 +140,9 @@ class PlacementResult(Result):
     def jplace(self, command: str | None = None) -> str:
         """The placements in the format jplace, version 3; `command` is the command line that made them, if any did."""
         edges = EdgeNumbers(self.tree, usable_outgroup(self.tree, self.outgroup)[0])
+        numbers = edges.number.tolist()
         rows = [
-            (
-                query.names,
-                [
-                    JplaceRow(int(edges.number[place.branch]), place.lnl, place.weight, place.distal, place.pendant)
-                    for place in query.places
-                ],
-            )
+            (query.names, [JplaceRow(numbers[branch], *rest) for branch, *rest in map(astuple, query.places)])
             for query in self.placements
         ]
         software = {"software": f"plltool {VERSION}", "model": self.model}
@@ -166,11 +150,8 @@ class PlacementResult(Result):
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, and the numbers of queries; their places are in `jplace`."""
-        numbers = {
-            "n_placed": self.n_placed,
-            "n_distinct": len(self.placements),
-            "without_data": list(self.without_data),
-        }
+        distinct, without_data = len(self.placements), list(self.without_data)
+        numbers = {"n_placed": self.n_placed, "n_distinct": distinct, "without_data": without_data}
         return super().as_record(command) | {"placement": numbers}
 
     def texts(self, command: str | None = None) -> dict[str, str]:
@@ -237,10 +218,8 @@ def place(
         likelihood.engine.add_closed(placer.work)
         distal = EdgeNumbers(likelihood.tree, usable_outgroup(likelihood.tree, settings.get("outgroup"))[0]).distal
         described = [_describe(places, likelihood.tree, distal) for places in found]
-        kept = [
-            QueryPlacements(names, passes.keep(places)) for names, places in zip(given.names, described, strict=True)
-        ]
-        return {"placements": tuple(kept), "without_data": given.without_data}
+        kept = tuple(map(QueryPlacements, given.names, map(passes.keep, described)))
+        return {"placements": kept, "without_data": given.without_data}
 
     told = replace(data, warnings=(*data.warnings, *given.warnings))
     return evaluate_and_ask(ask, PlacementResult, told, tree, models, {}, **settings)

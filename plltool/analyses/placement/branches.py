@@ -37,13 +37,9 @@ AT_END = 2.0  # times the least length: a place that is no further from an end o
 
 @dataclass(frozen=True)
 class Places:
-    """Queries on branches, one place a row.
+    """Queries (n,), from 0, on branches, and lnL of the tree with each, over the columns of the engine.
 
-    Attributes
-    ----------
-    queries, branches : (n,) the query, from 0, and the branch
-    lengths : (n, 3) from the place to the first and to the second end of the branch, and the pendant length
-    lnl : (n,) of the tree with the query, over the columns of the engine
+    The lengths (n, 3) are those from the place to the first and to the second end of the branch, and the pendant one.
     """
 
     queries: IndexArray
@@ -135,7 +131,7 @@ def _leading(queries: IndexArray, lnl: FloatArray) -> FloatArray:
 
 
 def _parts(n: int) -> list[slice]:
-    """Of n places, those of each launch."""
+    """The places of each launch, of n in all."""
     return [slice(first, first + MAX_SCRATCH_SLOTS) for first in range(0, n, MAX_SCRATCH_SLOTS)]
 
 
@@ -183,5 +179,4 @@ def _operands(likelihood: TreeLikelihood, queries: IndexArray, branches: IndexAr
 
 
 def _tips(likelihood: TreeLikelihood, queries: IndexArray) -> IndexArray:
-    """The operands of queries."""
     return ~(likelihood.tree.n_taxa + queries)

@@ -41,7 +41,6 @@ class Queries:
     names : for each sequence the names of all queries that have it
     codes : for each part of the reference (n, n_sites), in the order of the sites of the part
     without_data : names of the queries that have nothing but gaps; they are not among `names`
-    warnings : what a user should know about them, one line each
     """
 
     names: tuple[tuple[str, ...], ...]
@@ -128,40 +127,21 @@ class Placer:
 
     An engine holds the columns in which some query of the batch has data. So queries come in the order of their
     columns, and those of a batch share most of them. Where the length of the branch is optimised, an engine holds all
-    columns.
-
-    Parameters
-    ----------
-    data : the reference
-    tree, models : of the reference; they are not changed
-    hardware : of the engines
-    raxml_blo : whether the length of the branch is optimised at each place, too; if None, that is done for queries
-        whose two best places are within PLACE_TIE
-
-    Attributes
-    ----------
-    work : what the engines have done so far
+    columns: at each place with `raxml_blo`; if that is None, for queries whose two best places are within PLACE_TIE.
     """
 
     def __init__(
         self, data: Dataset, tree: Tree, models: Sequence[Model], hardware: Hardware, raxml_blo: bool | None = None
     ):
-        self._data = data
-        self._tree = tree
-        self._models = models
-        self._hardware = hardware
-        self._raxml_blo = raxml_blo
+        self._data, self._tree, self._models = data, tree, models
+        self._hardware, self._raxml_blo = hardware, raxml_blo
         self._pendant = float(np.mean(tree.lengths))
         self.work = Counters()
 
     def place(self, queries: Queries, heuristic: float, lnl: float) -> list[Places]:
-        """The places of each query that are worth a look, in no order.
+        """The places of each query that are worth a look, in no order; `lnl` is that of the reference.
 
-        Parameters
-        ----------
-        heuristic : share of the likelihood weights of the scores of all branches that those branches have whose lengths
-            are optimised; 1 for all branches
-        lnl : of the reference
+        The branches whose lengths are optimised have the share `heuristic` of the likelihood weights of all scores.
         """
         found: dict[int, Places] = {}
         order = self._order(queries)

@@ -89,7 +89,6 @@ def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | 
 
 
 def _as_nodes(tree: TreeLike) -> tuple[RootedNodes, str]:
-    """A tree as it stands, and what errors call it."""
     return (RootedNodes.of_tree(tree), "the tree") if isinstance(tree, Tree) else load_nodes(tree)
 
 

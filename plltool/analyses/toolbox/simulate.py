@@ -47,9 +47,7 @@ class Simulation:
     names, sequences : names and sequences of the taxa, in the tree's order
     is_table : whether states have names; `sequences` then have tabs between them
     states : state space of the whole alignment; None if parts differ
-    newick : the tree along which it evolved
-    models : model string of each part, with all values
-    seed : seed of all random draws
+    newick, models : the tree along which it evolved, and the model string of each part, with all values
     warnings : what a user should know, one line each
     """
 
@@ -133,9 +131,8 @@ def simulate(
         written.append(spell(states % space.n_states, space.symbols, space.width))
     is_table = any(isinstance(space, NamedSpace) for space in spaces)
     if is_table and not all(space.name.startswith(OWN_STATES) for space in spaces):
-        raise InputError(
-            "model: found partitions with named states and other partitions, expected named states only, or none"
-        )
+        found = "found partitions with named states and other partitions"
+        raise InputError(f"model: {found}, expected named states only, or none")
     cells = np.full((on.n_taxa, n_sites), UNKNOWN_CELL if is_table else "-", dtype=np.result_type(*written))
     for sites, texts in zip(columns, written, strict=True):
         cells[:, sites] = texts
@@ -167,12 +164,11 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
     for part in scheme:
         if part.model is None:
             raise InputError(f"{part.where}: partition {show_name(part.name)} has no model, expected one with values")
+        counts = f"model {part.model.shown} counts"
         if part.model.frequency_mode in COUNTED_MODES:
-            found = f"model {part.model.shown} counts frequencies in an alignment"
-            raise InputError(f"{found}, expected values: +FU{{...}}")
+            raise InputError(f"{counts} frequencies in an alignment, expected values: +FU{{...}}")
         if part.model.sites.counted:
-            found = f"model {part.model.shown} counts invariable sites in an alignment"
-            raise InputError(f"{found}, expected a value: +IU{{...}}")
+            raise InputError(f"{counts} invariable sites in an alignment, expected a value: +IU{{...}}")
         models.append(Model(part.model))
     return scheme, models
 

@@ -59,10 +59,5 @@ def consensus(trees: TreesLike, rule: str = MAJORITY_RULE, threshold: float = MA
 
 def write_consensus(found: Consensus) -> str:
     """A consensus as one line of Newick; each inner branch is labelled with the per cent of the trees that have it."""
-    return write_splits(
-        found.names,
-        found.splits,
-        found.lengths.tolist(),
-        [f"{100 * share:.6g}" for share in found.shares.tolist()],
-        found.pendants.tolist(),
-    )
+    labels = [f"{100 * share:.6g}" for share in found.shares.tolist()]
+    return write_splits(found.names, found.splits, found.lengths.tolist(), labels, found.pendants.tolist())
