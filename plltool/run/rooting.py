@@ -61,7 +61,9 @@ def usable_outgroup(
     outgroup = None if given is None else _split_names(given, tree.names)
     try:
         find_root(tree, outgroup)
-        if outgroup is None or left_out is None or not _is_clade_of(tree, set(outgroup), left_out):
+        sides = [] if outgroup is None or left_out is None else smaller_sides(tree, np.flatnonzero(left_out))
+        members = set(outgroup or ())
+        if not any(set(side) in (members, set(tree.names) - members) for side in sides):
             return outgroup, []
         problem = "the outgroup is not one clade: the tree does not resolve it"
     except InputError as error:
@@ -72,12 +74,6 @@ def usable_outgroup(
 def _first_alone(outgroup: Sequence[str], problem: str) -> tuple[Sequence[str], list[str]]:
     """The first taxon of an outgroup that cannot be used, and a warning."""
     return outgroup[:1], [f"{problem}; {show_name(outgroup[0])} alone is used as the outgroup"]
-
-
-def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
-    """Whether the members are on one side of any of the `branches`, alone."""
-    others = set(tree.names) - members
-    return any(set(side) in (members, others) for side in smaller_sides(tree, np.flatnonzero(branches)))
 
 
 def root_nodes(nodes: RootedNodes, by: str | None, outgroup: OutgroupLike | None) -> tuple[RootedNodes, str]:

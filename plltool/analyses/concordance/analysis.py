@@ -18,7 +18,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns
 from plltool.alignment.resampling import batches
 from plltool.analyses.concordance.result import COLUMN_OF_KIND, NUMBER, Concordance
 from plltool.analyses.supports.support import Target, load_target
@@ -274,7 +273,8 @@ def _count_by_quartets(around: Sequence[Surroundings], data: Dataset, quartets: 
     """Sites that agree with each branch and its interchanges, for quartets of taxa around it: (n_quartets, 3) each."""
     states, weights = [], []
     for part in data.patterns:
-        own = _single_states(part)
+        sets = part.states.state_sets
+        own = np.where(sets.sum(axis=1) == 1, sets.argmax(axis=1), -1)[part.codes]  # -1 for ambiguities
         decisive = may_be_decisive(own, part.states.n_states)
         states.append(own[:, decisive])
         weights.append(part.weights[decisive])
@@ -285,12 +285,6 @@ def _count_by_quartets(around: Sequence[Surroundings], data: Dataset, quartets: 
         drawn = draw_quartets(ends, quartets, generator(seed, QUARTETS, number))
         counts.append(count_sites(joined, weight, drawn))
     return counts
-
-
-def _single_states(part: Patterns) -> IndexArray:
-    """(n_taxa, n_patterns) the state of each cell that has one; -1 for ambiguities."""
-    sets = part.states.state_sets
-    return np.where(sets.sum(axis=1) == 1, sets.argmax(axis=1), -1)[part.codes]
 
 
 def _expect_all(likelihood: Likelihood, around: Sequence[Surroundings]) -> dict[str, Any]:

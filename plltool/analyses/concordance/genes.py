@@ -202,7 +202,8 @@ def genes(
     check_least("seed", seed, 0)
     asked = Hardware.of(**hardware)
     data = _read(alignments, data_type, names)
-    whole, ranges = join_alignments(data, _name_whole(alignments))
+    source = fspath(alignments) if isinstance(alignments, (str, PathLike)) else "all genes"
+    whole, ranges = join_alignments(data, source)
     _log.info("genes: %d, with %d taxa and %d sites in all", len(data), whole.n_taxa, whole.n_sites)
     found = _find_genes(data, model, seed, options or SearchOptions(), likelihood, workers, asked, checkpoint, listener)
     scheme = tuple(
@@ -235,10 +236,6 @@ def _read(
     if not found:
         raise InputError("genes: found no alignments, expected at least one")
     return found
-
-
-def _name_whole(alignments: object) -> str:
-    return fspath(alignments) if isinstance(alignments, (str, PathLike)) else "all genes"
 
 
 class GeneSearcher:

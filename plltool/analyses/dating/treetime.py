@@ -294,7 +294,7 @@ def _read_back(run: Any, names: Mapping[str, str], has_constant: bool) -> DatedT
         if parent != NO_NODE:
             made.lengths[number] = max(dates[number].year - dates[parent].year, 0.0)
         if is_tip:
-            year = None if clade.bad_branch else _middle(clade.raw_date_constraint)
+            year = None if clade.bad_branch else float(np.mean(clade.raw_date_constraint))  # the middle of a range
             tips.append(None if year is None else RootToTip(made.labels[number], year, depths[number]))
         stack += [(below, number) for below in reversed(clade.clades)]
     used = tuple(tip for tip in tips if tip is not None)
@@ -319,8 +319,3 @@ def _read_clock(run: Any, has_constant: bool) -> Clock:
         interval = rate - reach, rate + reach
     meeting = float(run.merger_model.Tc.y[0]) / rate if has_constant else None
     return Clock(rate, interval, -float(clock["intercept"]) / rate, float(clock["r_val"]) ** 2, meeting)
-
-
-def _middle(date: Any) -> float:
-    """A date as the regression takes it: the middle of a range."""
-    return float(date) if isinstance(date, (int, float)) else float(sum(date) / len(date))

@@ -207,7 +207,10 @@ def place(
     brlen = settings.get("brlen", DEFAULT_LINKAGE)
     data, models = resolve_inputs(alignment, model, brlen)
     _refuse_unfit(models, brlen)
-    files = (queries,) if isinstance(queries, Sequences) else read_queries(_as_paths(queries), names=names)
+    if isinstance(queries, Sequences):
+        files = [queries]
+    else:
+        files = read_queries([queries] if isinstance(queries, (str, PathLike)) else list(queries), names=names)
     given = encode_queries(files, data)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
@@ -223,10 +226,6 @@ def place(
 
     told = replace(data, warnings=(*data.warnings, *given.warnings))
     return evaluate_and_ask(ask, PlacementResult, told, tree, models, {}, **settings)
-
-
-def _as_paths(queries: PathName | Collection[PathName]) -> list[PathName]:
-    return [queries] if isinstance(queries, (str, PathLike)) else list(queries)
 
 
 def _refuse_unfit(models: Collection[Model], brlen: str) -> None:

@@ -51,7 +51,6 @@ from plltool.run.sharing import share_hardware
 from plltool.run.site_rates import has_site_rates, to_gamma
 from plltool.run.task import Task
 from plltool.seeds import DIFFICULTY, PERTURBATIONS, generator
-from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
@@ -147,7 +146,8 @@ def search(
     options = replace(options, starts=options.starts if starts is None else starts, effort=effort or options.effort)
     first, told = _read_start(run.task, start, options.starts)
     run.announce_data(models if model is None else ())
-    _announce_constraint(run.task.whole_constraint)
+    if (tree := run.task.whole_constraint) is not None:
+        _log.info("constraint: %d splits of %d of the %d taxa", tree.n_splits, tree.n_members, len(tree.names))
     course = _Search(run, first, options, 1 if profile else workers, profile, watch)
     ended = run.ask(course.attempt)
     told = (*told, *remarks_on_data(data, models, brlen), *course.remarks(ended, constraint is not None))
@@ -320,10 +320,3 @@ def _read_start(task: Task, start: TreeLike, starts: int | None) -> tuple[str | 
 def _start_tree(task: Task, start: str | Tree, number: int) -> Tree:
     """Start tree `number`, from 0."""
     return start.copy() if isinstance(start, Tree) else task.start_tree(start, number)
-
-
-def _announce_constraint(constraint: Constraint | None) -> None:
-    """Log the size of the constraint, if there is one."""
-    if constraint is not None:
-        n_members, n_taxa = constraint.n_members, len(constraint.names)
-        _log.info("constraint: %d splits of %d of the %d taxa", constraint.n_splits, n_members, n_taxa)

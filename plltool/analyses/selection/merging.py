@@ -25,7 +25,6 @@ from plltool.analyses.selection.model_fits import Block, Carry, Fit, Improve, Mo
 from plltool.constants import GREEDY, MERGE_PRECISION, RCLUSTERF
 from plltool.model.criteria import information_score
 from plltool.model.partition import Part
-from plltool.model.spec import ModelSpec
 from plltool.progress import announce
 from plltool.run.model_choice import Merge
 
@@ -108,7 +107,8 @@ class Scheme:
 
     def _pairs(self) -> list[tuple[PartGroup, PartGroup]]:
         """All pairs of groups that the same model can describe."""
-        able = [group for group in self.groups if not _has_own_unseen(group.fit.spec)]
+        corrections = [(group, group.fit.spec.ascertainment) for group in self.groups]
+        able = [group for group, own in corrections if own is None or not own.unseen]  # those are of one part
         pairs = [pair for pair in itertools.combinations(able, 2) if pair[0].fit.spec == pair[1].fit.spec]
         return [pair for pair in pairs if _keeps_codons(pair)]
 
@@ -148,11 +148,6 @@ def distinct_names(groups: Sequence[PartGroup]) -> list[str]:
         taken = {*names, *(other.name for other in groups if len(other.parts) < len(group.parts))}
         names.append(next(name for name in itertools.chain([group.name], numbered) if name not in taken))
     return names
-
-
-def _has_own_unseen(spec: ModelSpec) -> bool:
-    """Whether the numbers of unseen sites are given, which are those of one part."""
-    return spec.ascertainment is not None and bool(spec.ascertainment.unseen)
 
 
 def _keeps_codons(pair: tuple[PartGroup, PartGroup]) -> bool:
