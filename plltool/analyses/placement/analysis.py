@@ -208,7 +208,7 @@ def place(
     data, models = resolve_inputs(alignment, model, brlen)
     _refuse_unfit(models, brlen)
     if isinstance(queries, Sequences):
-        files = [queries]
+        files: tuple[Sequences, ...] = (queries,)
     else:
         files = read_queries([queries] if isinstance(queries, (str, PathLike)) else list(queries), names=names)
     given = encode_queries(files, data)
