@@ -61,71 +61,27 @@ def test_weights_by_hand():
     )
 
 
+NESTED = """
+JC<GTR K80<HKY TPM2<TIM2uf+R3 GTR+G4<GTR+I+G4 GTR+I<GTR+I+G4 GTR+G4<GTR+R4 GTR+I+G4<GTR+R5 GTR+R4<GTR+R5 LG<LG+G4
+JC+ASC<GTR+ASC JC2<BIN MULTI3_MK<MULTI3_GTR+G4 MULTI3_MK+FO<MULTI3_GTR GY0K+F3X4<GY+F3X4 MG<MGK+G4
+GY0K+F3X4<GY1KTV+F3X4 ECMK07<ECMK07_GY+G4 ECMK07_GY0K<ECMK07_GY2K ECMK07_GY1KTV<ECMK07_GY2K ECMK07_GY<ECMK07_GY2K+G4
+MGK<MG2K GTR+G4<UNREST+G4 RY5.6b<UNREST STRSYM<UNREST+I LG+F<NONREV LG+C10<LG+C10+G4
+"""
+NOT_NESTED = """
+GTR<JC HKY<SYM TIM2<TIM3uf HKY+F<HKY GTR+I+G4<GTR+G4 GTR+G4<GTR+R3 GTR+I+G4<GTR+R4 GTR+R4<GTR+G4 LG<WAG+G4 LG<LG+F
+JC+ASC<GTR BIN<JC2 MULTI3_ORDERED<MULTI3_GTR MULTI3_MK<MULTI3_ORDERED MULTI3_MK<MULTI4_GTR GY+F3X4<GY0K+F3X4
+GY+F1X4<GY+F3X4 MG<GY+F3X4 GY+F3X4<GY1KTV+F3X4 GY+F3X4<M3+F3X4 GY0K+F3X4<CODON2_GY+F3X4 ECMK07_GY0K<ECMK07
+ECMK07_GY<ECMK07_GY1KTV ECMK07_GY2K<ECMK07_GY GY+F3X4<M1a+F3X4 ECMrest<ECMK07_GY ECMK07<ECMK07_GY+F
+GY0K+F<ECMrest_GY+F UNREST<GTR UNREST<RY5.6b LG<UNREST LG<LG+C10+G4
+"""
+
+
 @pytest.mark.parametrize(
-    ("narrow", "wide", "expected"),
-    [
-        ("JC", "GTR", True),
-        ("GTR", "JC", False),
-        ("HKY", "SYM", False),
-        ("K80", "HKY", True),
-        ("TIM2", "TIM3uf", False),
-        ("TPM2", "TIM2uf+R3", True),
-        ("HKY+F", "HKY", False),
-        ("GTR+G4", "GTR+I+G4", True),
-        ("GTR+I+G4", "GTR+G4", False),
-        ("GTR+I", "GTR+I+G4", True),
-        ("GTR+G4", "GTR+R4", True),
-        ("GTR+G4", "GTR+R3", False),
-        ("GTR+I+G4", "GTR+R4", False),
-        ("GTR+I+G4", "GTR+R5", True),
-        ("GTR+R4", "GTR+R5", True),
-        ("GTR+R4", "GTR+G4", False),
-        ("LG", "LG+G4", True),
-        ("LG", "WAG+G4", False),
-        ("LG", "LG+F", False),
-        ("JC+ASC", "GTR", False),
-        ("JC+ASC", "GTR+ASC", True),
-        ("JC2", "BIN", True),
-        ("BIN", "JC2", False),
-        ("MULTI3_MK", "MULTI3_GTR+G4", True),
-        ("MULTI3_MK+FO", "MULTI3_GTR", True),
-        ("MULTI3_ORDERED", "MULTI3_GTR", False),
-        ("MULTI3_MK", "MULTI3_ORDERED", False),
-        ("MULTI3_MK", "MULTI4_GTR", False),
-        ("GY0K+F3X4", "GY+F3X4", True),
-        ("GY+F3X4", "GY0K+F3X4", False),
-        ("GY+F1X4", "GY+F3X4", False),
-        ("MG", "MGK+G4", True),
-        ("MG", "GY+F3X4", False),
-        ("GY0K+F3X4", "GY1KTV+F3X4", True),
-        ("GY+F3X4", "GY1KTV+F3X4", False),
-        ("GY+F3X4", "M3+F3X4", False),
-        ("GY0K+F3X4", "CODON2_GY+F3X4", False),
-        ("ECMK07", "ECMK07_GY+G4", True),
-        ("ECMK07_GY0K", "ECMK07_GY2K", True),
-        ("ECMK07_GY0K", "ECMK07", False),
-        ("ECMK07_GY1KTV", "ECMK07_GY2K", True),
-        ("ECMK07_GY", "ECMK07_GY2K+G4", True),
-        ("ECMK07_GY", "ECMK07_GY1KTV", False),
-        ("ECMK07_GY2K", "ECMK07_GY", False),
-        ("MGK", "MG2K", True),
-        ("GY+F3X4", "M1a+F3X4", False),
-        ("ECMrest", "ECMK07_GY", False),
-        ("ECMK07", "ECMK07_GY+F", False),
-        ("GY0K+F", "ECMrest_GY+F", False),
-        ("GTR+G4", "UNREST+G4", True),
-        ("RY5.6b", "UNREST", True),
-        ("UNREST", "GTR", False),
-        ("UNREST", "RY5.6b", False),
-        ("STRSYM", "UNREST+I", True),
-        ("LG", "UNREST", False),
-        ("LG+F", "NONREV", True),
-        ("LG", "LG+C10+G4", False),
-        ("LG+C10", "LG+C10+G4", True),
-    ],
+    ("pair", "expected"), [*((pair, True) for pair in NESTED.split()), *((pair, False) for pair in NOT_NESTED.split())]
 )
-def test_which_models_are_nested(narrow, wide, expected):
-    assert is_nested(parse_model(narrow), parse_model(wide)) is expected
+def test_which_models_are_nested(pair, expected):
+    narrow, wide = map(parse_model, pair.split("<"))
+    assert is_nested(narrow, wide) is expected
 
 
 def test_the_candidates_are_those_of_modelfinder():
