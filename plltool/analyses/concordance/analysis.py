@@ -1,10 +1,4 @@
-"""How far gene trees and sites agree with the branches of a tree: `concordance`.
-
-import plltool
-found = plltool.concordance("species.nwk", "genes.nwk", "concatenated.fasta", seed=1)
-print(found.supports.newick("gcf", "scf"))
-print(found.format_table())
-"""
+"""How far gene trees and sites agree with the branches of a tree: `concordance`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """`search` finds a maximum-likelihood tree.
 
-    import plltool
-    result = plltool.search("primates.phy", model="GTR+F+G4")
-    print(result.lnl, result.newick)
-
 Progress goes to the logger "plltool"; nothing is printed or written to files.
 """
 

@@ -1,11 +1,4 @@
-"""`select_model` chooses a substitution model by an information criterion.
-
-For example:
-
-    import plltool
-    choice = plltool.select_model("primates.phy")
-    print(choice.best.name, choice.best.bic)
-"""
+"""`select_model` chooses a substitution model by an information criterion."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """`select_scheme` chooses a substitution model for each part of an alignment, and which parts share one.
 
-    import plltool
-    choice = plltool.select_scheme("primates.phy", "primates.part", merge="greedy")
-    print(choice.scheme)
-
 All parts begin under the default models of their data, whose branch lengths are optimised together. On these lengths,
 up to what `brlen` leaves free to each part, parts are merged and candidates compared; in the end everything is
 optimised together again. The score of a part counts the sites of all parts, so that the sum of its parts is the score

@@ -1,10 +1,4 @@
-"""The bootstrap (Felsenstein 1985): trees of resampled alignments, each the result of a whole search.
-
-import plltool
-best = plltool.search("primates.phy", "GTR+F+G4")
-found = plltool.bootstrap("primates.phy", "GTR+F+G4", replicates=100, tree=best.tree, kinds=("fbp", "tbe"))
-print(found.supports.newick("fbp"))
-"""
+"""The bootstrap (Felsenstein 1985): trees of resampled alignments, each the result of a whole search."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""All supports of the tree that a search found: `search_supports`.
-
-For example:
-
-    import plltool
-    best = plltool.search("primates.phy", "GTR+F+G4")
-    found = plltool.search_supports(best, ("fbp", "ufboot", "sh-alrt"), replicates=100)
-    print(found.supports.newick())
-"""
+"""All supports of the tree that a search found: `search_supports`."""
 
 from __future__ import annotations
 

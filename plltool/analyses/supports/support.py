@@ -1,11 +1,4 @@
-"""Supports of a tree's branches by replicate trees: `supports`.
-
-For example:
-
-    import plltool
-    found = plltool.supports("best.nwk", "run.bootstraps.nwk", ("fbp", "tbe"))
-    print(found.values["fbp"], found.newick("tbe"))
-"""
+"""Supports of a tree's branches by replicate trees: `supports`."""
 
 from __future__ import annotations
 

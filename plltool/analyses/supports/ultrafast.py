@@ -1,12 +1,4 @@
-"""The ultrafast bootstrap (Minh et al. 2013).
-
-For example:
-
-    import plltool
-    best = plltool.search("primates.phy", "GTR+F+G4")
-    supports = plltool.ultrafast_bootstrap("primates.phy", best.tree, best.models)
-    print(supports.newick())
-"""
+"""The ultrafast bootstrap (Minh et al. 2013)."""
 
 from __future__ import annotations
 

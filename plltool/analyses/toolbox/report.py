@@ -1,9 +1,4 @@
-"""`report` makes a report of the runs whose records share a prefix.
-
-import plltool
-for path in plltool.report("primates").write():
-    print(path)
-"""
+"""`report` makes a report of the runs whose records share a prefix."""
 
 from __future__ import annotations
 

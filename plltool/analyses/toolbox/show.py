@@ -1,10 +1,4 @@
-"""Trees to look at, and with other roots: `show` and `root_trees`.
-
-For example:
-
-    import plltool
-    print(plltool.show("run.support.nwk", root="midpoint"))
-"""
+"""Trees to look at, and with other roots: `show` and `root_trees`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""Sets of trees: their distances and their consensus.
-
-For example:
-
-    import plltool
-    files = ["a.nwk", "b.nwk"]
-    print(plltool.tree_distances(files))
-    print(plltool.write_consensus(plltool.consensus(files, "majority")))
-"""
+"""Sets of trees: their distances and their consensus."""
 
 from __future__ import annotations
 
