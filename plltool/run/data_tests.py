@@ -40,8 +40,8 @@ class SymmetryTests:
     Attributes
     ----------
     n_significant, n_others : (3,) pairs of sequences with a p-value below 5 %, and with another one
-    p_values : (3,) of the pair that differs most, the first of several; NaN if the test cannot be made
-    differing : the shares of sites in which pairs differ that have both states, in the order of pairs; NaN for none
+    p_values : (3,) of the pair that differs most; NaN if the test cannot be made
+    differing : (n_pairs,) shares of sites in which pairs differ that have both states; NaN for none
     """
 
     n_significant: tuple[int, ...]

@@ -101,15 +101,10 @@ def evaluate_and_ask(
     listener: Listener = ignore,
     **hardware: Unpack[HardwareSettings],
 ) -> R:
-    """Evaluate a tree, then ask its likelihood for more.
+    """Evaluate a tree, then ask its likelihood for more, which holds what these keywords of it say; see `evaluate`.
 
-    Parameters
-    ----------
-    ask : returns the fields that the result has beyond those of `Result`, or in their place; it is called again, with
-        another likelihood, if the device's memory was too small
-    kind : class of the result
-    held : keywords of `Likelihood` that say what it holds on the device
-    alignment, tree, model, fixed, outgroup, brlen, listener, hardware : see `evaluate`, also for errors
+    `ask` returns the fields that the result, of this `kind`, has beyond those of `Result`, or in their place. It is
+    called again, with another likelihood, if the device's memory was too small.
     """
     began = perf_counter()
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)

@@ -124,10 +124,8 @@ class MemoryPlan:
     ----------
     device, kind : where it would run; "numpy", "cpu", "gpu" or what else the (first) device calls itself
     device_name, layouts : what digits depend on: the device without its index, and the layout of each shard
-    n_bytes : memory that it would hold there at most
-    full_bytes : memory of CLAs beyond which the search is no faster
-    offered_bytes : memory that CLAs may take
-    suffices : whether they may take as much as makes the search faster
+    n_bytes, offered_bytes : memory that it would hold there at most, and that CLAs may take
+    full_bytes, suffices : memory of CLAs beyond which the search is no faster, and whether they may take as much
     """
 
     device: str

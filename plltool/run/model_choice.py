@@ -57,13 +57,9 @@ class Choice(Shown, ABC):
     criterion : one of BIC, AIC and AICc
     lnl : log-likelihood under what was chosen
     newick : the tree with its lengths; mean ones if each part has its own
-    data : the alignment in the parts that were given
-    n_patterns : number of distinct columns, added up over the parts that were chosen
-    device, driver, reason : the device that did the arithmetic, its driver, and why it was chosen
+    data, n_patterns : the parts that were given, and distinct columns, added up over the parts that were chosen
+    device, driver, reason, seconds, warnings, version : see `Result`
     seed : of the start tree
-    seconds : wall time
-    warnings : what a user should know, one line each
-    version : version of plltool
     """
 
     criterion: str

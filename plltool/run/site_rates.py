@@ -34,14 +34,12 @@ class SiteCategories:
 
 @dataclass(frozen=True, eq=False)
 class PerSiteRates:
-    """What was found under per-site rates, of all parts.
+    """What was found under per-site rates, of all parts; no other lnL compares with this one.
 
     Attributes
     ----------
-    lnl : log-likelihood under these rates; it cannot be compared with that of other models
-    model : model string with all parameter values; for several parts the lines of a partition file
+    model, fitted : see `Result`, and the models of the parts, with the category of each pattern
     parts : the rates of each part; None for parts without +PSR
-    fitted : the models of the parts, with the category of each pattern
     """
 
     lnl: float

@@ -29,13 +29,9 @@ ANY_OF = "/"  # between the states that an ambiguous tip may have
 
 
 class Mutation(NamedTuple):
-    """A change on a branch.
+    """A change on a branch, from its node towards the root to the other one, in the first column of a site, from 0.
 
-    Attributes
-    ----------
-    branch, parent, node : the branch, its node towards the root, and the other one
-    part, site : the part, by its number, and the first column of the site, from 0
-    before, after : names of the states at the parent and at the node, such as "A"; "C/T" at an ambiguous tip
+    The states before and after are named, such as "A"; "C/T" at an ambiguous tip.
     """
 
     branch: int

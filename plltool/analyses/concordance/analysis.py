@@ -177,12 +177,7 @@ def concordance(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SiteEvaluation(Result):
-    """An evaluation of a tree, and what it says about the sites.
-
-    Attributes
-    ----------
-    site_counts : (n_branches, 3) expected numbers of sites that agree with each branch and with its interchanges
-    """
+    """An evaluation of a tree; expected numbers of sites (n_branches, 3) agree with branches and interchanges."""
 
     site_counts: FloatArray = field(kw_only=True)
 

@@ -107,12 +107,10 @@ class SiteData(NamedTuple):
 
 @dataclass(frozen=True)
 class DatedNode:
-    """When a node lived.
+    """When a node lived: a taxon, or Node1 (the root), Node2, ...
 
     Attributes
     ----------
-    name : of the taxon, or Node1 (the root), Node2, ...
-    year, day : its date as a number of years, and as year, month and day
     interval : the years between which it lies with a probability of DATE_LEVEL; None if TreeTime does not tell
     rate : of the branch above over the mean rate; 1 under a strict clock
     """

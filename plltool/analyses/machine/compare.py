@@ -35,14 +35,7 @@ SETTINGS = ("n_taxa", "n_sites", "n_patterns", "brlen", "seed", "version")
 
 @dataclass(frozen=True, eq=False)
 class ComparedRun:
-    """One of the two searches.
-
-    Attributes
-    ----------
-    label : its name: a specification of the hardware, or a file
-    tree, record : the tree that it found, and see `Result.as_record`
-    trace : every round, in order; empty if the record has none
-    """
+    """One of the two searches, labelled by its hardware or its file; the trace has every round, if it is known."""
 
     label: str
     tree: Tree
@@ -73,14 +66,9 @@ class ComparedRun:
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Shown):
-    """Two searches.
+    """Two searches, and the largest difference of lnL that counts as agreement.
 
     The columns of its table are stage, radius, round, lnl_a and lnl_b, of each round.
-
-    Attributes
-    ----------
-    a, b : the two searches
-    tolerance : largest difference of lnL that counts as agreement
     """
 
     a: ComparedRun

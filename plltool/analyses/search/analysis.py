@@ -176,10 +176,8 @@ class _Ended(NamedTuple):
 class _Search:
     """A search with all that it was asked for.
 
-    Attributes
-    ----------
-    start : a kind of start tree, or the one start tree, without identical sequences
-    settings : what the result depends on besides the place, once the plan is known
+    The `start` is a kind of start tree, or the one start tree, without identical sequences. The `settings` are what the
+    result depends on besides the place, once the plan is known.
     """
 
     run: Run

@@ -24,15 +24,8 @@ from plltool.tree_search.state import ClimbStarts, ClimbState
 class Climber:
     """The task of a worker: the climb from start tree `number`, see `climb_at_once`."""
 
-    def __init__(
-        self,
-        starts: ClimbStarts,
-        parts: Sequence[Patterns],
-        hardware: Hardware,
-        plan: SearchPlan,
-    ):
-        self._starts = starts
-        self._plan = plan
+    def __init__(self, starts: ClimbStarts, parts: Sequence[Patterns], hardware: Hardware, plan: SearchPlan):
+        self._starts, self._plan = starts, plan
         self._engine, _ = open_engine(parts, starts.models, search_slots(parts[0].n_taxa), hardware, screening=True)
 
     def __call__(
@@ -64,12 +57,7 @@ def climb_at_once(
     """The climbs that one process would make one after the other, bit for bit on one device, from several processes.
 
     A climb is judged by those before it in the order of the start trees, whichever is faster. It is given up early if
-    the climbs that have ended suffice for that.
-
-    Parameters
-    ----------
-    shares : the hardware of each process
-    count : is called with the work of all processes at the end
+    the climbs that have ended suffice for that. In the end `count` is called with the work of all processes.
     """
     rivals: list[Sequence[float]] = []
     done: dict[tuple[str, int], Counters] = {}

@@ -23,14 +23,7 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A report of the runs that share a prefix.
-
-    Attributes
-    ----------
-    prefix : start of the names of the files
-    html : one page that loads nothing
-    text : the same as plain text
-    """
+    """A report of the runs that share a prefix: one page that loads nothing, and the same as plain text."""
 
     prefix: Path
     html: str

@@ -170,11 +170,7 @@ def smallest_set(weights: FloatArray, level: float) -> BoolArray:
 class MultiscaleFit:
     """AU p-values and what they come from, all (n_trees,); NaN but for `p` where no scale tells anything.
 
-    Attributes
-    ----------
-    p : the p-values
-    distance, curvature : signed distance d and curvature c
-    low, high : bounds of the p-values, AU_BOUNDS standard errors of d - c away
+    They come from the signed distance d and the curvature c; the bounds are AU_BOUNDS standard errors of d - c away.
     """
 
     p: FloatArray

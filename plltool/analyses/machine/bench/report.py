@@ -17,13 +17,7 @@ RATE = "pattern_nodes_per_second"
 
 @dataclass(frozen=True)
 class Ratios:
-    """A run beside an older one.
-
-    Attributes
-    ----------
-    matched : (row, pattern-nodes per second over those of the older run)
-    only_new, only_old : rows of one run only
-    """
+    """A run beside an older one: pattern-nodes per second over those of that, and the rows of one run only."""
 
     matched: tuple[tuple[dict[str, Any], float], ...]
     only_new: tuple[dict[str, Any], ...]

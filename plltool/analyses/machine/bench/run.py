@@ -68,13 +68,7 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The rows of a run, and where it ran.
-
-    Attributes
-    ----------
-    device, driver, reason : see `Result`
-    rows : a dictionary each; `KEY` names the fields that say what was measured
-    """
+    """The rows of a run, of which `KEY` names the fields that say what was measured, and where it ran."""
 
     device: str
     driver: str
@@ -82,7 +76,6 @@ class Benchmark:
     rows: tuple[dict[str, Any], ...]
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """Strings, numbers, lists and dictionaries."""
         return {
             "benchmark": "plltool bench",
             "version": VERSION,
