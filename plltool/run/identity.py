@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
@@ -22,8 +21,6 @@ from plltool.tree_search.effort import SearchPlan
 
 DIGEST_LETTERS = 16
 RECORDED_APART = ("version", "alignment", "brlen", "seed")  # items of an identity that a record has under other names
-
-_log = logging.getLogger("plltool")
 
 
 def describe_start(start: str | Tree) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -31,8 +30,6 @@ from plltool.run.task import Task
 from plltool.tree.topology import Tree
 
 T = TypeVar("T")
-
-_log = logging.getLogger("plltool")
 
 
 class Run:
