@@ -251,8 +251,6 @@ def serve(connection: Connection | Line) -> None:
 
 
 class _LogToParent(logging.Handler):
-    """Sends warnings of the log to the parent."""
-
     def __init__(self, connection: Connection | Line):
         super().__init__(logging.WARNING)
         self._connection = connection

@@ -101,7 +101,6 @@ class PartsShard:
 
     @property
     def data(self) -> EngineData:
-        """The patterns of all parts of the engine, one part after another."""
         invariable = [invariable_columns(part) for part in self.corrected]
         states, n_states = self.patterns[0].states, self.components.n_states
         codes = np.concatenate([*(part.codes for part in self.patterns), *invariable], axis=1)

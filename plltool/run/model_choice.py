@@ -305,6 +305,5 @@ class SchemeChoice(Choice):
 
 
 def _lines(parts: Sequence[PartChoice], models: Sequence[str]) -> str:
-    """A partition file."""
     pairs = zip(parts, models, strict=True)
     return "\n".join(f"{model}, {part.name} = {part.sites}" for part, model in pairs)

@@ -80,7 +80,6 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Wall time since the run began."""
         return perf_counter() - self._began
 
     def announce_data(self, defaults: Sequence[Model] = ()) -> None:

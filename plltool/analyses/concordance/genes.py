@@ -222,7 +222,6 @@ def genes(
 def _read(
     alignments: str | PathLike[str] | Mapping[str, AlignmentLike], data_type: str | None, names: str | None
 ) -> dict[str, Sequences]:
-    """The sequences of each gene, in the order of the genes' names."""
     if isinstance(alignments, (str, PathLike)):
         return read_folder(alignments, data_type, names)
     found = {}
@@ -322,7 +321,6 @@ def _restore(store: Checkpoint | None, number: int, name: str, data: Sequences) 
 
 
 def _digest(data: Mapping[str, Sequences]) -> str:
-    """A digest of all genes' names, taxa and sequences."""
     digest = hashlib.sha256()
     for name, own in data.items():
         digest.update("\0".join([name, *own.names]).encode("utf-8", "surrogateescape"))

@@ -162,7 +162,6 @@ class Concordance(Shown):
         return [NOT_AVAILABLE if math.isnan(value) else f"{value:.6g}" for value in values.tolist()]
 
     def _spread(self, labels: Sequence[str]) -> list[str]:
-        """Labels of the inner branches as labels of all."""
         whole = [""] * self.supports.tree.n_edges
         for branch, label in zip(self.supports.branches.tolist(), labels, strict=True):
             whole[branch] = label

@@ -183,7 +183,6 @@ class DatedTree:
 
 
 def require_treetime() -> None:
-    """Raise InputError unless TreeTime is installed."""
     if find_spec("treetime") is None:
         raise InputError("dates of a tree need TreeTime: pip install 'plltool[dating]'")
 

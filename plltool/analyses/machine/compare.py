@@ -188,7 +188,6 @@ class Comparison(Shown):
 
 
 def _tell(value: object) -> str:
-    """A setting for people."""
     return "none" if value is None else shorten(str(value))
 
 

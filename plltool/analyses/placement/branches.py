@@ -136,7 +136,6 @@ def _parts(n: int) -> list[slice]:
 
 
 def _join_all(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArray) -> FloatArray:
-    """`join` in launches of bounded size."""
     parts = [join(likelihood.directed(), operands[part], lengths[part]) for part in _parts(len(operands))]
     return np.concatenate(parts)
 

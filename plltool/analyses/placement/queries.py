@@ -208,7 +208,6 @@ def _batches(queries: IndexArray) -> Iterator[IndexArray]:
 
 
 def _by_query(queries: IndexArray, places: Places) -> dict[int, Places]:
-    """The places of each query of a batch."""
     return {
         query: Places(*(getattr(places, field.name)[places.queries == number] for field in fields(Places)))
         for number, query in enumerate(queries.tolist())

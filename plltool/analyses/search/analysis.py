@@ -285,7 +285,6 @@ class _Search:
 
 
 def _optimise(likelihood: Likelihood) -> tuple[Tree, list[Model]]:
-    """The tree and its models, optimised."""
     likelihood.optimise()
     return likelihood.tree, likelihood.models
 
@@ -312,5 +311,4 @@ def _read_start(task: Task, start: TreeLike, starts: int | None) -> tuple[str | 
 
 
 def _start_tree(task: Task, start: str | Tree, number: int) -> Tree:
-    """Start tree `number`, from 0."""
     return start.copy() if isinstance(start, Tree) else task.start_tree(start, number)

@@ -107,7 +107,6 @@ class Selection:
 
     @property
     def left_out(self) -> list[str]:
-        """Candidates that were not fitted, as model strings."""
         pairs = [(name, rates) for name in self._substitutions for rates in self._kinds]
         return [str(parse_candidate(*pair)) for pair in pairs if pair not in self.fits]
 
@@ -116,7 +115,6 @@ class Selection:
         return self.fits[self._best]
 
     def steps(self) -> Steps:
-        """Fit all that may be the best."""
         first = (self._substitutions[0], GAMMA)
         announce(f"{self._of_part}model {first[0]}{first[1]}")
         if isinstance(self._first, Block):

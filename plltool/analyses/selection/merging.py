@@ -73,7 +73,6 @@ class Scheme:
 
     @property
     def n_parameters(self) -> int:
-        """The number of free parameters, and of branch lengths."""
         return self._count(self.groups)
 
     def score(self, groups: Sequence[PartGroup] | None = None) -> float:
@@ -86,7 +85,6 @@ class Scheme:
         return self._n_shared + sum(group.fit.n_parameters for group in groups)
 
     def merge(self, fitter: ModelFitter, algorithm: str, percent: float) -> None:
-        """Merge groups as long as the score falls."""
         while len(self.groups) > 1:
             announce(f"merging {len(self.groups)} parts")
             pairs = self._pairs()
@@ -157,7 +155,6 @@ def _keeps_codons(pair: tuple[PartGroup, PartGroup]) -> bool:
 
 
 def _members(pair: tuple[PartGroup, PartGroup]) -> frozenset[str]:
-    """The names of all parts of both groups."""
     return frozenset(part.name for group in pair for part in group.parts)
 
 

@@ -48,8 +48,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The data of a part, or of several that share a model."""
-
     patterns: Patterns
 
     @cached_property
@@ -95,7 +93,6 @@ class Fit:
 
     @property
     def overall_rate(self) -> float:
-        """The mean branch length."""
         return self.model.scaler * float(self.lengths.mean())
 
     @property
@@ -284,7 +281,6 @@ class ModelFitter:
         return replace(spec, scaled=self._linkage == SCALED)
 
     def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
-        """The likelihood at some fits, whose models are copied."""
         return self._at([fit.block for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
 
     def _fits(self, blocks: Sequence[Block], lnl: float) -> list[Fit]:

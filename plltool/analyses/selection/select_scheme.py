@@ -134,7 +134,6 @@ class _Request:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """The data of each part."""
         return [Block(patterns) for patterns in self.data.patterns]
 
     def choose(self, fitter: ModelFitter) -> dict[str, Any]:
@@ -187,7 +186,6 @@ class _Request:
         return {LINKED: tree.n_edges, SCALED: tree.n_edges - 1, UNLINKED: 0}[self.brlen]
 
     def _groups(self, start: TreeLikelihood, fitter: ModelFitter) -> list[PartGroup]:
-        """Each part alone, as it was fitted together with the others."""
         lengths = np.broadcast_to(start.tree.lengths.T, (len(self.blocks), start.tree.n_edges))
         trees = [start.tree.with_lengths(own) for own in lengths]
         fits = zip(self.blocks, start.models, trees, start.part_lnl().tolist(), strict=True)

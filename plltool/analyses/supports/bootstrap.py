@@ -263,7 +263,6 @@ class _Wanted(NamedTuple):
 
 
 def _read_number(replicates: int | str) -> _Wanted:
-    """The number of replicates, or the criterion that finds it."""
     if isinstance(replicates, int):
         check_least("replicates", replicates, 1)
         return _Wanted(replicates, replicates, None)
@@ -283,7 +282,6 @@ def _tell(made: Replicates, taken: Callable[[str], None] | None) -> Replicates:
 
 
 def _collect(made: Replicates, wanted: _Wanted, run: Run, listener: Listener) -> BootstrapResult:
-    """Take replicates until there are enough."""
     trees, lnls, splits, tests = list[Tree](), list[float](), list[Splits](), list[Convergence]()
     n_kept, interrupted = 0, False
     announce(REPLICATE_STAGE)

@@ -164,7 +164,6 @@ class _Ultrafast:
         return replace(supports, better=_better(task, at) if at.has_better else None)
 
     def _identify(self, start: Tree) -> dict[str, Any]:
-        """All that the supports depend on."""
         run, constraint = self.run, describe_constraint(self.run.task.constraint)
         batches = {"adopts better trees": self.climb is not None, "share": run.hardware.share, "batch": UFBOOT_STEP}
         given = {"tree": describe_start(start), **constraint, "replicates": self.replicates}
@@ -270,7 +269,6 @@ def _test(at: UfbootState, target: Tree) -> None:
 
 
 def _tree_set(pool: RellPool) -> TreeSet:
-    """The tree of each resampled alignment."""
     trees = {number: drop_root(tree) for number, tree in pool.trees.items()}
     splits = {number: splits_of(tree) for number, tree in trees.items()}
     names = next(iter(trees.values())).names

@@ -102,7 +102,6 @@ def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
 
 
 def _describe_symmetry(tests: SymmetryTests) -> dict[str, dict[str, Any]]:
-    """The tests by their names."""
     fields = zip(tests.n_significant, tests.n_others, map(finite_or_none, tests.p_values), strict=True)
     keys = ("significant", "others", "p_value")
     return {name: dict(zip(keys, own, strict=True)) for name, own in zip(TESTS, fields, strict=True)}

@@ -26,8 +26,6 @@ MAX_STATES = 128  # that the engines are tested with
 
 
 class Shape(NamedTuple):
-    """Size of the data of a row."""
-
     n_taxa: int
     n_patterns: int
 

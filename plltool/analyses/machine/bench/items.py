@@ -60,8 +60,6 @@ class Item:
 
 
 class Execution(NamedTuple):
-    """What an engine was asked to execute."""
-
     request: Request
     lengths: FloatArray
 

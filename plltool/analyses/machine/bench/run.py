@@ -161,7 +161,6 @@ def _get_ready(work: Item | Peak) -> None:
 
 
 def _seconds(work: Callable[[], None], calls: int) -> float:
-    """Mean wall-clock seconds of one call."""
     began = time.perf_counter()
     for _ in range(calls):
         work()
@@ -169,7 +168,6 @@ def _seconds(work: Callable[[], None], calls: int) -> float:
 
 
 def _measure(likelihood: TreeLikelihood, repetitions: int) -> list[dict[str, Any]]:
-    """The rows of one shape."""
     engine = engine_of(likelihood)
     layout = engine.layout
     rescaled = count_rescaled(likelihood)
@@ -219,7 +217,6 @@ def newview_bound(n_states: int, n_components: int, multiply_adds_per_second: fl
 
 
 def _cla_bytes(shape: Shape, n_states: int, hardware: Hardware) -> int:
-    """Of all of them, padding aside."""
     parts = (shape.n_patterns,)
     layout = Layout(n_states, N_COMPONENTS, shape.n_taxa, parts, vw=1, precision=hardware.precision)
     return n_slots(shape) * layout.slot_bytes
