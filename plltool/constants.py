@@ -84,6 +84,7 @@ CONSTANT_SITES = "numbers of constant sites with A, C, G and T: four whole numbe
 MAX_CONSTANT_SITES = 10**15  # their sum; doubles count exactly far beyond
 NAME_KINDS = WHOLE, FIRST_WORD = "whole", "first-word"  # what of a FASTA header is the name of its taxon
 START_KINDS = ("parsimony", "random")  # kinds of start trees that a search makes
+MAX_RADIUS = 28  # SPR radius, in branches: a path takes two bits per branch of one int64
 EFFORT_NAMES = ("fast", "default", "thorough")  # presets, see tree_search/effort.py
 DEFAULT_EFFORT = "default"
 STOP_RULES = ("epsilon", "rf", "kh")  # see tree_search/stopping.py

@@ -13,6 +13,7 @@ from typing import Any, TypedDict, Unpack
 
 from plltool.constants import ASSUMED_MEMORY, PRECISIONS
 from plltool.errors import InputError, check_one_of, show_name
+from plltool.settings import setting
 
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
 
@@ -32,12 +33,37 @@ class Hardware:
     share : of several devices, in proportion to which they divide the patterns; None for their speeds
     """
 
-    device: str = "auto"
-    precision: str = "double"
-    vw: int | None = None
-    threads: int | None = None
-    memory: int | None = None
-    share: tuple[float, ...] | None = None
+    device: str = setting(
+        "auto",
+        "Device: auto, numpy, opencl, cpu, gpu, an index such as 0:0, or a part of a name that `plltool devices`"
+        " shows. Several, such as 0:0,1:0, or all, divide the patterns among them.",
+        metavar="DEVICE",
+    )
+    precision: str = setting(
+        "double",
+        "Precision of the arithmetic; mixed stores in single and sums in double.",
+        choices=PRECISIONS,
+        expert=True,
+    )
+    vw: int | None = setting(
+        None, "Number of patterns per vector.  [default: what suits the device]", min=1, expert=True
+    )
+    threads: int | None = setting(
+        None, "Maximum number of CPU cores to use, or auto for all of them.  [default: auto]", metavar="N"
+    )
+    memory: int | None = setting(
+        None,
+        "Memory for conditional likelihoods, such as 2G or 500M.  [default: what the device offers]",
+        parse=lambda text: parse_size(text),
+        metavar="SIZE",
+    )
+    share: tuple[float, ...] | None = setting(
+        None,
+        "Shares of the patterns that several devices take, such as 0.6,0.4.  [default: measured]",
+        parse=lambda text: parse_share(text),
+        metavar="N,N[,N]...",
+        expert=True,
+    )
 
     def __post_init__(self) -> None:
         if self.share is not None:

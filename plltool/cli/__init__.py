@@ -8,7 +8,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import groupby
@@ -91,21 +91,39 @@ def _stop_silently() -> NoReturn:
     sys.exit(EXIT_SIGNAL + SIGPIPE)
 
 
+def load_command(name: str) -> click.Command:
+    """The command of the module with its name."""
+    stem = name.replace("-", "_")
+    command: click.Command = getattr(import_module(f"plltool.cli.{stem}"), stem)
+    return command
+
+
 class MainGroup(Group):
     """The group of all commands; turns exceptions into messages and exit codes."""
 
+    @property
+    def commands(self) -> MutableMapping[str, click.Command]:
+        """All commands, whose modules are imported."""
+        return {name: load_command(name) for name in ANALYSES}
+
+    @commands.setter
+    def commands(self, _: MutableMapping[str, click.Command]) -> None:
+        """The registry has the commands, whatever click sets."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they were added, which is that of use."""
-        return list(self.commands)
+        """In the order of the registry, which is that of use."""
+        return list(ANALYSES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command alone."""
+        return load_command(cmd_name) if cmd_name in ANALYSES else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in sections, with columns of one width."""
-        widest = max(map(len, self.commands))
-        for title, analyses in groupby(ANALYSES.values(), key=lambda analysis: analysis.group):
-            members = [self.commands[analysis.name] for analysis in analyses]
+        widest = max(map(len, ANALYSES))
+        for title, members in groupby(ANALYSES.values(), key=lambda analysis: analysis.group):
             with formatter.section(title):
-                limit = formatter.width - formatter.current_indent - widest
-                formatter.write_dl([(f"{own.name:{widest}}", own.get_short_help_str(limit)) for own in members])
+                formatter.write_dl([(f"{own.name:{widest}}", own.summary) for own in members])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -159,7 +177,3 @@ def main(debug: bool) -> None:
 
     Files that are read may be gzipped; the name - stands for standard input.
     """
-
-
-for _name in (name.replace("-", "_") for name in ANALYSES):
-    main.add_command(getattr(import_module(f"plltool.cli.{_name}"), _name))

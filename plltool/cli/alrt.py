@@ -32,7 +32,7 @@ from plltool.constants import ALRT_REPLICATES, NEIGHBOUR_KINDS
     help="Number of resampled alignments for SH-aLRT.",
 )
 @seed_option
-@tree_task_options
+@tree_task_options()
 @hardware_options
 @file_options("alrt")
 def alrt(

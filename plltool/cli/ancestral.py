@@ -15,7 +15,7 @@ from plltool.cli.tree_command import TreeTask, tree_task_options
     examples=("plltool ancestral data/primates.phy primates.best.nwk --model GTR+F+G4 --prefix primates",),
 )
 @tree_option
-@tree_task_options
+@tree_task_options()
 @hardware_options
 @file_options("ancestral", source="alignment")
 def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH, WRITTEN
-from plltool.cli.options import hardware_options, quiet_option
+from plltool.cli.options import hardware_options, option, packed, quiet_option
 from plltool.cli.outputs import claim_files, named_outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
@@ -29,52 +30,48 @@ def _parse_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[st
     return tuple(shapes)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What to measure, and where the figures go."""
+
+    states: int = option(min=2, default=4, help="Number of states of the model.")
+    shapes: tuple[tuple[int, int], ...] = option(
+        "--shape",
+        multiple=True,
+        callback=_parse_shapes,
+        metavar="TAXAxPATTERNS",
+        help="Size of the data, such as 64x10000; may be repeated.  [default: several, one or two minutes]",
+    )
+    quick: bool = option(help="Measure only a few small sizes, in seconds.")
+    repetitions: int = option(min=1, default=5, help="Number of samples for each figure.")
+    output: Path | None = option(type=WRITTEN, help="Also write the figures to FILE, as JSON.")
+    redo: bool = option(help="Replace FILE if it exists.")
+    compare: Path | None = option(type=PATH, help="Also print the ratios to the figures in FILE.")
+
+
 @command(
     examples=(
         "plltool bench --quick",
         "plltool bench --shape 64x10000 --threads 1 --output new.json --compare old.json",
     ),
 )
-@click.option("--states", type=click.IntRange(min=2), default=4, help="Number of states of the model.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    callback=_parse_shapes,
-    metavar="TAXAxPATTERNS",
-    help="Size of the data, such as 64x10000; may be repeated.  [default: several, one or two minutes]",
-)
-@click.option("--quick", is_flag=True, help="Measure only a few small sizes, in seconds.")
-@click.option("--repetitions", type=click.IntRange(min=1), default=5, help="Number of samples for each figure.")
-@click.option("--output", type=WRITTEN, help="Also write the figures to FILE, as JSON.")
-@click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--compare", type=PATH, help="Also print the ratios to the figures in FILE.")
+@packed("task", Measurement)
 @hardware_options
 @quiet_option
-def bench(
-    states: int,
-    shapes: tuple[tuple[int, int], ...],
-    quick: bool,
-    repetitions: int,
-    output: Path | None,
-    redo: bool,
-    compare: Path | None,
-    hardware: Hardware,
-    quiet: bool,
-) -> None:
+def bench(task: Measurement, hardware: Hardware, quiet: bool) -> None:
     """Measure the throughput of an engine, and compare it with the peaks of its device.
 
     The data are simulated with a fixed seed. The table goes to stdout, progress to stderr.
     """
-    if quick and shapes:
+    if task.quick and task.shapes:
         raise click.UsageError("--quick and --shape cannot be used together")
-    claim_files(named_outputs(), redo)
+    claim_files(named_outputs(), task.redo)
     import plltool
 
-    old = plltool.read_benchmark(compare) if compare else None
+    old = plltool.read_benchmark(task.compare) if task.compare else None
     with Reporter(quiet):
-        done = plltool.bench(hardware, states, shapes or None, repetitions, quick=quick)
-    if output:
-        plltool.write_text(output, json.dumps(done.as_record(given_command()), indent=1, allow_nan=False) + "\n")
-    lines = done.describe() + ([] if old is None else done.describe_ratios(old, str(compare)))
+        done = plltool.bench(hardware, task.states, task.shapes or None, task.repetitions, quick=task.quick)
+    if task.output:
+        plltool.write_text(task.output, json.dumps(done.as_record(given_command()), indent=1, allow_nan=False) + "\n")
+    lines = done.describe() + ([] if old is None else done.describe_ratios(old, str(task.compare)))
     print_results(lines)

@@ -13,7 +13,15 @@ import click
 from plltool import Hardware
 from plltool.cli.command import SUPPORTS, command, given_command
 from plltool.cli.option_values import PATH, NumberOr
-from plltool.cli.options import SearchTask, hardware_options, load_alignment, packed, search_task_options
+from plltool.cli.options import (
+    SearchTask,
+    filled_by,
+    hardware_options,
+    load_alignment,
+    option,
+    packed,
+    search_task_options,
+)
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import kinds_option
@@ -61,15 +69,28 @@ def refuse_writing(write_replicates: bool, task: SearchTask) -> None:
         raise click.UsageError("--write-replicates goes without --constant-sites")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SupportChoice:
     """The supports that a search makes of its tree: the number of replicates, or a test of it, and the kinds."""
 
-    bootstrap: int | str | None
-    supports: tuple[str, ...]
-    rapid: bool
-    replicate_effort: str | None
-    write_replicates: bool
+    bootstrap: int | str | None = option(
+        type=NumberOr(*AUTOMATIC),
+        metavar="N|auto|autoMRE|autoFC",
+        help="Also search N resampled alignments, or as many as a test finds enough (Pattengale et al. 2010).",
+    )
+    supports: tuple[str, ...] = filled_by(
+        kinds_option(
+            SUPPORT_KINDS,
+            "",
+            "Supports of the tree: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
+            " and rootstrap (of the root, under a model that is not time-reversible, Naser-Khdour et al. 2022) need"
+            " --bootstrap; ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010) and abayes (Anisimova et al."
+            " 2011) do not.",
+        )
+    )
+    rapid: bool = filled_by(rapid_option)
+    replicate_effort: str | None = filled_by(replicate_effort_option)
+    write_replicates: bool = filled_by(write_replicates_option)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -135,28 +156,7 @@ class SupportChoice:
         return made.result, lines, made.interrupted
 
 
-support_options = packed(
-    "choice",
-    SupportChoice,
-    click.option(
-        "--bootstrap",
-        type=NumberOr(*AUTOMATIC),
-        metavar="N|auto|autoMRE|autoFC",
-        help="Also search N resampled alignments, or as many as a test finds enough (Pattengale et al. 2010).",
-    ),
-    kinds_option(
-        SUPPORT_KINDS,
-        "",
-        "Supports of the tree: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
-        " and rootstrap (of the root, under a model that is not time-reversible, Naser-Khdour et al. 2022) need"
-        " --bootstrap; ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010) and abayes (Anisimova et al."
-        " 2011) do not.",
-    ),
-    rapid_option,
-    replicate_effort_option,
-    write_replicates_option,
-    title=SUPPORTS,
-)
+support_options = packed("choice", SupportChoice, SUPPORTS)
 
 
 class ReplicateFiles:

@@ -18,41 +18,25 @@ from plltool.cli.terminal import print_line, print_results
 from plltool.constants import COMPARE_TOLERANCE, START_KINDS
 
 if TYPE_CHECKING:
-    from plltool import Comparison
+    from plltool import Comparison, SearchOptions
 
 EXIT_DIFFERENT = 3
 EXIT_FAILED = 1  # an alignment of a folder failed, and none differs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CompareTask:
     """What is searched on either hardware, and how that is reported."""
 
-    model: str | None
-    reading: options.Reading
-    seed: int
-    tolerance: float
-    as_json: bool
-    quiet: bool
-    json_progress: str | None
-
-
-compare_task_options = options.packed(
-    "task",
-    CompareTask,
-    options.model_option,
-    options.reading_options,
-    options.seed_option,
-    click.option(
-        "--tolerance",
-        type=click.FloatRange(min=0),
-        default=COMPARE_TOLERANCE,
-        help="Largest difference in lnL at which two searches count as equal.",
-    ),
-    options.json_option,
-    options.quiet_option,
-    options.json_progress_option,
-)
+    model: str | None = options.filled_by(options.model_option)
+    reading: options.Reading = options.filled_by(options.reading_options)
+    seed: int = options.filled_by(options.seed_option)
+    tolerance: float = options.option(
+        min=0, default=COMPARE_TOLERANCE, help="Largest difference in lnL at which two searches count as equal."
+    )
+    as_json: bool = options.filled_by(options.json_option)
+    quiet: bool = options.filled_by(options.quiet_option)
+    json_progress: str | None = options.filled_by(options.json_progress_option)
 
 
 @command(
@@ -75,7 +59,7 @@ compare_task_options = options.packed(
     metavar="SPEC",
     help="Second device, such as numpy:vw=2, opencl or 0:0:vw=4; several, such as 0:0,1:0, divide the patterns.",
 )
-@compare_task_options
+@options.packed("task", CompareTask)
 @options.start_options
 @options.effort_options
 def compare(
@@ -84,7 +68,7 @@ def compare(
     spec_b: str | None,
     task: CompareTask,
     start: options.StartChoice,
-    effort: options.Effort,
+    effort: SearchOptions,
 ) -> None:
     """Search ALIGNMENT twice from one start tree, on two devices or with two precisions or vector widths.
 
@@ -108,7 +92,7 @@ def compare(
         "model": task.model,
         "seed": task.seed,
         "tolerance": task.tolerance,
-        "options": effort.options(),
+        "options": effort,
     }
     claim_files(named_outputs())
     if what[0].is_dir():

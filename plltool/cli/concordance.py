@@ -34,45 +34,28 @@ scfl_option = click.option(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConcordanceTask:
     """What is compared with the tree, and how."""
 
-    alignment: Path | None
-    gcf: tuple[Path, ...]
-    scf: int
-    scfl: bool
-    model: str | None
-    brlen: str
-    reading: options.Reading
-    fixed: bool
-    seed: int
-    outgroup: tuple[str, ...]
-    as_json: bool
-    quiet: bool
-    json_progress: str | None
-
-
-task_options = options.packed(
-    "task",
-    ConcordanceTask,
-    click.option("--alignment", type=PATH, help="Alignment, for site concordance factors (also --scfl)."),
-    click.option(
-        "--gcf",
+    alignment: Path | None = options.option(type=PATH, help="Alignment, for site concordance factors (also --scfl).")
+    gcf: tuple[Path, ...] = options.option(
         multiple=True,
         type=PATH,
         help="Gene trees, Newick or NEXUS, any number in a file; may be repeated. They may lack taxa. They may also be"
         " arguments behind the tree.",
-    ),
-    scf_option,
-    scfl_option,
-    *options.model_options,
-    options.fixed_option,
-    options.seed_option,
-    options.outgroup_option,
-    options.json_option,
-    *options.progress_options,
-)
+    )
+    scf: int = options.filled_by(scf_option)
+    scfl: bool = options.filled_by(scfl_option)
+    model: str | None = options.filled_by(options.model_option)
+    brlen: str = options.filled_by(options.brlen_option)
+    reading: options.Reading = options.filled_by(options.reading_options)
+    fixed: bool = options.filled_by(options.fixed_option)
+    seed: int = options.filled_by(options.seed_option)
+    outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
+    as_json: bool = options.filled_by(options.json_option)
+    quiet: bool = options.filled_by(options.quiet_option)
+    json_progress: str | None = options.filled_by(options.json_progress_option)
 
 
 def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,7 +90,7 @@ def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @sort_files
 @click.option("--tree", type=PATH, help="The tree, Newick or NEXUS. It may also be the first argument.")
-@task_options
+@options.packed("task", ConcordanceTask)
 @options.hardware_options
 @file_options("concordance", source="tree")
 def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: Outputs) -> None:

@@ -6,12 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import hardware_options, packed, seed_option, tree_option
+from plltool.cli.options import hardware_options, option, packed, seed_option, tree_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS
@@ -20,19 +18,50 @@ if TYPE_CHECKING:
     from plltool import DateResult, Sequences, Tree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DateChoice:
     """The dates, and the clock."""
 
-    dates: Path
-    name_column: str | None
-    date_column: str | None
-    root: str
-    clock_rate: float | None
-    clock_error: float | None
-    coalescent: str | None
-    relaxed: tuple[float, float] | None
-    lengths: str
+    dates: Path = option(
+        required=True,
+        type=PATH,
+        help="Table of taxa and dates, separated by tabs or commas, with the names of its columns in the first line. A"
+        " date is a year such as 2011.37, a day such as 2011-05-17, a partly unknown day such as 2011-05-XX, a range"
+        " such as [2011.2:2011.5], or ? if it is unknown. Taxa that are not in the table have unknown dates.",
+    )
+    name_column: str | None = option(
+        metavar="NAME", help="Column of taxa.  [default: name, strain, accession or taxon]"
+    )
+    date_column: str | None = option(
+        metavar="NAME", help="Column of dates.  [default: the first with the word date, or year]"
+    )
+    root: str = option(
+        choices=DATE_ROOTS,
+        default=DATE_ROOTS[0],
+        help="Root, unless there is an --outgroup: where the distances of the tips fit their dates best (best), where"
+        " they vary least (min-dev), or beside the oldest tip (oldest).",
+    )
+    clock_rate: float | None = option(
+        min=0,
+        min_open=True,
+        help="Rate of the clock in substitutions per site and year.  [default: by regression]",
+    )
+    clock_error: float | None = option(min=0, min_open=True, help="Standard error of --clock-rate.")
+    coalescent: str | None = option(
+        choices=DATE_COALESCENTS,
+        help="Coalescent prior on node times, with a constant or a changing population size.  [default: none]",
+    )
+    relaxed: tuple[float, float] | None = option(
+        type=(float, float),
+        metavar="SLACK COUPLING",
+        help="Relaxed clock, as with TreeTime's --relax, such as 1.0 0.5.  [default: a strict clock]",
+    )
+    lengths: str = option(
+        choices=DATE_LENGTHS,
+        default=DATE_LENGTHS[0],
+        help="Branch lengths as they are optimised (input), or found again by TreeTime from the sequences (joint,"
+        " marginal). auto is input if a branch is longer than 0.1 or TreeTime does not have the model, else joint.",
+    )
 
 
 @command(
@@ -42,55 +71,9 @@ class DateChoice:
     ),
 )
 @tree_option
-@packed(
-    "choice",
-    DateChoice,
-    click.option(
-        "--dates",
-        required=True,
-        type=PATH,
-        help="Table of taxa and dates, separated by tabs or commas, with the names of its columns in the first line. A"
-        " date is a year such as 2011.37, a day such as 2011-05-17, a partly unknown day such as 2011-05-XX, a range"
-        " such as [2011.2:2011.5], or ? if it is unknown. Taxa that are not in the table have unknown dates.",
-    ),
-    click.option("--name-column", metavar="NAME", help="Column of taxa.  [default: name, strain, accession or taxon]"),
-    click.option(
-        "--date-column", metavar="NAME", help="Column of dates.  [default: the first with the word date, or year]"
-    ),
-    click.option(
-        "--root",
-        type=click.Choice(DATE_ROOTS),
-        default=DATE_ROOTS[0],
-        help="Root, unless there is an --outgroup: where the distances of the tips fit their dates best (best), where"
-        " they vary least (min-dev), or beside the oldest tip (oldest).",
-    ),
-    click.option(
-        "--clock-rate",
-        type=click.FloatRange(min=0, min_open=True),
-        help="Rate of the clock in substitutions per site and year.  [default: by regression]",
-    ),
-    click.option("--clock-error", type=click.FloatRange(min=0, min_open=True), help="Standard error of --clock-rate."),
-    click.option(
-        "--coalescent",
-        type=click.Choice(DATE_COALESCENTS),
-        help="Coalescent prior on node times, with a constant or a changing population size.  [default: none]",
-    ),
-    click.option(
-        "--relaxed",
-        type=(float, float),
-        metavar="SLACK COUPLING",
-        help="Relaxed clock, as with TreeTime's --relax, such as 1.0 0.5.  [default: a strict clock]",
-    ),
-    click.option(
-        "--lengths",
-        type=click.Choice(DATE_LENGTHS),
-        default=DATE_LENGTHS[0],
-        help="Branch lengths as they are optimised (input), or found again by TreeTime from the sequences (joint,"
-        " marginal). auto is input if a branch is longer than 0.1 or TreeTime does not have the model, else joint.",
-    ),
-)
+@packed("choice", DateChoice)
 @seed_option
-@tree_task_options
+@tree_task_options()
 @hardware_options
 @file_options("date", source="alignment")
 def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:

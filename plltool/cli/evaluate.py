@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command
@@ -20,14 +18,22 @@ if TYPE_CHECKING:
     from plltool import EvaluationResult
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SiteChoice:
     """What to tell of each site, and of branch lengths."""
 
-    site_lnl: Path | None
-    site_rates: Path | None
-    length_errors: bool
-    root_scan: bool
+    site_lnl: Path | None = options.option(
+        type=WRITTEN,
+        help="Write the lnL of each site to FILE. A name that ends in .sitelh gets TREE-PUZZLE's format, which"
+        " CONSEL reads.",
+    )
+    site_rates: Path | None = options.option(type=WRITTEN, help="Write the posterior mean rate of each site to FILE.")
+    length_errors: bool = options.option(
+        help="Compute standard errors of the branch lengths, for the given model; they are in the record (--json)."
+    )
+    root_scan: bool = options.option(
+        help="Print the lnL of the root on each branch, under a model that is not time-reversible, such as UNREST."
+    )
 
 
 @command(
@@ -37,28 +43,8 @@ class SiteChoice:
     ),
 )
 @options.tree_option
-@options.packed(
-    "sites",
-    SiteChoice,
-    click.option(
-        "--site-lnl",
-        type=WRITTEN,
-        help="Write the lnL of each site to FILE. A name that ends in .sitelh gets TREE-PUZZLE's format, which"
-        " CONSEL reads.",
-    ),
-    click.option("--site-rates", type=WRITTEN, help="Write the posterior mean rate of each site to FILE."),
-    click.option(
-        "--length-errors",
-        is_flag=True,
-        help="Compute standard errors of the branch lengths, for the given model; they are in the record (--json).",
-    ),
-    click.option(
-        "--root-scan",
-        is_flag=True,
-        help="Print the lnL of the root on each branch, under a model that is not time-reversible, such as UNREST.",
-    ),
-)
-@tree_task_options
+@options.packed("sites", SiteChoice)
+@tree_task_options()
 @options.hardware_options
 @file_options("evaluate")
 @options.view_options

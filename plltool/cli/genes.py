@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from plltool import Hardware
+from plltool import Hardware, SearchOptions
 from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.concordance import scf_option, scfl_option
@@ -18,49 +18,32 @@ from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GenesTask:
     """The genes, and how the work is done and reported."""
 
-    folder: Path
-    model: str | None
-    brlen: str
-    reading: options.Reading
-    seed: int
-    outgroup: tuple[str, ...]
-    scf: int
-    scfl: bool
-    workers: int | None
-    as_json: bool
-    quiet: bool
-    json_progress: str | None
-
-
-task_options = options.packed(
-    "task",
-    GenesTask,
-    click.argument("folder", type=PATH, metavar="FOLDER"),
-    options.model_option,
-    options.brlen_option,
-    options.gene_reading_options,
-    options.seed_option,
-    options.outgroup_option,
-    scf_option,
-    scfl_option,
-    options.workers_option("genes to search"),
-    options.json_option,
-    *options.progress_options,
-)
+    folder: Path = options.filled_by(click.argument("folder", type=PATH, metavar="FOLDER"))
+    model: str | None = options.filled_by(options.model_option)
+    brlen: str = options.filled_by(options.brlen_option)
+    reading: options.FileReading = options.filled_by(options.file_reading_options)
+    seed: int = options.filled_by(options.seed_option)
+    outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
+    scf: int = options.filled_by(scf_option)
+    scfl: bool = options.filled_by(scfl_option)
+    workers: int | None = options.filled_by(options.workers_option("genes to search"))
+    as_json: bool = options.filled_by(options.json_option)
+    quiet: bool = options.filled_by(options.quiet_option)
+    json_progress: str | None = options.filled_by(options.json_progress_option)
 
 
 @command(
     examples=("plltool genes alignments --model GTR+F+G4 --effort fast --prefix run",),
 )
-@task_options
+@options.packed("task", GenesTask)
 @options.effort_options
 @options.hardware_options
 @file_options("genes", source="folder")
-def genes(task: GenesTask, effort: options.Effort, hardware: Hardware, outputs: Outputs) -> None:
+def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: Outputs) -> None:
     """Find the tree of each gene in FOLDER and the tree of all genes together, and compute concordance factors.
 
     FOLDER has one alignment per gene: FASTA, PHYLIP or NEXUS, gzipped or not. Genes may lack taxa. For the tree of all
@@ -81,7 +64,7 @@ def genes(task: GenesTask, effort: options.Effort, hardware: Hardware, outputs: 
                 data_type=task.reading.data_type,
                 names=task.reading.names,
                 seed=task.seed,
-                options=effort.options(),
+                options=effort,
                 brlen=task.brlen,
                 outgroup=task.outgroup or None,
                 quartets=task.scf,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,51 +27,14 @@ WRITTEN = WrittenPath(path_type=Path)
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?)"
 _DURATION = re.compile(rf"{_NUMBER}|(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
 NUMBER = "0*[1-9][0-9]{0,8}"  # from 1
-RADII = rf"\s*{NUMBER}\s*(,\s*{NUMBER}\s*)*"
 
 
-def parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """SPR radii, such as 5,10."""
-    if value is None:
-        return None
-    if not re.fullmatch(RADII, value):
-        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1, separated by commas")
-    return tuple(map(int, value.split(",")))
-
-
-def parse_constant_sites(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+def parse_constant_sites(text: str) -> tuple[int, ...]:
     """Numbers of constant sites with A, C, G and T."""
-    if value is None:
-        return None
-    numbers = value.split(",")
+    numbers = text.split(",")
     if len(numbers) != len(BASES) or not all(re.fullmatch(r"[0-9]{1,15}", number) for number in numbers):
-        raise click.BadParameter(f"found {show_name(value)}, expected {CONSTANT_SITES}")
+        raise InputError(f"found {show_name(text)}, expected {CONSTANT_SITES}")
     return tuple(map(int, numbers))
-
-
-def parse_memory(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Bytes, such as 2G."""
-    import plltool
-
-    with _errors_of(param):
-        return None if value is None else plltool.parse_size(value)
-
-
-def parse_share(_ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
-    """The shares of several devices, such as 3,1."""
-    import plltool
-
-    with _errors_of(param):
-        return None if value is None else plltool.parse_share(value)
-
-
-@contextmanager
-def _errors_of(param: click.Parameter) -> Iterator[None]:
-    """Within, an InputError becomes one of the option, whose name it need not repeat."""
-    try:
-        yield
-    except InputError as error:
-        raise click.BadParameter(str(error).removeprefix(f"{param.name}: ")) from error
 
 
 def completes(*words: str, files: bool = True) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from plltool import Hardware
+from plltool import Hardware, SearchOptions
 from plltool.cli.command import DEVICE, EXPERT, OUTPUT, SEARCH, put_under
 from plltool.cli.job import WORKERS
 from plltool.cli.option_values import (
@@ -21,133 +21,95 @@ from plltool.cli.option_values import (
     WrittenPath,
     completes,
     parse_constant_sites,
-    parse_memory,
-    parse_radii,
-    parse_share,
 )
 from plltool.constants import (
     COLLAPSE_LENGTH,
     DEFAULT_CODON_MODEL,
-    DEFAULT_EFFORT,
     DEFAULT_GENOTYPE_MODEL,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
     DEFAULT_MULTISTATE_MODEL,
     DEFAULT_PROTEIN_MODEL,
     DEFAULT_SEED,
-    EFFORT_NAMES,
     LINKAGES,
     NAME_KINDS,
-    PRECISIONS,
     START_KINDS,
-    STOP_RULES,
     UNLINKED,
     WHOLE,
 )
+from plltool.errors import InputError
 
 if TYPE_CHECKING:
-    from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
+    from plltool import EvaluationResult, SearchResult, Sequences, Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+BOUNDS = ("min", "max", "min_open", "max_open")  # of click's ranges of numbers
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How alignments are read; None leaves names whole, with a note if they have blanks."""
-
-    data_type: str
-    names: str | None
-    constant_sites: tuple[int, ...] | None = None
+def option(*names: str, **settings: Any) -> Any:
+    """A field of a dataclass for `packed`, which an option of click fills; it is called --FIELD without `names`."""
+    return field(metadata={"names": names, **settings})
 
 
-@dataclass(frozen=True)
-class StartChoice:
-    """Where a search starts: "parsimony", "random" or a tree file, and the seed for nodes that need resolving."""
-
-    start: str
-    resolve: int | None
-
-    def load(self, alignment: Sequences, brlen: str = DEFAULT_LINKAGE) -> str | Tree:
-        """The kind of start tree, or the tree from the file."""
-        return self.start if self.start in START_KINDS else load_tree(self.start, alignment, brlen, self.resolve)
+def filled_by(decorator: Decorator) -> Any:
+    """A field of a dataclass for `packed`, which an argument or options that several commands share fill."""
+    return field(metadata={"decorator": decorator})
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How hard to search; None leaves it to the effort."""
+def packed(keyword: str, kind: type[Any], title: str = "", **more: Mapping[str, Any]) -> Decorator:
+    """Adds an option for each field of the dataclass `kind` to a command, which gets them as one, named `keyword`.
 
-    effort: str
-    starts: int | None
-    perturbations: int | None
-    nstop: int | None
-    radii: tuple[int, ...] | None
-    epsilon: float | None
-    stop: str | None
-
-    def options(self) -> SearchOptions:
-        """The same as the search knows it."""
-        import plltool
-
-        return plltool.SearchOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
-
-
-@dataclass(frozen=True)
-class SearchTask:
-    """What a search and a bootstrap have in common: the data, the model, and how the work is done and reported."""
-
-    alignment: Path
-    model: str | None
-    brlen: str
-    reading: Reading
-    seed: int
-    outgroup: tuple[str, ...]
-    constraint: Path | None
-    workers: int | None
-    as_json: bool
-    quiet: bool
-    json_progress: str | None
-
-    def settings(self, hardware: Hardware) -> dict[str, Any]:
-        """Keywords of `plltool.search` and `plltool.bootstrap`."""
-        return {
-            "outgroup": self.outgroup or None,
-            "seed": self.seed,
-            "brlen": self.brlen,
-            "constraint": self.constraint,
-            "workers": self.workers,
-            **asdict(hardware),
-        }
-
-
-@dataclass(frozen=True)
-class Views:
-    """Other ways in which the tree is written: as NEXUS, and without inner branches of at most `collapse`."""
-
-    nexus: bool
-    collapse: float
-
-
-def packed(
-    keyword: str, kind: type[Any], *options: Decorator, title: str = "", experts: Sequence[str] = ()
-) -> Decorator:
-    """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`.
-
-    With a `title` they have a section of their own in the help, except for those that are for `experts`.
+    Fields are made by `option`, `filled_by` or `plltool.settings.setting`. With a `title` the options have a section of
+    their own in the help, except for those that are for experts. `more` has further settings of click, by fields.
     """
-    names = [field.name for field in fields(kind)]
+    made = {row.name: _make_option(row, more.get(row.name, {})) for row in fields(kind) if row.metadata}
+    experts = [row.name for row in fields(kind) if row.metadata.get("expert")]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_packed(**values: Any) -> Any:
-            packed = kind(**{name: values.pop(name) for name in names if name in values})
-            return command(**values, **{keyword: packed})
+            given = {name: values.pop(name) for name in made}
+            return command(**values, **{keyword: kind(**given)})
 
         wrapped: Callable[..., Any] = with_packed
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return put_under(EXPERT, *experts)(put_under(title, *names)(wrapped)) if title else wrapped
+        for make in reversed(made.values()):
+            wrapped = make(wrapped)
+        return put_under(EXPERT, *experts)(put_under(title, *made)(wrapped)) if title else wrapped
 
     return decorate
+
+
+def _make_option(row: Field[Any], more: Mapping[str, Any]) -> Decorator:
+    """The option of a field."""
+    settings = {**row.metadata, **more}
+    if "decorator" in settings:
+        return cast("Decorator", settings["decorator"])
+    names = settings.pop("names") or (f"--{row.name.replace('_', '-')}",)
+    settings.pop("expert", None)
+    if row.default is not MISSING:
+        settings["default"] = row.default
+    if parse := settings.pop("parse", None):
+        settings["callback"] = _parsed_by(parse)
+    bounds = {name: settings.pop(name) for name in BOUNDS if name in settings}
+    if bounds:
+        settings["type"] = (click.IntRange if str(row.type).startswith("int") else click.FloatRange)(**bounds)
+    if choices := settings.pop("choices", ()):
+        settings["type"] = click.Choice(choices, case_sensitive=settings.pop("case_sensitive", True))
+    if row.type == "bool" and "/" not in names[0]:
+        settings["is_flag"] = True
+    return click.option(*names, row.name, **settings)
+
+
+def _parsed_by(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """A callback of an option; an InputError becomes one of the option, whose name it need not repeat."""
+
+    def callback(_ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else parse(value)
+        except InputError as error:
+            raise click.BadParameter(str(error).removeprefix(f"{param.name}: ")) from error
+
+    return callback
 
 
 def option_or_argument(option: str, name: str = "", **settings: Any) -> Decorator:
@@ -190,35 +152,39 @@ brlen_option = click.option(
     help="Branch lengths of partitions: the same (linked), proportional, with a scaler for each partition (scaled), or"
     " separate (unlinked).",
 )
-_FILE_OPTIONS = (
-    click.option(
-        "--data-type",
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileReading:
+    """How files of alignments are read; None leaves names whole, with a note if they have blanks."""
+
+    data_type: str = option(
         type=DataType(),
         default="auto",
         **completes(*DataType.words, files=False),
         help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by"
         " NCBI's number; bin is binary, and morph, also called multi, has as many states as it shows.",
-    ),
-    click.option(
-        "--names",
-        type=click.Choice(NAME_KINDS),
+    )
+    names: str | None = option(
+        choices=NAME_KINDS,
         help="Take the whole FASTA header as the name of the taxon, or only its first word, as IQ-TREE and RAxML-NG do."
         f"  [default: {WHOLE}]",
-    ),
-)
-gene_reading_options = packed("reading", Reading, *_FILE_OPTIONS)  # each gene is a part, without constant sites
-reading_options = packed(
-    "reading",
-    Reading,
-    *_FILE_OPTIONS,
-    click.option(
-        "--constant-sites",
-        callback=parse_constant_sites,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(FileReading):
+    """The same, with constant sites."""
+
+    constant_sites: tuple[int, ...] | None = option(
+        parse=parse_constant_sites,
         metavar="A,C,G,T",
         help="Add constant sites: how many have A, C, G and T, such as 310,190,205,295. Use it for DNA alignments that"
         " have only variable sites.",
-    ),
-)
+    )
+
+
+file_reading_options, reading_options = packed("reading", FileReading), packed("reading", Reading)
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, help="Seed for all random choices."
 )
@@ -251,98 +217,32 @@ json_progress_option = click.option(
 hardware_options = packed(
     "hardware",
     Hardware,
-    click.option(
-        "--device",
-        metavar="DEVICE",
-        default="auto",
-        **completes("auto", "numpy", "opencl", "cpu", "gpu", "all", files=False),
-        help="Device: auto, numpy, opencl, cpu, gpu, an index such as 0:0, or a part of a name that `plltool devices`"
-        " shows. Several, such as 0:0,1:0, or all, divide the patterns among them.",
-    ),
-    click.option(
-        "--precision",
-        type=click.Choice(PRECISIONS),
-        default="double",
-        help="Precision of the arithmetic; mixed stores in single and sums in double.",
-    ),
-    click.option(
-        "--vw", type=click.IntRange(min=1), help="Number of patterns per vector.  [default: what suits the device]"
-    ),
-    click.option(
-        "--threads",
-        type=Threads(),
-        metavar="N",
-        help="Maximum number of CPU cores to use, or auto for all of them.  [default: auto]",
-    ),
-    click.option(
-        "--memory",
-        callback=parse_memory,
-        metavar="SIZE",
-        help="Memory for conditional likelihoods, such as 2G or 500M.  [default: what the device offers]",
-    ),
-    click.option(
-        "--share",
-        callback=parse_share,
-        metavar="N,N[,N]...",
-        help="Shares of the patterns that several devices take, such as 0.6,0.4.  [default: measured]",
-    ),
-    title=DEVICE,
-    experts=("precision", "vw", "share"),
+    DEVICE,
+    device=completes("auto", "numpy", "opencl", "cpu", "gpu", "all", files=False),
+    threads={"type": Threads()},
 )
-start_options = packed(
-    "start",
-    StartChoice,
-    click.option(
-        "--start",
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartChoice:
+    """Where a search starts: "parsimony", "random" or a tree file, and the seed for nodes that need resolving."""
+
+    start: str = option(
         default="parsimony",
         metavar="parsimony|random|FILE",
         **completes(*START_KINDS),
         help="Start tree, or how to make it. A file, Newick or NEXUS, need not have branch lengths; with --brlen"
         " unlinked it may have a tree for each partition.",
-    ),
-    resolve_option,
-    title=SEARCH,
-)
-effort_options = packed(
-    "effort",
-    Effort,
-    click.option(
-        "--effort",
-        type=click.Choice(EFFORT_NAMES),
-        default=DEFAULT_EFFORT,
-        help="How hard to search; the options below override what it sets.",
-    ),
-    click.option(
-        "--starts", type=click.IntRange(min=1), help="Number of start trees; the best tree found from any of them wins."
-    ),
-    click.option(
-        "--perturbations",
-        type=click.IntRange(min=0),
-        help="Maximum number of times to perturb the best trees and search again.",
-    ),
-    click.option(
-        "--nstop", type=click.IntRange(min=1), help="Stop after this many perturbations in a row without a gain in lnL."
-    ),
-    click.option(
-        "--radius",
-        "radii",
-        callback=parse_radii,
-        metavar="N[,N]...",
-        help="Radii of the SPR stages, in branches; the next one is tried as long as a stage gains.",
-    ),
-    click.option(
-        "--epsilon",
-        type=click.FloatRange(min=0, min_open=True),
-        help="End the search from a start tree when a round gains less lnL than this.",
-    ),
-    click.option(
-        "--stop",
-        type=click.Choice(STOP_RULES),
-        help="When the search from a start tree ends: once a round gains less than --epsilon (epsilon), a stage hardly"
-        " changes the tree (rf), or its gain is not significant (kh).",
-    ),
-    title=SEARCH,
-)
+    )
+    resolve: int | None = filled_by(resolve_option)
+
+    def load(self, alignment: Sequences, brlen: str = DEFAULT_LINKAGE) -> str | Tree:
+        """The kind of start tree, or the tree from the file."""
+        return self.start if self.start in START_KINDS else load_tree(self.start, alignment, brlen, self.resolve)
+
+
+start_options = packed("start", StartChoice, SEARCH)
+effort_options = packed("effort", SearchOptions, SEARCH)
 _TREE_HELP = (
     "Tree file, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each"
     " partition."
@@ -365,33 +265,51 @@ def workers_option(what: str) -> Decorator:
     )
 
 
-model_options = (model_option, brlen_option, reading_options)  # of data, in the order of the help
-progress_options = (quiet_option, json_progress_option)
-search_task_options = packed(
-    "task",
-    SearchTask,
-    alignment_argument,
-    *model_options,
-    seed_option,
-    outgroup_option,
-    constraint_option,
-    workers_option("searches to run"),
-    json_option,
-    *progress_options,
-)
-view_options = packed(
-    "views",
-    Views,
-    click.option("--nexus", is_flag=True, help="Also write the tree as NEXUS."),
-    click.option(
-        "--collapse",
-        type=click.FloatRange(min=0),
+@dataclass(frozen=True, kw_only=True)
+class SearchTask:
+    """What a search and a bootstrap have in common: the data, the model, and how the work is done and reported."""
+
+    alignment: Path = filled_by(alignment_argument)
+    model: str | None = filled_by(model_option)
+    brlen: str = filled_by(brlen_option)
+    reading: Reading = filled_by(reading_options)
+    seed: int = filled_by(seed_option)
+    outgroup: tuple[str, ...] = filled_by(outgroup_option)
+    constraint: Path | None = filled_by(constraint_option)
+    workers: int | None = filled_by(workers_option("searches to run"))
+    as_json: bool = filled_by(json_option)
+    quiet: bool = filled_by(quiet_option)
+    json_progress: str | None = filled_by(json_progress_option)
+
+    def settings(self, hardware: Hardware) -> dict[str, Any]:
+        """Keywords of `plltool.search` and `plltool.bootstrap`."""
+        return {
+            "outgroup": self.outgroup or None,
+            "seed": self.seed,
+            "brlen": self.brlen,
+            "constraint": self.constraint,
+            "workers": self.workers,
+            **asdict(hardware),
+        }
+
+
+search_task_options = packed("task", SearchTask)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Views:
+    """Other ways in which the tree is written: as NEXUS, and without inner branches of at most `collapse`."""
+
+    nexus: bool = option(help="Also write the tree as NEXUS.")
+    collapse: float = option(
+        min=0,
         default=COLLAPSE_LENGTH,
         metavar="LENGTH",
         help="Leave internal branches up to this length out of the collapsed tree.",
-    ),
-    title=OUTPUT,
-)
+    )
+
+
+view_options = packed("views", Views, OUTPUT)
 
 
 def describe_short_branches(result: SearchResult | EvaluationResult, views: Views) -> list[str]:

@@ -6,31 +6,71 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import hardware_options, packed, reference_tree_option
+from plltool.cli.options import hardware_options, option, packed, reference_tree_option
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.tree_command import TreeTask, reference_task_options
+from plltool.cli.tree_command import TreeTask
 from plltool.constants import FILTER_MOST, FILTER_WEIGHT, PLACE_HEURISTIC
 
 if TYPE_CHECKING:
     from plltool import PlacementResult, Sequences, Tree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class ReferenceTask(TreeTask):
+    """The same for an alignment that an option names."""
+
+    alignment: Path = option(
+        "--reference",
+        "--ref-msa",
+        required=True,
+        type=PATH,
+        metavar="ALIGNMENT",
+        help="Alignment of the reference sequences.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlacementChoice:
     """What to place, how many branches to try, and which places to report."""
 
-    queries: tuple[Path, ...]
-    dyn_heur: float
-    no_heur: bool
-    raxml_blo: bool | None
-    filter_acc_lwr: float
-    filter_min_lwr: float
-    filter_max: int
+    queries: tuple[Path, ...] = option(
+        "--queries",
+        "--query",
+        required=True,
+        multiple=True,
+        type=PATH,
+        help="Sequences to place, FASTA, PHYLIP or NEXUS, aligned to the columns of the reference. May be repeated.",
+    )
+    dyn_heur: float = option(
+        min=0,
+        max=1,
+        min_open=True,
+        default=PLACE_HEURISTIC,
+        help="Optimise lengths only on the best-scoring branches that together have this share of the weight.",
+    )
+    no_heur: bool = option(help="Optimise the lengths on all branches.")
+    raxml_blo: bool | None = option(
+        "--raxml-blo/--no-raxml-blo",
+        default=None,
+        help="Also optimise the length of the branch at each placement, as RAxML does, for every query or for none."
+        " The default is to do so for queries with several placements that are almost equally good.",
+    )
+    filter_acc_lwr: float = option(
+        min=0,
+        max=1,
+        default=FILTER_WEIGHT,
+        help="Write the best placements of a query until their likelihood weights add up to this; 1 is no limit.",
+    )
+    filter_min_lwr: float = option(
+        min=0,
+        max=1,
+        default=0.0,
+        help="Leave out placements with a smaller likelihood weight, except the best one.",
+    )
+    filter_max: int = option(min=1, default=FILTER_MOST, help="Maximum number of placements to write for each query.")
 
     def settings(self) -> dict[str, Any]:
         """Keywords of `plltool.place`."""
@@ -50,50 +90,8 @@ class PlacementChoice:
     ),
 )
 @reference_tree_option
-@packed(
-    "choice",
-    PlacementChoice,
-    click.option(
-        "--queries",
-        "--query",
-        required=True,
-        multiple=True,
-        type=PATH,
-        help="Sequences to place, FASTA, PHYLIP or NEXUS, aligned to the columns of the reference. May be repeated.",
-    ),
-    click.option(
-        "--dyn-heur",
-        type=click.FloatRange(min=0, max=1, min_open=True),
-        default=PLACE_HEURISTIC,
-        help="Optimise lengths only on the best-scoring branches that together have this share of the weight.",
-    ),
-    click.option("--no-heur", is_flag=True, help="Optimise the lengths on all branches."),
-    click.option(
-        "--raxml-blo/--no-raxml-blo",
-        default=None,
-        help="Also optimise the length of the branch at each placement, as RAxML does, for every query or for none."
-        " The default is to do so for queries with several placements that are almost equally good.",
-    ),
-    click.option(
-        "--filter-acc-lwr",
-        type=click.FloatRange(min=0, max=1),
-        default=FILTER_WEIGHT,
-        help="Write the best placements of a query until their likelihood weights add up to this; 1 is no limit.",
-    ),
-    click.option(
-        "--filter-min-lwr",
-        type=click.FloatRange(min=0, max=1),
-        default=0.0,
-        help="Leave out placements with a smaller likelihood weight, except the best one.",
-    ),
-    click.option(
-        "--filter-max",
-        type=click.IntRange(min=1),
-        default=FILTER_MOST,
-        help="Maximum number of placements to write for each query.",
-    ),
-)
-@reference_task_options
+@packed("choice", PlacementChoice)
+@packed("task", ReferenceTask)
 @hardware_options
 @file_options("place")
 def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool import Hardware
+from plltool import Hardware, SearchOptions
 from plltool.cli import options
 from plltool.cli.bootstrap import EXIT_INTERRUPTED, SupportChoice, support_options
 from plltool.cli.command import EXPERT, OUTPUT, SEARCH, command, given_command, put_under
@@ -62,7 +62,7 @@ def search(
     task: options.SearchTask,
     partitions: Path | None,
     start: options.StartChoice,
-    effort: options.Effort,
+    effort: SearchOptions,
     choice: SupportChoice,
     hardware: Hardware,
     outputs: Outputs,
@@ -100,7 +100,7 @@ def search(
                 task.model,
                 partitions=partitions,
                 start=start.load(sequences, task.brlen),
-                options=effort.options(),
+                options=effort,
                 time=time,
                 profile=profile,
                 site_lnl=site_lnl is not None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
+from plltool.cli.options import filled_by, option, packed
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
@@ -29,6 +30,65 @@ partitions_option = click.option(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SelectionTask:
+    """The data, the candidates, how they are ranked, and how that is reported."""
+
+    alignment: Path = filled_by(options.alignment_argument)
+    tree: Path | None = option(
+        type=PATH, help="Topology on which models are compared, Newick or NEXUS.  [default: a parsimony tree]"
+    )
+    criterion: str = option(
+        choices=CRITERIA,
+        case_sensitive=False,
+        default=CRITERIA[0],
+        help="Information criterion that ranks the models.",
+    )
+    free_rates: bool = option(
+        "--free-rates/--no-free-rates",
+        default=True,
+        show_default=True,
+        help="Whether free rates across sites, +R2 to +R10, are among the candidates.",
+    )
+    ascertainment: bool = option(help="Give all candidates +ASC_LEWIS, for data whose invariable sites were left out.")
+    also: tuple[str, ...] = option(
+        multiple=True,
+        metavar="MODEL",
+        help="Another candidate, such as LG+C20 or a model that a file defines, without rates across sites. May be"
+        " given several times.",
+    )
+    partitions: Path | None = filled_by(partitions_option)
+    merge: str | None = option(
+        choices=MERGE_ALGORITHMS,
+        case_sensitive=False,
+        help="Merge partitions that may share a model: try all pairs in each round (greedy), only the pairs most"
+        " similar in rate (rcluster), or these and merge several pairs in each round (rclusterf).  [default: no"
+        " merging]",
+    )
+    cluster_percent: float = option(
+        min=0,
+        max=100,
+        min_open=True,
+        default=DEFAULT_CLUSTER_PERCENT,
+        help="Share of the pairs of partitions that rcluster and rclusterf try.",
+    )
+    brlen: str = filled_by(options.brlen_option)
+    reading: options.Reading = filled_by(options.reading_options)
+    seed: int = filled_by(options.seed_option)
+    as_json: bool = filled_by(options.json_option)
+    quiet: bool = filled_by(options.quiet_option)
+    json_progress: str | None = filled_by(options.json_progress_option)
+
+    def check(self) -> None:
+        """Raise UsageError unless the choices fit together."""
+        if self.partitions is None and self.merge is not None:
+            raise click.UsageError("--merge needs --partitions")
+        if self.partitions is not None and self.ascertainment:
+            raise click.UsageError("--ascertainment cannot be used with --partitions: write +ASC in the partition file")
+        if self.partitions is not None and self.also:
+            raise click.UsageError("--also goes without --partitions")
+
+
 @command(
     examples=(
         "plltool select-model data/primates.phy --prefix primates",
@@ -36,74 +96,10 @@ partitions_option = click.option(
         "plltool select-model data/primates.phy --partitions data/primates.part --merge greedy --prefix parts",
     ),
 )
-@options.alignment_argument
-@click.option(
-    "--tree", type=PATH, help="Topology on which models are compared, Newick or NEXUS.  [default: a parsimony tree]"
-)
-@click.option(
-    "--criterion",
-    type=click.Choice(CRITERIA, case_sensitive=False),
-    default=CRITERIA[0],
-    help="Information criterion that ranks the models.",
-)
-@click.option(
-    "--free-rates/--no-free-rates",
-    default=True,
-    show_default=True,
-    help="Whether free rates across sites, +R2 to +R10, are among the candidates.",
-)
-@click.option(
-    "--ascertainment",
-    is_flag=True,
-    help="Give all candidates +ASC_LEWIS, for data whose invariable sites were left out.",
-)
-@click.option(
-    "--also",
-    multiple=True,
-    metavar="MODEL",
-    help="Another candidate, such as LG+C20 or a model that a file defines, without rates across sites. May be given"
-    " several times.",
-)
-@partitions_option
-@click.option(
-    "--merge",
-    type=click.Choice(MERGE_ALGORITHMS, case_sensitive=False),
-    help="Merge partitions that may share a model: try all pairs in each round (greedy), only the pairs most similar in"
-    " rate (rcluster), or these and merge several pairs in each round (rclusterf).  [default: no merging]",
-)
-@click.option(
-    "--cluster-percent",
-    type=click.FloatRange(0, 100, min_open=True),
-    default=DEFAULT_CLUSTER_PERCENT,
-    help="Share of the pairs of partitions that rcluster and rclusterf try.",
-)
-@options.brlen_option
-@options.reading_options
-@options.seed_option
-@options.json_option
-@options.quiet_option
-@options.json_progress_option
+@packed("task", SelectionTask)
 @options.hardware_options
 @file_options("select-model")
-def select_model(
-    alignment: Path,
-    tree: Path | None,
-    criterion: str,
-    free_rates: bool,
-    ascertainment: bool,
-    also: tuple[str, ...],
-    partitions: Path | None,
-    merge: str | None,
-    cluster_percent: float,
-    brlen: str,
-    reading: options.Reading,
-    seed: int,
-    as_json: bool,
-    quiet: bool,
-    json_progress: str | None,
-    hardware: Hardware,
-    outputs: Outputs,
-) -> None:
+def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> None:
     """Choose the substitution model, and the rates across sites, that describe ALIGNMENT best.
 
     Candidates are all models for the kind of data, each with equal rates, +I, +G4, +I+G4, and free rates as long as
@@ -112,31 +108,35 @@ def select_model(
 
     With --partitions each partition gets a model of its own; with --merge, partitions that may share one are merged.
     """
-    if partitions is None and merge is not None:
-        raise click.UsageError("--merge needs --partitions")
-    if partitions is not None and ascertainment:
-        raise click.UsageError("--ascertainment cannot be used with --partitions: write +ASC in the partition file")
-    if partitions is not None and also:
-        raise click.UsageError("--also goes without --partitions")
+    task.check()
     outputs.claim()
     import plltool
 
-    with Reporter(quiet, outputs.log, json_progress) as reporter:
-        sequences = options.load_alignment(alignment, reading)
-        common: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **asdict(hardware)}
+    with Reporter(task.quiet, outputs.log, task.json_progress) as reporter:
+        sequences = options.load_alignment(task.alignment, task.reading)
+        common: dict[str, Any] = {name: getattr(task, name) for name in ("criterion", "free_rates", "seed")}
+        common |= asdict(hardware)
         choice: ModelChoice | SchemeChoice
-        if partitions is None:
-            choice = plltool.select_model(sequences, tree, ascertainment=ascertainment, also=also, **common)
+        if task.partitions is None:
+            choice = plltool.select_model(
+                sequences, task.tree, ascertainment=task.ascertainment, also=task.also, **common
+            )
         else:
             choice = plltool.select_scheme(
-                sequences, partitions, tree, merge=merge, percent=cluster_percent, brlen=brlen, **common
+                sequences,
+                task.partitions,
+                task.tree,
+                merge=task.merge,
+                percent=task.cluster_percent,
+                brlen=task.brlen,
+                **common,
             )
         outputs.write(choice.texts(given_command()))
         outputs.remove_stale()
         outputs.write_report()
         for line in choice.table().splitlines():
             reporter.write_log(line)
-    if as_json:
+    if task.as_json:
         print_line(choice.to_json(given_command()))
         return
     lines = [*choice.table(SHOWN).splitlines(), choice.describe(), f"seconds: {choice.seconds:.1f}"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH, WRITTEN
-from plltool.cli.options import outgroup_option
+from plltool.cli.options import filled_by, option, outgroup_option, packed
 from plltool.cli.outputs import claim_files, named_outputs
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
@@ -26,6 +27,40 @@ root_option = click.option(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How the tree is drawn, and to which files."""
+
+    root: str | None = filled_by(root_option)
+    outgroup: tuple[str, ...] = filled_by(outgroup_option)
+    ladderize: bool = option(help="Put the smaller of two clades first.")
+    supports: bool = option(
+        "--supports/--no-supports", default=True, help="Draw supports of internal branches, or not."
+    )
+    node_names: bool = option(help="Draw names of internal nodes, too.")
+    unrooted: bool = option(help="In pictures, spread the clades around a point.")
+    latest: float | None = option(
+        type=float,
+        metavar="YEAR",
+        help="Year of the latest tip, if branch lengths are years: pictures get an axis of years, and bars where TREE"
+        " has intervals of its nodes, as PREFIX.date.nex of plltool date, and NEXUS of BEAST and MrBayes.",
+    )
+    output: Path | None = option(
+        "--output", "-o", type=WRITTEN, help="Write the picture, as the end of the name says: .svg, .pdf, .png."
+    )
+    svg: Path | None = option(type=WRITTEN, help="Write the picture as SVG.")
+    pdf: Path | None = option(type=WRITTEN, help="Write the picture as PDF, which needs matplotlib.")
+    png: Path | None = option(type=WRITTEN, help="Write the picture as PNG, which needs matplotlib, too.")
+    width: int | None = option(
+        min=20,
+        max=20000,
+        help="Width: characters, by default that of the terminal; or points of pictures, by default"
+        f" {DRAWING_WIDTH:.0f}.",
+    )
+    ascii_only: bool = option("--ascii", help="Draw lines with - | + only.")
+    redo: bool = option(help="Replace the files if they exist.")
+
+
 @command(
     examples=(
         "plltool show run.support.nwk --root midpoint --ladderize",
@@ -34,73 +69,36 @@ root_option = click.option(
     ),
 )
 @click.argument("tree", type=PATH)
-@root_option
-@outgroup_option
-@click.option("--ladderize", is_flag=True, help="Put the smaller of two clades first.")
-@click.option("--supports/--no-supports", default=True, help="Draw supports of internal branches, or not.")
-@click.option("--node-names", is_flag=True, help="Draw names of internal nodes, too.")
-@click.option("--unrooted", is_flag=True, help="In pictures, spread the clades around a point.")
-@click.option(
-    "--latest",
-    type=float,
-    metavar="YEAR",
-    help="Year of the latest tip, if branch lengths are years: pictures get an axis of years, and bars where TREE has"
-    " intervals of its nodes, as PREFIX.date.nex of plltool date, and NEXUS of BEAST and MrBayes.",
-)
-@click.option("--output", "-o", type=WRITTEN, help="Write the picture, as the end of the name says: .svg, .pdf, .png.")
-@click.option("--svg", type=WRITTEN, help="Write the picture as SVG.")
-@click.option("--pdf", type=WRITTEN, help="Write the picture as PDF, which needs matplotlib.")
-@click.option("--png", type=WRITTEN, help="Write the picture as PNG, which needs matplotlib, too.")
-@click.option(
-    "--width",
-    type=click.IntRange(20, 20000),
-    help=f"Width: characters, by default that of the terminal; or points of pictures, by default {DRAWING_WIDTH:.0f}.",
-)
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw lines with - | + only.")
-@click.option("--redo", is_flag=True, help="Replace the files if they exist.")
-def show(
-    tree: Path,
-    root: str | None,
-    outgroup: tuple[str, ...],
-    ladderize: bool,
-    supports: bool,
-    node_names: bool,
-    unrooted: bool,
-    latest: float | None,
-    output: Path | None,
-    svg: Path | None,
-    pdf: Path | None,
-    png: Path | None,
-    width: int | None,
-    ascii_only: bool,
-    redo: bool,
-) -> None:
+@packed("look", Look)
+def show(tree: Path, look: Look) -> None:
     """Draw the first tree in TREE (Newick or NEXUS) with characters, unless an option names a file for a picture.
 
     Branch lengths are in proportion; a tree without lengths is drawn with equal ones.
     """
-    kind = output.suffix.lower().removeprefix(".") if output else ""
-    named = {path: word for path, word in ((output, kind), (svg, "svg"), (pdf, "pdf"), (png, "png")) if path}
-    for option, given in (("--unrooted", unrooted), ("--latest", latest is not None)):
+    kind = look.output.suffix.lower().removeprefix(".") if look.output else ""
+    words = {look.output: kind, look.svg: "svg", look.pdf: "pdf", look.png: "png"}
+    named = {path: word for path, word in words.items() if path}
+    for option_, given in (("--unrooted", look.unrooted), ("--latest", look.latest is not None)):
         if given and not named:
-            raise click.UsageError(f"{option} is for --output, --svg, --pdf and --png")
-    if unrooted and latest is not None:
+            raise click.UsageError(f"{option_} is for --output, --svg, --pdf and --png")
+    if look.unrooted and look.latest is not None:
         raise click.UsageError("--latest is for a tree with a root at the left, not for --unrooted")
-    claim_files(named_outputs(), redo)
-    if output and kind not in ("svg", "pdf", "png"):
-        raise click.UsageError(f"--output: found {output}, expected a name that ends in .svg, .pdf or .png")
+    claim_files(named_outputs(), look.redo)
+    if look.output and kind not in ("svg", "pdf", "png"):
+        raise click.UsageError(f"--output: found {look.output}, expected a name that ends in .svg, .pdf or .png")
     import plltool
 
     with Reporter(quiet=False):
-        drawing = plltool.show(tree, root, outgroup or None, ladderize, latest, node_names)
+        drawing = plltool.show(tree, look.root, look.outgroup or None, look.ladderize, look.latest, look.node_names)
         for path, word in named.items():
             write = plltool.write_text if word == "svg" else plltool.write_bytes
-            write(path, getattr(drawing, word)(width or DRAWING_WIDTH, supports, unrooted))
+            write(path, getattr(drawing, word)(look.width or DRAWING_WIDTH, look.supports, look.unrooted))
     for path in named:
         print_results([f"picture: {path}"])
     if not named:
-        columns = width or shutil.get_terminal_size().columns
-        print_line(drawing.text(columns, supports, ascii_only or not prints_lines()).removesuffix("\n"))
+        columns = look.width or shutil.get_terminal_size().columns
+        text = drawing.text(columns, look.supports, look.ascii_only or not prints_lines())
+        print_line(text.removesuffix("\n"))
 
 
 def draw_small(tree: Path | str, n_taxa: int) -> None:

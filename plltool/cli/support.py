@@ -15,7 +15,6 @@ from plltool.cli.options import json_option, option_or_argument, outgroup_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
-from plltool.cli.tree_command import tree_argument
 from plltool.constants import NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
 from plltool.errors import show_name
 
@@ -54,7 +53,7 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
     multiple=True,
     help="Trees of the same taxa, Newick or NEXUS, any number in a file; may be repeated. They may also be arguments.",
 )
-@tree_argument
+@click.argument("tree_argument", type=PATH, required=False, metavar="[TREE]")
 @click.argument("replicates_argument", type=PATH, nargs=-1, metavar="[REPLICATES]...")
 @kinds_option(
     REPLICATE_KINDS,

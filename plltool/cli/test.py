@@ -13,7 +13,7 @@ from plltool.cli.command import command
 from plltool.cli.option_values import WRITTEN
 from plltool.cli.options import hardware_options, option_or_argument, seed_option
 from plltool.cli.outputs import Outputs, file_options, write_named
-from plltool.cli.tree_command import TreeTask, trees_task_options
+from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import TEST_REPLICATES
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     type=WRITTEN,
     help="Write the lnL of each site on each tree to FILE, in TREE-PUZZLE's format, which CONSEL reads.",
 )
-@trees_task_options
+@tree_task_options("[TREES]")
 @hardware_options
 @file_options("test")
 def test(

@@ -36,20 +36,20 @@ class TreeResult(Protocol):
 R = TypeVar("R", bound="TreeResult")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TreeTask:
     """What the analyses of given trees have in common: the data, the model, and how the work is done and reported."""
 
-    alignment: Path
-    model: str | None
-    brlen: str
-    reading: options.Reading
-    fixed: bool
-    resolve: int | None
-    outgroup: tuple[str, ...]
-    as_json: bool
-    quiet: bool
-    json_progress: str | None
+    alignment: Path = options.filled_by(options.alignment_argument)
+    model: str | None = options.filled_by(options.model_option)
+    brlen: str = options.filled_by(options.brlen_option)
+    reading: options.Reading = options.filled_by(options.reading_options)
+    fixed: bool = options.filled_by(options.fixed_option)
+    resolve: int | None = options.filled_by(options.resolve_option)
+    outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
+    as_json: bool = options.filled_by(options.json_option)
+    quiet: bool = options.filled_by(options.quiet_option)
+    json_progress: str | None = options.filled_by(options.json_progress_option)
 
     def one_tree(self, path: Path) -> Callable[[Sequences], object]:
         """For `run`: the tree in a file."""
@@ -98,26 +98,8 @@ class TreeTask:
         print_results(lines, result.to_json(given_command()) if self.as_json else None)
 
 
-reference_option = click.option(
-    "--reference",
-    "--ref-msa",
-    "alignment",
-    required=True,
-    type=PATH,
-    metavar="ALIGNMENT",
-    help="Alignment of the reference sequences.",
-)
-_OTHER_OPTIONS = (
-    *options.model_options,
-    options.fixed_option,
-    options.resolve_option,
-    options.outgroup_option,
-    options.json_option,
-    *options.progress_options,
-)
-tree_argument, trees_argument = (
-    click.argument("tree_argument", type=PATH, required=False, metavar=metavar) for metavar in ("[TREE]", "[TREES]")
-)
-tree_task_options = options.packed("task", TreeTask, options.alignment_argument, tree_argument, *_OTHER_OPTIONS)
-trees_task_options = options.packed("task", TreeTask, options.alignment_argument, trees_argument, *_OTHER_OPTIONS)
-reference_task_options = options.packed("task", TreeTask, reference_option, *_OTHER_OPTIONS)
+def tree_task_options(metavar: str = "[TREE]") -> options.Decorator:
+    """The options of a `TreeTask`, and the argument for the tree or trees."""
+    argument = click.argument("tree_argument", type=PATH, required=False, metavar=metavar)
+    task = options.packed("task", TreeTask)
+    return lambda command: task(argument(command))

@@ -15,13 +15,14 @@ from plltool.cli.outputs import claim_files, named_outputs, write_or_print
 from plltool.cli.reporting import Reporter
 from plltool.cli.show import root_option
 from plltool.constants import MAJORITY
+from plltool.registry import ANALYSES
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILES...")
 output_option = click.option("--output", type=WRITTEN, help="Write to FILE instead of stdout.")
 redo_option = click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 
 
-@click.group(cls=Group, short_help="Compute distances and consensus of trees; root them.")
+@click.group(cls=Group, short_help=ANALYSES["trees"].summary)
 def trees() -> None:
     """Compute distances and consensus of the trees in files (Newick or NEXUS, any number of trees; gzipped or not), or
     root them.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
-import numpy as np
+from plltool.constants import DEFAULT_EFFORT, EFFORT_NAMES, MAX_RADIUS, STOP_RULES
+from plltool.errors import InputError, check_one_of, show_name
+from plltool.settings import setting
 
-from plltool.constants import DEFAULT_EFFORT, STOP_RULES
-from plltool.errors import InputError, check_one_of
-from plltool.tree.constraint import Constraint
-from plltool.tree_search.scan import MAX_RADIUS
+if TYPE_CHECKING:
+    from plltool.tree.constraint import Constraint
 
 SEARCH_EPSILON = 0.1  # a climb ends when a round gains less lnL
 SEARCH_RADII = (20,)  # of the SPR stages; walks end at losses long before, except where data are few
@@ -77,6 +79,14 @@ EFFORTS = {
 }
 
 
+def _parse_radii(text: str) -> tuple[int, ...]:
+    """SPR radii, such as 5,10."""
+    number = r"\s*0*[1-9][0-9]{0,8}\s*"
+    if not re.fullmatch(f"{number}(,{number})*", text):
+        raise InputError(f"found {show_name(text)}, expected whole numbers from 1, separated by commas")
+    return tuple(map(int, text.split(",")))
+
+
 @dataclass(frozen=True)
 class SearchOptions:
     """How hard to search. Options that are None follow from the effort and the data's difficulty.
@@ -87,13 +97,30 @@ class SearchOptions:
     starts, radii, perturbations, nstop, epsilon, stop, optimise_parameters : see `SearchPlan`
     """
 
-    effort: str = DEFAULT_EFFORT
-    starts: int | None = None
-    radii: tuple[int, ...] | None = None
-    perturbations: int | None = None
-    nstop: int | None = None
-    epsilon: float | None = None
-    stop: str | None = None
+    effort: str = setting(
+        DEFAULT_EFFORT, "How hard to search; the options below override what it sets.", choices=EFFORT_NAMES
+    )
+    starts: int | None = setting(None, "Number of start trees; the best tree found from any of them wins.", min=1)
+    perturbations: int | None = setting(
+        None, "Maximum number of times to perturb the best trees and search again.", min=0
+    )
+    nstop: int | None = setting(None, "Stop after this many perturbations in a row without a gain in lnL.", min=1)
+    radii: tuple[int, ...] | None = setting(
+        None,
+        "Radii of the SPR stages, in branches; the next one is tried as long as a stage gains.",
+        "--radius",
+        parse=_parse_radii,
+        metavar="N[,N]...",
+    )
+    epsilon: float | None = setting(
+        None, "End the search from a start tree when a round gains less lnL than this.", min=0, min_open=True
+    )
+    stop: str | None = setting(
+        None,
+        "When the search from a start tree ends: once a round gains less than --epsilon (epsilon), a stage hardly"
+        " changes the tree (rf), or its gain is not significant (kh).",
+        choices=STOP_RULES,
+    )
     optimise_parameters: bool | None = None
 
     def __post_init__(self) -> None:
@@ -125,9 +152,8 @@ class SearchOptions:
         thorough, there is one climb, which ends when a stage gains nothing significant.
         """
         preset = EFFORTS[self.effort]
-        starts, perturbations = (
-            float(np.interp(difficulty, (EASY, 1.0), ends)) for ends in (preset.starts, preset.perturbations)
-        )
+        hard = min(max((difficulty - EASY) / (1.0 - EASY), 0.0), 1.0)
+        starts, perturbations = (low + hard * (high - low) for low, high in (preset.starts, preset.perturbations))
         chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
         perturbations = math.ceil(math.ceil(perturbations) * max(1.0, n_taxa / MANY_TAXA))
         large = n_taxa * n_patterns >= LARGE_ALIGNMENT and self.effort != "thorough"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
-from plltool.constants import SCAN_VALUES_PER_LAUNCH
+from plltool.constants import MAX_RADIUS, SCAN_VALUES_PER_LAUNCH
 from plltool.engine import program as prog
 from plltool.engine.contract import Opcode
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
@@ -30,7 +30,6 @@ SCAN_PHASES = (3, 6, 10)  # depths at which a walk pauses to drop hopeless direc
 WALK_CUTOFF = 3.0  # times the typical loss: the walk ends at steps that lose more; a patient walk may pass them
 WALK_LEAST = 10.0  # lnL that a step may lose in any case: with few patterns or many gaps typical losses are 1 to 5
 ROAMING_STEPS = 200_000  # that free subtrees make at most in one scan; one may have to try all branches
-MAX_RADIUS = 28  # a path takes two bits per branch of one int64
 
 
 @dataclass(frozen=True)

@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from plltool.constants import (
     DEFAULT_BURNIN,
     DEFAULT_CHAINS,
     DEFAULT_RUNS,
     DEFAULT_TEMPERATURE,
+    ENOUGH_DEVIATION,
+    ENOUGH_SIZE,
     MAX_RUNS,
     SAMPLE_EVERY,
     TUNING_GENERATIONS,
 )
 from plltool.errors import InputError, check_least
+from plltool.settings import setting
 
 if TYPE_CHECKING:
     from plltool.analyses.sampling.parameters import ModelPriors
     from plltool.analyses.sampling.priors import Dirichlet, LengthPrior, NumberPrior
 
 AUTO = "auto"
+
+
+def _prior(name: str, default: str, text: str) -> Any:
+    return setting(default, f"Prior of {text}", f"--prior-{name}", metavar="PRIOR")
 
 
 @dataclass(frozen=True)
@@ -41,11 +48,24 @@ class Priors:
     pinv : of the share of invariable sites: "uniform(0,1)"
     """
 
-    lengths: str = "gammadir(1.0,0.1,1.0,1.0)"
-    rates: str = "dirichlet(1.0)"
-    frequencies: str = "dirichlet(1.0)"
-    alpha: str = "exponential(1.0)"
-    pinv: str = "uniform(0.0,1.0)"
+    lengths: str = _prior(
+        "lengths",
+        "gammadir(1.0,0.1,1.0,1.0)",
+        "branch lengths: exponential(RATE) of each, or gammadir(SHAPE,RATE,A,C), the compound Dirichlet distribution"
+        " (Zhang, Rannala & Yang 2012).",
+    )
+    rates: str = _prior(
+        "rates", "dirichlet(1.0)", "exchangeabilities, scaled to sum 1: dirichlet(A), or a value for each."
+    )
+    frequencies: str = _prior(
+        "frequencies", "dirichlet(1.0)", "the frequencies of states: dirichlet(A), or a value for each."
+    )
+    alpha: str = _prior(
+        "alpha",
+        "exponential(1.0)",
+        "the shape of the gamma distribution of rates: exponential(RATE) or uniform(LOW,HIGH).",
+    )
+    pinv: str = _prior("pinv", "uniform(0.0,1.0)", "the proportion of invariable sites: uniform(LOW,HIGH).")
 
     def of_lengths(self) -> LengthPrior:
         """That of branch lengths; errors as in `parse_prior`."""
@@ -97,13 +117,29 @@ class SampleOptions:
     prior_only : sample the prior, as if there were no data
     """
 
-    generations: int | str = AUTO
-    runs: int = DEFAULT_RUNS
-    chains: int = DEFAULT_CHAINS
-    temperature: float = DEFAULT_TEMPERATURE
-    sample_every: int = SAMPLE_EVERY
-    burnin: float = DEFAULT_BURNIN
-    prior_only: bool = False
+    generations: int | str = setting(
+        AUTO,
+        f"Number of generations. With auto, the chains run until ASDSF is below {ENOUGH_DEVIATION} and every"
+        f" effective sample size above {ENOUGH_SIZE}.",
+        metavar="N|auto",
+    )
+    runs: int = setting(DEFAULT_RUNS, "Number of runs.", min=1, max=MAX_RUNS)
+    chains: int = setting(DEFAULT_CHAINS, "Number of chains of each run, one cold and the others heated.", min=1)
+    temperature: float = setting(
+        DEFAULT_TEMPERATURE,
+        "Chain H, counted from 0, samples the posterior to the power 1 / (1 + H * temperature).",
+        min=0,
+        max=10,
+    )
+    sample_every: int = setting(SAMPLE_EVERY, "Take a sample every N generations.", min=1)
+    burnin: float = setting(
+        DEFAULT_BURNIN,
+        "Proportion of the samples to discard as burn-in. Samples from the tuning phase are always discarded.",
+        min=0,
+        max=1,
+        max_open=True,
+    )
+    prior_only: bool = setting(False, "Sample the prior, as if there were no data.")
 
     def check(self) -> None:
         """Raise InputError for a value out of bounds."""

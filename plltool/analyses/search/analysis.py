@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Unpack
 from plltool.analyses.search.climbers import climb_at_once
 from plltool.analyses.selection.auto_model import choose_if_asked
 from plltool.arrays import FloatArray
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, SMALL_SEARCH, START_KINDS
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, MAX_RADIUS, SMALL_SEARCH, START_KINDS
 from plltool.engine.requests import Holder
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
@@ -51,7 +51,6 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.multistart import Climbing, Pool, SearchOutcome, Watch
-from plltool.tree_search.scan import MAX_RADIUS
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts
 from plltool.tree_search.stopping import Deadline
