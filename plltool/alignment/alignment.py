@@ -24,7 +24,7 @@ class CellTable(NamedTuple):
     cells: tuple[str, ...]
 
     def describe_misfit(self, byte: int, site: int, states: StateSpace) -> str:
-        """The end of a message on a cell, in a column from 0, with another name than those of the states."""
+        """The end of a message on a cell, in a column from 0, with a name that no state has."""
         cell = self.cells[byte]
         wrong = next(name for name in cell.split(EITHER) if name not in states.symbols)
         within = f" in {show_name(cell)}" if wrong != cell else ""
@@ -93,7 +93,7 @@ class Alignment:
 
 
 class DeclaredKind(NamedTuple):
-    """What a file says that its columns `first` to `last`, from 1, are: its own word for it, and the states."""
+    """What a file says that its columns `first` to `last`, from 1, are: the word that it uses, and the states."""
 
     word: str
     states: StateSpace

@@ -42,7 +42,7 @@ class Patterns:
 
 
 def compress(alignment: Alignment) -> Patterns:
-    """The site patterns of an alignment, in an order that does not depend on that of its columns."""
+    """The site patterns of an alignment, in an order that does not depend on the order of its columns."""
     order = sort_columns(alignment.codes)
     is_new = np.zeros(alignment.n_sites, dtype=bool)
     is_new[0] = True

@@ -1,4 +1,4 @@
-"""Alignments resampled from their own columns, as weights of patterns, and the lnL of trees on them.
+"""Alignments of resampled columns, as weights of patterns, and the lnL of trees on them.
 
 Sites are drawn with replacement, as many as there are (Felsenstein 1985). RELL (Kishino, Miyata & Hasegawa 1990): the
 lnL of a tree on a resampled alignment is approximated by the sum of its site lnL over the resampled columns, with the

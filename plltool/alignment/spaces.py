@@ -142,7 +142,7 @@ def count_bytes(sequences: Iterable[bytes]) -> IndexArray:
 
 
 def has_bases(counts: IndexArray) -> bool:
-    """Whether at least half of the letters are bases; `counts` are those of each byte (256,).
+    """Whether at least half of the letters are bases; `counts` are the numbers of each byte (256,).
 
     Nearly all letters of DNA are bases, and about a fifth of those of proteins. N and X do not count.
     """

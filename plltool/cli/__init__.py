@@ -38,7 +38,7 @@ class _Terminated(BaseException):
 
 @contextmanager
 def _termination_raises() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP raise `_Terminated`, unless they are ignored, as nohup does."""
+    """Let SIGTERM and SIGHUP raise `_Terminated`, unless they are ignored, as nohup does."""
 
     def terminate(number: int, _frame: FrameType | None) -> None:
         raise _Terminated(number)
@@ -57,7 +57,7 @@ def _termination_raises() -> Iterator[None]:
 
 @contextmanager
 def _warnings_are_logged() -> Iterator[None]:
-    """Within, each different `PlltoolWarning` is logged once, or goes to stderr where a command keeps no log."""
+    """Log each different `PlltoolWarning` once, or write it to stderr where a command keeps no log."""
     told: set[str] = set()
 
     def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -111,7 +111,7 @@ class MainGroup(Group):
         """The registry has the commands, whatever click sets."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the registry, which is that of use."""
+        """The order of the registry is the order of use."""
         return list(ANALYSES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -128,7 +128,7 @@ class MainGroup(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As of click; an unknown command gets a hint."""
+        """Add a hint to the error for an unknown command."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             ctx.fail(f"no such command: {name}{hint_at_command(name, self.list_commands(ctx))}")

@@ -108,7 +108,7 @@ class SupportChoice:
         refuse_writing(self.write_replicates, task)
 
     def choose(self, outputs: Outputs) -> Outputs:
-        """The files of a search without those of supports that it does not make."""
+        """The files of a search that makes these supports alone."""
         if self.bootstrap is None:
             outputs = outputs.without(REPLICATE_FILES)
         return outputs if UFBOOT in self.kinds else outputs.without(UFBOOT_FILES)

@@ -31,7 +31,7 @@ def given_command() -> str:
 
 @contextmanager
 def options_get_hints(command: click.Command, ctx: click.Context, args: Sequence[str]) -> Iterator[None]:
-    """Within, an unknown option is an error that says what may have been meant."""
+    """Turn the error for an unknown option into one that says what may have been meant."""
     given = list(args)  # parsing empties it
     try:
         with stdout_errors_are_told():  # of the help
@@ -80,7 +80,7 @@ class Group(click.Group):
     context_class = Context
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As of click; an unknown option gets a hint."""
+        """Add a hint to the error for an unknown option."""
         with options_get_hints(self, ctx, args):
             return super().parse_args(ctx, args)
 
@@ -111,7 +111,7 @@ class Command(click.Command):
         return next((option for option in self.params if isinstance(option, PrefixOption)), None)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As of click; an unknown option gets a hint."""
+        """Add a hint to the error for an unknown option."""
         with options_get_hints(self, ctx, args):
             return super().parse_args(ctx, args)
 
@@ -144,7 +144,7 @@ class Command(click.Command):
 
 
 def put_under(title: str, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let the help of a command show parameters, by their names, in a section of their own."""
+    """Let the help of a command show parameters, by their names, in a section with a title."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         setattr(function, _TITLES, {**getattr(function, _TITLES, {}), **dict.fromkeys(names, title)})

@@ -95,7 +95,7 @@ class Heartbeat:
         self._activity, self._activity_began = now
 
     def hear(self, event: Progress) -> None:
-        """A round is over. The lnL of a replicate is that of other data."""
+        """A round is over. The lnL of a replicate belongs to other data."""
         self.spoke()
         self._event, self._event_came = event, time.monotonic()
         if event.stage == self.later:

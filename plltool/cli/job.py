@@ -75,7 +75,7 @@ def is_first() -> bool:
 
 
 def own_prefix(prefix: Path) -> Path:
-    """The prefix for rank 0; for another rank one in a folder of its own, with copies of the files that rank 0 sees."""
+    """The prefix for rank 0; for another rank one in a temporary folder, with copies of the files that rank 0 sees."""
     own = ranks.current()
     if own is None:
         return prefix

@@ -326,7 +326,7 @@ def load_alignment(path: Path, reading: Reading) -> Sequences:
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:
-    """The tree in a file; where lengths are unlinked, with those of each part, if the file has them."""
+    """The tree in a file; where lengths are unlinked, with the lengths of each part, if the file has them."""
     import plltool
 
     return plltool.read_tree(path, alignment.names, resolve, brlen == UNLINKED)

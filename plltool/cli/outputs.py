@@ -117,7 +117,7 @@ class Outputs:
 
     @property
     def checkpoints(self) -> list[Path]:
-        """The folders in which the run keeps where it stands, that of its first step first."""
+        """The folders in which the run keeps its state, in the order of its steps."""
         return [path for row in self._table if row.is_checkpoint for path in self._paths(row)]
 
     def _paths(self, row: OutputFile) -> list[Path]:
@@ -239,7 +239,7 @@ class Outputs:
         self._mark(given_command())
 
     def _mark(self, command: str) -> None:
-        """Leave in the first checkpoint which command began the run, and which files are its own; see `claim`."""
+        """Leave in the first checkpoint which command began the run, and which files belong to it; see `claim`."""
         import plltool
 
         plltool.mark_checkpoint(self.checkpoints[0], {"command": command, "files": self._claimed})

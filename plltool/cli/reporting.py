@@ -132,7 +132,7 @@ class Reporter(logging.Handler):
                 self._file.close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A log record, as a line of its own; what is being done is only remembered."""
+        """Write a log record as a line; remember what is being done."""
         activity = getattr(record, "activity", None)
         if activity is not None:
             self._heartbeat.begin(activity)
@@ -183,7 +183,7 @@ class Reporter(logging.Handler):
 
     @contextmanager
     def interrupts_wait(self) -> Iterator[None]:
-        """Within, the first SIGINT lets the next progress event end the search; the second one interrupts as usual.
+        """Let the first SIGINT end the search at the next progress event; the second one interrupts as usual.
 
         The handler only takes a note, for a write to stderr may be under way. The thread that watches tells the user.
         A rank of an MPI job is interrupted at once.

@@ -108,7 +108,7 @@ def print_line(text: str) -> None:
 
 @contextmanager
 def stdout_errors_are_told() -> Iterator[None]:
-    """Within, an OSError, such as that of a full disk, is one of stdout; that of a pipe without a reader stays."""
+    """Name stdout in an OSError, such as for a full disk; the error of a pipe without a reader stays."""
     try:
         yield
     except BrokenPipeError:
@@ -159,7 +159,7 @@ class Formatter(click.HelpFormatter):
 
 
 class Context(click.Context):
-    """A context of a command whose help is that of `Formatter`."""
+    """A context of a command whose help `Formatter` writes."""
 
     formatter_class = Formatter
 
@@ -178,7 +178,7 @@ class UsageProblem(click.UsageError):
 
 @contextmanager
 def usage_errors_in_colour() -> Iterator[None]:
-    """Within, a usage error becomes a `UsageProblem`; the help that click shows in place of an error stays."""
+    """Turn a usage error into a `UsageProblem`; the help that click shows in place of an error stays."""
     try:
         yield
     except click.UsageError as error:

@@ -131,7 +131,7 @@ def read_sequential(
 
 
 def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
-    """Replace the character `match` by that of the first sequence at the same site.
+    """Replace the character `match` by what the first sequence has at the same site.
 
     All sequences must have the same length. The first sequence stays as it is.
     """

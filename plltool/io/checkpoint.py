@@ -115,7 +115,7 @@ class Checkpoint:
         return True
 
     def _compare_with(self, found: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-        """Raise CheckpointError unless the identity that was found is that of this run."""
+        """Raise CheckpointError unless the identity that was found is the identity of this run."""
         for item in [*record, *(item for item in found if item not in record)]:
             here, there = record.get(item, "nothing"), found.get(item, "nothing")
             if here != there:

@@ -61,7 +61,7 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
 
 @contextmanager
 def names_files(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Within, files that are not there are looked for beside `path`, the file that names them."""
+    """Look for files that are not there beside `path`, the file that names them."""
     token = _folder.set(Path(path).parent)
     try:
         yield

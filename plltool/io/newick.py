@@ -86,7 +86,7 @@ def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
 def number_tips(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, whose: str = "the alignment"
 ) -> dict[int, int]:
-    """The number of each tip (by its node) among `names`, those of `whose`; by default tips are numbered as they come.
+    """The number of each tip (by its node) among the `names` of `whose`; by default tips are numbered as they come.
 
     Raises InputError unless the tips' labels are exactly the names, a bare label being read as in `parse_newick`.
     """

@@ -80,7 +80,7 @@ def _renumbering(symbols: str) -> dict[int, int]:
 
 
 def renumber(records: Sequence[Record], symbols: str, sets: Mapping[int, bytes], source: str) -> list[Record]:
-    """The records with each declared symbol replaced by that of the same place in SYMBOLS.
+    """The records with each declared symbol replaced by the symbol at the same place in SYMBOLS.
 
     Raises InputError for a character that is not declared.
     """
@@ -145,7 +145,7 @@ class _Format:
 
 @dataclass(frozen=True)
 class NexusMatrix:
-    """The sequences of a NEXUS file; other attributes are those of `Sequences`."""
+    """The sequences of a NEXUS file, with more attributes of `Sequences`."""
 
     records: list[Record]
     states: StateSpace | None
@@ -265,7 +265,7 @@ def _parse_datatype(options: Mapping[str, str], where: str, states: StateSpace |
 
 
 def _is_standard(states: StateSpace, options: Mapping[str, str]) -> bool:
-    """Whether symbols are declared, and mean something: those of DNA and proteins are known."""
+    """Whether symbols are declared, and mean something: DNA and proteins have known symbols."""
     return "symbols" in options and states.name == MULTISTATE
 
 

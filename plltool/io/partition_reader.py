@@ -248,7 +248,7 @@ def _default_part(name: str, sites: PartColumns, where: str, read_model: ModelRe
 
 
 def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
-    """``MODEL: CHARSET [CHARSET ...], ...``: the name of a part joins those of its charsets."""
+    """``MODEL: CHARSET [CHARSET ...], ...``: the name of a part joins the names of its charsets."""
     _, text, where = _split_set(command, source)
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}

@@ -75,7 +75,7 @@ def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
 
 
 def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
-    """Whether the rate matrices of a model are among those of another one."""
+    """Whether another model includes all rate matrices of a model."""
     if (narrow.data, narrow.symbols, narrow.ascertainment) != (wide.data, wide.symbols, wide.ascertainment):
         return False
     if wide.is_directed and _has_own_rates(wide.named.rates):
@@ -95,7 +95,7 @@ def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
 
 
 def _fixes_parameters(inner: RateDesign, outer: RateDesign) -> bool:
-    """Whether exchangeabilities are those of the wider model with some parameters equal to 1."""
+    """Whether the wider model has these exchangeabilities where some of its parameters equal 1."""
     if inner.n_classes > 1 or outer.n_classes > 1:
         return False
     return np.array_equal(inner.base, outer.base) and None not in inner.places_in(outer)
@@ -109,13 +109,13 @@ def _classes(design: RateDesign) -> IndexArray | None:
 
 
 def _has_own_rates(design: RateDesign) -> bool:
-    """Whether each rate is a parameter of its own."""
+    """Whether each rate is a parameter."""
     classes = design.class_of_pair
     return classes is not None and len(np.unique(classes)) == len(classes)
 
 
 def _in_rates(narrow: ModelSpec, wide: ModelSpec) -> bool:
-    """Whether the rates over sites of a model are among those of another one."""
+    """Whether another model includes all rates over sites of a model."""
     inner, outer = narrow.sites, wide.sites
     if outer.kind == "free" and not outer.invariable:
         return inner.kind != "psr" and inner.n_categories + inner.invariable <= outer.n_categories

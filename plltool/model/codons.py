@@ -103,13 +103,13 @@ def named_model(name: str) -> NamedModel:
 
 
 def base_frequencies(codon_frequencies: FloatArray, symbols: tuple[str, ...], per_position: bool) -> FloatArray:
-    """Frequencies (3, 4) of bases at the positions of codons, or those of all positions three times."""
+    """Frequencies (3, 4) of bases at the positions of codons, or in all positions, three times."""
     counts = np.einsum("s,spb->pb", codon_frequencies, _bases_at(symbols))
     return counts if per_position else np.tile(counts.mean(axis=0), (3, 1))
 
 
 def product_frequencies(at_positions: FloatArray, symbols: tuple[str, ...]) -> FloatArray:
-    """Codon frequencies that are products of those of their bases, (3, 4), scaled to sum 1."""
+    """Codon frequencies: the products of base frequencies (3, 4), scaled to sum 1."""
     products = np.prod(np.einsum("pb,spb->sp", at_positions, _bases_at(symbols)), axis=1)
     return np.asarray(products / products.sum())
 

@@ -31,7 +31,7 @@ def on_share(switching: FloatArray) -> float:
 
 
 def hidden_frequencies(frequencies: FloatArray, switching: FloatArray) -> FloatArray:
-    """Frequencies (C, S) of the states of the data as those of the process (C, 2 S)."""
+    """The frequencies (C, 2 S) of the process, from the frequencies (C, S) of the states of the data."""
     p = on_share(switching)
     return np.hstack([p * frequencies, (1.0 - p) * frequencies])
 
@@ -48,7 +48,7 @@ def switching_matrices(matrices: FloatArray, switching: FloatArray) -> FloatArra
 def switching_components(
     systems: System, frequencies: FloatArray, rates: FloatArray, weights: FloatArray, switching: FloatArray
 ) -> Components:
-    """The components of a covarion model, all of rate 1 but those of invariable sites.
+    """The components of a covarion model, all of rate 1 except for invariable sites.
 
     systems : eigenvalues (C, S), right and left eigenvectors (C, S, S) of Q
     frequencies, rates, weights : (C, S), (C,) and (C,), of components without switching
@@ -88,7 +88,7 @@ def switching_components(
 def observed_slopes(
     by_rates: FloatArray, masses: FloatArray, rates: FloatArray, switching: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Slopes in Q (C, S, S), and in the logarithms of masses (C, S), from those of the process.
+    """Slopes in Q (C, S, S), and in the logarithms of masses (C, S), from the slopes of the process.
 
     by_rates : (C, 2 S, 2 S) slopes in the matrices of the process
     masses : (C, 2 S) slopes in the logarithms of its masses

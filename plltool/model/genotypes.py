@@ -29,7 +29,7 @@ def exchanged_bases(one: str, other: str, has_phase: bool = False) -> str | None
 
 @functools.cache
 def named_model(name: str) -> NamedModel:
-    """Where one allele changes, the exchangeability of its bases, those of GTR; where both do, none."""
+    """Where one allele changes, the exchangeability of its bases in GTR; where both do, none."""
     has_phase = name == WITH_PHASE
     space, alleles = (PHASED_GENOTYPES, PHASED_ALLELES) if has_phase else (GENOTYPES, ALLELES)
     exchanged = [exchanged_bases(*pair, has_phase) for pair in combinations(alleles, 2)]

@@ -94,7 +94,7 @@ def find_rays(basis: FloatArray) -> FloatArray:
 
 
 def rates_of_weights(weights: Sequence[float], name: str) -> FloatArray:
-    """(12,) the rates of the weights of basis matrices as IQ-TREE gives them, all but that of A, which is 1.
+    """(12,) the rates of the weights of basis matrices as IQ-TREE gives them, without the weight 1 of A.
 
     Only the direction of the weights u counts, and the largest of them: the rates are ``1 + f sum_k u_k B_k`` with f
     such that the lowest rate is ``1 - max |u|``.

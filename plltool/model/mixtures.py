@@ -53,7 +53,7 @@ def is_own(name: str) -> bool:
 
 
 def name_matrices(exchangeabilities: Rows, frequencies: Rows, rates: Sequence[float]) -> str:
-    """The canonical name of classes with matrices of their own; InputError for values that cannot be used."""
+    """The canonical name of classes with different matrices; InputError for values that cannot be used."""
     n_pairs = len(exchangeabilities[0])
     if n_pairs not in _STATES:
         expected = " or ".join(f"{n} ({data})" for n, (data, *_) in _STATES.items())
@@ -72,7 +72,7 @@ def name_matrices(exchangeabilities: Rows, frequencies: Rows, rates: Sequence[fl
 
 
 def name_profiles(frequencies: Rows, rates: Sequence[float], symbols: Sequence[str], n_classes: int) -> str:
-    """The canonical name of profiles; with one class more than profiles, rates begin with that of another class."""
+    """The canonical name of profiles; with one class more than profiles, rates begin with the rate of another class."""
     _check_classes(frequencies, rates, symbols, n_classes)
     return f"{PROFILES}{_write(frequencies)}{_write([rates])}"
 

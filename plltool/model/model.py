@@ -361,7 +361,7 @@ class Model(RatesOverSites):
 
 
 def solve_together(models: Sequence[Model]) -> None:
-    """Make the eigensystems of models that have none yet: those of several models cost little more than that of one."""
+    """Make the eigensystems of models that have none yet: several models cost little more than one."""
     waiting: dict[int, list[Model]] = {}  # by the number of states
     for model in models:
         if model._systems is None and model._has_systems:

@@ -1,4 +1,4 @@
-"""Model strings: ``parse_model`` reads the notation of RAxML-NG and IQ-TREE; ``str`` writes that of RAxML-NG.
+"""Model strings: ``parse_model`` reads the notations of RAxML-NG and IQ-TREE; ``str`` writes RAxML-NG's.
 
     NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+COVARION][+ASCERTAINMENT][+SCALER]
 
@@ -188,7 +188,7 @@ def _read_profiles(token: Token, spec: ModelSpec) -> ModelSpec:
 
 
 def _weigh_profiles(token: Token, spec: ModelSpec, with_own: bool) -> ModelSpec:
-    """Read the weights of classes: that of a class with frequencies of its own, if there is one, then the profiles'.
+    """Read the weights of classes: first a class without profile, if there is one, then the profiles.
 
     Before them the user's own profiles have their frequencies, and the rates of all classes.
     """

@@ -43,7 +43,7 @@ class RateDesign:
 
     @classmethod
     def of_classes(cls, class_of_pair: Sequence[int], starts: FloatArray | None = None) -> RateDesign:
-        """One parameter for each class of pairs with equal exchangeabilities; that of the last pair is 1.
+        """One parameter for each class of pairs with equal exchangeabilities; the class of the last pair has 1.
 
         Classes are numbered from 0 without a gap. Without `starts` all begin with 1.
         """
@@ -85,7 +85,7 @@ class RateDesign:
 
     @property
     def n_classes(self) -> int:
-        """The number of classes of sites with exchangeabilities of their own."""
+        """The number of classes of sites with different exchangeabilities."""
         return len(self.powers) if self.powers.ndim == 3 else 1
 
     @property
@@ -107,7 +107,7 @@ class RateDesign:
         return self.powers.argmax(axis=1) if one_each.all() else None
 
     def places_in(self, other: RateDesign) -> list[int | None]:
-        """For each parameter that of another design that multiplies the same exchangeabilities; None if it has none."""
+        """For each parameter the one of another design that multiplies the same exchangeabilities, or None."""
         theirs = np.moveaxis(other.powers, -1, 0)
         places: list[int | None] = []
         for own in np.moveaxis(self.powers, -1, 0):

@@ -203,7 +203,7 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
 
 
 def _believe(wanted: StateSpace | None, shown: StateSpace, given: Sequences) -> StateSpace:
-    """The letters of a model's data where they fit and those of the data `shown`, which were detected, do not.
+    """The letters of a model's data where they fit and the letters of the detected data, `shown`, do not.
 
     A few columns of proteins may look like DNA, and columns of ambiguous bases like proteins. Letters that fit both are
     what they look like if this is DNA: all bases are amino acids, too.
@@ -268,7 +268,7 @@ def check_states(given: Alignment, model: ModelSpec | None) -> None:
 
 
 def _space_of(model: ModelSpec | None) -> StateSpace | None:
-    """The states of a model; None without one, or if they are those of the data."""
+    """The states of a model; None without one, or if the data have the same states."""
     return find_space(model.data, model.n_states) if model is not None and model.n_states else None
 
 
@@ -337,7 +337,7 @@ def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
 
 
 def _gap_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
-    """A line for each part whose number of states is that of its largest symbol, if most states do not occur."""
+    """A line for each part whose largest symbol says the number of states, if most states do not occur."""
     warnings = []
     for spec, block in zip(scheme, blocks, strict=True):
         found, n_states = find_states(block), block.states.n_states

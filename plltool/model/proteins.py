@@ -53,7 +53,7 @@ _PARTS = {part for mixture in MIXTURES.values() for part in mixture}
 
 @functools.cache
 def published_matrices() -> tuple[str, ...]:
-    """The names of the published matrices that are models of their own."""
+    """The names of the published matrices that are models by themselves."""
     return tuple(name for name in published_figures("matrices.txt") if name not in _PARTS)
 
 
@@ -72,7 +72,7 @@ def canonical_names() -> dict[str, str]:
 
 @functools.cache
 def named_model(name: str) -> NamedModel:
-    """The protein model of a canonical name; that of a mixture has its first matrix only, see `read_mixture`."""
+    """The protein model of a canonical name; a mixture has its first matrix only, see `read_mixture`."""
     if name == NONREV or name in directed_matrices():
         return _directed_model(name)
     if name == GTR20:

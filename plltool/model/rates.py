@@ -75,7 +75,7 @@ class SiteRates:
         return tuple(group for group in SITE_GROUPS if free[group])
 
     def filled(self) -> SiteRates:
-        """The same with start values where values are missing; free rates start as those of a gamma distribution."""
+        """The same with start values where values are missing; free rates start as gamma-distributed ones."""
         filled = self
         if self.kind == "gamma" and self.alpha is None:
             filled = replace(filled, alpha=DEFAULT_ALPHA)
@@ -118,7 +118,7 @@ class SiteRates:
         return np.append(0.0, rates / varying), np.append(self.pinv, weights * varying)
 
     def components(self) -> tuple[FloatArray, FloatArray]:
-        """Rates and weights of components of an engine: those of `categories`, but weights 1 for per-site rates."""
+        """Rates and weights of components of an engine: `categories`, but with weights 1 for per-site rates."""
         rates, weights = self.categories()
         if self.kind != "psr":
             return rates, weights

@@ -41,7 +41,7 @@ class RatesOverSites:
 
     @property
     def has_site_rates(self) -> bool:
-        """Whether each site has a rate of its own (+PSR) rather than a mixture of rates."""
+        """Whether each site has one rate (+PSR) rather than a mixture of rates."""
         return self._sites.kind == "psr"
 
     def set_alpha(self, value: float) -> None:

@@ -95,12 +95,12 @@ class ModelSpec:
 
     @property
     def n_states(self) -> int:
-        """The number of states; 0 if it is that of the data."""
+        """The number of states; 0 if the data tell it."""
         return len(self.symbols)
 
     @property
     def tells_data(self) -> bool:
-        """Whether the model alone tells what the data are, because their characters may be those of other data."""
+        """Whether the model alone tells what the data are, because other data may have the same characters."""
         return user.is_user(self.name) or self.name in genotypes.NAMES
 
     @property
@@ -124,7 +124,7 @@ class ModelSpec:
 
     @property
     def is_directed(self) -> bool:
-        """Whether each change has a rate of its own, from which frequencies follow."""
+        """Whether each change has a rate, from which frequencies follow."""
         return self.named.is_directed
 
     @property
@@ -139,7 +139,7 @@ class ModelSpec:
 
     @property
     def has_frequencies_by_class(self) -> bool:
-        """Whether all frequencies are those of classes of sites: a mixture of matrices, or profiles."""
+        """Whether all frequencies belong to classes of sites: a mixture of matrices, or profiles."""
         return mixtures.has_matrices(self.name) or (self.profiles is not None and self.frequency_mode == "model")
 
     @property
@@ -151,11 +151,11 @@ class ModelSpec:
 
     @property
     def is_tied(self) -> bool:
-        """Whether each rate category has a matrix of its own."""
+        """Whether each rate category has another matrix."""
         return self.name in proteins.TIED_RATES
 
     def for_data(self, data: str) -> ModelSpec:
-        """The same, or a codon model of the standard code under that of `data`, unless it has given frequencies."""
+        """The same, or a codon model of the standard code under the code of `data`, unless it has given frequencies."""
         genetic_code = genetic_code_of(data)
         if self.data != CODON or genetic_code is None or self.frequencies is not None:
             return self
@@ -216,7 +216,7 @@ def initial_switch_rates(spec: ModelSpec) -> FloatArray:
 
 
 def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates:
-    """The start values of rates over sites; with +IC the share of invariable sites is that of the alignment."""
+    """The start values of rates over sites; with +IC the alignment gives the share of invariable sites."""
     if not spec.sites.counted:
         return spec.sites.filled()
     if invariable is None:
@@ -225,7 +225,7 @@ def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates
 
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
-    """The start frequencies; equal ones if classes have frequencies of their own."""
+    """The start frequencies; equal ones if classes have different frequencies."""
     if spec.is_directed:
         return frequencies_of_rates(spec.named.rates.exchangeabilities(initial_rates(spec)))
     if spec.frequencies is not None:

@@ -18,7 +18,7 @@ MEAN_ROUNDING = 1e-13  # of the mean of up to 64 rates, likewise
 def check_exchangeabilities(
     values: Sequence[float], pairs: Sequence[str], least: float = MIN_GIVEN
 ) -> tuple[float, ...]:
-    """The exchangeabilities of `pairs` relative to that of the last one.
+    """The exchangeabilities of `pairs` relative to the last one.
 
     Raises InputError if the number of values is wrong, or a value or its ratio to the last one is not within least ..
     MAX_GIVEN.

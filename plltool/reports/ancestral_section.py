@@ -49,7 +49,7 @@ def describe(records: Records) -> list[Section]:
 
 
 def _label(row: Row) -> str:
-    """Such as A12G; sites of several parts are those of the alignment."""
+    """Such as A12G; sites of several parts count in the alignment."""
     return f"{row['From']}{row['Site']}{row['To']}"
 
 

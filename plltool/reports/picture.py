@@ -236,7 +236,7 @@ def _add_mark(picture: Picture, mark: Mark, x: float, y: float, text: Text) -> N
 
 
 def _names_apart(ends: FloatArray, directions: FloatArray) -> FloatArray:
-    """(n,) how far beyond its tip each name begins, so that it does not begin in that of the next tip around."""
+    """(n,) how far beyond its tip each name begins, so that it does not touch the name of the next tip around."""
     beyond = np.zeros(len(ends))
     for tip in range(len(ends)):
         both = [tip - 1, tip]

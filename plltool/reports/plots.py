@@ -17,7 +17,7 @@ LEGEND_WIDTH = 24.0  # of a number in the legend of traces
 
 
 def draw_bars(heights: Sequence[float], widths: Sequence[float], names: tuple[str, str], title: str) -> Markup:
-    """Bars side by side, of any widths; `names` are those of the axes, and x counts the widths from 0."""
+    """Bars side by side, of any widths; `names` are for the axes, and x counts the widths from 0."""
     frame = _Frame((0.0, sum(widths)), (0.0, max(*heights, 1e-9)))
     bars, left = [], 0.0
     for height, width in zip(heights, widths, strict=True):

@@ -123,7 +123,7 @@ class Records:
 
     @property
     def tree(self) -> RootedNodes | None:
-        """The tree of the main record, with supports if they are its own; None without a tree."""
+        """The tree of the main record, with supports if they belong to it; None without a tree."""
         main = self.main
         if self.supports is not None and self.supports_are_of_main_tree:
             return parse_nodes(self.supports["tree"], SUPPORTS)
@@ -137,7 +137,7 @@ class Records:
 
     @property
     def chosen_model_is_used(self) -> bool:
-        """Whether the main record is of the model that was chosen, or has no model of its own."""
+        """Whether the main record is of the model that was chosen, or names no model."""
         choice, used = self.model_choice or {}, _models_of(self.main or {})
         best = [part["best"] for part in choice["parts"]] if "parts" in choice else [choice.get("best", "")]
         return not used or set(map(_strip_values, best)) == set(used)
@@ -201,12 +201,12 @@ def _strip_values(spec: str) -> str:
 
 
 def _topology(newick: str) -> frozenset[int]:
-    """The splits of a tree as hashes: equal sets are those of equal trees."""
+    """The splits of a tree as hashes: equal trees have equal sets."""
     return frozenset(split_keys(parse_nodes(newick, "a record"))[1:])
 
 
 def split_keys(nodes: RootedNodes) -> list[int]:
-    """Of the branch above each node a hash of its split: the same from both sides, and in all trees of these taxa."""
+    """A hash of the split above each node: the same from both sides, and in all trees of these taxa."""
     children = nodes.children()
     hashes = [0 if below else _hash(label) for below, label in zip(children, nodes.labels, strict=True)]
     for node in range(len(hashes) - 1, 0, -1):

@@ -50,7 +50,7 @@ def describe(records: Records) -> list[Section]:
 
 
 def _source(run: Record) -> str:
-    """Of which distribution the samples are."""
+    """The name of the distribution that was sampled."""
     return "prior" if run["options"]["prior_only"] else "posterior"
 
 

@@ -154,7 +154,7 @@ class TreeDrawing:
         return draw_characters(self.nodes if self.marks is None else self._marked(), width, labels, ascii_only)
 
     def _marked(self) -> RootedNodes:
-        """The tree with its marks as labels; those of tips stand behind their names."""
+        """The tree with its marks as labels, which stand behind the names of tips."""
         texts = [mark.text for mark in self.marks or ()]
         labels = [
             text if below else f"{name} [{text}]" if text else name

@@ -33,7 +33,7 @@ class GeneTree:
 
     @cached_property
     def splits(self) -> frozenset[int]:
-        """Its splits, each as the taxa on the side without the first taxon of the tree; those of tips are included."""
+        """All its splits, also of tips, each as the taxa on the side without the first taxon of the tree."""
         below = [0] * len(self.parents)
         for node, number in self.tips.items():
             below[node] = 1 << number

@@ -60,7 +60,7 @@ def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float =
 
 
 def extend(trees: TreeSet, counts: IndexArray, chosen: IndexArray) -> IndexArray:
-    """The numbers `chosen` of compatible splits, followed by those of other splits compatible with all before them.
+    """The numbers `chosen` of compatible splits, followed by other splits that are compatible with all before them.
 
     The others are taken by `counts` (n_splits,), largest first, ties by number. Splits that no tree has are left out.
     """

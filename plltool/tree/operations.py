@@ -118,7 +118,7 @@ class DirectedView:
 
     @cached_property
     def branch_order(self) -> IntArray:
-        """(n_edges,) the branches in the order of the post-order; that of the root tip is the last."""
+        """(n_edges,) the branches in post-order; the branch of the root tip is the last."""
         nodes, columns = self.preorder[::-1].T
         edges = self.tree.edges
         below = np.stack([edges[nodes, (columns + 1) % 3], edges[nodes, (columns + 2) % 3]], axis=1)

@@ -60,7 +60,7 @@ def inner_branches(tree: Tree) -> IndexArray:
 
 
 def spread_over_branches(tree: Tree, values: FloatArray) -> FloatArray:
-    """Values (n, ...) of the branches of the tree without its root as those of the tree; NaN for the root's own."""
+    """Values (n, ...) for the branches of the rooted tree, from the tree without its root; NaN at the root."""
     numbers = unrooted_branches(tree)
     spread = values[numbers]
     spread[numbers < 0] = np.nan

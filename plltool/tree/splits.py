@@ -174,7 +174,7 @@ def make_tree_set(
     roots: Sequence[int | None] | None = None,
     labels: Sequence[str] | None = None,
 ) -> TreeSet:
-    """A set of trees, each given as its splits, including those of tips, with branch lengths.
+    """A set of trees, each given as its splits, also of tips, with branch lengths.
 
     `roots` and `labels` are as in `TreeSet`; by default no tree has a root, and all are numbered. Raises InputError if
     there is no tree.

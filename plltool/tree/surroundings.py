@@ -39,7 +39,7 @@ class Surroundings(NamedTuple):
 
     @property
     def subtrees(self) -> tuple[Subtree, ...]:
-        """All of them, those of the first end first."""
+        """All of them, from the first end on."""
         return self.ends[0] + self.ends[1]
 
 

@@ -139,7 +139,7 @@ class Tree:
         return tree
 
     def unlink(self, n_parts: int) -> Tree:
-        """A copy in which each of `n_parts` parts has lengths of its own, equal to the current ones."""
+        """A copy in which each of `n_parts` parts has separate lengths, equal to the current ones."""
         return self.with_lengths(np.repeat(self.lengths[:, None], n_parts, axis=1))
 
     def assign(self, other: Tree) -> None:

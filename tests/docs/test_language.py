@@ -12,6 +12,7 @@ PACKAGE = REPOSITORY / "plltool"
 DOCS = REPOSITORY / "docs"
 GUIDES = [REPOSITORY / "README.md", *sorted(DOCS.glob("guide/*.md")), *sorted(DOCS.glob("commands/*.md"))]
 GUIDES += [DOCS / "exit_codes.md", DOCS / "record.md"]
+UNMENDED = ("analyses", "beagle", "engine", "optimise", "processes", "run", "tree_search")
 UNREAD = ("engine", "beagle")  # folders whose texts nobody but a developer sees
 FOREIGN = (  # constructions that a native reader stops at
     r"\b[Ii]nner (?:branch|node|split)",
@@ -53,6 +54,14 @@ FOREIGN = (  # constructions that a native reader stops at
     r"\bhas no say\b",
 )
 
+FOREIGN_FIRST_LINES = (  # the same in the first lines of docstrings, of which each says what a thing is or does
+    r"(?:^|[.:;] )Of\b(?! course)",
+    r"^(?:Within|As of|By which|To which)\b",
+    r"\b(?:that|those) of\b",
+    r"\bof (?:its|their) own\b",
+    r"\bmaybe none\b",
+)
+
 
 def texts_of(path):
     """The strings of a module that are no docstrings, with their lines; {} stands for a value in an f-string."""
@@ -72,12 +81,19 @@ def texts_of(path):
             yield node.lineno, node.value
 
 
-def find_foreign(texts):
+def first_lines(path):
+    """The first lines of the docstrings of a module, with their lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            yield node.body[0].lineno, ast.get_docstring(node).splitlines()[0]
+
+
+def find_foreign(texts, patterns=FOREIGN):
     """The lines of texts that have one of the constructions."""
     return [
         f"{line}: {found[0]!r} in {text.strip()[:100]!r}"
         for line, text in texts
-        for pattern in FOREIGN
+        for pattern in patterns
         if (found := re.search(pattern, text))
     ]
 
@@ -87,6 +103,15 @@ def test_messages_are_plain(folder):
     if folder.name in UNREAD or folder.parent.name in UNREAD:
         return
     found = [f"{path.name}:{line}" for path in sorted(folder.glob("*.py")) for line in find_foreign(texts_of(path))]
+    assert found == []
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in PACKAGE.rglob("*.py")}), ids=lambda path: path.name)
+def test_first_lines_are_plain(folder):
+    if set(folder.parts) & set(UNMENDED):
+        return
+    lines = [(path, *line) for path in sorted(folder.glob("*.py")) for line in first_lines(path)]
+    found = [f"{path.name}:{text}" for path, *line in lines for text in find_foreign([line], FOREIGN_FIRST_LINES)]
     assert found == []
 
 
