@@ -24,7 +24,7 @@ def test_bootstrap(plltool, small, tmp_path):
     trees = tmp_path / "run.bootstraps.nwk"
     assert "replicates: 3 in " in done.stdout
     assert f"bootstrap trees: {trees}" in done.stdout.splitlines()
-    assert "round 3/3" in done.stderr
+    assert "replicate 3/3" in done.stderr
     assert len(trees.read_text().splitlines()) == 3
     assert sorted(path.name for path in tmp_path.glob("run.replicate.*")) == [
         f"run.replicate.{k}.fasta" for k in (1, 2, 3)

@@ -15,7 +15,7 @@ def test_sample(plltool, small, tmp_path):
     done = plltool(*common, "--generations", "12", "--prefix", tmp_path / "run", "--burnin", "0")
     assert done.exit_code == 0, done.stderr
     assert "prior of lengths: gammadir(1.0,0.1,1.0,1.0)" in done.stderr
-    assert "round 12/12" in done.stderr
+    assert "generation 12/12" in done.stderr
     assert f"trees of a run: {tmp_path / 'run.run1.t'}" in done.stdout.splitlines()
     assert "PREFIX.runN.t  " in plltool("sample", "--help").stdout
     first = (tmp_path / "run.run1.p").read_text()
