@@ -32,7 +32,7 @@ GRACE = 10.0  # seconds that a child without a task has to end by itself
 
 _log = logging.getLogger("plltool")
 
-Task: TypeAlias = Callable[..., Any]
+Work: TypeAlias = Callable[..., Any]
 
 
 class Worker(Protocol):
@@ -155,7 +155,7 @@ class Workers:
     function or class of a module. The variables of `environment` are added to those of this process.
     """
 
-    def __init__(self, make: Callable[..., Task], arguments: Sequence[tuple[Any, ...]], environment: Mapping[str, str]):
+    def __init__(self, make: Callable[..., Work], arguments: Sequence[tuple[Any, ...]], environment: Mapping[str, str]):
         self._running: dict[Worker, int] = {}
         self._stopped = False
         self._workers = start(len(arguments), environment)

@@ -12,7 +12,7 @@ from plltool.alignment.codons import codon_space
 from plltool.alignment.spaces import GENOTYPES
 from plltool.alignment.states import DNA, PROTEIN, multistate_space
 from plltool.analyses.selection.course import Candidates, Selection
-from plltool.analyses.selection.model_fits import Begin, Block, Carry, Fit
+from plltool.analyses.selection.model_fits import Begin, Carry, Fit, PartData
 from plltool.model.candidates import is_nested, substitution_models
 from plltool.model.criteria import information_score, score_weights
 from plltool.model.model import Model
@@ -164,7 +164,7 @@ GLOBINS = {"ECMK07": -2912.9569, "ECMK07_GY0K": -2907.4232, "ECMK07_GY1KTV": -29
 def test_a_model_is_tried_again_after_a_special_case_of_it(names, best):
     """Its start, 100 below its optimum, did not look as if it could compete."""
     candidates = Candidates((names[0], *reversed(names[1:])), ("", "+G4"), frozenset())
-    selection = Selection(Block(None), candidates, "BIC", 285)
+    selection = Selection(PartData(None), candidates, "BIC", 285)
 
     def answer(step):
         if isinstance(step, Begin):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plltool
-from plltool.analyses.selection.merging import PartGroup, Scheme, distinct_names
+from plltool.analyses.selection.merging import Grouping, PartGroup, distinct_names
 from plltool.model.candidates import is_nested
 from plltool.model.model_string import parse_model
 
@@ -135,15 +135,15 @@ class TableFitter:
         self._lnls = lnls
         self.asked = []
 
-    def fit_of(self, block, model, tree, lnl):
-        return SimpleNamespace(block=block, model=model, tree=tree, lnl=lnl)
+    def fit_of(self, data, model, tree, lnl):
+        return SimpleNamespace(data=data, model=model, tree=tree, lnl=lnl)
 
     def run(self, steps):
         if hasattr(steps[0], "specs"):
             return [[step.sources[0]] for step in steps]
         fits = []
         for step in steps:
-            self.asked.append(name := step.fit.block)
+            self.asked.append(name := step.fit.data)
             fits.append(fit(name, self._lnls[name], 0.1))
         return fits
 
@@ -151,7 +151,7 @@ class TableFitter:
 def fit(name, lnl, rate, model="JC"):
     spec = parse_model(model)
     return SimpleNamespace(
-        block=name, model=None, tree=None, lnl=lnl, spec=spec, n_parameters=PARAMETERS, overall_rate=rate
+        data=name, model=None, tree=None, lnl=lnl, spec=spec, n_parameters=PARAMETERS, overall_rate=rate
     )
 
 
@@ -171,7 +171,7 @@ def by_hand(monkeypatch):
             PartGroup((part,), fit(part.name, -100.0, rate, model))
             for part, rate, model in zip(parts, rates, models, strict=True)
         ]
-        scheme, fitter = Scheme(groups, "BIC", 5), TableFitter(lnls)
+        scheme, fitter = Grouping(groups, "BIC", 5), TableFitter(lnls)
         scheme.merge(fitter, algorithm, percent)
         return scheme, fitter.asked
 

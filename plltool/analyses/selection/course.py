@@ -1,4 +1,4 @@
-"""The way through the candidates for a block of data, whose fits advance together with those of other blocks.
+"""The way through the candidates for the data of a part, whose fits advance together with those of others.
 
 It follows ModelFinder (Kalyaanamoorthy et al. 2017). Every fit starts from the values of a related one. First all
 substitution models are tried under gamma rates, and then all kinds of rates over sites with the best one. A pair of a
@@ -18,11 +18,11 @@ from plltool.alignment.states import StateSpace
 from plltool.analyses.selection.model_fits import (
     STEP_KINDS,
     Begin,
-    Block,
     Carry,
     Fit,
     Improve,
     ModelFitter,
+    PartData,
     Polish,
     Step,
 )
@@ -90,13 +90,13 @@ class Candidates:
 
 
 class Selection:
-    """The fits to a block made so far, by substitution model and rates, and what is tried next.
+    """The fits to some data made so far, by substitution model and rates, and what is tried next.
 
     The `start` is the data, or a fit to them from which the first one starts, instead of the lengths of the tree. The
     criterion counts `n_sites`; the `name` of the part is empty for a whole alignment.
     """
 
-    def __init__(self, start: Block | Fit, candidates: Candidates, criterion: str, n_sites: int, name: str = ""):
+    def __init__(self, start: PartData | Fit, candidates: Candidates, criterion: str, n_sites: int, name: str = ""):
         self.fits: dict[Pair, Fit] = {}
         self._first = start
         self._substitutions, self._kinds = candidates.substitutions, candidates.kinds
@@ -117,7 +117,7 @@ class Selection:
     def steps(self) -> Steps:
         first = (self._substitutions[0], GAMMA)
         announce(f"{self._of_part}model {first[0]}{first[1]}")
-        if isinstance(self._first, Block):
+        if isinstance(self._first, PartData):
             self._keep(first, (yield Begin(self._first, parse_candidate(*first))))
         else:
             [start] = yield from self._start([first], [self._first])

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.selection.model_fits import Block, Carry, Fit, Improve, ModelFitter
+from plltool.analyses.selection.model_fits import Carry, Fit, Improve, ModelFitter, PartData
 from plltool.constants import GREEDY, MERGE_PRECISION, RCLUSTERF
 from plltool.model.criteria import information_score
 from plltool.model.partition import Part
@@ -56,7 +56,7 @@ class PartGroup:
         return math.log(self.fit.overall_rate)
 
 
-class Scheme:
+class Grouping:
     """Groups of parts, as merged so far, in the order of their first parts, and the score of all of them.
 
     `n_shared` is the number of free branch lengths that the groups share.
@@ -115,10 +115,10 @@ class Scheme:
         new = [pair for pair in pairs if _members(pair) not in self._tried]
         if not new:
             return
-        blocks = [_join(pair) for pair in new]
+        datasets = [_join(pair) for pair in new]
         carries = []
-        for pair, block in zip(new, blocks, strict=True):
-            own = [fitter.fit_of(block, group.fit.model, group.fit.tree, -math.inf) for group in pair]
+        for pair, data in zip(new, datasets, strict=True):
+            own = [fitter.fit_of(data, group.fit.model, group.fit.tree, -math.inf) for group in pair]
             carries.append(Carry((pair[0].fit.spec,), own, exact=True))
         starts = [start for (start,) in fitter.run(carries)]
         fits = fitter.run([Improve(start, MERGE_PRECISION) for start in starts])
@@ -165,8 +165,8 @@ def _most_similar(pairs: list[tuple[PartGroup, PartGroup]], percent: float) -> l
     return [pairs[number] for number in sorted(order[:n])]
 
 
-def _join(pair: tuple[PartGroup, PartGroup]) -> Block:
+def _join(pair: tuple[PartGroup, PartGroup]) -> PartData:
     """The data of both groups, which have the same states."""
     parts = [part for group in pair for part in group.parts]
     codes = np.concatenate([part.alignment.codes for part in parts], axis=1)
-    return Block(compress(replace(parts[0].alignment, codes=codes)))
+    return PartData(compress(replace(parts[0].alignment, codes=codes)))

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class PartData:
     patterns: Patterns
 
     @cached_property
@@ -65,13 +65,13 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A model of a block, with the branch lengths that go with it.
+    """A model of some data, with the branch lengths that go with it.
 
     The tree has a root if the model is not time-reversible. `n_lengths` is the number of free parameters of its lengths
     (n_edges,), and `curvature` an approximate Hessian of -lnL in the model's parameters, as in `Curvatures`.
     """
 
-    block: Block
+    data: PartData
     model: Model
     tree: Tree
     lnl: float
@@ -104,7 +104,7 @@ class Fit:
 class Begin(NamedTuple):
     """Fit a model to the end, from the lengths of the tree as it was given. The answer is a Fit."""
 
-    block: Block
+    data: PartData
     spec: ModelSpec
 
 
@@ -142,7 +142,7 @@ STEP_KINDS: tuple[type[Step], ...] = (Begin, Carry, Improve, Polish)
 
 
 class ModelFitter:
-    """Fits models to blocks on a tree; use it in a ``with`` block.
+    """Fits models to data of parts on a tree; use it in a ``with`` block.
 
     The topology stays, and the lengths are where a fit begins. A root that the tree was read with keeps its branch. The
     linkage UNLINKED optimises the lengths of each fit, SCALED a common factor of them, LINKED leaves them as they are.
@@ -158,7 +158,7 @@ class ModelFitter:
         self._root: int | None = None  # the split of the branch on which the last root was
         self._explored: set[str] = set()  # names of models for which all roots have been tried
         self._likelihood: TreeLikelihood | None = None
-        self._held: list[tuple[Block, int, bool]] = []  # blocks of the engine, numbers of components, whether rooted
+        self._held: list[tuple[PartData, int, bool]] = []  # data, numbers of components, whether rooted
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -168,26 +168,26 @@ class ModelFitter:
         self._stack.__exit__(*error)  # type: ignore[arg-type]
 
     def run(self, steps: Sequence[Step]) -> list[Any]:
-        """The answers to some steps of one kind; those of different blocks share launches."""
+        """The answers to some steps of one kind; those of different datasets share launches."""
         advance = {Begin: self._begin, Carry: self._carry, Improve: self._improve, Polish: self._polish}[type(steps[0])]
         return [answer for batch in _batches(steps) for answer in advance(batch)]  # type: ignore[operator]
 
-    def joint(self, blocks: Sequence[Block], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
-        """The likelihood of all blocks on a tree, whose lengths they may share; it serves until the next step."""
-        return self._open(blocks, models, tree)
+    def joint(self, datasets: Sequence[PartData], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
+        """The likelihood of all datasets on a tree, whose lengths they may share; it serves until the next step."""
+        return self._open(datasets, models, tree)
 
-    def fit_of(self, block: Block, model: Model, tree: Tree, lnl: float) -> Fit:
+    def fit_of(self, data: PartData, model: Model, tree: Tree, lnl: float) -> Fit:
         """A fit that was found elsewhere."""
         n_lengths = {LINKED: 0, SCALED: 1, UNLINKED: tree.n_edges - tree.is_rooted}  # the root's own has no effect
-        return Fit(block, model, tree, lnl, n_lengths[self._linkage])
+        return Fit(data, model, tree, lnl, n_lengths[self._linkage])
 
     # --- steps ----------------------------------------------------------------------------------------------
 
     def _begin(self, steps: Sequence[Begin]) -> list[Fit]:
-        models = [Model(self._linked(step.spec), step.block.frequencies) for step in steps]
-        likelihood = self._at([step.block for step in steps], models, [self.tree] * len(steps))
+        models = [Model(self._linked(step.spec), step.data.frequencies) for step in steps]
+        likelihood = self._at([step.data for step in steps], models, [self.tree] * len(steps))
         lnl = polish(likelihood, lengths=self._linkage == UNLINKED)
-        return self._fits([step.block for step in steps], lnl)
+        return self._fits([step.data for step in steps], lnl)
 
     def _carry(self, steps: Sequence[Carry]) -> list[list[Fit | None]]:
         best: list[list[Fit | None]] = [[None] * len(step.specs) for step in steps]
@@ -202,7 +202,7 @@ class ModelFitter:
             if not starts:
                 continue
             first = [found[0][1].model for found in starts.values()]
-            likelihood = self._at([source.block for source in sources], first, [source.tree for source in sources])
+            likelihood = self._at([source.data for source in sources], first, [source.tree for source in sources])
             most = max(map(len, starts.values()))
             tried = [[found[min(k, len(found) - 1)][1] for found in starts.values()] for k in range(most)]
             lnls = possible_likelihoods(likelihood, [[_scaled(start) for start in row] for row in tried])
@@ -212,13 +212,13 @@ class ModelFitter:
                     if rival is None or lnl > rival.lnl:
                         lengths = np.clip(start.factor * source.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
                         tree = source.tree.with_lengths(lengths)
-                        best[at][which] = self.fit_of(source.block, start.model, tree, lnl)
+                        best[at][which] = self.fit_of(source.data, start.model, tree, lnl)
         return best
 
     def _starts(self, step: Carry, source: Fit) -> Iterator[tuple[int, Start]]:
         """The starts of the models of a step from one source, with the number of the model."""
         for which, spec in enumerate(step.specs):
-            for start in carry_over(source.model, self._linked(spec), source.block.frequencies, step.exact):
+            for start in carry_over(source.model, self._linked(spec), source.data.frequencies, step.exact):
                 start.model.set_ratios(SCALER, np.array([source.model.scaler]))
                 yield which, start
 
@@ -239,7 +239,7 @@ class ModelFitter:
             gain = lnls - before
             if np.all((gain < precision) | (lnls + 2 * gain < floor)):
                 break
-        fits = self._fits([step.fit.block for step in steps], lnl)
+        fits = self._fits([step.fit.data for step in steps], lnl)
         known = optimiser.curvatures.matrices
         return [replace(fit, curvature=own) for fit, own in zip(fits, known, strict=True)]
 
@@ -255,7 +255,7 @@ class ModelFitter:
         lnl = polish(likelihood, done=done)
         if likelihood.is_rooted:
             lnl = self._place_root(likelihood, lnl, fits[0].spec.name)
-        return self._fits([fit.block for fit in fits], lnl)
+        return self._fits([fit.data for fit in fits], lnl)
 
     def _place_root(self, likelihood: TreeLikelihood, lnl: float, name: str) -> float:
         """Optimise the place of the root under the model of this name; return lnL."""
@@ -281,30 +281,30 @@ class ModelFitter:
         return replace(spec, scaled=self._linkage == SCALED)
 
     def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
-        return self._at([fit.block for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
+        return self._at([fit.data for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
 
-    def _fits(self, blocks: Sequence[Block], lnl: float) -> list[Fit]:
-        """What the likelihood holds now; `lnl` is that of all blocks."""
+    def _fits(self, datasets: Sequence[PartData], lnl: float) -> list[Fit]:
+        """What the likelihood holds now; `lnl` is that of all datasets."""
         likelihood = self._likelihood
         assert likelihood is not None
-        trees = [likelihood.tree.with_lengths(own) for own in likelihood.tree.lengths.reshape(-1, len(blocks)).T]
-        lnls = np.array([lnl]) if len(blocks) == 1 else likelihood.part_lnl()
-        return [self.fit_of(*own) for own in zip(blocks, likelihood.models, trees, lnls.tolist(), strict=True)]
+        trees = [likelihood.tree.with_lengths(own) for own in likelihood.tree.lengths.reshape(-1, len(datasets)).T]
+        lnls = np.array([lnl]) if len(datasets) == 1 else likelihood.part_lnl()
+        return [self.fit_of(*own) for own in zip(datasets, likelihood.models, trees, lnls.tolist(), strict=True)]
 
-    def _at(self, blocks: Sequence[Block], models: Sequence[Model], trees: Sequence[Tree]) -> TreeLikelihood:
-        """The likelihood of a tree with the lengths and models of each block.
+    def _at(self, datasets: Sequence[PartData], models: Sequence[Model], trees: Sequence[Tree]) -> TreeLikelihood:
+        """The likelihood of a tree with the lengths and models of each of them.
 
-        There is one engine at a time; other blocks, and another number of components, need another one.
+        There is one engine at a time; other datasets, and another number of components, need another one.
         """
         own = [tree.lengths for tree in trees]
         tree = trees[0].with_lengths(own[0] if len(own) == 1 else np.stack(own, axis=1))
         held = [
-            (block, model.components().n_components, tree.is_rooted)
-            for block, model in zip(blocks, models, strict=True)
+            (data, model.components().n_components, tree.is_rooted)
+            for data, model in zip(datasets, models, strict=True)
         ]
         likelihood = self._likelihood
         if likelihood is None or held != self._held:
-            likelihood = self._open(blocks, models, tree)
+            likelihood = self._open(datasets, models, tree)
             self._held = held
         elif likelihood.tree.has_topology_of(tree):
             likelihood.tree.lengths[:] = tree.lengths
@@ -315,11 +315,11 @@ class ModelFitter:
         likelihood.model_changed()
         return likelihood
 
-    def _open(self, blocks: Sequence[Block], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
+    def _open(self, datasets: Sequence[PartData], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
         self._stack.close()
         self._held = []
         slots = search_slots(tree.n_taxa) if tree.is_rooted else evaluation_slots(tree.n_taxa)
-        patterns = [block.with_root if tree.is_rooted else block.patterns for block in blocks]
+        patterns = [data.with_root if tree.is_rooted else data.patterns for data in datasets]
         engine, reason = open_engine(patterns, models, slots, self._hardware)
         self._stack.enter_context(engine)
         if self._likelihood is None:
@@ -345,17 +345,17 @@ def _scaled(start: Start) -> Model:
     return model
 
 
-def _block_of(step: Step) -> Block:
+def _data_of(step: Step) -> PartData:
     if isinstance(step, Begin):
-        return step.block
-    return step.sources[0].block if isinstance(step, Carry) else step.fit.block
+        return step.data
+    return step.sources[0].data if isinstance(step, Carry) else step.fit.data
 
 
 def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
     """The steps in their order, as many at a time as have no more than SELECTION_BATCH patterns times states."""
     first, size = 0, 0
     for number, step in enumerate(steps):
-        patterns = _block_of(step).patterns
+        patterns = _data_of(step).patterns
         own = patterns.n_patterns * patterns.states.n_states
         if number > first and size + own > SELECTION_BATCH:
             yield steps[first:number]

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Unpack
 
 from plltool.analyses.selection.course import Candidates, Selection, run_together
-from plltool.analyses.selection.model_fits import Block, ModelFitter, ask_fitter, compare_fits
+from plltool.analyses.selection.model_fits import ModelFitter, PartData, ask_fitter, compare_fits
 from plltool.constants import CRITERIA, DEFAULT_SEED, LINKED
 from plltool.errors import InputError, check_least, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
@@ -80,7 +80,7 @@ def select_model(
     n_sites = data.parts[0].n_sites
 
     def choose(fitter: ModelFitter) -> Selection:
-        selection = Selection(Block(patterns), possible, criterion, n_sites)
+        selection = Selection(PartData(patterns), possible, criterion, n_sites)
         run_together([selection], fitter)
         return selection
 

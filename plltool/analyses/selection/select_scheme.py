@@ -19,8 +19,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from plltool.analyses.selection.course import Candidates, Selection, run_together
-from plltool.analyses.selection.merging import PartGroup, Scheme, distinct_names
-from plltool.analyses.selection.model_fits import Block, Fit, ModelFitter, ask_fitter, compare_fits
+from plltool.analyses.selection.merging import Grouping, PartGroup, distinct_names
+from plltool.analyses.selection.model_fits import Fit, ModelFitter, PartData, ask_fitter, compare_fits
 from plltool.analyses.selection.select_model import choose_tree
 from plltool.constants import (
     CRITERIA,
@@ -133,31 +133,31 @@ class _Request:
     brlen: str
 
     @cached_property
-    def blocks(self) -> list[Block]:
-        return [Block(patterns) for patterns in self.data.patterns]
+    def datasets(self) -> list[PartData]:
+        return [PartData(patterns) for patterns in self.data.patterns]
 
     def choose(self, fitter: ModelFitter) -> dict[str, Any]:
         """The fields of the result that tell of the choice."""
         possible = self._candidates()
         announce("branch lengths of all partitions under default models")
-        start = fitter.joint(self.blocks, self._default_models(), self._tree(fitter.tree, len(self.blocks)))
+        start = fitter.joint(self.datasets, self._default_models(), self._tree(fitter.tree, len(self.datasets)))
         _fit_roughly(start)
-        scheme = Scheme(self._groups(start, fitter), self.criterion, self._n_shared(start.tree))
-        if not math.isfinite(scheme.score()):
-            n = scheme.n_parameters
-            found = f"{scheme.n_sites} sites are too few for AICc with {n} parameters of all partitions"
+        grouping = Grouping(self._groups(start, fitter), self.criterion, self._n_shared(start.tree))
+        if not math.isfinite(grouping.score()):
+            n = grouping.n_parameters
+            found = f"{grouping.n_sites} sites are too few for AICc with {n} parameters of all partitions"
             raise InputError(f"{found}, expected {n + 2} or more")
         if self.merge is not None:
-            scheme.merge(fitter, self.merge, self.percent)
+            grouping.merge(fitter, self.merge, self.percent)
         selections = [
-            Selection(group.fit, possible[group.parts[0].name], self.criterion, scheme.n_sites, group.name)
-            for group in scheme.groups
+            Selection(group.fit, possible[group.parts[0].name], self.criterion, grouping.n_sites, group.name)
+            for group in grouping.groups
         ]
         run_together(selections, fitter)
         announce("all partitions under the chosen models")
         likelihood = self._together([selection.best for selection in selections], start.tree, fitter)
         polish(likelihood)
-        return self._describe(scheme, selections, likelihood)
+        return self._describe(grouping, selections, likelihood)
 
     def _candidates(self) -> dict[str, Candidates]:
         """The models to choose from for each part, by its name; InputError for a part whose data have none."""
@@ -171,10 +171,10 @@ class _Request:
 
     def _default_models(self) -> list[Model]:
         models = []
-        for block, correction in zip(self.blocks, self.corrections, strict=True):
-            spec = default_model(block.patterns.states)
+        for data, correction in zip(self.datasets, self.corrections, strict=True):
+            spec = default_model(data.patterns.states)
             spec = replace(spec, ascertainment=correction, scaled=self.brlen == SCALED)
-            models.append(Model(spec, block.frequencies))
+            models.append(Model(spec, data.frequencies))
         return models
 
     def _tree(self, tree: Tree, n_parts: int) -> Tree:
@@ -186,9 +186,9 @@ class _Request:
         return {LINKED: tree.n_edges, SCALED: tree.n_edges - 1, UNLINKED: 0}[self.brlen]
 
     def _groups(self, start: TreeLikelihood, fitter: ModelFitter) -> list[PartGroup]:
-        lengths = np.broadcast_to(start.tree.lengths.T, (len(self.blocks), start.tree.n_edges))
+        lengths = np.broadcast_to(start.tree.lengths.T, (len(self.datasets), start.tree.n_edges))
         trees = [start.tree.with_lengths(own) for own in lengths]
-        fits = zip(self.blocks, start.models, trees, start.part_lnl().tolist(), strict=True)
+        fits = zip(self.datasets, start.models, trees, start.part_lnl().tolist(), strict=True)
         return [PartGroup((part,), fitter.fit_of(*fit)) for part, fit in zip(self.data.parts, fits, strict=True)]
 
     def _together(self, best: Sequence[Fit], start: Tree, fitter: ModelFitter) -> TreeLikelihood:
@@ -198,32 +198,34 @@ class _Request:
         if self.brlen == SCALED:
             for model, fit in zip(models, best, strict=True):
                 model.set_ratios(SCALER, np.array([fit.overall_rate / lengths.mean()]))
-        return fitter.joint([fit.block for fit in best], models, start.with_lengths(lengths))
+        return fitter.joint([fit.data for fit in best], models, start.with_lengths(lengths))
 
-    def _describe(self, scheme: Scheme, selections: Sequence[Selection], likelihood: TreeLikelihood) -> dict[str, Any]:
+    def _describe(
+        self, grouping: Grouping, selections: Sequence[Selection], likelihood: TreeLikelihood
+    ) -> dict[str, Any]:
         lnls = likelihood.part_lnl().tolist()
         n_parameters = self._n_shared(likelihood.tree) + sum(selection.best.n_parameters for selection in selections)
-        scores = {name: information_score(name, sum(lnls), n_parameters, scheme.n_sites) for name in CRITERIA}
+        scores = {name: information_score(name, sum(lnls), n_parameters, grouping.n_sites) for name in CRITERIA}
         parts = tuple(
             PartChoice(
                 name=name,
                 members=tuple(part.name for part in group.parts),
                 sites=group.ranges,
                 n_sites=group.n_sites,
-                n_patterns=group.fit.block.patterns.n_patterns,
+                n_patterns=group.fit.data.patterns.n_patterns,
                 model=model.to_string(),
                 lnl=lnl,
-                candidates=compare_fits(list(selection.fits.values()), scheme.n_sites, self.criterion),
+                candidates=compare_fits(list(selection.fits.values()), grouping.n_sites, self.criterion),
                 left_out=tuple(selection.left_out),
             )
             for name, group, selection, model, lnl in zip(
-                distinct_names(scheme.groups), scheme.groups, selections, likelihood.models, lnls, strict=True
+                distinct_names(grouping.groups), grouping.groups, selections, likelihood.models, lnls, strict=True
             )
         )
         sites = np.array([part.n_sites for part in parts])
         return {
             "parts": parts,
-            "merges": tuple(scheme.merges),
+            "merges": tuple(grouping.merges),
             "lnl": sum(lnls),
             "n_patterns": sum(part.n_patterns for part in parts),
             "n_parameters": n_parameters,
