@@ -102,6 +102,13 @@ def test_parts_that_evolve_alike_are_merged(choice, simulated):
     assert again.lnl == pytest.approx(choice.lnl, rel=1e-9)
 
 
+def test_all_parts_begin_together_where_each_of_them_ended(simulated, monkeypatch):
+    """At their own rates, before everything is optimised together."""
+    monkeypatch.setattr("plltool.analyses.selection.select_scheme.polish", lambda _: None)
+    parts = plltool.select_scheme(*simulated, device="numpy", seed=3, **SETTINGS).parts
+    assert [part.lnl for part in parts] == pytest.approx([part.best.lnl for part in parts], abs=1e-6)
+
+
 def test_of_the_models_given_only_the_kind_of_data_counts(simulated):
     """Models that need a root are no exception."""
     schemes = [
