@@ -130,8 +130,6 @@ def read_codons(
     """The codes of columns of DNA, and warnings; a last codon that is a stop wherever it is known is dropped.
 
     `rows`, `sites`: the columns, with characters of DNA only, and their places in `given`, from 0.
-
-    Raises InputError if the number of columns is not a multiple of 3, or a sequence has a stop codon.
     """
     n_codons, left = divmod(len(sites), WIDTH)
     if left:

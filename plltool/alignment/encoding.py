@@ -27,9 +27,6 @@ def make_alignment(
 
     `sequences`: n_taxa sequences without blanks or match characters; `positions`: the line of `source` on which each
     taxon starts, or None if unknown.
-
-    Raises InputError for fewer than `MIN_TAXA` taxa, an empty or repeated name, a character that `states` does not
-    know, sequences of different lengths, and sequences without sites.
     """
     given = Sequences(tuple(names), tuple(map(to_bytes, sequences)), source, states, positions)
     alignment = encode(given, states, np.arange(given.n_sites))
@@ -37,10 +34,7 @@ def make_alignment(
 
 
 def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
-    """The codes of some columns, with warnings of characters whose meaning is doubtful.
-
-    Raises InputError for a character that `states` does not know; for codons see `read_codons`.
-    """
+    """The codes of some columns, with warnings of characters whose meaning is doubtful."""
     rows = given.columns(sites)
     states = _space_of_bytes(given, states)
     for taxon, row in enumerate(rows):

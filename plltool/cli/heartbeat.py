@@ -186,8 +186,6 @@ def open_log(path: Path) -> TextIO:
 
     Until it is closed it is locked against other runs, which would write the same results. The lock is the open file's,
     so that nothing is left of it, whatever ends the process.
-
-    Raises InputError if another run has it, or it cannot be written.
     """
     stream = open_to_append(path)
     if not path.is_file():  # a device or a pipe, which any number of runs may write to

@@ -136,9 +136,6 @@ class Outputs:
         A run resumes where the checkpoint of its first step has states, with --redo only if the same command line made
         them. It may replace the files that the run which it resumes has claimed: they are its own. So are those that
         the same command line has claimed, if it could not write all of them, and the log of any run that failed.
-
-        Raises InputError if a file exists and may not be replaced, is read by the command, or cannot be written, or a
-        checkpoint is of another run.
         """
         import plltool
 
@@ -321,9 +318,6 @@ def claim_files(
     redo : whether all that exist may be replaced; None if the command has no --redo
     may_go : files that may be replaced in any case
     by_prefix : files whose names begin with --prefix
-
-    Raises InputError if one exists and may not be replaced, or if one is a folder, is asked for twice, is read by
-    the running command, or its folder cannot be written to.
     """
     claimed: set[Path] = set()
     read = {(found.st_dev, found.st_ino): path for path in _read_files() if (found := _status(path)) is not None}

@@ -262,9 +262,6 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     are the first 10 characters of their line. Sequences are sequential or interleaved, and may hold blanks. The layout
     is the one that gives the announced sizes (and, if both do, sequences of `states`), unless the header names it by
     ``S`` or ``I``. ``.`` stands for the character of the first sequence.
-
-    Raises InputError if the header announces no taxa or no sites or has an unknown option, or no layout gives the
-    announced sizes.
     """
     (header_line, header_text), *lines = number_lines(text)
     header = _parse_header(header_text, header_line, source)

@@ -232,9 +232,6 @@ def read_folder(
 
     Hidden files, whose names begin with a dot, and folders are left out, and with a warning files that neither start
     like an alignment nor have an ending of one. `states` and `names` are as for `read_alignment`.
-
-    Raises InputError if the folder or a file in it cannot be read, it has no alignments, or two files have the same
-    name.
     """
     place = Path(folder)
     try:

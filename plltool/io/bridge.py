@@ -77,19 +77,13 @@ def tree_from_object(given: TreeObject, names: Sequence[str] | None = None, reso
 
     given : a tree, rooted or not; a tip of a dendropy tree has the name of its taxon, or its own if it has no taxon.
     names, resolve_seed : as in `parse_newick`.
-
-    Raises InputError if it is no such tree, a tip has no name, a length is not finite, a taxon occurs twice, the taxa
-    are not `names`, there are fewer than three, or a node has too many branches and there is no seed.
     """
     nodes, source = nodes_from_object(given)
     return unrooted_tree(nodes, source, names, resolve_seed)
 
 
 def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
-    """A tree as it stands, with nodes of any degree, and what errors call it.
-
-    Raises InputError if it is none of those that are accepted, a tip has no name, or a length is not finite.
-    """
+    """A tree as it stands, with nodes of any degree, and what errors call it."""
     kind = _identify_tree(given)
     nodes = RootedNodes()
     stack = [(kind.root, NO_NODE)]
@@ -160,9 +154,6 @@ def alignment_from_object(given: AlignmentObject) -> Sequences:
     - a dendropy DnaCharacterMatrix or ProteinCharacterMatrix.
 
     A sequence is text, bytes, a Biopython Seq or SeqRecord, or a list or array of single characters.
-
-    Raises InputError if it is none of these, a name is no text, a sequence cannot be read, or it is no alignment, see
-    `Sequences`.
     """
     if hasattr(given, "data_type") and hasattr(given, "taxon_namespace"):
         return _read_matrix(given)
@@ -216,8 +207,7 @@ def _read_sequence(given: Any, where: str) -> bytes:
 def _read_matrix(matrix: dendropy.CharacterMatrix) -> Sequences:
     """The sequences of a dendropy matrix, in the order of its taxon namespace; taxa without a sequence are left out.
 
-    Cells become IUPAC letters, ``-`` or ``?``; a polymorphic cell becomes the letter for its states. Raises InputError
-    if the matrix holds other data than DNA or proteins, or no letter stands for a cell.
+    Cells become IUPAC letters, ``-`` or ``?``; a polymorphic cell becomes the letter for its states.
     """
     if matrix.data_type not in _DENDROPY_STATES:
         expected = "a DnaCharacterMatrix or a ProteinCharacterMatrix; other data are not supported"

@@ -129,8 +129,7 @@ class Checkpoint:
     def load(self, name: str, kind: type[T]) -> T | None:
         """The last state of a class with a name, or the one before if it is damaged; None if there is none.
 
-        A damaged state without one before is as none: what it saved is done again. Raises CheckpointError if there are
-        two, and neither can be read.
+        A damaged state without one before is as none: what it saved is done again.
         """
         failures = []
         for ending in (STATE, OLD_STATE):

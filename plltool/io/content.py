@@ -39,12 +39,7 @@ def source_name(path: str | os.PathLike[str]) -> str:
 
 
 def read_content(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file, or of standard input for the path ``-``; its first bytes tell whether it is gzipped.
-
-    Raises InputError if it cannot be read, is a broken or incomplete gzip file, has more bytes than
-    CONTENT_MEMORY_SHARE of the free memory, or is a gzip file that unpacks to MAX_GZIP_RATIO times its size and more
-    than TRUSTED_CONTENT bytes: no alignment does. Also if standard input is read a second time.
-    """
+    """The content of a file, or of standard input for the path ``-``; its first bytes tell whether it is gzipped."""
     source = source_name(path)
     try:
         with nullcontext(_take_stdin()) if os.fspath(path) == STDIN else open(find_file(path), "rb") as file:
@@ -76,7 +71,7 @@ def find_file(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
 
 
 def read_text(path: str | os.PathLike[str]) -> bytes:
-    """The content of a text file, LF at the end of each line, no UTF-8 byte order mark; errors as of `read_content`."""
+    """The content of a text file, LF at the end of each line, no UTF-8 byte order mark."""
     return read_content(path).removeprefix(_UTF8_MARK).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 

@@ -45,8 +45,6 @@ def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: st
     path : the file. Its first line names the columns.
     names, dates : the columns of taxa and dates. By default the first one called name, strain or accession, else
         taxon or taxa, and the first one whose name has the word date in it, else one called year.
-
-    Raises InputError if the file cannot be read, lacks a column, has a taxon twice, or a date cannot be understood.
     """
     source = source_name(path)
     header, rows = read_fields(read_text(path), source)

@@ -75,10 +75,7 @@ Definitions = Mapping[str, Definition]
 
 
 def expand_definitions(text: str) -> str:
-    """A model string with values in place of ``NAME{FILE}``, ``MIX{...}`` and ``FMIX{...}``; others as they are.
-
-    Raises InputError if a file cannot be read or does not define the name, or a definition is not what it should be.
-    """
+    """A model string with values in place of ``NAME{FILE}``, ``MIX{...}`` and ``FMIX{...}``; others as they are."""
     pieces = _split(text)
     if pieces is None or all(piece.values is None or _VALUES.fullmatch(piece.values) for piece in pieces):
         return text
@@ -86,10 +83,7 @@ def expand_definitions(text: str) -> str:
 
 
 def read_definitions(path: str) -> Definitions:
-    """The definitions of a NEXUS file by name, in upper case.
-
-    Raises InputError if the file cannot be read, has no ``models`` block, or has something else in it than definitions.
-    """
+    """The definitions of a NEXUS file by name, in upper case."""
     content, source = read_text(path), source_name(path)
     if not starts_like_nexus(content):
         raise InputError(f"{source}: found no #NEXUS in the first line, expected a NEXUS file that defines models")

@@ -90,10 +90,7 @@ class Jplace:
 
 
 def parse_jplace(content: bytes, source: str) -> Jplace:
-    """The content of a file, of any program.
-
-    Raises InputError if it is not JSON, lacks a key or a field, or a query is on a branch that the tree does not have.
-    """
+    """The content of a file, of any program."""
     given = parse_object(content, source, ("tree", "fields", "placements"), "placements (jplace)")
     try:
         text, fields = str(given["tree"]), [list(given["fields"]).index(name) for name in JplaceRow._fields]

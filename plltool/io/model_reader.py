@@ -29,10 +29,7 @@ _N_NUMBERS = len(PAIRS) + N_STATES
 
 
 def read_model(text: str) -> ModelSpec:
-    """The model that a string names; ``GTR20{FILE}``, ``MATRIX{FILE}`` and ``NAME{FILE}`` read a file.
-
-    Raises InputError for other strings.
-    """
+    """The model that a string names; ``GTR20{FILE}``, ``MATRIX{FILE}`` and ``NAME{FILE}`` read a file."""
     return parse_model(expand_definitions(expand_matrix(text)), read_paml_matrix)
 
 
@@ -42,9 +39,6 @@ def read_scheme(text: str) -> Scheme:
     A file is the JSON record of a run, whose values are used, a model string, a partition file, or a NEXUS file with
     charsets; see `partition_reader`. Files that it names may be beside it. A string may also hold the
     lines of a partition file. A text that can be read as a model is never taken for a file name.
-
-    Raises InputError if the text is neither a model nor the name of a file, the file cannot be read, or it holds
-    neither a model nor a partition.
     """
     if is_partition_line(text.strip().split("\n", 1)[0]) and not _is_file(text):
         return read_lines(text, "the partition given", read_model)
@@ -85,8 +79,6 @@ def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
     That is 19 rows of the lower triangle and 20 frequencies, in the order A R N D C Q E G H I L K M F P S T W Y V.
     What follows the last number that is needed is a comment.
-
-    Raises InputError if the file cannot be read, has too few numbers, or something else than a number among them.
     """
     words = read_content(path).decode("utf-8", "replace").split()
     if len(words) < _N_NUMBERS:
@@ -112,10 +104,7 @@ _FILE = re.compile(rf"\s*{PREFIX}\{{([^{{}}]+)\}}(?!\{{)(.*)", re.IGNORECASE | r
 
 
 def expand_matrix(text: str) -> str:
-    """A model string with the values of its file in place of ``MATRIX{FILE}``; others as they are.
-
-    Raises InputError as `read_states` does.
-    """
+    """A model string with the values of its file in place of ``MATRIX{FILE}``; others as they are."""
     match = _FILE.fullmatch(text)
     if match is None:
         return text
@@ -131,8 +120,6 @@ def read_states(path: str) -> tuple[str, FloatArray | None]:
     A line for each state has its symbol or name, as in the data, and perhaps a longer one for messages. After the line
     ``matrix`` there is a row for each state: its rates of change to the others, in their order; what stands on the
     diagonal does not count. Text after ``#`` is a comment.
-
-    Raises InputError if the file cannot be read, is no such file, or a state is left for ever.
     """
     source = source_name(path)
     lines = _split_lines(read_content(path).decode("utf-8", "replace"))

@@ -77,7 +77,7 @@ def parse_nodes(text: str, source: str) -> RootedNodes:
 
 
 def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
-    """All trees of a text, one after another, as they are written; errors as in `parse_newick`."""
+    """All trees of a text, one after another, as they are written."""
     parser = _Parser(text, source)
     while parser.has_more():
         yield parser.parse()
@@ -86,10 +86,7 @@ def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
 def number_tips(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, whose: str = "the alignment"
 ) -> dict[int, int]:
-    """The number of each tip (by its node) among the `names` of `whose`; by default tips are numbered as they come.
-
-    Raises InputError unless the tips' labels are exactly the names, a bare label being read as in `parse_newick`.
-    """
+    """The number of each tip (by its node) among the `names` of `whose`; by default tips are numbered as they come."""
     has_children = set(nodes.parents)
     tips = [node for node in range(len(nodes.parents)) if node not in has_children]
     labels = [nodes.labels[tip] for tip in tips]
@@ -99,10 +96,7 @@ def number_tips(
 def number_some_tips(
     nodes: RootedNodes, source: str, names: Sequence[str], what: str, whose: str = "the alignment"
 ) -> dict[int, int]:
-    """The number of each tip among `names`, as `number_tips`; `what`, such as "the constraint", may lack some of them.
-
-    Raises InputError if a label occurs twice or stands for none of the names.
-    """
+    """The number of each tip among `names`, as `number_tips`; `what`, such as "the constraint", may lack some."""
     has_children = set(nodes.parents)
     tips = [node for node in range(len(nodes.parents)) if node not in has_children]
     labels = [nodes.labels[tip] for tip in tips]
@@ -255,7 +249,7 @@ def _find_supports(told: Mapping[str, str]) -> str:
 def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
-    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`."""
+    """Make a tree from rooted nodes; parameters and warnings as in `parse_newick`."""
     n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
     tips = np.flatnonzero(n_children == 0)
     labels = [nodes.labels[tip] for tip in tips]

@@ -36,8 +36,6 @@ def write_newick(
         seen from the root, and so stays with its branch for any outgroup. Those of tip branches are not written.
     left_out : (n_edges,) mask of inner branches that are contracted.
     marks : (n_edges,) texts that follow the lengths of the branches.
-
-    Raises InputError if the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
     """
     root = find_root(tree, outgroup)
     tails = [""] * tree.n_edges
@@ -64,7 +62,7 @@ def write_newick(
 
 
 def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
-    """The inner node that `write_newick` writes as the root; errors as there.
+    """The inner node that `write_newick` writes as the root.
 
     It is the node next to tip 0; with an outgroup the node that has the outgroup as one of its clades, or the node next
     to the ingroup if that is one taxon.
@@ -137,10 +135,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9.]++")  # in NEXUS a bare underscore means a bla
 
 
 def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
-    """A tree without its inner branches of at most `threshold`, and their number; nodes may have more branches then.
-
-    Raises InputError if the text is not a tree.
-    """
+    """A tree without its inner branches of at most `threshold`, and their number; nodes may have more branches then."""
     nodes = parse_nodes(newick, "the tree")
     inner = set(nodes.parents)
     gone = [0 < node in inner and nodes.lengths[node] <= threshold for node in range(len(nodes.parents))]

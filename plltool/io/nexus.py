@@ -35,10 +35,7 @@ class StateSets:
         self.members: Mapping[int, bytes] = {}
 
     def character_for(self, members: bytes, symbols: str) -> bytes:
-        """The byte of a set; empty for an empty set, or one with a member that is not among declared `symbols`.
-
-        Raises InputError if there are too many different sets.
-        """
+        """The byte of a set; empty for an empty set, or one with a member that is not among declared `symbols`."""
         if symbols:
             table = _renumbering(symbols)
             if any(byte not in table for byte in members):
@@ -55,10 +52,7 @@ class StateSets:
 
 
 def parse_symbols(text: str, where: str) -> str:
-    """The symbols of ``symbols="0 1 2"`` or ``"0~2"``, in upper case.
-
-    Raises InputError unless they are 2 to 64 different ASCII characters; upper and lower case are the same.
-    """
+    """The symbols of ``symbols="0 1 2"`` or ``"0~2"``, in upper case."""
     symbols = _RANGE.sub(_expand, "".join(text.split())).upper()
     if not 2 <= len(symbols) <= MAX_STATES or not symbols.isascii() or len(set(symbols)) < len(symbols):
         expected = f"2 to {MAX_STATES} different ASCII characters, upper and lower case being the same"
@@ -80,10 +74,7 @@ def _renumbering(symbols: str) -> dict[int, int]:
 
 
 def renumber(records: Sequence[Record], symbols: str, sets: Mapping[int, bytes], source: str) -> list[Record]:
-    """The records with each declared symbol replaced by the symbol at the same place in SYMBOLS.
-
-    Raises InputError for a character that is not declared.
-    """
+    """The records with each declared symbol replaced by the symbol at the same place in SYMBOLS."""
     table = _renumbering(symbols) | {byte: byte for byte in sets}
     translation = bytes(table.get(byte, byte) for byte in range(256))
     for record in records:
@@ -165,11 +156,6 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
 
     A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. In standard
     and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
-
-    Raises InputError if there is no such block or more than one, its datatype does not fit `states` or is not
-    supported, its FORMAT has an option that changes the meaning of the matrix and is not read, a comment or the matrix
-    is not closed, no letter stands for a set of states, a symbol is not declared, or the sizes differ from those
-    announced.
     """
     blocks = _group_blocks(split_commands(text, source))
     block = _choose_block(blocks, source)
@@ -247,10 +233,7 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
 
 
 def _parse_datatype(options: Mapping[str, str], where: str, states: StateSpace | None) -> StateSpace | None:
-    """The states of the data, those asked for if there are any; None if they are mixed, or neither said nor asked for.
-
-    Raises InputError for a datatype that is not read, or not that of the `states` asked for.
-    """
+    """The states of the data, those asked for if there are any; None if they are mixed or not known."""
     datatype = options.get("datatype", _DEFAULT_DATATYPE)
     is_said = "datatype" in options or "symbols" in options
     if states is None and (not is_said or datatype.lower().startswith("mixed(")):

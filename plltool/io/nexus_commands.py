@@ -41,8 +41,6 @@ def split_commands(content: bytes, source: str) -> Iterator[Command]:
     """The commands of a NEXUS file, each ended by ``;``; a comment becomes a blank and its line breaks.
 
     Comments that begin with ``&`` stay in trees, where they are annotations.
-
-    Raises InputError for an unclosed comment.
     """
     text = content.lstrip()[len(_SIGNATURE) :]
     first_line = 1 + content[: len(content) - len(text)].count(b"\n")

@@ -176,8 +176,6 @@ def read_structure(path: str) -> Structure:
     """The structure in a file: a character for each column, a dot or one of ``( )``, ``[ ]``, ``{ }``, ``< >``.
 
     Brackets of different kinds may cross each other, as in pseudoknots. Blanks and line breaks do not count.
-
-    Raises InputError if the file cannot be read, has another character, or a bracket has no partner.
     """
     source = source_name(path)
     text = "".join(read_text(path).decode("utf-8", "replace").split())

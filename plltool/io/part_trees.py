@@ -92,14 +92,13 @@ def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint
 
     `names`: of all taxa; labels stand for them as in `parse_newick`.
 
-    Returns the constraint; None for a tree without inner branches, which every tree obeys. Raises InputError if the
-    text is not a tree, or a taxon in it occurs twice or is none of `names`.
+    Returns the constraint; None for a tree without inner branches, which every tree obeys.
     """
     return constraint_from_nodes(parse_nodes(text, source), source, names)
 
 
 def constraint_from_nodes(nodes: RootedNodes, source: str, names: Sequence[str]) -> Constraint | None:
-    """The constraint that a rooted tree makes; parameters, what is returned and errors as of `parse_constraint`."""
+    """The constraint that a rooted tree makes; see `parse_constraint`."""
     taxa = number_some_tips(nodes, source, names, "the constraint")
     if len(taxa) < 3:  # no tree is left once the root is removed
         return None

@@ -93,9 +93,6 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
     """The parts in a partition file of RAxML or RAxML-NG; `read_model` reads model strings.
 
     Blank lines and lines that begin with ``#`` are skipped; a model may take several lines, see `unwrap`.
-
-    Raises InputError for a line that is not ``MODEL, NAME = SITES``, has a model or sites that cannot be read, or
-    repeats a name.
     """
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}
@@ -163,7 +160,7 @@ _SET = re.compile(rf"\s*+(?:\*\s*+)?{_NAME}\s*+(?:\([^()]*+\)\s*+)?=(?P<text>.*)
 
 
 def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
-    """The parts in the sets, assumptions or MrBayes block of a NEXUS file; arguments and errors as in `read_lines`."""
+    """The parts in the sets, assumptions or MrBayes block of a NEXUS file; arguments as in `read_lines`."""
     words = ("charset", "charpartition", "partition", "set")
     commands = [command for command in split_commands(content, source) if command.word in words]
     charsets = _read_charsets([c for c in commands if c.word == "charset"], source)
@@ -183,10 +180,7 @@ def _name_chosen(commands: Sequence[Command]) -> str:
 
 
 def _choose(commands: Sequence[Command], source: str) -> Command | None:
-    """The partition or charpartition that is set, else the only charpartition, else the only partition, if any.
-
-    Raises InputError if several have the name, or none has.
-    """
+    """The partition or charpartition that is set, else the only charpartition, else the only partition, if any."""
     wanted = _name_chosen(commands)
     kinds = [[command for command in commands if command.word == word] for word in ("charpartition", "partition")]
     given = [*kinds[0], *kinds[1]] if wanted else kinds[0] or kinds[1]

@@ -26,9 +26,6 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
 
     The first line names the columns. Each other line has a taxon, then its state in each column: its name, ``a|b`` for
     either of two or more, ``?`` or nothing where it is unknown. Fields may be quoted as in CSV.
-
-    Raises InputError if a line has another number of fields than the first one, the cells differ in too many ways, or
-    the taxa are too few or not all different.
     """
     header, rows = read_fields(text, source)
     filled = [[_tidy(cell) for cell in fields[1:]] for _, fields in rows]
@@ -50,8 +47,7 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
 def read_fields(text: bytes, source: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The fields of the first line of a table, and the number and the fields of each other line.
 
-    The separator is a tab if the first line has one, else a comma. Empty lines are skipped. Raises InputError for a
-    table without lines, or a line with another number of fields than the first one.
+    The separator is a tab if the first line has one, else a comma. Empty lines are skipped.
     """
     content = text.decode("utf-8", "surrogateescape").lstrip("\n")
     skipped = len(text) - len(text.lstrip(b"\n"))

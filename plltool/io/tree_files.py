@@ -40,10 +40,7 @@ Names = dict[str, str]  # what a label stands for
 
 
 def read_nexus_trees(content: bytes, source: str) -> Iterator[RootedNodes]:
-    """Every tree of the trees blocks of a NEXUS file, one after another.
-
-    Raises InputError if a tree, the translation or a comment cannot be read.
-    """
+    """Every tree of the trees blocks of a NEXUS file, one after another."""
     block = ""
     numbers: Names = {}
     names: Names = {}
@@ -154,9 +151,6 @@ def read_gene_trees(
     """All trees of several sources, each over all or some taxa; sources as in `read_tree_set`.
 
     `names`: the taxa, those of `whose`.
-
-    Raises InputError if a file cannot be read, holds no tree or something else, an object is no tree, or a tree has a
-    taxon twice or one that is not among `names`.
     """
     trees: list[GeneTree] = []
     for item in given:
@@ -199,7 +193,7 @@ def read_trees(
 def load_nodes(given: str | PathLike[str] | TreeObject) -> tuple[RootedNodes, str]:
     """The first tree of a file, Newick or NEXUS, gzipped or not, of Newick text or another library, and its name.
 
-    A warning says if there are more. Raises InputError if the file cannot be read or does not hold a tree.
+    A warning says if there are more.
     """
     if is_newick(given):
         return parse_nodes(str(given), GIVEN_TEXT), GIVEN_TEXT
@@ -271,10 +265,7 @@ def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
 
 
 def read_tree_text(path: str | PathLike[str]) -> tuple[bytes, str]:
-    """The content of a file of trees, or the tree in the record of a run, and what errors call it.
-
-    Raises InputError if the file cannot be read, is a record without a tree, or starts like an alignment.
-    """
+    """The content of a file of trees, or the tree in the record of a run, and what errors call it."""
     content, source = read_text(path), source_name(path)
     start = content.lstrip()
     if start.startswith(b">") or starts_like_phylip(start):

@@ -25,9 +25,6 @@ def read_vcf(text: bytes, source: str) -> tuple[list[Record], tuple[str, ...]]:
 
     Records with an allele that is not one base, such as an indel, are left out, with a warning. A genotype with an
     allele that was not called is unknown. Nothing but GT is looked at, neither filters nor likelihoods.
-
-    Raises InputError if there is no header with samples, or no SNP; for a record with another number of columns or
-    without genotypes, and for a genotype that has not two alleles, or one that the record does not list.
     """
     samples: list[str] = []
     columns: list[str] = []

@@ -53,10 +53,7 @@ class Ascertainment:
         return f"+{SUFFIXES[self.kind]}" + (format_values(self.unseen) if self.unseen else "")
 
     def correct(self, lnl: FloatArray, n_sites: float) -> Correction:
-        """The correction for lnL of each invariable site (n_states, k), and its derivatives.
-
-        Raises EngineError if under lewis no site can vary, up to rounding.
-        """
+        """The correction for lnL of each invariable site (n_states, k), and its derivatives."""
         if self.kind == "stamatakis":
             numbers = np.array(self.unseen)[:, None]
             return Correction((numbers * lnl).sum(axis=0), np.broadcast_to(numbers, lnl.shape), 0.0, 0.0)
@@ -74,10 +71,7 @@ class Ascertainment:
 
 
 def find_correction(suffix: str, unseen: Sequence[float], symbols: Sequence[str]) -> Ascertainment:
-    """The correction that a part of a model string names, such as ``ASC_FELS``, with the numbers in its braces.
-
-    Raises InputError for another name, a wrong number of numbers, or one that is negative or too large.
-    """
+    """The correction that a part of a model string names, such as ``ASC_FELS``, with the numbers in its braces."""
     kinds: dict[str, Kind] = {"ASC": "lewis", **{name: kind for kind, name in SUFFIXES.items()}}
     if suffix not in kinds:
         raise InputError("unknown correction; accepted: +ASC or +ASC_LEWIS, +ASC_FELS{n}, +ASC_STAM{n/n/...}")

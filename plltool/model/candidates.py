@@ -23,7 +23,7 @@ FREE_RATES = tuple(f"+R{n}" for n in range(2, 11))
 def substitution_models(states: StateSpace) -> tuple[str, ...]:
     """Model strings without rates over sites for the states of an alignment; the widest come first.
 
-    A new kind of data adds its list here. Raises InputError if there is none.
+    A new kind of data adds its list here.
     """
     if states.name == "DNA":
         return tuple(reversed(SYMMETRIES))

@@ -98,8 +98,6 @@ def rates_of_weights(weights: Sequence[float], name: str) -> FloatArray:
 
     Only the direction of the weights u counts, and the largest of them: the rates are ``1 + f sum_k u_k B_k`` with f
     such that the lowest rate is ``1 - max |u|``.
-
-    Raises InputError for a wrong number of weights, or one that is not within -MAX_LIE_WEIGHT .. MAX_LIE_WEIGHT.
     """
     basis = basis_of(name)[:, 1:]
     if len(weights) != basis.shape[1]:

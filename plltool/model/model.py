@@ -63,9 +63,6 @@ class Model(RatesOverSites):
         """spec : as `parse_model` returns it.
         empirical : (n_states,) state frequencies of the alignment; needed if the specification asks for them.
         invariable : the share of sites of the alignment that may be invariable; needed with +IC.
-
-        Raises InputError if the empirical frequencies are not positive or do not sum to 1, or the number of states is
-        that of data, and ValueError if they are needed but missing.
         """
         if not spec.n_states:
             found = f"model {spec.shown} has as many states as the data"
@@ -224,11 +221,7 @@ class Model(RatesOverSites):
     # --- setting values, free or fixed ----------------------------------------------------------------------
 
     def set_exchangeabilities(self, values: npt.ArrayLike) -> None:
-        """Set the exchangeabilities, (n_pairs,) in the order of ``spec.pairs``; only their ratios matter.
-
-        Raises InputError if the number of values is wrong, one is not positive or out of range, two of the same class
-        differ, or the model's exchangeabilities are published.
-        """
+        """Set the exchangeabilities, (n_pairs,) in the order of ``spec.pairs``; only their ratios matter."""
         pairs, classes = self.spec.pairs, self._design.class_of_pair
         if classes is None:
             what = f"follow from {', '.join(self._design.names)}" if self._design.names else "are published"
@@ -245,10 +238,7 @@ class Model(RatesOverSites):
         self._set_rates(self._design.relative(rates[first]))
 
     def set_rate_parameter(self, name: str, value: float) -> None:
-        """Set one of `rate_parameters`.
-
-        Raises InputError if the model has none of this name, or the value is outside the bounds.
-        """
+        """Set one of `rate_parameters`."""
         if name not in self._design.names:
             known = ", ".join(self._design.names) or "none"
             raise InputError(f"model {self.spec.shown} has no parameter {show_name(name)}, expected one of: {known}")
@@ -257,11 +247,7 @@ class Model(RatesOverSites):
         self._set_rates(np.array(check_rate_parameters(rates.tolist(), self._design)))
 
     def set_frequencies(self, values: npt.ArrayLike) -> None:
-        """Set the frequencies of the states, (n_states,) in the order of ``spec.symbols``.
-
-        Raises InputError if the number of values is wrong, one is not positive, their sum differs from 1 by more than
-        1e-3, or the model is a mixture, whose classes have frequencies of their own.
-        """
+        """Set the frequencies of the states, (n_states,) in the order of ``spec.symbols``."""
         if self.spec.is_directed:
             raise InputError(f"the frequencies of {self.spec.shown} follow from its rates and cannot be set")
         if self.spec.has_frequencies_by_class:
@@ -270,10 +256,7 @@ class Model(RatesOverSites):
         self._forget()
 
     def set_scaler(self, value: float) -> None:
-        """Set the factor of all branch lengths.
-
-        Raises InputError if the model has no +B, or the value is not positive or out of range.
-        """
+        """Set the factor of all branch lengths."""
         if not self.spec.scaled:
             raise InputError(f"model {self.spec.shown} has no scaler of branch lengths (+B), so it cannot be set")
         self._scaler = check_scaler(float(value))

@@ -92,10 +92,6 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
     """Read a model string; the docstring of the module has the grammar.
 
     `read_matrix`: reads the file of ``GTR20{FILE}``; without it the braces must hold numbers.
-
-    Raises InputError for unknown names, models that this version lacks, a part given twice, a wrong number of values,
-    values that are not positive and finite, and frequencies that do not sum to 1. The message names the part of the
-    string, its position (from 1, in the trimmed string), what is wrong with it and what is accepted.
     """
     tokens = tokenise(text.strip())
     spec = read_name(tokens[0], read_matrix)

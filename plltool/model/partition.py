@@ -117,12 +117,7 @@ class Dataset:
 
 
 def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
-    """Cut an alignment into parts.
-
-    Raises InputError if a part has no columns, columns that do not exist, belong to an earlier part or to another file,
-    or data of another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all,
-    or constant sites are added to parts or to other data than DNA.
-    """
+    """Cut an alignment into parts."""
     check_files(scheme, given.source)
     added = given.constant_sites if isinstance(given, Sequences) else ()
     model = scheme[0].model
@@ -273,10 +268,7 @@ def _space_of(model: ModelSpec | None) -> StateSpace | None:
 
 
 def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
-    """The data that the model is for; without one the declared kind of the columns, or what their characters show.
-
-    Raises InputError for columns of several kinds, and letters of DNA or proteins under a model of multistate data.
-    """
+    """The data that the model is for; without one the declared kind of the columns, or what their characters show."""
     rows = given.columns(sites)
     declared = given.declared_at(sites)
     if declared is None and given.kinds:

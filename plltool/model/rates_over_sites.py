@@ -45,29 +45,19 @@ class RatesOverSites:
         return self._sites.kind == "psr"
 
     def set_alpha(self, value: float) -> None:
-        """Set the shape of the gamma distribution.
-
-        Raises InputError if the model has no +G, or the value is not within MIN_ALPHA .. MAX_ALPHA.
-        """
+        """Set the shape of the gamma distribution."""
         if self._sites.kind != "gamma":
             raise InputError(f"model {self.spec.shown} has no gamma rates (+G), so alpha cannot be set")
         self.set_sites(replace(self._sites, alpha=check_alpha(value)))
 
     def set_pinv(self, value: float) -> None:
-        """Set the share of invariable sites.
-
-        Raises InputError if the model has no +I, or the value is not within MIN_PINV .. MAX_PINV.
-        """
+        """Set the share of invariable sites."""
         if not self._sites.invariable:
             raise InputError(f"model {self.spec.shown} has no invariable sites (+I), so their share cannot be set")
         self.set_sites(replace(self._sites, pinv=check_pinv(value)))
 
     def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
-        """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1.
-
-        Raises InputError if the model has no +R, the number of values is wrong, one is not positive, or the weights do
-        not sum to 1.
-        """
+        """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1."""
         given = tuple(np.ravel(rates).tolist()), tuple(np.ravel(weights).tolist())
         n = self._sites.n_categories
         if self._sites.kind != "free":

@@ -65,7 +65,7 @@ Scheme = tuple[PartSpec, ...]
 
 
 def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
-    """The columns of each part, from 0, ascending, or in pairs as they are given; errors as in `cut_alignment`."""
+    """The columns of each part, from 0, ascending, or in pairs as they are given."""
     owner = np.full(n_sites, -1)
     in_pairs: dict[int, IndexArray] = {}
     for number, spec in enumerate(scheme):
@@ -138,8 +138,6 @@ def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
     A whole file that declares several kinds of data, without a model, becomes a part for each kind. A part with a model
     such as ``MULTI*_MK`` becomes a part for each number of states: that of a column is one more than its largest symbol
     says, as in MrBayes' standard data.
-
-    Raises InputError as `cut_alignment` does for columns, and if two parts would get the same name.
     """
     if isinstance(given, Sequences) and given.kinds and scheme == (PartSpec(None),):
         return tuple(_declared_parts(given))

@@ -16,8 +16,7 @@ def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
 
     `exchangeabilities`: (..., S (S - 1) / 2), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
 
-    Returns float64 (..., S, S), symmetric, with zeros on the diagonal. Raises ValueError if the length is not S (S - 1)
-    / 2 for any S.
+    Returns float64 (..., S, S), symmetric, with zeros on the diagonal.
     """
     values = np.asarray(exchangeabilities, dtype=np.float64)
     n_states = (1 + math.isqrt(1 + 8 * values.shape[-1])) // 2

@@ -37,9 +37,6 @@ def make_name(symbols: Sequence[str], rates: Sequence[float]) -> str:
     """The canonical name; values are relative to the largest one.
 
     `rates` are exchangeabilities, the upper triangle row by row, or rates in the order of `ordered_pairs`.
-
-    Raises InputError for symbols that cannot be used, a wrong number of values, and negative ones; also for rates that
-    do not lead from each state to each other one.
     """
     check_symbols(symbols)
     n_pairs = len(symbols) * (len(symbols) - 1) // 2

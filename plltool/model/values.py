@@ -18,11 +18,7 @@ MEAN_ROUNDING = 1e-13  # of the mean of up to 64 rates, likewise
 def check_exchangeabilities(
     values: Sequence[float], pairs: Sequence[str], least: float = MIN_GIVEN
 ) -> tuple[float, ...]:
-    """The exchangeabilities of `pairs` relative to the last one.
-
-    Raises InputError if the number of values is wrong, or a value or its ratio to the last one is not within least ..
-    MAX_GIVEN.
-    """
+    """The exchangeabilities of `pairs` relative to the last one."""
     if len(values) != len(pairs):
         names = " ".join(pairs) if len(pairs) <= 6 else f"{pairs[0]} {pairs[1]} .. {pairs[-1]}"
         raise InputError(f"expected {len(pairs)} exchangeabilities ({names}), found {len(values)}")
@@ -35,10 +31,7 @@ def check_exchangeabilities(
 
 
 def check_rate_parameters(values: Sequence[float], design: RateDesign) -> tuple[float, ...]:
-    """The parameters of exchangeabilities that have names, such as omega and kappa.
-
-    Raises InputError if their number is wrong or one is outside its bounds.
-    """
+    """The parameters of exchangeabilities that have names, such as omega and kappa."""
     if len(values) != len(design.names):
         raise InputError(f"expected {len(design.names)} values ({', '.join(design.names)}), found {len(values)}")
     assert design.limits is not None
@@ -49,11 +42,7 @@ def check_rate_parameters(values: Sequence[float], design: RateDesign) -> tuple[
 
 
 def check_frequencies(values: Sequence[float], symbols: Sequence[str]) -> tuple[float, ...]:
-    """Frequencies of the states `symbols`, scaled to sum 1, from positive values whose sum is 1 within 1e-3.
-
-    Raises InputError if the number of values is wrong, one is not within MIN_GIVEN .. MAX_GIVEN, or their sum is not
-    near 1.
-    """
+    """Frequencies of the states `symbols`, scaled to sum 1, from positive values whose sum is 1 within 1e-3."""
     what = "base frequencies" if len(symbols) == 4 else "state frequencies"
     if len(values) != len(symbols):
         raise InputError(f"expected {len(symbols)} {what} ({' '.join(symbols)}), found {len(values)}")
@@ -93,10 +82,7 @@ def check_scaler(value: float) -> float:
 
 
 def check_free_rates(rates: Sequence[float], weights: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Rates scaled to mean 1 and weights scaled to sum 1, from positive values; the weights must sum to 1 within 1e-3.
-
-    Raises InputError if a value is not within MIN_GIVEN .. MAX_GIVEN or the weights do not sum to 1.
-    """
+    """Rates scaled to mean 1 and weights scaled to sum 1, from positive values; weights sum to 1 within 1e-3."""
     shares = check_shares(weights, "weights of rates")
     checked = check_positive(rates, "rates")
     mean = math.fsum(weight * rate for weight, rate in zip(shares, checked, strict=True))

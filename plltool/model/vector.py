@@ -42,8 +42,7 @@ def get_vector(model: Model, names: Iterable[str] | None = None) -> FloatArray:
 
     `names`: groups to restrict to; groups that are not free contribute nothing. None: all free groups.
 
-    Returns float64 (n,), the groups in the order of ``model.free_parameters``. Raises ValueError for a name that is no
-    group.
+    Returns float64 (n,), the groups in the order of ``model.free_parameters``.
     """
     return np.log(np.concatenate([np.empty(0), *map(model.ratios, _free_groups(model, names))]))
 
@@ -62,8 +61,6 @@ def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None 
     `get_vector` returns the elements again up to rounding; to undo exactly, keep a copy of the model.
 
     `vector`: (n,), as from `get_vector` with the same `names`.
-
-    Raises ValueError if the length is wrong, an element is not finite, or a name is no group.
     """
     values = np.asarray(vector, dtype=np.float64)
     groups = _free_groups(model, names)

@@ -36,8 +36,6 @@ def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float =
         "extended", those of the majority and then others, the most frequent first (ties: the one seen first), that
         contradict none taken before (the extended majority rule of Felsenstein's PHYLIP)
     threshold : a share from 0.5 to below 1
-
-    Raises InputError if the rule is unknown or the threshold out of bounds.
     """
     check_one_of("rule", rule, RULES)
     if not MAJORITY <= threshold < 1:

@@ -16,8 +16,6 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
     """The tree restricted to `names`, with tips numbered in their order and the rest as by `Tree.renumbered`.
 
     Two branches that meet where a taxon is removed become one, whose length is their sum.
-
-    Raises InputError if there are fewer than 3 names, a name occurs twice, or one is not a taxon of the tree.
     """
     numbers = {name: number for number, name in enumerate(names)}
     unknown = sorted(numbers.keys() - set(tree.names))

@@ -40,8 +40,7 @@ def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
     Taxa are inserted in random order, each into a branch chosen uniformly: every labelled topology comes
     from exactly one sequence of choices.
 
-    Returns int32 array (2 n_taxa - 3, 2), the two nodes of each branch, numbered as in `Tree`. Raises InputError if
-    there are fewer than 3 taxa.
+    Returns int32 array (2 n_taxa - 3, 2), the two nodes of each branch, numbered as in `Tree`.
     """
     if n_taxa < 3:
         raise InputError(f"a tree needs at least 3 taxa, found {n_taxa}")
@@ -55,10 +54,7 @@ def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
 
 
 def random_tree(names: Sequence[str], rng: np.random.Generator) -> Tree:
-    """Draw a tree uniformly from all topologies over `names`; all branches get the default length.
-
-    Raises InputError if there are fewer than 3 names.
-    """
+    """Draw a tree uniformly from all topologies over `names`; all branches get the default length."""
     return Tree.from_edges(names, random_topology(len(names), rng))
 
 

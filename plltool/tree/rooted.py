@@ -156,11 +156,7 @@ class _Survey:
 
 
 def place_outgroup(tree: UnrootedNodes, outgroup: Collection[str]) -> Place:
-    """The middle of the branch between the outgroup and the other taxa.
-
-    Raises InputError if the outgroup is empty, has unknown names or all of them, or no branch divides it from the
-    others.
-    """
+    """The middle of the branch between the outgroup and the other taxa."""
     members = set(outgroup)
     unknown = sorted(members.difference(tree.names.values()))
     if unknown:
@@ -180,10 +176,7 @@ def place_outgroup(tree: UnrootedNodes, outgroup: Collection[str]) -> Place:
 
 
 def place_midpoint(tree: UnrootedNodes) -> Place:
-    """The middle of the longest path between two tips (Farris 1972); the first one of several.
-
-    Raises InputError if a branch has no length.
-    """
+    """The middle of the longest path between two tips (Farris 1972); the first one of several."""
     survey = _Survey.of(tree)
     a, b = np.unravel_index(np.argmax(survey.distances), survey.distances.shape)
     above = {node: (parent, branch) for node, parent, branch in survey.visits}
@@ -205,7 +198,7 @@ def place_minimal_deviation(tree: UnrootedNodes) -> tuple[Place, float, float]:
     their path. The score of a root is the root mean square over all pairs; pairs at distance 0 do not count.
 
     Returns the place, its score, and the ratio of its score to that of the next best branch: near 1 if the root is
-    ambiguous. Raises InputError if a branch has no length, or all tips are at distance 0.
+    ambiguous.
     """
     survey = _Survey.of(tree)
     n_pairs = np.count_nonzero(survey.distances) / 2

@@ -55,17 +55,14 @@ def inner_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
 def splits_of(tree: Tree, names: Sequence[str] | None = None) -> dict[int, float]:
     """The branch lengths of a tree by split, branch by branch; branches at tips are included.
 
-    Where parts have lengths of their own, their mean. Parameters and errors as in `branch_splits`.
+    Where parts have lengths of their own, their mean. Parameters as in `branch_splits`.
     """
     lengths = tree.lengths if tree.lengths.ndim == 1 else tree.lengths.mean(axis=1)
     return dict(zip(branch_splits(tree, names), lengths.tolist(), strict=True))
 
 
 def rf_distance(a: Tree, b: Tree) -> int:
-    """The number of splits in exactly one of two trees over the same taxa (Robinson & Foulds 1981).
-
-    Raises InputError if the trees do not have the same taxa.
-    """
+    """The number of splits in exactly one of two trees over the same taxa (Robinson & Foulds 1981)."""
     return len(set(inner_splits(a)) ^ set(inner_splits(b, a.names)))
 
 
@@ -74,8 +71,6 @@ def branch_score_distance(a: Tree, b: Tree) -> float:
 
     The root of the summed squared differences of the lengths of corresponding branches. A branch that a tree lacks
     counts as length 0 (Kuhner & Felsenstein 1994; the root is taken as in PHYLIP's treedist).
-
-    Raises InputError if the trees do not have the same taxa.
     """
     differences = splits_of(a)
     for split, length in splits_of(b, a.names).items():
@@ -176,8 +171,7 @@ def make_tree_set(
 ) -> TreeSet:
     """A set of trees, each given as its splits, also of tips, with branch lengths.
 
-    `roots` and `labels` are as in `TreeSet`; by default no tree has a root, and all are numbered. Raises InputError if
-    there is no tree.
+    `roots` and `labels` are as in `TreeSet`; by default no tree has a root, and all are numbered.
     """
     numbers: dict[int, int] = {}
     tips = {1 << taxon: taxon for taxon in range(1, len(names))} | {everyone(len(names)) - 1: 0}
@@ -216,8 +210,6 @@ def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
     differences between the lengths of corresponding branches, where a missing branch has length 0 (Robinson & Foulds
     1979); "branch-score", the root of the sum of their squares (Kuhner & Felsenstein 1994). The last two include the
     branches at the tips. A root is ignored.
-
-    Raises InputError if `kind` is unknown, or needs lengths that a tree does not have.
     """
     check_one_of("distance", kind, DISTANCES)
     if kind == RF:

@@ -29,8 +29,7 @@ BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cu
 def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
     """Felsenstein's bootstrap proportions: the share of the replicates that have each branch (Felsenstein 1985).
 
-    Returns (n_edges,), 0 to 1; NaN at the branches of tips, which all trees have. Raises InputError if the taxa are not
-    the same.
+    Returns (n_edges,), 0 to 1; NaN at the branches of tips, which all trees have.
     """
     shares = replicates.shares
     values = np.array([shares.get(split, 0.0) for split in branch_splits(tree, replicates.names)])
@@ -44,7 +43,7 @@ def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
     The support is 1 - mean(d / (p - 1)) over the replicates: d is the least number of taxa that must change sides to
     turn the branch into one of the replicate's, p the number of taxa on its smaller side.
 
-    Returns and errors as for `frequencies`.
+    Returns as for `frequencies`.
     """
     splits = inner_splits(tree, replicates.names)
     sides = _unpack(splits, tree.n_taxa)
@@ -68,8 +67,7 @@ def root_frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
 
     A replicate whose root is on a branch that the tree lacks supports none. Branches of tips have supports, too.
 
-    Returns (n_edges,), 0 to 1. Raises InputError if the taxa are not the same, or a replicate has no root with two
-    branches.
+    Returns (n_edges,), 0 to 1.
     """
     without = [number for number, root in enumerate(replicates.roots, start=1) if root is None]
     if without:
