@@ -19,12 +19,7 @@ OTHER_COMMANDS = {name: meant[0] for name, meant in _TABLE.items() if name not i
 def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], command: str) -> tuple[str, str]:
     """An unknown option as it was given, and what may have been meant, to be written behind it; empty if unclear.
 
-    Parameters
-    ----------
-    unknown : the option as the parser has cut it: the -b of -bb
-    given : all arguments
-    known : the options that there are
-    command : the command at hand, empty if there is none
+    `unknown` is the option as the parser has cut it: the -b of -bb; `command` is empty if there is none.
     """
     token, value = _find(unknown, given)
     names = list(known)
@@ -42,11 +37,7 @@ def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], com
 def hint_at_line(given: Sequence[str], commands: Mapping[str, Collection[str]], command: str) -> str:
     """What is wrong with a line of several unknown options, and how plltool writes it; empty if that is not known.
 
-    Parameters
-    ----------
-    given : all arguments behind the command
-    commands : the options of each command
-    command : the one at hand, empty if there is none: then the first that has most of the options
+    `command` may be empty: then the first of `commands`, with their options, that has most of the options.
     """
     possible = [_translate(_pair(given), own, commands[own]) for own in ([command] if command else commands)]
     words, unknown, left_out = min(possible, key=lambda found: len(found[2]))

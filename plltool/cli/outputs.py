@@ -74,18 +74,10 @@ def file_options(name: str, source: str | None = None) -> Callable[[Callable[...
 
 
 class Outputs:
-    """The files of one run.
+    """The files of a table that one run may write; without a prefix it writes none.
 
-    Parameters
-    ----------
-    table : all that the command may write
-    prefix : start of their names; None if nothing is to be written
-    redo : whether files of an earlier run may be replaced
-    report : whether a report is written
-
-    Attributes
-    ----------
-    resumes : whether the run continues from a checkpoint, see `claim`
+    With `redo` files of an earlier run may be replaced. `resumes` says whether the run continues from a checkpoint, see
+    `claim`.
     """
 
     def __init__(self, table: Table, prefix: Path | None, redo: bool, report: bool = False):

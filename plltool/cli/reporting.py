@@ -63,15 +63,9 @@ _log = logging.getLogger("plltool")
 class Reporter(logging.Handler):
     """Reports log records and progress events while it is entered as a context.
 
-    Where none comes for long, a thread reports that the command is alive. It reads the clock and what was reported
-    before, and nothing of the search. Warnings are always reported.
-
-    Parameters
-    ----------
-    quiet : only warnings on stderr; the log file gets everything
-    log_path : file to write as well, or None
-    append : whether the file's present content stays
-    json_path : file that gets one JSON object a line for everything; "-" is stderr, which then has nothing else
+    Where none comes for long, a thread reports that the command is alive. With `quiet` only warnings go to stderr; the
+    log file gets everything. `json_path` gets one JSON object a line for everything; "-" is stderr, which then has
+    nothing else.
     """
 
     def __init__(self, quiet: bool, log_path: Path | None = None, json_path: str | None = None, append: bool = False):

@@ -64,13 +64,10 @@ class TreeTask:
         also: Callable[[R], None] = lambda _: None,
         **views: Any,
     ) -> R:
-        """Analyse the trees, report the progress and write the files.
+        """Analyse the trees, report the progress and write the files, which are claimed already.
 
-        Parameters
-        ----------
-        analyse : an analysis, with all that is particular to it already among its arguments
+        analyse : an analysis, with its particular arguments
         load : reads the tree, or the trees, for the taxa of the alignment
-        outputs : files that are claimed already
         also : writes the files that the user has named
         views : arguments of the result's `texts`
         """

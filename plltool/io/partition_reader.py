@@ -1,24 +1,14 @@
-r"""Partition files. Those of RAxML and RAxML-NG have a line for each part:
+r"""Partition files: a line for each part (RAxML, RAxML-NG), or charsets of NEXUS and partitions into them.
 
     GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG: any model string
     DNA, its = 901-1500                      RAxML: DNA, AA (PROT), MULTI (MORPH) are the default models of such data;
-    S16+G4, stems = pairs{rna.str}           the columns that pair in a structure, or pairs such as 5:70 6:69 (MrBayes)
     LGF, gene = 1501-.                       F or X after the name of a protein matrix: counted or optimised frequencies
     CODON2, nad1 = 2401-3300                 IQ-TREE's word for codons, here of genetic code 2, and the default model
+    charpartition mine = GTR+G4: a, HKY: b;  IQ-TREE: models and their charsets
+    partition mine = 2: a, b;                MrBayes: chooses charsets, otherwise each charset is a part
+    set partition = mine;                    chooses among several partitions or charpartitions
 
-NEXUS files have charsets, and partitions of an alignment into them:
-
-    #NEXUS
-    begin sets;
-      charset first = 1-900\3;
-      charset rest = genes.phy: 2-900\3 3-900\3 901-.;     IQ-TREE: columns of a file, which must be the alignment
-      charpartition mine = GTR+G4: first, HKY: rest;       IQ-TREE: models and their charsets
-    end;
-
-Without a charpartition, ``partition NAME = 2: first, rest;`` (MrBayes) chooses charsets, otherwise each charset is a
-part; the models are the default ones. ``set partition = NAME;`` chooses among several partitions or charpartitions.
-Charsets may have others as members, ``all`` stands for all columns, and ``remainder`` for those that no other part has.
-How columns are written, see `part_columns`.
+Without models the default ones are used. How columns are written, see `part_columns`.
 """
 
 from __future__ import annotations

@@ -12,20 +12,14 @@ MIN_DISTINCT = 4  # taxa of a search, if the alignment has them: fewer have only
 
 
 def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tuple[Dataset, list[list[int]]]:
-    """Keep the first taxon of each group of taxa whose sequences are the same in all parts.
+    """Keep the first taxon of each group of taxa whose sequences are the same in all parts, in their old order.
 
     If fewer than `MIN_DISTINCT` taxa would be left, the first duplicates are kept as well to make up that number.
-
     `places`: (n_taxa,) the place of each taxon in a constraint, negative for taxa that are not in it; the first taxon
     of each place in a group is kept.
 
-    Returns
-    -------
-    reduced : Dataset
-        The kept taxa in their old order.
-    groups : list of list of int
-        ``groups[i]`` holds the taxa of `data` that taxon i of `reduced` stands for, itself first; every taxon of
-        `data` is in one group.
+    Also returns the groups: ``groups[i]`` holds the taxa of `data` that taxon i of the result stands for, itself first;
+    every taxon of `data` is in one group.
     """
     first_of = first_identical(data.alignments)
     if data.has_root:  # which is no twin of taxa without data

@@ -2,46 +2,12 @@
 
     NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+COVARION][+ASCERTAINMENT][+SCALER]
 
-NAME: for nucleotides one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or `ALIASES` in `nucleotides`, or six
-digits (with or without ``DNA`` in front), where equal digits mean equal rates, in the order AC AG AT CG CT GT. For
-proteins an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. For codons ``GY``, ``MG``, ``M2a`` and
-others, see `plltool.model.codons`. For binary and multistate data ``BIN``, ``JC2``, ``GTR2``, ``MULTI5_MK``,
-``MULTI5_ORDERED``, ``MULTI5_GTR`` and the like; ``MK``, ``ORDERED`` and ``GTRX`` have as many states as the data, and
-``MULTI*_MK`` has a part for each number of states. ``MKV`` is ``MK+ASC``. For pairs of columns ``S16``, ``S16A`` and
-``S16B``. Upper and lower case are the same. If the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and
-TIM3 have equal base frequencies.
-
-values: exchangeabilities. With slashes, one value per distinct rate, in the order of the digits (RAxML-NG); with
-commas, or as a single value, one per distinct rate except that of GT, which is 1, in the order in which they first
-occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes; ``MIX`` has
-their matrices in front of these, see `mixtures`. For codons omega and kappa, such as ``GY{omega/kappa}``, and the
-weights in a second pair of braces: ``M1a{omega0/kappa}{w0/w1}``.
-
-PROFILES: ``C10`` to ``C60``, after a protein matrix: classes of sites with frequencies of their own. With FREQUENCIES,
-another class that has these comes first, and the weights are optimised (IQ-TREE). ``C20{weights}``: given weights.
-``FMIX{f/f/...|f/f/...}{rates}{weights}`` after a matrix of DNA or proteins: profiles of the user's own, see `mixtures`.
-
-FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given. By
-default equal or optimised, as the name implies (RAxML-NG's rule; in IQ-TREE a name that implies unequal frequencies
-means empirical ones); for proteins, those of the matrix; for codons as in IQ-TREE, empirical ones under GY and
-``F3X4`` under MG. ``F1X4`` and ``F3X4``: products of empirical frequencies of bases, at each position with ``F3X4``.
-
-INVARIABLE: ``I`` ``IO`` optimised; ``IC`` counted in the alignment; ``IU{share}`` ``I{share}`` given.
-
-RATES: ``G[k][m][{alpha}]`` gamma, k categories (4 by default) represented by their means; ``GA[k]`` or ``G[k]a`` by
-their medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). By default LG4M has +G4 and
-LG4X has +R4. ``PSR[k]{rates}``, or ``CAT`` in place of ``PSR``: per-site rates, each site with one of at most k rates
-(25 by default), which are optimised or given.
-
-COVARION: ``COV[{on/off}]`` sites switch from off to on and from on to off, at rates that are optimised or given.
-
-ASCERTAINMENT: ``ASC`` ``ASC_LEWIS`` sites are known to be variable; ``ASC_FELS{n}`` n unseen invariable sites;
-``ASC_STAM{n/n/...}`` numbers for each state. They go with neither +I nor +PSR.
-
-SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. It is meant for parts,
-whose branch lengths are those of the tree times their scaler.
-
-Values in braces are fixed, as in IQ-TREE; RAxML-NG uses them as starting values except with ``--opt-model off``.
+docs/models.md lists the names and suffixes. Upper and lower case are the same. If the two programs disagree on a name,
+RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies. Values with slashes are one per distinct rate, in
+the order of the digits of a nucleotide model (RAxML-NG); with commas, or as a single value, one per distinct rate
+except the last pair's, which is 1, in the order in which they first occur (IQ-TREE). Without FREQUENCIES they are equal
+or optimised, as the name implies (RAxML-NG's rule; in IQ-TREE a name that implies unequal frequencies means empirical
+ones). Values in braces are fixed, as in IQ-TREE; RAxML-NG uses them as starting values except with ``--opt-model off``.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """Constraint trees: which splits a search must keep, and where each subtree may move without breaking one.
 
 A constraint is a tree over some of the taxa, the *members*, with nodes of any degree; the other taxa are *free*. A
-tree obeys the constraint if its restriction to the members, the *core*, has every split of the constraint.
-
-If the core obeys, each of its nodes belongs to one node of the constraint: contracting the branches of the core that
-are not splits of the constraint gives the constraint. The nodes of the core that belong to one constraint node are its
-*region*; a region is connected. A subtree with members hangs on the core at some node. It may move to all branches of
-the core that touch the region of this node, and nowhere else: further away it would be on the wrong side of a split. A
-branch of the whole tree counts as the branch of the core on which it lies, or on which its free side hangs. A subtree
-without members may move anywhere.
-
-Two passes over the tree find all of this, so the work is linear.
+tree obeys the constraint if its restriction to the members, the *core*, has every split of the constraint. Contracting
+the branches of the core that are not splits of the constraint then gives the constraint: the nodes of the core that
+become one node of it are a *region*, which is connected. A subtree with members may move to all branches of the core
+that touch the region of the node on which it hangs, and nowhere else. A branch of the whole tree counts as the branch
+of the core on which it lies, or on which its free side hangs. A subtree without members may move anywhere. Two passes
+over the tree find all of this, so the work is linear.
 """
 
 from __future__ import annotations
@@ -274,11 +270,9 @@ class Admission:
 class Growth:
     """Where the next taxon may go in a tree that grows by one taxon at a time, members first.
 
-    Branches are numbered as by `attach_tip`. Each branch of the growing tree is a path through the constraint. A new
-    member meets the part of the constraint that has been reached so far at some node c, and may go into each branch
-    whose path passes c. Subtrees of the constraint are intervals of its preorder.
-
-    first, second : the two tips to start with, see `Constraint.addition_order`
+    Branches are numbered as by `attach_tip`; each is a path through the constraint. A new member meets the reached part
+    of the constraint at some node c, and may go into each branch whose path passes c. Subtrees of the constraint are
+    intervals of its preorder. `first`, `second`: the two tips to start with, see `Constraint.addition_order`.
     """
 
     def __init__(self, constraint: Constraint, first: int, second: int):

@@ -53,17 +53,12 @@ def _count_branches(tree: Tree, visits: Sequence[tuple[int, int, int]], new_numb
 
 
 def restore_duplicates(tree: Tree, names: Sequence[str], groups: Sequence[Sequence[int]]) -> Tree:
-    """Put identical sequences back, each beside its twin on a branch of the minimum length.
+    """The tree of all taxa `names`: identical sequences are put back, each beside its twin.
 
     A tip with one duplicate becomes a cherry, one with several a comb. The branch of the tip keeps its length and leads
-    to the new node; all branches within have the minimum length.
-
-    tree : n_kept taxa
-    names : of all taxa, in the order in which the tips of the new tree are numbered
-    groups : ``groups[i]`` holds the taxa that tip i of `tree` stands for, itself first, as indices of `names`; every
-        taxon is in one group. See `without_duplicates`
-
-    Returns the tree of all taxa; its first branches are those of `tree` in their order.
+    to the new node; all branches within have the minimum length. ``groups[i]`` holds the taxa that tip i of `tree`
+    stands for, itself first, as indices of `names`; every taxon is in one group. The first branches of the result are
+    the branches of `tree` in their order.
     """
     shift = len(names) - tree.n_taxa
     tips = [group[0] for group in groups]

@@ -56,15 +56,13 @@ def subtree_contains(tree: Tree, root: int, parent: int, edge: int) -> bool:
 def prune_regraft(
     tree: Tree, joint: int, subtree: int, target: int, healed: npt.ArrayLike, lengths: Sequence[npt.ArrayLike]
 ) -> Undo | None:
-    """Prune the subtree at `subtree` together with `joint` and regraft it into branch `target`.
+    """Prune the subtree at `subtree` with its carrier, the inner node `joint`, and regraft it into branch `target`.
 
-    joint : inner node that carries the subtree
-    subtree : neighbour of `joint`, root of the subtree that moves
-    target : branch to regraft into; afterwards it runs from its first end to `joint`
-    healed : length of the branch that closes the gap; (n_parts,) if the parts have lengths of their own
+    healed : length of the branch that closes the gap; (n_parts,) if parts have separate lengths
     lengths : new lengths from `joint` to the first end of `target`, to its second end, and to `subtree`, each likewise
 
-    Returns None, with the tree unchanged, if `target` touches `joint` or lies inside the pruned subtree.
+    `target` then runs from its first end to `joint`. Returns None, with the tree unchanged, if it touches `joint` or
+    lies inside the pruned subtree.
     """
     column = tree.position(joint, subtree)
     near, far = (int(tree.neighbours[joint, (column + k) % 3]) for k in (1, 2))

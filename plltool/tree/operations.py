@@ -1,8 +1,7 @@
 """Which slot of an engine holds which CLA of a tree, and the orders in which CLAs are computed.
 
-A CLA belongs to an inner node and a branch there: it covers the subtree at the node, seen through that branch, and is
-needed at the branch's other end. An operand is a slot, or ``~taxon`` for a tip. There are three ways to fill the slots.
-Each starts at slot 0, so one program overwrites the CLAs of another.
+A CLA belongs to an inner node and a branch there: it covers the subtree at the node, seen through that branch. An
+operand is a slot, or ``~taxon`` for a tip. There are three ways to fill the slots, each from slot 0.
 
 - All directed CLAs: slot ``3 (u - n_taxa) + k`` covers the subtree at inner node u, seen from its neighbour in column k
   (`DirectedView`). A search keeps its scratch slots behind them.
@@ -10,9 +9,7 @@ Each starts at slot 0, so one program overwrites the CLAs of another.
   the other directions are on a stack behind these (`Descent`); each is used at once and then overwritten.
 - The likelihood alone: the CLAs seen from the root tip, on a stack.
 
-The depth of the stack is the largest number of branches, on the way from the root to any node, that lead into the
-smaller of two subtrees. Each of them at least halves the number of tips, so the depth is at most logarithmic in the
-number of taxa, also for caterpillars.
+Each step deeper on the stack at least halves the number of tips, so its depth is at most logarithmic in them.
 """
 
 from __future__ import annotations

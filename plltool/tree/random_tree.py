@@ -13,18 +13,11 @@ from plltool.tree.topology import Tree
 
 
 def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[int, int, int]:
-    """Insert a tip into a branch of a growing tree, in place.
+    """Insert a tip into a branch of a growing tree, in place; returns the new inner node and the two new branches.
 
     `branch` joined (a, b) and joins (a, inner) afterwards. The first new branch joins (inner, b), the second
-    (tip, inner). A tree grows from two tips joined by branch 0, so k placed tips use the first 2k - 3 branches
-    and the first k - 2 inner nodes.
-
-    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch; rows from 2 n_placed - 3 on are free.
-    branch : the branch to split, below 2 n_placed - 3.
-    tip : the tip to insert.
-    n_placed : the number of tips in the tree so far, at least 2.
-
-    Returns the new inner node and the two new branches.
+    (tip, inner). A tree grows from two tips joined by branch 0, so k = `n_placed` tips use the first 2k - 3 rows of
+    `ends`, int32 (2 n_taxa - 3, 2), the two nodes of each branch, and the first k - 2 inner nodes.
     """
     n_taxa = (len(ends) + 3) // 2
     inner, lower, pendant = n_taxa + n_placed - 2, 2 * n_placed - 3, 2 * n_placed - 2
@@ -88,14 +81,10 @@ def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator)
 
 
 def randomise_short_branches(tree: Tree, least: float | FloatArray, rng: np.random.Generator) -> Tree:
-    """Replace the short inner branches of a tree, which carry no information, by random ones.
+    """A tree whose short inner branches, which carry no information, are replaced by random ones.
 
-    Each short inner branch is contracted, and the resulting nodes with more than three branches are resolved at random.
-
-    tree : with lengths (n_edges,) or (n_edges, n_parts), in expected substitutions per site; it is not changed.
-    least : the length up to which a branch is short, for all parts or (n_parts,); it must be short in all parts.
-
-    Returns a tree over the same taxa; new branches have MIN_BRANCH_LENGTH.
+    A branch is short if its length is at most `least`, for all parts or (n_parts,), in all parts. Nodes that join more
+    than three branches then are resolved at random, by branches of MIN_BRANCH_LENGTH.
     """
     excess = (tree.lengths - least).reshape(tree.n_edges, -1).max(axis=1)
     is_gone = tree.is_inner_branch & (excess <= 0)

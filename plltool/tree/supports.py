@@ -100,14 +100,11 @@ CRITERIA = MRE, FC = "autoMRE", "autoFC"
 
 @dataclass(frozen=True)
 class Convergence:
-    """The result of a test.
+    """The result of a test by a `criterion`, "autoMRE" or "autoFC", on `n_trees` replicates.
 
-    n_trees : number of replicates tested
-    criterion : "autoMRE" or "autoFC"
-    mean : mean over the cuts; for autoMRE of the weighted RF distance between the extended majority-rule trees of the
-        two halves, from 0 to 1; for autoFC of the correlation between the split frequencies of the two halves
-    agreeing : share of the cuts whose halves agree by the criterion
-    converged : whether this share is large enough
+    mean : over the cuts; for autoMRE of the weighted RF distance between the extended majority-rule trees of the two
+        halves, from 0 to 1; for autoFC of the correlation between the split frequencies of the two halves
+    agreeing : share of the cuts whose halves agree by the criterion; `converged` says whether it is large enough
     """
 
     n_trees: int
