@@ -27,10 +27,10 @@ import numpy as np
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.chains import Chains
-from plltool.analyses.sampling.kernel import make_moves
 from plltool.analyses.sampling.likelihoods import EngineLikelihoods, sampling_slots
-from plltool.analyses.sampling.priors import Exponential
-from plltool.analyses.sampling.state import Problem, State
+from plltool.analyses.sampling.parameters import Exponential
+from plltool.analyses.sampling.runs import make_moves
+from plltool.analyses.sampling.state import State, StateSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
@@ -125,15 +125,15 @@ def sample(
     """The share of each topology in each run, and of each move that was accepted; all moves if none are named."""
     taxa, rng = tuple(f"t{k}" for k in range(len(ROWS))), np.random.default_rng(seed)
     part = compress(make_alignment(taxa, ROWS, "columns"))
-    problem = Problem(taxa, (Model(parse_model("JC")),), (), PRIOR)
-    moves = [move for move in make_moves(problem, [part]) if not names or type(move).__name__ in names]
-    states = [problem.draw(from_tree(random_tree(taxa, rng))[0], rng) for _ in range(runs)]
+    space = StateSpace(taxa, (Model(parse_model("JC")),), (), PRIOR)
+    moves = [move for move in make_moves(space, [part]) if not names or type(move).__name__ in names]
+    states = [space.draw(from_tree(random_tree(taxa, rng))[0], rng) for _ in range(runs)]
     counts: list[dict[Splits, int]] = [{} for _ in range(runs)]
     with ExitStack() as stack:
         slots = Slots(sampling_slots(len(taxa), runs))
-        engine, _ = open_engine([part], problem.models, slots, Hardware.of(threads=1))
+        engine, _ = open_engine([part], space.models, slots, Hardware.of(threads=1))
         stack.enter_context(engine)
-        likelihoods = EngineLikelihoods(problem, engine, runs)  # type: ignore[arg-type]  # JC has no categories
+        likelihoods = EngineLikelihoods(space, engine, runs)  # type: ignore[arg-type]  # JC has no categories
         chains = Chains([moves] * runs, likelihoods, states, 0.0, rng, [rng] * runs, tuning=generations // 10)
         for _ in range(generations):
             chains.advance()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
-from sampling.toys import draw_topology, make_problem
+from sampling.toys import draw_topology, make_space
 from scipy import stats
 
 import plltool
@@ -278,7 +278,7 @@ def test_a_likelihood_that_is_no_number_is_an_error(small, monkeypatch):
 
 def test_credible_sets_are_no_larger_than_they_must_be():
     """Of 80 topologies that are sampled once, 76 hold 95 %."""
-    problem, rng = make_problem("JC", n_taxa=8), np.random.default_rng(1)
+    problem, rng = make_space("JC", n_taxa=8), np.random.default_rng(1)
     topologies = {tuple(sorted(own.splits())): own for own in (draw_topology(problem, rng) for _ in range(120))}
     samples = Samples(problem, 1)
     for number, topology in enumerate(list(topologies.values())[:80]):
@@ -351,7 +351,7 @@ def test_chains_do_not_go_on_with_other_moves(small, tmp_path, monkeypatch):
     """As a checkpoint of another version may ask for."""
     run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
     plltool.sample(small, "JC", **run)
-    monkeypatch.setattr("plltool.analyses.sampling.kernel.PARSIMONY_WEIGHT", 2.0)
+    monkeypatch.setattr("plltool.analyses.sampling.runs.PARSIMONY_WEIGHT", 2.0)
     with pytest.raises(CheckpointError, match="a checkpoint of another run: moves: the checkpoint has "):
         plltool.sample(small, "JC", **run)
 

@@ -7,18 +7,17 @@ import pytest
 from helpers import random_codes
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
-from sampling.toys import Shape, branches_of, draw_topology, make_problem
+from sampling.toys import Shape, branches_of, draw_topology, make_space
 
 from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
 from plltool.analyses.sampling.joint_moves import Directions, JointLangevin
 from plltool.analyses.sampling.likelihoods import EngineLikelihoods, sampling_slots
-from plltool.analyses.sampling.moves import Proposal
-from plltool.analyses.sampling.survey import Neighbours
+from plltool.analyses.sampling.moves import LengthLangevin
+from plltool.analyses.sampling.state import Neighbours, Proposal
 from plltool.analyses.sampling.topology_moves import Extension
-from plltool.analyses.sampling.value_moves import LengthLangevin
 
 N_TAXA, N_CHAINS = 8, 2
-PROBLEM = make_problem("HKY+FO+G4", N_TAXA)
+PROBLEM = make_space("HKY+FO+G4", N_TAXA)
 
 
 @pytest.mark.parametrize("memory", [None, 1], ids=["resident", "streamed"])
@@ -36,7 +35,7 @@ def test_surroundings_are_those_of_the_oracle(few_kind, make_engine, kind, memor
     move, change = kind(PROBLEM, 1.0), Extension(PROBLEM, 1.0)
     states = likelihoods.begin([PROBLEM.draw(draw_topology(PROBLEM, rng), rng) for _ in range(N_CHAINS)])
     for _ in range(3):
-        for _ in range(2):  # the first survey changes no CLA of the tree
+        for _ in range(2):  # the first program changes no CLA of the tree
             questions = [move.ask(state, rng) for state in states]
             pairs = zip(states, questions, strict=True)
             states = likelihoods.ask([Proposal(state, 0.0, (), question=own) for state, own in pairs])
@@ -91,13 +90,14 @@ def assert_known(state, codes):
 @pytest.mark.parametrize("model", ["HKY+FO+G4", "TN+FO+I+G4"])
 def test_slopes_in_coordinates_are_differences(few_kind, make_engine, model, heat):
     """Those of the density of coordinates, by the oracle."""
-    rng, problem = np.random.default_rng(3), make_problem(model, N_TAXA)
+    rng, space = np.random.default_rng(3), make_space(model, N_TAXA)
     codes = random_codes(rng, N_TAXA, 12)
-    engine = make_engine(
-        few_kind, sampling_slots(N_TAXA, 1), codes, np.ones(12), [Shape(problem.models[0].components())]
+    engine = make_engine(few_kind, sampling_slots(N_TAXA, 1), codes, np.ones(12), [Shape(space.models[0].components())])
+    likelihoods, move = (
+        EngineLikelihoods(space, engine, 1),
+        JointLangevin(space, 1.0, Directions.of_size(space.n_coordinates)),
     )
-    likelihoods, move = EngineLikelihoods(problem, engine, 1), JointLangevin(problem, 1.0, Directions(problem))
-    (state,) = likelihoods.begin([problem.draw(draw_topology(problem, rng), rng)])
+    (state,) = likelihoods.begin([space.draw(draw_topology(space, rng), rng)])
     (state,) = likelihoods.ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])
     slopes, step = move.slopes(state, heat), 1e-3
     for coordinate in range(len(slopes)):

@@ -24,7 +24,7 @@ from plltool.analyses.sampling.posterior import summarise
 from plltool.analyses.sampling.result import SampleResult
 from plltool.analyses.sampling.runs import ChainRuns, RunSetup, RunsHere, RunsInWorkers
 from plltool.analyses.sampling.settings import Priors, SampleOptions
-from plltool.analyses.sampling.state import Problem
+from plltool.analyses.sampling.state import StateSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.constants import DEFAULT_SEED, LINKED, START_KINDS
 from plltool.engine.storage import Slots
@@ -102,7 +102,7 @@ def sample(
     data, models = resolve_inputs(alignment, model, LINKED)
     outgroup = as_outgroup(outgroup, data.names)
     parameters = find_parameters(models, priors.of_models())
-    problem = Problem(data.names, tuple(models), tuple(parameters), priors.of_lengths())
+    space = StateSpace(data.names, tuple(models), tuple(parameters), priors.of_lengths())
     task = Task.of(data, models, seed, all_taxa=True)
     parts = task.parts
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
@@ -119,13 +119,13 @@ def sample(
     starts = [from_tree(tree) for tree in trees]
     recorded = recorded_item(checkpoint, TUNING)  # of fewer generations, which may have been tuned for a shorter time
     tuning = options.tuning if recorded is None else int(recorded)
-    setup = RunSetup(problem, parts, starts, options, tuning, seed)
+    setup = RunSetup(space, parts, starts, options, tuning, seed)
     fixed = _fixed(options) | {TUNING: tuning, "moves": setup.move_weights}
     identity = {"share": asked.share} | identify_sampling(data, models, seed, describe_start(first), used, fixed)
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any], list[str]]:
         """Sample to the end, from the checkpoint on if there is one."""
-        slots = Slots(sampling_slots(len(problem.names), options.chains))
+        slots = Slots(sampling_slots(len(space.names), options.chains))
         most = 1 if options.prior_only else options.runs  # without data a run costs less than a process
         shares = share_hardware(workers, most, parts, models, hardware, slots)
         runs: ChainRuns = RunsHere(setup, shares[0]) if len(shares) == 1 else RunsInWorkers(setup, shares)

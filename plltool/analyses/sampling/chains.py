@@ -27,9 +27,9 @@ import numpy as np
 
 from plltool.analyses.sampling.joint_moves import Directions, JointMove
 from plltool.analyses.sampling.likelihoods import Likelihoods
-from plltool.analyses.sampling.moves import Move, Proposal
+from plltool.analyses.sampling.moves import Move
 from plltool.analyses.sampling.parameters import Value
-from plltool.analyses.sampling.state import Problem, State
+from plltool.analyses.sampling.state import Proposal, State, StateSpace
 from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import IndexArray
 from plltool.codec import saved
@@ -131,7 +131,7 @@ class Chains:
             rng=copy.deepcopy(self._rngs[run]),
         )
 
-    def restore(self, runs: Sequence[RunState], problem: Problem) -> None:
+    def restore(self, runs: Sequence[RunState], space: StateSpace) -> None:
         """Go on, bit for bit, where some runs were saved, perhaps by other chains."""
         for run, saved_run in enumerate(runs):
             own, joint = self._chains_of(run), self._joint[run]
@@ -145,7 +145,7 @@ class Chains:
             self._rngs[run] = copy.deepcopy(saved_run.rng)
         self.generation = runs[0].generation
         self._schedule = copy.deepcopy(runs[0].schedule)
-        self.states = self._likelihoods.begin([problem.state(*point) for own in runs for point in own.points])
+        self.states = self._likelihoods.begin([space.state(*point) for own in runs for point in own.points])
 
     def _chains_of(self, run: int) -> slice:
         return slice(run * self.n_chains, (run + 1) * self.n_chains)

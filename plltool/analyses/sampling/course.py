@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from plltool.analyses.sampling.chains import RunState
-from plltool.analyses.sampling.convergence import FEWEST_SAMPLES
 from plltool.analyses.sampling.result import sample_texts
 from plltool.analyses.sampling.runs import ChainRuns, RunSetup
-from plltool.analyses.sampling.samples import Sample, Samples
+from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Sample, Samples
 from plltool.analyses.sampling.tree import to_tree
 from plltool.codec import saved
 from plltool.constants import (
@@ -82,7 +81,7 @@ class SampleCourse:
         store: Checkpoint | None,
     ):
         options = setup.options
-        self.samples = Samples(setup.problem, options.runs)
+        self.samples = Samples(setup.space, options.runs)
         self.interrupted = False
         self.converged: bool | None = None
         self._setup, self._runs, self._options = setup, runs, options
@@ -194,7 +193,7 @@ class SampleCourse:
     def _save(self) -> None:
         """Write the samples and save the state, which takes a small share of the time."""
         began = time.perf_counter()
-        names = self._setup.problem.names
+        names = self._setup.space.names
         if self._taken is not None:
             self._taken(sample_texts(self.samples, names, self._setup.seed))
         if self._store is not None:

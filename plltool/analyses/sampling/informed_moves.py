@@ -8,11 +8,19 @@ from functools import cache
 
 import numpy as np
 
-from plltool.analyses.sampling.moves import Move, Proposal
-from plltool.analyses.sampling.state import Problem, State
-from plltool.analyses.sampling.survey import Neighbours, Survey
-from plltool.analyses.sampling.topology_moves import draw_inner_branch, draw_subtree, interchange, stale_after
-from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.analyses.sampling.moves import Move
+from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgram, State, StateSpace
+from plltool.analyses.sampling.topology_moves import (
+    Regrafts,
+    branches_around,
+    draw_inner_branch,
+    draw_number,
+    draw_subtree,
+    interchange,
+    log_sum,
+    stale_after,
+)
+from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import FloatArray
 
 SHORTEST, LONGEST, N_LENGTHS = 1e-5, 2.0, 13  # lengths at which likelihoods are asked for, evenly spaced logarithms
@@ -48,19 +56,19 @@ class Quartet(Neighbours):
         lengths[self.lower] = LENGTHS[number % N_LENGTHS]
         return self.topology(state.topology, number // N_LENGTHS), lengths
 
-    def write(self, state: State, survey: Survey) -> None:
+    def write(self, state: State, program: QuestionProgram) -> None:
         topology, lower = state.topology, self.lower
-        operands, places, (near, far) = survey.operands, survey.places, survey.spare
+        operands, places, (near, far) = program.operands, program.places, program.spare
         upper, beside = topology.parent[lower], topology.sibling(lower)
-        *_, (_, above) = survey.descend(topology, topology.upwards([upper]))
-        branch = [survey.place_length(length) for length in LENGTHS]
+        *_, (_, above) = program.descend(topology, topology.upwards([upper]))
+        branch = [program.place_length(length) for length in LENGTHS]
         left, right = topology.left[lower], topology.right[lower]
         pairs = ((left, right, beside), (beside, right, left), (left, beside, right))  # below the branch, and above it
         for number, (a, b, other) in enumerate(pairs):
-            survey.newview(near, operands[a], places[a], operands[b], places[b])
-            survey.newview(far, operands[other], places[other], above, places[upper])
+            program.newview(near, operands[a], places[a], operands[b], places[b])
+            program.newview(far, operands[other], places[other], above, places[upper])
             for k, place in enumerate(branch):
-                survey.evaluate(N_LENGTHS * number + k, far, near, place)
+                program.evaluate(N_LENGTHS * number + k, far, near, place)
 
 
 class QuartetDraw(Move):
@@ -95,7 +103,7 @@ class QuartetDraw(Move):
         lengths = state.lengths.copy()
         lengths[lower] = math.exp(MIDDLES[cell] + CELL * (rng.random() - 0.5))
         log_ratio = float(logs[place] - logs[drawn]) + math.log(lengths[lower] / state.lengths[lower])
-        new = self.problem.moved(state, question.topology(state.topology, number), lengths)
+        new = self.space.moved(state, question.topology(state.topology, number), lengths)
         return Proposal(new, log_ratio, (lower if number else state.topology.parent[lower],))
 
 
@@ -144,19 +152,19 @@ class Interchanges(Neighbours):
     def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
         return interchange(state.topology, *self.find(state.topology, number)), state.lengths
 
-    def write(self, state: State, survey: Survey) -> None:
+    def write(self, state: State, program: QuestionProgram) -> None:
         topology = state.topology
-        operands, places, (near, far) = survey.operands, survey.places, survey.spare
+        operands, places, (near, far) = program.operands, program.places, program.spare
         inner = range(topology.n_taxa, topology.n_nodes)
-        for upper, above in survey.descend(topology, inner):
+        for upper, above in program.descend(topology, inner):
             for lower in (topology.left[upper], topology.right[upper]):
                 if lower not in inner:
                     continue
                 beside, pair = topology.sibling(lower), (topology.left[lower], topology.right[lower])
                 for below, stays in (pair, pair[::-1]):
-                    survey.newview(near, operands[beside], places[beside], operands[stays], places[stays])
-                    survey.newview(far, operands[below], places[below], above, places[upper])
-                    survey.evaluate(self.number_of(topology, lower, below), far, near, places[lower])
+                    program.newview(near, operands[beside], places[beside], operands[stays], places[stays])
+                    program.newview(far, operands[below], places[below], above, places[upper])
+                    program.evaluate(self.number_of(topology, lower, below), far, near, places[lower])
 
 
 class InformedInterchange(Move):
@@ -183,7 +191,7 @@ class InformedInterchange(Move):
         number = draw_number(logs, rng)
         topology, lengths = question.neighbour(state, number)
         lower, _ = question.find(state.topology, number)
-        new = self.problem.moved(state, topology, lengths)
+        new = self.space.moved(state, topology, lengths)
         return Proposal(new, log_sum(logs), (lower,), question=question)
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
@@ -194,103 +202,6 @@ def _log_weights(state: State, heat: float) -> FloatArray:
     """log g(t) of all neighbours."""
     assert state.known is not None, "the neighbours were asked for"
     return -np.logaddexp(0.0, -heat * (np.array(state.known.values) - state.lnl))
-
-
-def log_sum(logs: FloatArray) -> float:
-    """The logarithm of the sum of numbers whose logarithms are given."""
-    return float(np.logaddexp.reduce(logs))
-
-
-def draw_number(logs: FloatArray, rng: np.random.Generator) -> int:
-    """A number, drawn with probabilities whose logarithms are given up to a constant."""
-    sums = np.cumsum(np.exp(logs - logs.max()))
-    return min(int(np.searchsorted(sums, rng.random() * sums[-1], side="right")), len(sums) - 1)
-
-
-@dataclass(frozen=True)
-class Regrafts(Neighbours):
-    """All places of a subtree within twice the radius of where it is.
-
-    The subtree below `node` is cut off with the joint above it, and the two branches at the joint become one, the home.
-    Branches of the rest are called after the nodes below them; the home is that of the joint's other child.
-
-    Attributes
-    ----------
-    node : the subtree
-    rest : the tree without it
-    edges : branches of the rest, the home first
-    """
-
-    node: int
-    rest: Topology
-    edges: list[int]
-
-    @classmethod
-    def of(cls, topology: Topology, node: int, radius: int) -> Regrafts:
-        """Those of a node whose parent is an inner node."""
-        rest, home = prune(topology, node)
-        return cls(node, rest, branches_around(rest, home, 2 * radius))
-
-    @property
-    def n_values(self) -> int:
-        return len(self.edges)
-
-    def lengths_of(self, state: State) -> tuple[list[float], float]:
-        """The lengths of the branches above, and the share of the home that is above the joint."""
-        upper = state.lengths[state.topology.parent[self.node]]
-        home = upper + state.lengths[self.edges[0]]
-        return [home, *(state.lengths[edge] for edge in self.edges[1:])], upper / home
-
-    def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
-        whole, share = self.lengths_of(state)
-        joint, edge = state.topology.parent[self.node], self.edges[number]
-        topology, lengths = self.rest.copy(), state.lengths.copy()
-        lengths[self.edges[0]] = whole[0]
-        lengths[joint], lengths[edge] = share * whole[number], (1.0 - share) * whole[number]
-        topology.replace_child(topology.parent[edge], edge, joint)
-        topology.replace_child(joint, self.edges[0], edge)
-        return topology, lengths
-
-    def write(self, state: State, survey: Survey) -> None:
-        rest, operands = self.rest, survey.operands
-        whole, share = self.lengths_of(state)
-        home, subtree = self.edges[0], survey.spare[0]
-        survey.places[home] = survey.place_length(whole[0])
-        survey.propagate(subtree, operands[self.node], survey.places[self.node])
-        for node in rest.upwards([rest.parent[home]]):
-            a, b, slot = rest.left[node], rest.right[node], survey.others[node]
-            survey.newview(slot, operands[a], survey.places[a], operands[b], survey.places[b])
-            operands[node] = slot
-        numbers = {edge: number for number, edge in enumerate(self.edges)}
-        for edge, above in survey.descend(rest, set(rest.upwards(self.edges))):
-            number = numbers.get(edge)
-            if number is not None:
-                parts = [survey.place_length(share * whole[number]), survey.place_length((1.0 - share) * whole[number])]
-                survey.insert(number, above, parts[0], operands[edge], parts[1], subtree)
-
-
-def prune(topology: Topology, node: int) -> tuple[Topology, int]:
-    """The tree without the subtree below a node and the joint above it, and the joint's other child."""
-    joint, home = topology.parent[node], topology.sibling(node)
-    rest = topology.copy()
-    rest.replace_child(topology.parent[joint], joint, home)
-    return rest, home
-
-
-def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:
-    """A branch and all that are at most `radius` branches away from it, by their distance."""
-    found, begin = [branch], 0
-    seen = {branch}
-    for _ in range(radius):
-        begin, reached = len(found), found[begin:]
-        for near in reached:
-            parent = topology.parent[near]
-            around = [topology.left[near], topology.right[near]] if near >= topology.n_taxa else []
-            if parent != ROOT:
-                around += [parent, topology.sibling(near)]
-            found += [other for other in around if other not in seen]
-            seen.update(around)
-    return found
 
 
 class InformedRegraft(Move):
@@ -310,8 +221,8 @@ class InformedRegraft(Move):
 
     name = "informed SPR"
 
-    def __init__(self, problem: Problem, weight: float, radius: int = RADIUS):
-        super().__init__(problem, weight)
+    def __init__(self, space: StateSpace, weight: float, radius: int = RADIUS):
+        super().__init__(space, weight)
         self._radius = radius
 
     def ask(self, state: State, rng: np.random.Generator) -> Regrafts:
@@ -333,7 +244,7 @@ class InformedRegraft(Move):
         topology, changed = question.neighbour(state, number)
         log_ratio = heat * (values[0] - values[number]) + log_sum(logs[near]) - log_sum(logs[back])
         stale = stale_after(state.topology, question.node)
-        return Proposal(self.problem.moved(state, topology, changed), log_ratio, stale, lnl=values[number])
+        return Proposal(self.space.moved(state, topology, changed), log_ratio, stale, lnl=values[number])
 
     def _around(self, question: Regrafts, number: int, numbers: dict[int, int]) -> list[int]:
         """The numbers of the places at most the radius away from one place, without it."""

@@ -9,15 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from plltool.analyses.sampling.moves import ALL_NODES, Move, Proposal, divide_step
-from plltool.analyses.sampling.parameters import ALPHA, PINV, RATES, SHARES, Parameter, Value
-from plltool.analyses.sampling.priors import Dirichlet
-from plltool.analyses.sampling.state import Problem, State
-from plltool.analyses.sampling.survey import Question, Survey
+from plltool.analyses.sampling.moves import Move, divide_step
+from plltool.analyses.sampling.parameters import ALPHA, PINV, RATES, SHARES, Dirichlet, Parameter, Value
+from plltool.analyses.sampling.state import ALL_NODES, Proposal, Question, QuestionProgram, State, StateSpace
 from plltool.analyses.sampling.tree import ROOT
 from plltool.arrays import FloatArray
 from plltool.codec import saved
 from plltool.constants import EVEN_DEVIATION, RARE_ODDS
+from plltool.engine.contract import Opcode
 from plltool.model.model import Model
 from plltool.model.parameter_slopes import parameter_slopes, scale_slope
 
@@ -131,13 +130,13 @@ class JointMove(Move):
     and length^K, at z' over those at z; relative lengths do not change.
     """
 
-    def __init__(self, problem: Problem, weight: float, directions: Directions):
-        super().__init__(problem, weight)
+    def __init__(self, space: StateSpace, weight: float, directions: Directions):
+        super().__init__(space, weight)
         self.directions = directions
 
     def point(self, state: State) -> FloatArray:
         """(n,) the coordinates of a state: those of its parameters, and the logarithm of the tree's length."""
-        pairs = zip(self.problem.parameters, state.values, strict=True)
+        pairs = zip(self.space.parameters, state.values, strict=True)
         return np.concatenate([*(coordinates_of(own, value) for own, value in pairs), [math.log(sum(state.lengths))]])
 
     def changed(self, state: State, change: FloatArray) -> Proposal | None:
@@ -146,15 +145,15 @@ class JointMove(Move):
             return None
         log_ratio, at = 0.0, 0
         changes: dict[int, Value] = {}
-        for number, parameter in enumerate(self.problem.parameters):
+        for number, parameter in enumerate(self.space.parameters):
             size = parameter.size - (parameter.kind in SHARES)
             changes[number], gain = change_value(parameter, state.values[number], change[at : at + size])
             log_ratio += gain
             at += size
         lengths = [length * math.exp(change[-1]) for length in state.lengths]
         log_ratio += float(change[-1]) * (len(lengths) - 1)
-        new = self.problem.revalued(state, changes)
-        return Proposal(self.problem.moved(new, state.topology, lengths), log_ratio, ALL_NODES, True)
+        new = self.space.revalued(state, changes)
+        return Proposal(self.space.moved(new, state.topology, lengths), log_ratio, ALL_NODES, True)
 
 
 class JointDraw(JointMove):
@@ -201,9 +200,9 @@ class JointLangevin(JointMove):
     target = 0.57  # Roberts & Rosenthal 1998
     repeats = 2
 
-    def __init__(self, problem: Problem, weight: float, directions: Directions):
-        super().__init__(problem, weight, directions)
-        self._question = CoordinateSlopes(problem)
+    def __init__(self, space: StateSpace, weight: float, directions: Directions):
+        super().__init__(space, weight, directions)
+        self._question = CoordinateSlopes(space)
 
     def ask(self, state: State, rng: np.random.Generator) -> CoordinateSlopes:
         return self._question
@@ -232,9 +231,9 @@ class JointLangevin(JointMove):
     def slopes(self, state: State, heat: float) -> FloatArray:
         """(n,) those of the logarithm of the density of coordinates, at the power `heat` of the posterior."""
         assert state.known is not None, "the surroundings were asked for"
-        pairs = zip(self.problem.parameters, state.values, strict=True)
+        pairs = zip(self.space.parameters, state.values, strict=True)
         of_prior = [density_slopes(parameter, value, heat) for parameter, value in pairs]
-        of_lengths = self.problem.length_prior.slopes_of_lengths(state.topology, state.lengths)
+        of_lengths = self.space.length_prior.slopes_of_lengths(state.topology, state.lengths)
         lengths = heat * float(np.array(state.lengths[1:]) @ of_lengths) + len(state.lengths) - 1
         return np.concatenate([*of_prior, [lengths]]) + heat * state.known.values
 
@@ -243,12 +242,12 @@ class JointLangevin(JointMove):
 class CoordinateSlopes(Question):
     """The slopes of lnL in all coordinates, (n,), by the chain rule from those in rate matrices and masses."""
 
-    problem: Problem
+    space: StateSpace
 
     @cached_property
     def shape(self) -> tuple[int, int]:
         """The numbers of components and states, C and S, which all parts share."""
-        components = self.problem.models[0].components()
+        components = self.space.models[0].components()
         return components.n_components, components.n_states
 
     @property
@@ -256,19 +255,19 @@ class CoordinateSlopes(Question):
         c, s = self.shape
         return c * s * (s + 1)
 
-    def write(self, state: State, survey: Survey) -> None:
+    def write(self, state: State, program: QuestionProgram) -> None:
         topology = state.topology
         top, n_nodes = topology.top, topology.n_nodes
-        for node, above in survey.descend(topology, range(1, n_nodes)):
-            survey.rate_matrix_gradient(0, above, survey.operands[node], survey.places[node], node == top)
+        for node, above in program.descend(topology, range(1, n_nodes)):
+            program.at_branch(Opcode.RATE_MATRIX_GRADIENT, 0, above, node, int(node == top))
         c, s = self.shape
-        survey.mass_gradient(c * s * s, ~ROOT, survey.operands[top], survey.places[top])
+        program.at_branch(Opcode.MASS_GRADIENT, c * s * s, ~ROOT, top)
 
     def read(self, values: FloatArray, state: State) -> FloatArray:
         (c, s), slopes, scale = self.shape, [], 0.0
         for part, (model, own) in enumerate(zip(state.models, values.T, strict=True)):
             matrices, masses = own[: c * s * s].reshape(c, s, s), own[c * s * s :].reshape(c, s)
-            kinds = [parameter.kind for parameter in self.problem.parameters if parameter.part == part]
+            kinds = [parameter.kind for parameter in self.space.parameters if parameter.part == part]
             ends = np.cumsum([len(model.ratios(kind)) for kind in kinds])
             by_kind = np.split(parameter_slopes(model, kinds, matrices, masses), ends)[:-1]
             slopes += [data_slopes(kind, model, found) for kind, found in zip(kinds, by_kind, strict=True)]
@@ -276,4 +275,4 @@ class CoordinateSlopes(Question):
         return np.concatenate([*slopes, [scale]])
 
     def without_data(self) -> FloatArray:
-        return np.zeros(self.problem.n_coordinates)
+        return np.zeros(self.space.n_coordinates)

@@ -3,7 +3,7 @@
 A chain has two slots for each inner node. One holds the node's CLA in the present state. A proposal writes into the
 other one, at the nodes whose CLAs it changes, and reads the present CLAs elsewhere. If it is accepted, the two change
 places at these nodes; if it is rejected, nothing has to be undone. Surveys have slots of their own, see
-`plltool.analyses.sampling.survey`. All chains are tracks of one launch.
+`plltool.analyses.sampling.state`. All chains are tracks of one launch.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from plltool.analyses.sampling.moves import ALL_NODES, Proposal
-from plltool.analyses.sampling.state import Known, Problem, State
-from plltool.analyses.sampling.survey import Question, Survey, survey_slots
+from plltool.analyses.sampling.state import (
+    ALL_NODES,
+    Known,
+    Proposal,
+    Question,
+    QuestionProgram,
+    State,
+    StateSpace,
+    question_slots,
+)
 from plltool.analyses.sampling.tree import ROOT
 from plltool.engine.contract import Opcode
 from plltool.engine.program import PACKED_LENGTH, Track
@@ -25,7 +32,7 @@ from plltool.model.model import solve_together
 
 def sampling_slots(n_taxa: int, n_chains: int) -> int:
     """The number of CLAs that chains need."""
-    return (2 * (n_taxa - 2) + survey_slots(n_taxa)) * n_chains
+    return (2 * (n_taxa - 2) + question_slots(n_taxa)) * n_chains
 
 
 class Likelihoods(Protocol):
@@ -64,21 +71,21 @@ class EngineLikelihoods:
 
     Parameters
     ----------
-    problem : whose models have the shape of those in use
+    space : whose models have the shape of those in use
     engine : its own model is lost to it only as far as `Holder.ask_tracks` says
     n_chains : number of chains
     """
 
-    def __init__(self, problem: Problem, engine: Holder, n_chains: int):
-        self._problem = problem
+    def __init__(self, space: StateSpace, engine: Holder, n_chains: int):
+        self._space = space
         self._engine = engine
-        self._n_inner = len(problem.names) - 2
+        self._n_inner = len(space.names) - 2
         self._sides = [[0] * self._n_inner for _ in range(n_chains)]  # which of two slots holds the CLA of each node
         self._asked: list[list[int]] = [[] for _ in range(n_chains)]  # the same if the proposal is accepted
 
     def begin(self, states: Sequence[State]) -> list[State]:
         """The first states of all chains, with their models and likelihoods."""
-        self._engine.set_model([model.components() for model in self._problem.models])
+        self._engine.set_model([model.components() for model in self._space.models])
         answers = self.ask([Proposal(state, 0.0, ALL_NODES, True) for state in states])
         for chain, answer in enumerate(answers):
             if answer is None or not math.isfinite(answer.lnl):
@@ -153,5 +160,5 @@ class EngineLikelihoods:
         rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], top, 0, 0))
         operands = [~tip for tip in range(n)] + [first + 2 * node + side for node, side in enumerate(sides, n)]
         others = [0] * n + [first + 2 * node + 1 - side for node, side in enumerate(sides, n)]
-        question.write(state, Survey(operands, others, begin + 2 * self._n_inner, rows, lengths, 1))
+        question.write(state, QuestionProgram(operands, others, begin + 2 * self._n_inner, rows, lengths, 1))
         return Track(rows, lengths, state.packed, 1 + question.n_values)

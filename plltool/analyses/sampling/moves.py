@@ -1,4 +1,4 @@
-"""Moves: what a chain proposes, with the ratio that keeps it reversible.
+"""Moves: what a chain proposes, with the ratio that keeps it reversible; here those of lengths and of one parameter.
 
 A move draws a new state x' from a density q(x' | x). The chain accepts it with the probability
 min(1, (posterior(x') / posterior(x))^heat * q(x | x') / q(x' | x)) (Metropolis et al. 1953; Hastings 1970). The last
@@ -10,35 +10,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 
-from plltool.analyses.sampling.state import Problem, State
-from plltool.analyses.sampling.survey import Question
-
-ALL_NODES = None  # of `Proposal.stale`: every CLA has to be made again
-
-
-class Proposal(NamedTuple):
-    """A state that a move proposes.
-
-    Attributes
-    ----------
-    state : the new state with its prior density; what an engine says of it is that of the old one
-    log_ratio : the logarithm of the Hastings ratio, or of what the move knows of it before the answer
-    stale : inner nodes whose CLAs, and those of all above them, change; ALL_NODES for all
-    revalued : whether the value of a parameter of a model changes
-    question : what to ask of the surroundings of the new state; None for nothing
-    lnl : log-likelihood of the new state if the move knows it, so that an engine is asked only if it is accepted
-    """
-
-    state: State
-    log_ratio: float
-    stale: tuple[int, ...] | None
-    revalued: bool = False
-    question: Question | None = None
-    lnl: float | None = None
+from plltool.analyses.sampling.parameters import MIN_SHARE, Value, log_dirichlet
+from plltool.analyses.sampling.state import ALL_NODES, Proposal, Question, Slopes, State, StateSpace
+from plltool.analyses.sampling.tree import ROOT
+from plltool.arrays import FloatArray
+from plltool.engine.contract import DERIVATIVE_VALUES
 
 
 class Move(ABC):
@@ -58,8 +37,8 @@ class Move(ABC):
     repeats = 1
     target = 0.3  # optima are between 0.23 for many numbers and 0.44 for one
 
-    def __init__(self, problem: Problem, weight: float):
-        self.problem = problem
+    def __init__(self, space: StateSpace, weight: float):
+        self.space = space
         self.weight = weight
 
     def ask(self, state: State, rng: np.random.Generator) -> Question | None:
@@ -102,3 +81,203 @@ def reflect(value: float, low: float, high: float) -> float:
     width = high - low
     beyond = math.fmod(abs(value - low), 2.0 * width)
     return low + (beyond if beyond <= width else 2.0 * width - beyond)
+
+
+LARGEST_DRIFT = 1.0  # of the logarithm of a length; far from the hills, where slopes say little
+LARGEST_LOG = 50.0  # of the change of a length; larger ones lead out of all bounds
+
+
+class LengthLangevin(Move):
+    """A step of Langevin dynamics of the logarithms of all K lengths, each with a scale from the second derivative.
+
+    A chain of heat h has the density f(u) = posterior(exp(u))^h prod_i exp(u_i) of u_i = log b_i. With its slopes
+    s_i = h b_i d(lnL + log prior) / db_i + 1 and the curvatures c_i = 1 + h max(0, -b_i^2 d2 lnL / db_i^2), all at u,
+    the new point is u'_i = u_i + m_i(u) + a z_i / sqrt(c_i(u)), z_i standard normal. The drift m_i is (1 - k) s_i / c_i
+    within LARGEST_DRIFT, with k and a by `divide_step`: if f were normal with these curvatures, this would be Langevin
+    dynamics without an error of the step (Roberts & Stramer 2002; the metric of each point is that of Girolami &
+    Calderhead 2011, but diagonal). The density of u' is
+    q(u' | u) = prod_i sqrt(c_i(u) / 2 pi) / a exp(-c_i(u) (u'_i - u_i - m_i(u))^2 / (2 a^2)),
+    that of b' is q / prod_i b'_i, and the Hastings ratio is q(u | u') prod_i b'_i / (q(u' | u) prod_i b_i). It is exact
+    whatever drifts and curvatures are, as long as they depend on the point alone.
+    """
+
+    name = "Langevin step of all branches"
+    step = 1.5
+    target = 0.57  # Roberts & Rosenthal 1998
+    repeats = 3
+
+    def ask(self, state: State, rng: np.random.Generator) -> Slopes:
+        return Slopes(state.topology.n_nodes)
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        drift, curvature = self._force(state, step, heat)
+        added = divide_step(step)[1]
+        change = drift + added * rng.standard_normal(len(drift)) / np.sqrt(curvature)
+        if not np.abs(change).max() <= LARGEST_LOG:  # nor if it is not a number
+            return None
+        lengths = [0.0, *(np.array(state.lengths[1:]) * np.exp(change)).tolist()]
+        new = self.space.moved(state, state.topology, lengths)
+        there = _log_density(change - drift, curvature, added)
+        return Proposal(new, float(change.sum()) - there, ALL_NODES, question=Slopes(state.topology.n_nodes))
+
+    def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
+        drift, curvature = self._force(new, step, heat)
+        change = np.log(np.array(old.lengths[1:]) / np.array(new.lengths[1:]))
+        return proposal.log_ratio + _log_density(change - drift, curvature, divide_step(step)[1])
+
+    def _force(self, state: State, step: float, heat: float) -> tuple[FloatArray, FloatArray]:
+        """The drift and the curvature (K,) at a state."""
+        assert state.known is not None, "the surroundings were asked for"
+        lengths = np.array(state.lengths[1:])
+        of_data = np.reshape(state.known.values, (-1, DERIVATIVE_VALUES))
+        of_prior = self.space.length_prior.slopes_of_lengths(state.topology, state.lengths)
+        slope = heat * lengths * (of_data[:, 1] + of_prior) + 1.0
+        curvature = 1.0 + heat * np.maximum(0.0, -(lengths**2) * of_data[:, 2])
+        kept, _ = divide_step(step)
+        return np.clip((1.0 - kept) * slope / curvature, -LARGEST_DRIFT, LARGEST_DRIFT), curvature
+
+
+def _log_density(deviation: FloatArray, curvature: FloatArray, scale: float) -> float:
+    """Of normal deviations with the variances scale^2 / curvature, up to a constant."""
+    return float(np.log(curvature).sum() / 2.0 - (curvature * deviation**2).sum() / (2.0 * scale**2))
+
+
+class BranchMultiplier(Move):
+    """Multiplies the length b of a branch, drawn uniformly, by m = exp(step (u - 1/2)).
+
+    The density of b' = m b is q(b' | b) = 1 / (step b') within exp(+-step / 2) of b, and q(b | b') = 1 / (step b). The
+    Hastings ratio is b' / b = m.
+    """
+
+    name = "multiplier of a branch"
+    step = 2.0 * math.log(1.6)
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        node = int(rng.integers(1, state.topology.n_nodes))
+        factor = draw_factor(step, rng)
+        lengths = state.lengths.copy()
+        lengths[node] *= math.exp(factor)
+        parent = state.topology.parent[node]
+        new = self.space.moved(state, state.topology, lengths)
+        return Proposal(new, factor, () if parent == ROOT else (parent,))
+
+
+class TreeMultiplier(Move):
+    """Multiplies all K lengths by m = exp(step (u - 1/2)).
+
+    With b' = m b the auxiliary variable u' = 1 - u leads back. The Jacobian of (b, u) -> (m b, 1 - u) is m^K, and u has
+    the same density as u'. The Hastings ratio is m^K.
+    """
+
+    name = "multiplier of all branches"
+    step = 2.0 * math.log(1.1)
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        factor = draw_factor(step, rng)
+        multiplier = math.exp(factor)
+        lengths = [length * multiplier for length in state.lengths]
+        new = self.space.moved(state, state.topology, lengths)
+        return Proposal(new, factor * (len(lengths) - 1), ALL_NODES)
+
+
+class NodeSlider(Move):
+    """Multiplies the sum of two lengths at a random inner node by m, and divides the product at a uniform point.
+
+    The lengths (x, y) are M (r, 1 - r) with M = x + y. The proposal has M' = m M, whose density is 1 / (step M'), and
+    r' uniform from 0 to 1. Since dx dy = M dM dr, the density of (x', y') is 1 / (step M'^2), and the Hastings ratio is
+    (1 / M^2) / (1 / M'^2) = m^2.
+    """
+
+    name = "node slider"
+    step = 2.0 * math.log(1.2)
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        topology = state.topology
+        node = int(rng.integers(topology.n_taxa, topology.n_nodes))
+        around = [node, topology.left[node], topology.right[node]]
+        del around[int(rng.integers(3))]
+        factor = draw_factor(step, rng)
+        lengths = state.lengths.copy()
+        whole = (lengths[around[0]] + lengths[around[1]]) * math.exp(factor)
+        share = rng.random()
+        lengths[around[0]], lengths[around[1]] = share * whole, (1.0 - share) * whole
+        return Proposal(self.space.moved(state, topology, lengths), 2.0 * factor, (node,))
+
+
+class ValueMove(Move):
+    """A move of parameter `number` of the space."""
+
+    kind = ""
+
+    def __init__(self, space: StateSpace, weight: float, number: int):
+        super().__init__(space, weight)
+        self.number = number
+        parameter = space.parameters[number]
+        part = f" of part {parameter.part + 1}" if len(space.models) > 1 else ""
+        self.name = f"{self.kind} of {parameter.kind}{part}"
+
+    def _proposal(self, state: State, value: Value, log_ratio: float) -> Proposal:
+        return Proposal(self.space.revalued(state, {self.number: value}), log_ratio, ALL_NODES, True)
+
+
+class NumberMultiplier(ValueMove):
+    """Multiplies a positive number by m = exp(step (u - 1/2)). The Hastings ratio is m, as in `BranchMultiplier`."""
+
+    kind = "multiplier"
+    step = 2.0 * math.log(1.5)
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        factor = draw_factor(step, rng)
+        return self._proposal(state, state.values[self.number] * math.exp(factor), factor)
+
+
+class ShareSlider(ValueMove):
+    """Adds step (u - 1/2) to a number between 0 and 1, and reflects it at the bounds.
+
+    Each path from x to x', directly or by reflections, has one back of the same length. The Hastings ratio is 1.
+    """
+
+    kind = "slider"
+    step = 0.2
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        value = float(state.values[self.number]) + draw_factor(step, rng)
+        return self._proposal(state, reflect(value, 0.0, 1.0), 0.0)
+
+
+class SimplexSlider(ValueMove):
+    """Moves some of one share, drawn uniformly, to another one: a sliding window on their sum, with reflection.
+
+    The first of two shares, x and s - x, becomes x + step (u - 1/2), reflected at 0 and s. Their sum s and all other
+    shares stay the same. As in `ShareSlider` the Hastings ratio is 1.
+    """
+
+    kind = "slider"
+    step = 0.2
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        shares = np.array(state.values[self.number])
+        first, second = rng.choice(len(shares), 2, replace=False)
+        whole = shares[first] + shares[second]
+        shares[first] = reflect(float(shares[first]) + draw_factor(step, rng), 0.0, float(whole))
+        shares[second] = whole - shares[first]
+        return self._proposal(state, shares, 0.0)
+
+
+class SimplexDraw(ValueMove):
+    """Draws all shares from a Dirichlet distribution about the present ones, D(step^-2 x).
+
+    The Hastings ratio is the ratio of its densities: D(x; step^-2 x') / D(x'; step^-2 x).
+    """
+
+    kind = "Dirichlet draw"
+    step = 0.1
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        old = np.asarray(state.values[self.number])
+        concentration = step**-2
+        new = rng.dirichlet(concentration * old)
+        if not new.min() >= MIN_SHARE:  # nor is it a number
+            return None
+        there, back = log_dirichlet(new, concentration * old), log_dirichlet(old, concentration * new)
+        return self._proposal(state, new, back - there)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from plltool.analyses.sampling.convergence import COMMON_SHARE, FEWEST_SAMPLES
 from plltool.analyses.sampling.posterior import (
     Posterior,
     Summary,
@@ -19,7 +18,7 @@ from plltool.analyses.sampling.posterior import (
     format_numbers,
     format_trees,
 )
-from plltool.analyses.sampling.samples import COLUMNS, Samples
+from plltool.analyses.sampling.samples import COLUMNS, COMMON_SHARE, FEWEST_SAMPLES, Samples
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.constants import VERSION
 from plltool.model.describe import describe_data

@@ -19,11 +19,25 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling.chains import Chains, RunState
-from plltool.analyses.sampling.kernel import make_moves
+from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
+from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin
 from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, NoData, sampling_slots
+from plltool.analyses.sampling.moves import (
+    BranchMultiplier,
+    LengthLangevin,
+    Move,
+    NodeSlider,
+    NumberMultiplier,
+    ShareSlider,
+    SimplexDraw,
+    SimplexSlider,
+    TreeMultiplier,
+)
+from plltool.analyses.sampling.parameters import ALPHA, SHARES
 from plltool.analyses.sampling.samples import Sample, take_sample
 from plltool.analyses.sampling.settings import SampleOptions
-from plltool.analyses.sampling.state import Problem
+from plltool.analyses.sampling.state import StateSpace
+from plltool.analyses.sampling.topology_moves import Extension, FitchSets, Interchange, ParsimonyRegraft
 from plltool.analyses.sampling.tree import Topology
 from plltool.engine.counters import Counters
 from plltool.engine.requests import Holder, work_of
@@ -35,11 +49,52 @@ from plltool.run.engines import open_engine
 from plltool.run.sharing import open_workers
 from plltool.seeds import SAMPLING, generator
 
+LENGTH_WEIGHTS = ((BranchMultiplier, 3.0), (NodeSlider, 1.5), (TreeMultiplier, 1.0), (LengthLangevin, 1.5))
+TOPOLOGY_WEIGHTS = (
+    (Interchange, 8.0),
+    (Extension, 5.0),
+    (InformedInterchange, 0.5),
+    (InformedRegraft, 9.0),
+    (QuartetDraw, 4.0),
+)
+PARSIMONY_WEIGHT = 0.5
+SIMPLEX_WEIGHT = 0.25  # of each of the two moves of shares
+NUMBER_WEIGHT = 0.5
+JOINT_WEIGHT, JOINT_LANGEVIN_WEIGHT = 5.0, 0.1
+
+
+def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[Move]:
+    """The moves of lengths, topology and each parameter; `parts` are the data by which some are informed."""
+    moves: list[Move] = [kind(space, weight) for kind, weight in LENGTH_WEIGHTS]
+    if len(space.names) > 3:
+        moves += [kind(space, weight) for kind, weight in TOPOLOGY_WEIGHTS]
+        moves.append(ParsimonyRegraft(space, PARSIMONY_WEIGHT, FitchSets(parts)))
+    for number, parameter in enumerate(space.parameters):
+        if parameter.kind in SHARES:
+            moves += [kind(space, SIMPLEX_WEIGHT, number) for kind in (SimplexDraw, SimplexSlider)]
+        elif parameter.kind == ALPHA:
+            moves.append(NumberMultiplier(space, NUMBER_WEIGHT, number))
+        else:
+            moves.append(ShareSlider(space, NUMBER_WEIGHT, number))
+    if space.parameters:
+        directions = Directions.of_size(space.n_coordinates)
+        moves.append(JointDraw(space, JOINT_WEIGHT, directions))
+        if have_one_shape(space):
+            moves.append(JointLangevin(space, JOINT_LANGEVIN_WEIGHT, directions))
+    return moves
+
+
+def have_one_shape(space: StateSpace) -> bool:
+    """Whether all parts have as many states and components, so that a program makes as many slopes of each."""
+    shapes = [model.components() for model in space.models]
+    return len({(own.n_states, own.n_components) for own in shapes}) == 1
+
+
 WORKER_SECONDS = 1.0  # between two words of a worker, if a sample does not take longer
 MOST_WORDS = 60  # of a worker that is faster than others, before it waits for them
 
 
-class Place(NamedTuple):
+class DeviceUse(NamedTuple):
     """Where chains advance; of several processes, one of them.
 
     Attributes
@@ -70,13 +125,13 @@ class RunSetup:
 
     Attributes
     ----------
-    problem, parts : what is sampled, and the data
+    space, parts : what is sampled, and the data
     starts : the tree with which each chain begins, those of the first run first
     options, seed : as `plltool.sample` has them
     tuning : number of generations in which steps are tuned
     """
 
-    problem: Problem
+    space: StateSpace
     parts: Sequence[Patterns]
     starts: Sequence[tuple[Topology, list[float]]]
     options: SampleOptions
@@ -86,28 +141,28 @@ class RunSetup:
     @property
     def move_weights(self) -> dict[str, float]:
         """By the names of the moves, in the order of the counts of chains."""
-        return {move.name: move.weight for move in make_moves(self.problem, self.parts)}
+        return {move.name: move.weight for move in make_moves(self.space, self.parts)}
 
-    def open(self, n_runs: int, hardware: Hardware) -> tuple[Place, Likelihoods, Holder | None]:
+    def open(self, n_runs: int, hardware: Hardware) -> tuple[DeviceUse, Likelihoods, Holder | None]:
         """An engine with room for the chains of some runs, unless the prior is sampled."""
         if self.options.prior_only:
             n_patterns = sum(part.n_patterns for part in self.parts)
-            return Place("none: the prior is sampled", "", "", {}, n_patterns), NoData(), None
+            return DeviceUse("none: the prior is sampled", "", "", {}, n_patterns), NoData(), None
         announce("opening the device")
         n_chains = n_runs * self.options.chains
-        slots = Slots(sampling_slots(len(self.problem.names), n_chains))
-        engine, reason = open_engine(self.parts, self.problem.models, slots, hardware)
+        slots = Slots(sampling_slots(len(self.space.names), n_chains))
+        engine, reason = open_engine(self.parts, self.space.models, slots, hardware)
         device = engine.device_name, engine.driver, reason, engine.describe()
-        place = Place(*device, engine.n_patterns, engine.launch_share)
-        return place, EngineLikelihoods(self.problem, engine, n_chains), engine
+        place = DeviceUse(*device, engine.n_patterns, engine.launch_share)
+        return place, EngineLikelihoods(self.space, engine, n_chains), engine
 
     def begin(self, likelihoods: Likelihoods, runs: Sequence[int]) -> Chains:
         """The chains of some runs, where they begin."""
         n, options = self.options.chains, self.options
         return Chains(
-            [make_moves(self.problem, self.parts) for _ in runs],
+            [make_moves(self.space, self.parts) for _ in runs],
             likelihoods,
-            [self.problem.start(*start) for run in runs for start in self.starts[run * n : (run + 1) * n]],
+            [self.space.start(*start) for run in runs for start in self.starts[run * n : (run + 1) * n]],
             options.temperature,
             generator(self.seed, SAMPLING),
             [generator(self.seed, SAMPLING, run + 1) for run in runs],
@@ -119,21 +174,21 @@ class RunSetup:
         for generation in generations:
             while chains.generation < generation:
                 chains.advance()
-            yield [take_sample(chains.cold(run), self.problem) for run in range(chains.n_runs)]
+            yield [take_sample(chains.cold(run), self.space) for run in range(chains.n_runs)]
 
 
 Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
 
 
 class ChainRuns(ABC):
-    """All runs of a sampler, for use in a ``with`` block.
+    """All runs of a sampler, for use in a ``with`` stretch.
 
     Attributes
     ----------
     place : where they are
     """
 
-    place: Place
+    place: DeviceUse
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -196,14 +251,14 @@ class RunsHere(ChainRuns):
         return [self._chains.save(run) for run in range(self._chains.n_runs)]
 
     def restore(self, states: Sequence[RunState]) -> None:
-        self._chains.restore(states, self._setup.problem)
+        self._chains.restore(states, self._setup.space)
 
     @property
     def work(self) -> Counters:
         return Counters() if self._engine is None else work_of(self._engine)
 
 
-class Block(NamedTuple):
+class Stretch(NamedTuple):
     """What a worker does at a time.
 
     Attributes
@@ -234,26 +289,26 @@ class RunAdvancer:
         self._place, self._likelihoods, self._engine = setup.open(1, hardware)
         self._held: tuple[int, Chains] | None = None  # the last run
 
-    def __call__(self, block: Block | None, report: Callable[[Advanced], bool]) -> Place:
+    def __call__(self, stretch: Stretch | None, report: Callable[[Advanced], bool]) -> DeviceUse:
         assert self._engine is not None, "only likelihoods are worth a process"
-        if block is not None:
-            chains = self._chains_of(block)
-            for piece in block.pieces:
+        if stretch is not None:
+            chains = self._chains_of(stretch)
+            for piece in stretch.pieces:
                 samples = [own for (own,) in self._setup.advance(chains, piece)]
                 process = platform.node(), os.getpid()
                 if not report(Advanced(samples, chains.save(0), process, work_of(self._engine))):
                     break
         return self._place
 
-    def _chains_of(self, block: Block) -> Chains:
-        """Those of the run of a block, where it has to go on: mostly where this worker has left it."""
-        generation = 0 if block.state is None else block.state.generation
-        if self._held is not None and self._held[0] == block.run and self._held[1].generation == generation:
+    def _chains_of(self, stretch: Stretch) -> Chains:
+        """Those of the run of a stretch, where it has to go on: mostly where this worker has left it."""
+        generation = 0 if stretch.state is None else stretch.state.generation
+        if self._held is not None and self._held[0] == stretch.run and self._held[1].generation == generation:
             return self._held[1]
-        chains = self._setup.begin(self._likelihoods, [block.run])
-        if block.state is not None:
-            chains.restore([block.state], self._setup.problem)
-        self._held = block.run, chains
+        chains = self._setup.begin(self._likelihoods, [stretch.run])
+        if stretch.state is not None:
+            chains.restore([stretch.state], self._setup.space)
+        self._held = stretch.run, chains
         return chains
 
 
@@ -283,9 +338,9 @@ class RunsInWorkers(ChainRuns):
         size = max(1, int(self.seconds / pace))
         is_short = math.isinf(pace) or len(self._shares) < len(self._states)
         pieces = [generations[k : k + size] for k in range(0, len(generations), size)][: 1 if is_short else MOST_WORDS]
-        blocks = [(Block(run, state, pieces),) for run, state in enumerate(self._states)]
+        stretches = [(Stretch(run, state, pieces),) for run, state in enumerate(self._states)]
         upcoming = iter(pieces)
-        waiting: list[deque[Advanced]] = [deque() for _ in blocks]  # of each run, what others have not reached
+        waiting: list[deque[Advanced]] = [deque() for _ in stretches]  # of each run, what others have not reached
 
         def hear(run: int, said: Advanced) -> None:
             waiting[run].append(said)
@@ -295,7 +350,7 @@ class RunsInWorkers(ChainRuns):
                 self._work |= {own.process: own.work for own in reached}
                 taken(next(upcoming), list(zip(*(own.samples for own in reached), strict=True)))
 
-        for _ in self._workers.map(blocks, hear):
+        for _ in self._workers.map(stretches, hear):
             pass
 
     def save(self) -> Sequence[RunState]:

@@ -22,8 +22,7 @@ from plltool.errors import InputError, check_least
 from plltool.settings import setting
 
 if TYPE_CHECKING:
-    from plltool.analyses.sampling.parameters import ModelPriors
-    from plltool.analyses.sampling.priors import Dirichlet, LengthPrior, NumberPrior
+    from plltool.analyses.sampling.parameters import Dirichlet, LengthPrior, ModelPriors, NumberPrior
 
 AUTO = "auto"
 
@@ -69,7 +68,7 @@ class Priors:
 
     def of_lengths(self) -> LengthPrior:
         """That of branch lengths; errors as in `parse_prior`."""
-        from plltool.analyses.sampling.priors import (
+        from plltool.analyses.sampling.parameters import (
             parse_prior,  # not above: help imports these settings, but not numpy
         )
 
@@ -77,8 +76,7 @@ class Priors:
 
     def of_models(self) -> ModelPriors:
         """Those of the parameters of models; errors as in `parse_prior`."""
-        from plltool.analyses.sampling.parameters import ModelPriors
-        from plltool.analyses.sampling.priors import parse_prior
+        from plltool.analyses.sampling.parameters import ModelPriors, parse_prior
 
         numbers = "exponential", "uniform"
         pinv = cast("NumberPrior", parse_prior(self.pinv, "pinv", ("uniform",)))

@@ -1,19 +1,25 @@
-"""The state of a chain: a tree and the values of all parameters, with their prior density and likelihood."""
+"""The state of a chain: a tree and the values of all parameters, and what may be asked of its surroundings.
+
+An informed move asks a question, which is a program of one launch. It reads the CLAs of a chain, which look towards tip
+0, and makes those that look away from it on the way down the tree. At each branch both are there, so the likelihood of
+any change at the branch, or its slope in the length, takes a few instructions.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from plltool.analyses.sampling.parameters import SHARES, Parameter, Value
-from plltool.analyses.sampling.priors import LengthPrior
-from plltool.analyses.sampling.survey import Question
-from plltool.analyses.sampling.tree import Topology
+from plltool.analyses.sampling.parameters import SHARES, LengthPrior, Parameter, Value
+from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.arrays import FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.engine.contract import DERIVATIVE_VALUES, Opcode
 from plltool.model.model import Model
 
 
@@ -62,7 +68,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class StateSpace:
     """What is sampled: the space of states, and the prior.
 
     Attributes
@@ -131,3 +137,153 @@ class Problem:
 def are_possible(lengths: list[float]) -> bool:
     """Whether all branch lengths (n_nodes,), of which the first is none, are within the bounds."""
     return min(lengths[1:]) >= MIN_BRANCH_LENGTH and max(lengths) <= MAX_BRANCH_LENGTH
+
+
+ALL_NODES = None  # of `Proposal.stale`: every CLA has to be made again
+
+
+class Proposal(NamedTuple):
+    """A state that a move proposes.
+
+    Attributes
+    ----------
+    state : the new state with its prior density; what an engine says of it is that of the old one
+    log_ratio : the logarithm of the Hastings ratio, or of what the move knows of it before the answer
+    stale : inner nodes whose CLAs, and those of all above them, change; ALL_NODES for all
+    revalued : whether the value of a parameter of a model changes
+    question : what to ask of the surroundings of the new state; None for nothing
+    lnl : log-likelihood of the new state if the move knows it, so that an engine is asked only if it is accepted
+    """
+
+    state: State
+    log_ratio: float
+    stale: tuple[int, ...] | None
+    revalued: bool = False
+    question: Question | None = None
+    lnl: float | None = None
+
+
+N_SPARE = 2  # slots of a chain for CLAs that are read at once
+
+
+def question_slots(n_taxa: int) -> int:
+    """The number of CLAs of a chain that questions need besides those of its tree: one for each step down the tree."""
+    return n_taxa - 2 + N_SPARE
+
+
+class QuestionProgram:
+    """Writes the program of a question; `write` adds an instruction, whose operands are as in `plltool.engine.program`.
+
+    A question may put other CLAs and places in those of `operands` and `places`, which are by node, and writes to the
+    slots `others` of inner nodes and to `spare`, for CLAs that are read at once.
+
+    Parameters
+    ----------
+    operands : (n_nodes,) the CLA below each node: a slot, or ~tip
+    first : the first of `question_slots`
+    rows, n_values : the program so far and the number of its values
+    lengths : those that it reads; the branch above node u has place u
+    """
+
+    def __init__(
+        self,
+        operands: list[int],
+        others: Sequence[int],
+        first: int,
+        rows: list[tuple[int, ...]],
+        lengths: list[float],
+        n_values: int,
+    ):
+        self.operands, self.others = operands, others
+        self.places = list(range(len(operands)))
+        self._first = first
+        n_steps = len(operands) // 2 - 1
+        self.spare = range(first + n_steps, first + n_steps + N_SPARE)
+        self._rows, self._lengths, self._n_values = rows, lengths, n_values
+
+    def place_length(self, length: float) -> int:
+        """The place of one more length."""
+        self._lengths.append(length)
+        return len(self._lengths) - 1
+
+    def write(self, opcode: int, *fields: int) -> None:
+        """Add an instruction; the first field is a slot, or else the number of its first value in the answer."""
+        first = fields[0] if opcode in (Opcode.NEWVIEW, Opcode.PROPAGATE) else self._n_values + fields[0]
+        self._rows.append((opcode, first, *fields[1:], *(0 for _ in range(7 - len(fields)))))
+
+    def newview(self, slot: int, a: int, pa: int, b: int, pb: int) -> None:
+        """See `program.newview`."""
+        self.write(Opcode.NEWVIEW, slot, a, pa, b, pb)
+
+    def evaluate(self, value: int, a: int, b: int, branch: int) -> None:
+        """See `program.evaluate`."""
+        self.write(Opcode.EVALUATE, value, a, 0, b, branch)
+
+    def at_branch(self, opcode: int, value: int, above: int, node: int, flag: int = 0) -> None:
+        """Add an instruction on the branch above a node, with the CLA of all that is not below it."""
+        self.write(opcode, value, above, 0, self.operands[node], self.places[node], flag)
+
+    def descend(self, topology: Topology, wanted: Collection[int]) -> Iterator[tuple[int, int]]:
+        """Each wanted node, with the CLA of all that is not below it, at its parent; parents come first.
+
+        The parents of wanted nodes are wanted. The CLA of a node is there until all below the node have come.
+        """
+        above = [~ROOT] * topology.n_nodes
+        stack = [(topology.top, -1)]
+        while stack:
+            node, step = stack.pop()
+            if step >= 0:
+                parent, sibling, slot = topology.parent[node], topology.sibling(node), self._first + step
+                self.newview(slot, above[parent], self.places[parent], self.operands[sibling], self.places[sibling])
+                above[node] = slot
+            yield node, above[node]
+            if node >= topology.n_taxa:
+                children = topology.left[node], topology.right[node]
+                stack += ((child, step + 1) for child in children if child in wanted)
+
+
+class Question(ABC):
+    """What is asked of the surroundings of a state. Questions are equal if their programs are."""
+
+    @property
+    @abstractmethod
+    def n_values(self) -> int:
+        """How many numbers the answer has."""
+
+    @abstractmethod
+    def write(self, state: State, program: QuestionProgram) -> None:
+        """Write the program of the answer."""
+
+    def read(self, values: FloatArray, state: State) -> Any:
+        """The answer from the values (n_values, n_parts) that the program makes: their sums over parts, as a list."""
+        return values.sum(axis=1).tolist()
+
+    def without_data(self) -> Any:
+        """The answer where lnL is 0 everywhere."""
+        return [0.0] * self.n_values
+
+
+class Neighbours(Question):
+    """The log-likelihoods of some neighbours of a state."""
+
+    @abstractmethod
+    def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
+        """Topology and lengths of a neighbour."""
+
+
+@dataclass(frozen=True)
+class Slopes(Question):
+    """The first and second derivatives of lnL in the length of the branch above each node but tip 0.
+
+    The answer has lnL and both derivatives of each branch, three numbers.
+    """
+
+    n_nodes: int
+
+    @property
+    def n_values(self) -> int:
+        return DERIVATIVE_VALUES * (self.n_nodes - 1)
+
+    def write(self, state: State, program: QuestionProgram) -> None:
+        for node, above in program.descend(state.topology, range(1, state.topology.n_nodes)):
+            program.at_branch(Opcode.DERIVATIVE, DERIVATIVE_VALUES * (node - 1), above, node)

@@ -1,14 +1,24 @@
-"""Moves of the topology. Branches keep their lengths, so no lengths are drawn and all Jacobians are 1."""
+"""Moves of the topology that ask no engine: at random, or by the parsimony of all places, which costs little.
+
+Branches keep their lengths, or a graft divides them in a ratio that is there, so no lengths are drawn.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from plltool.analyses.sampling.moves import Move, Proposal
-from plltool.analyses.sampling.state import Problem, State
+from plltool.alignment.patterns import Patterns
+from plltool.analyses.sampling.moves import Move
+from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgram, State, StateSpace
 from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.arrays import FloatArray
+from plltool.engine.contract import Opcode
 
 EXTENSION = 0.5  # probability that a subtree moves on by another branch; MrBayes' default
 
@@ -27,7 +37,7 @@ class Interchange(Move):
         old = state.topology
         lower = draw_inner_branch(old, rng)
         below = old.left[lower] if rng.random() < 0.5 else old.right[lower]
-        new = self.problem.moved(state, interchange(old, lower, below), state.lengths)
+        new = self.space.moved(state, interchange(old, lower, below), state.lengths)
         return Proposal(new, 0.0, (lower,))
 
 
@@ -77,8 +87,8 @@ class Extension(Move):
 
     name = "eSPR"
 
-    def __init__(self, problem: Problem, weight: float, extension: float = EXTENSION):
-        super().__init__(problem, weight)
+    def __init__(self, space: StateSpace, weight: float, extension: float = EXTENSION):
+        super().__init__(space, weight)
         self._extension = extension
         self._log_open = math.log(2.0 * (1.0 - extension))
 
@@ -104,7 +114,7 @@ class Extension(Move):
         is_open = topology.parent[joint] != ROOT if arrives_rising else target >= old.n_taxa
         was_open = may_sink if rises else may_rise
         log_ratio = self._log_open * (was_open - is_open)
-        return Proposal(self.problem.moved(state, topology, lengths), log_ratio, stale_after(old, node))
+        return Proposal(self.space.moved(state, topology, lengths), log_ratio, stale_after(old, node))
 
     def _walk(self, topology: Topology, node: int, rises: bool, rng: np.random.Generator) -> tuple[int, bool]:
         """The branch where a subtree stops that begins to rise or to sink, and whether it rises there.
@@ -123,3 +133,241 @@ class Extension(Move):
             ends = topology.parent[edge] == ROOT if rises else edge < topology.n_taxa
             if ends or rng.random() >= self._extension:
                 return edge, rises
+
+
+def log_sum(logs: FloatArray) -> float:
+    """The logarithm of the sum of numbers whose logarithms are given."""
+    return float(np.logaddexp.reduce(logs))
+
+
+def draw_number(logs: FloatArray, rng: np.random.Generator) -> int:
+    """A number, drawn with probabilities whose logarithms are given up to a constant."""
+    sums = np.cumsum(np.exp(logs - logs.max()))
+    return min(int(np.searchsorted(sums, rng.random() * sums[-1], side="right")), len(sums) - 1)
+
+
+@dataclass(frozen=True)
+class Regrafts(Neighbours):
+    """All places of a subtree within twice the radius of where it is.
+
+    The subtree below `node` is cut off with the joint above it, and the two branches at the joint become one, the home.
+    Branches of the rest are called after the nodes below them; the home is that of the joint's other child.
+
+    Attributes
+    ----------
+    node : the subtree
+    rest : the tree without it
+    edges : branches of the rest, the home first
+    """
+
+    node: int
+    rest: Topology
+    edges: list[int]
+
+    @classmethod
+    def of(cls, topology: Topology, node: int, radius: int) -> Regrafts:
+        """Those of a node whose parent is an inner node."""
+        rest, home = prune(topology, node)
+        return cls(node, rest, branches_around(rest, home, 2 * radius))
+
+    @property
+    def n_values(self) -> int:
+        return len(self.edges)
+
+    def lengths_of(self, state: State) -> tuple[list[float], float]:
+        """The lengths of the branches above, and the share of the home that is above the joint."""
+        upper = state.lengths[state.topology.parent[self.node]]
+        home = upper + state.lengths[self.edges[0]]
+        return [home, *(state.lengths[edge] for edge in self.edges[1:])], upper / home
+
+    def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
+        whole, share = self.lengths_of(state)
+        joint, edge = state.topology.parent[self.node], self.edges[number]
+        topology, lengths = self.rest.copy(), state.lengths.copy()
+        lengths[self.edges[0]] = whole[0]
+        lengths[joint], lengths[edge] = share * whole[number], (1.0 - share) * whole[number]
+        topology.replace_child(topology.parent[edge], edge, joint)
+        topology.replace_child(joint, self.edges[0], edge)
+        return topology, lengths
+
+    def write(self, state: State, program: QuestionProgram) -> None:
+        rest, operands = self.rest, program.operands
+        whole, share = self.lengths_of(state)
+        home, subtree = self.edges[0], program.spare[0]
+        program.places[home] = program.place_length(whole[0])
+        program.write(Opcode.PROPAGATE, subtree, operands[self.node], program.places[self.node])
+        for node in rest.upwards([rest.parent[home]]):
+            a, b, slot = rest.left[node], rest.right[node], program.others[node]
+            program.newview(slot, operands[a], program.places[a], operands[b], program.places[b])
+            operands[node] = slot
+        numbers = {edge: number for number, edge in enumerate(self.edges)}
+        for edge, above in program.descend(rest, set(rest.upwards(self.edges))):
+            number = numbers.get(edge)
+            if number is not None:
+                shares = share * whole[number], (1.0 - share) * whole[number]
+                upper, lower = map(program.place_length, shares)
+                program.write(Opcode.INSERT, number, above, upper, operands[edge], lower, subtree)
+
+
+def prune(topology: Topology, node: int) -> tuple[Topology, int]:
+    """The tree without the subtree below a node and the joint above it, and the joint's other child."""
+    joint, home = topology.parent[node], topology.sibling(node)
+    rest = topology.copy()
+    rest.replace_child(topology.parent[joint], joint, home)
+    return rest, home
+
+
+def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:
+    """A branch and all that are at most `radius` branches away from it, by their distance."""
+    found, begin = [branch], 0
+    seen = {branch}
+    for _ in range(radius):
+        begin, reached = len(found), found[begin:]
+        for near in reached:
+            parent = topology.parent[near]
+            around = [topology.left[near], topology.right[near]] if near >= topology.n_taxa else []
+            if parent != ROOT:
+                around += [parent, topology.sibling(near)]
+            found += [other for other in around if other not in seen]
+            seen.update(around)
+    return found
+
+
+class FitchSets:
+    """The sets of the tips, and how those of other nodes follow from them.
+
+    Sites count as often as they occur. Those at which all trees have as many changes are left out.
+
+    Parameters
+    ----------
+    parts : the patterns of each part, of the same taxa
+
+    Attributes
+    ----------
+    n_sites : number of sites that are not left out
+    tips : (n_taxa,)
+    """
+
+    def __init__(self, parts: Sequence[Patterns]):
+        masks = [
+            np.repeat(part.masks[:, kept], part.weights[kept].astype(np.intp), axis=1)
+            for part in parts
+            for kept in [is_informative(part.masks, part.states.n_states)]
+        ]
+        self.n_sites = sum(own.shape[1] for own in masks)
+        n_states = max(part.states.n_states for part in parts)
+        self._shifts = [self.n_sites << k for k in range((n_states - 1).bit_length())]
+        self._sites = (1 << self.n_sites) - 1
+        self.tips = [
+            sum(_as_bits([own[tip] >> state & 1 for own in masks]) << state * self.n_sites for state in range(n_states))
+            for tip in range(masks[0].shape[0])
+        ]
+
+    def join(self, a: int, b: int) -> int:
+        """The sets of a node with the neighbours a and b: what they share, or all of both where that is nothing."""
+        both = a & b
+        shared = self._any(both)
+        for shift in self._shifts:
+            shared |= shared << shift
+        either = a | b
+        return both | (either ^ (either & shared))
+
+    def changes(self, a: int, b: int) -> int:
+        """The number of sites where two nodes share no state."""
+        return self.n_sites - self._any(a & b).bit_count()
+
+    def _any(self, sets: int) -> int:
+        """A bit for each site whose set is not empty."""
+        for shift in self._shifts:
+            sets |= sets >> shift
+        return sets & self._sites
+
+    def below(self, topology: Topology) -> list[int]:
+        """(n_nodes,) the sets of the subtrees below all nodes; those of tip 0 are its own."""
+        left, right = topology.left, topology.right
+        found = self.tips + [0] * (topology.n_taxa - 2)
+        for node in topology.postorder():
+            found[node] = self.join(found[left[node]], found[right[node]])
+        return found
+
+    def insertions(self, rest: Topology, below: Sequence[int], subtree: int) -> dict[int, int]:
+        """The changes that a subtree adds on each branch of a tree, by the node below the branch (Goloboff 1996).
+
+        Parameters
+        ----------
+        rest : the tree
+        below : (n_nodes,) the sets of its subtrees
+        subtree : the sets at the top of what is inserted
+        """
+        found: dict[int, int] = {}
+        stack = [(rest.top, below[ROOT])]
+        while stack:
+            node, above = stack.pop()
+            found[node] = self.changes(self.join(above, below[node]), subtree)
+            if node >= rest.n_taxa:
+                left, right = rest.left[node], rest.right[node]
+                stack += ((left, self.join(above, below[right])), (right, self.join(above, below[left])))
+        return found
+
+
+def is_informative(masks: npt.NDArray[Any], n_states: int) -> npt.NDArray[np.bool_]:
+    """(n_patterns,) whether trees may differ in changes: two states may each be those of two taxa.
+
+    Taxa that may have any state do not count.
+    """
+    known = masks != (1 << n_states) - 1
+    frequent = [((masks >> state & 1 != 0) & known).sum(axis=0) >= 2 for state in range(n_states)]
+    return np.asarray(np.sum(frequent, axis=0) >= 2)
+
+
+def _as_bits(rows: Sequence[npt.NDArray[Any]]) -> int:
+    """Zeros and ones as the bits of a number, the first as the lowest."""
+    return int.from_bytes(np.packbits(np.concatenate(rows).astype(np.uint8), bitorder="little").tobytes(), "little")
+
+
+COST = 1.0  # of a change, in units of lnL
+
+
+class ParsimonyRegraft(Move):
+    """Subtree pruning and regrafting, drawn by parsimony.
+
+    A node is drawn uniformly from those that have an inner node above, 2 n - 4 in every tree. Its subtree is cut off,
+    and the two branches at the joint become one, the home, of length B_0 = a + b, of which a is above. Grafted on
+    branch e of length B_e, the subtree divides it in the same ratio, r = a / B_0, and adds c_e changes to the
+    parsimony of the rest. Let w_e = B_e exp(-COST c_e) and W their sum over all branches of the rest. A place e other
+    than the home is drawn with the probability w_e / (W - w_0). The rest, the subtree and all w are the same for the
+    way back, whose probability is w_0 / (W - w_e). The lengths (a, b, B_e) become (r B_e, (1 - r) B_e, a + b); the
+    Jacobian is B_e / B_0, as in `InformedRegraft`. The Hastings ratio is
+    w_0 (W - w_0) B_e / (w_e (W - w_e) B_0) = exp(COST (c_e - c_0)) (W - w_0) / (W - w_e).
+    """
+
+    name = "parsimony SPR"
+
+    def __init__(self, space: StateSpace, weight: float, sets: FitchSets):
+        super().__init__(space, weight)
+        self._sets = sets
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        topology = state.topology
+        node = draw_subtree(topology, rng)
+        places, costs = self._places(topology, node)
+        if len(costs) == 1:
+            return None
+        lengths, _ = places.lengths_of(state)
+        logs = np.log(lengths) - COST * np.array(costs)
+        number = 1 + draw_number(logs[1:], rng)
+        new, changed = places.neighbour(state, number)
+        log_ratio = COST * (costs[number] - costs[0]) + log_sum(logs[1:]) - log_sum(np.delete(logs, number))
+        return Proposal(self.space.moved(state, new, changed), log_ratio, stale_after(topology, node))
+
+    def _places(self, topology: Topology, node: int) -> tuple[Regrafts, list[int]]:
+        """All places of the subtree below a node, the home first, and the changes that it adds there."""
+        sets = self._sets
+        below = sets.below(topology)
+        rest, home = prune(topology, node)
+        subtree = below[node]
+        for above in rest.upwards([rest.parent[home]]):
+            below[above] = sets.join(below[rest.left[above]], below[rest.right[above]])
+        costs = sets.insertions(rest, below, subtree)
+        edges = [home, *(edge for edge in costs if edge != home)]
+        return Regrafts(node, rest, edges), [costs[edge] for edge in edges]

@@ -1,17 +1,17 @@
-"""What chains keep for a checkpoint, and the moves that a problem has."""
+"""What chains keep for a checkpoint, and the moves that a space has."""
 
 import numpy as np
 import pytest
-from sampling.toys import LENGTHS, PRIORS, draw_topology, make_parts, make_problem
+from sampling.toys import LENGTHS, PRIORS, draw_topology, make_parts, make_space
 
 from plltool.analyses.sampling.chains import Chains
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
-from plltool.analyses.sampling.kernel import make_moves
 from plltool.analyses.sampling.likelihoods import NoData
+from plltool.analyses.sampling.moves import BranchMultiplier
 from plltool.analyses.sampling.parameters import find_parameters
-from plltool.analyses.sampling.state import Problem
+from plltool.analyses.sampling.runs import make_moves
+from plltool.analyses.sampling.state import StateSpace
 from plltool.analyses.sampling.topology_moves import Interchange
-from plltool.analyses.sampling.value_moves import BranchMultiplier
 from plltool.codec import to_arrays
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -24,9 +24,9 @@ def bits(value):
 
 def test_what_is_saved_are_copies():
     """A checkpoint may write them later, when the chains have gone on."""
-    problem, rng = make_problem(), np.random.default_rng(3)
-    states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(4)]
-    moves = [make_moves(problem, make_parts()) for _ in range(2)]
+    space, rng = make_space(), np.random.default_rng(3)
+    states = [space.draw(draw_topology(space, rng), rng) for _ in range(4)]
+    moves = [make_moves(space, make_parts()) for _ in range(2)]
     chains = Chains(moves, NoData(), states, 0.1, rng, np.random.default_rng(4).spawn(2), tuning=44)
     for _ in range(10):
         chains.advance()
@@ -49,9 +49,9 @@ class NoNumbers(NoData):
 
 
 def test_what_is_no_number_is_never_accepted():
-    problem, rng = make_problem(), np.random.default_rng(3)
-    states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(2)]
-    own = [move for move in make_moves(problem, make_parts()) if isinstance(move, (BranchMultiplier, Interchange))]
+    space, rng = make_space(), np.random.default_rng(3)
+    states = [space.draw(draw_topology(space, rng), rng) for _ in range(2)]
+    own = [move for move in make_moves(space, make_parts()) if isinstance(move, (BranchMultiplier, Interchange))]
     chains = Chains([own], NoNumbers(), states, 0.1, rng, [np.random.default_rng(4)], tuning=20)
     for _ in range(50):
         chains.advance()
@@ -62,12 +62,12 @@ def test_what_is_no_number_is_never_accepted():
 def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
     """Bit for bit: three runs together, one of them alone, and one that goes on alone from where they were together."""
     monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 8)
-    problem, rng = make_problem(), np.random.default_rng(3)
-    states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(6)]
+    space, rng = make_space(), np.random.default_rng(3)
+    states = [space.draw(draw_topology(space, rng), rng) for _ in range(6)]
 
     def make(*runs):
         own = [state for run in runs for state in states[2 * run : 2 * run + 2]]
-        moves = [make_moves(problem, make_parts()) for _ in runs]
+        moves = [make_moves(space, make_parts()) for _ in runs]
         rngs = [np.random.default_rng([7, run]) for run in runs]
         return Chains(moves, NoData(), own, 0.1, np.random.default_rng(5), rngs, tuning=400)
 
@@ -78,7 +78,7 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
 
     together, alone, later = make(0, 1, 2), make(1), make(2)
     half, whole = go(together, 600), go(together, 100)
-    later.restore(half[2:], problem)
+    later.restore(half[2:], space)
     for run, found in ((1, go(alone, 700)[0]), (2, go(later, 100)[0])):
         assert bits(found) == bits(whole[run])
     factors = [own.directions.factor for own in whole]
@@ -91,7 +91,7 @@ def test_slopes_in_parameters_are_asked_for_where_all_parts_have_one_shape(secon
     """A launch asks all parts for as many numbers, and slopes are a matrix for each component."""
     models = tuple(Model(parse_model(text)) for text in ("GTR+FO+G4", second))
     parameters = find_parameters(models, PRIORS)
-    problem = Problem(make_problem().names, models, tuple(parameters), LENGTHS)
-    kinds = [type(move) for move in make_moves(problem, make_parts())]
+    space = StateSpace(make_space().names, models, tuple(parameters), LENGTHS)
+    kinds = [type(move) for move in make_moves(space, make_parts())]
     assert JointDraw in kinds
     assert (JointLangevin in kinds) == is_made

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plltool.analyses.sampling.convergence import effective_size, r_hat, split_deviation
+from plltool.analyses.sampling.samples import effective_size, r_hat, split_deviation
 
 
 def walk(rng, n, correlation):

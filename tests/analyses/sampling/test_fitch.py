@@ -3,22 +3,21 @@
 import numpy as np
 import pytest
 from oracles.parsimony import fitch_score
-from sampling.toys import branches_of, draw_topology, make_parts, make_problem
+from sampling.toys import branches_of, draw_topology, make_parts, make_space
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.informed_moves import Regrafts, prune
-from plltool.analyses.sampling.parsimony_move import FitchSets
+from plltool.analyses.sampling.topology_moves import FitchSets, Regrafts, prune
 
 
 @pytest.mark.parametrize("n_taxa", [4, 9])
 def test_insertions_add_the_changes_of_whole_trees(n_taxa):
     """The trees with a tip in each place differ by as much as the oracle says; those left out add a constant."""
-    problem, rng = make_problem("JC", n_taxa=n_taxa), np.random.default_rng(4)
+    space, rng = make_space("JC", n_taxa=n_taxa), np.random.default_rng(4)
     parts = [*make_parts(n_taxa, 60), *make_parts(n_taxa, 25)]
     codes, weights = np.concatenate([part.masks for part in parts], axis=1), np.concatenate([p.weights for p in parts])
     sets = FitchSets(parts)
-    state = problem.draw(draw_topology(problem, rng), rng)
+    state = space.draw(draw_topology(space, rng), rng)
     tip = next(k for k in range(1, n_taxa) if state.topology.parent[k] != state.topology.top)
     rest, _ = prune(state.topology, tip)
     costs = sets.insertions(rest, sets.below(rest), sets.tips[tip])

@@ -5,15 +5,14 @@ import pytest
 from helpers import numpy_engine, random_codes
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
-from sampling.toys import Shape, branches_of, draw_topology, make_parts, make_problem
+from sampling.toys import Shape, branches_of, draw_topology, make_parts, make_space
 
-from plltool.analyses.sampling.kernel import make_moves
 from plltool.analyses.sampling.likelihoods import EngineLikelihoods, NoData, sampling_slots
-from plltool.analyses.sampling.moves import Proposal
-from plltool.analyses.sampling.survey import Slopes
+from plltool.analyses.sampling.runs import make_moves
+from plltool.analyses.sampling.state import Proposal, Slopes
 
 N_TAXA, N_CHAINS = 8, 2
-PROBLEM = make_problem("HKY+FO", N_TAXA)
+PROBLEM = make_space("HKY+FO", N_TAXA)
 
 
 @pytest.mark.parametrize("move", make_moves(PROBLEM, make_parts(N_TAXA)), ids=lambda move: move.name)

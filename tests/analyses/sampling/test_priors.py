@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from sampling.toys import LENGTHS, draw_topology, make_problem
+from sampling.toys import LENGTHS, draw_topology, make_space
 from scipy import integrate, stats
 
-from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform, parse_prior
+from plltool.analyses.sampling.parameters import Dirichlet, Exponential, GammaDirichlet, Uniform, parse_prior
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.errors import InputError
 
@@ -16,7 +16,7 @@ ALL = ("exponential", "uniform", "dirichlet", "gammadir")
 
 @pytest.fixture
 def topology():
-    return draw_topology(make_problem(), np.random.default_rng(1))
+    return draw_topology(make_space(), np.random.default_rng(1))
 
 
 def test_densities(topology):

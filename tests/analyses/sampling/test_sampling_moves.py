@@ -19,7 +19,7 @@ from sampling.toys import (
     branches_of,
     draw_topology,
     make_parts,
-    make_problem,
+    make_space,
     model_of,
     numbers_of,
     topology_key,
@@ -37,14 +37,13 @@ from plltool.analyses.sampling.informed_moves import (
     spline_weights,
 )
 from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin, JointMove
-from plltool.analyses.sampling.kernel import make_moves
 from plltool.analyses.sampling.likelihoods import NoData
-from plltool.analyses.sampling.moves import Proposal
-from plltool.analyses.sampling.parsimony_move import COST, FitchSets, ParsimonyRegraft
-from plltool.analyses.sampling.priors import Exponential, GammaDirichlet
-from plltool.analyses.sampling.topology_moves import Extension, Interchange
+from plltool.analyses.sampling.moves import LengthLangevin, NodeSlider
+from plltool.analyses.sampling.parameters import Exponential, GammaDirichlet
+from plltool.analyses.sampling.runs import make_moves
+from plltool.analyses.sampling.state import Proposal
+from plltool.analyses.sampling.topology_moves import COST, Extension, FitchSets, Interchange, ParsimonyRegraft
 from plltool.analyses.sampling.tree import ROOT
-from plltool.analyses.sampling.value_moves import LengthLangevin, NodeSlider
 
 # The largest of some 20 differences in 12 tests would be called significant once in 4,000 such suites; seeds are fixed.
 LEAST_P = 1e-6
@@ -52,19 +51,19 @@ LENGTH_MOVES = [
     "multiplier of a branch", "node slider", "multiplier of all branches", "eSPR", "informed SPR",
     "Langevin step of all branches", "Langevin step of parameters and length", "parsimony SPR", "quartet draw",
 ]  # fmt: skip
-NAMES = [move.name for move in make_moves(make_problem(), make_parts())]
+NAMES = [move.name for move in make_moves(make_space(), make_parts())]
 
 
-def draws(problem, n, rng):
+def draws(space, n, rng):
     """Exact draws from the prior."""
-    return [problem.draw(draw_topology(problem, rng), rng) for _ in range(n)]
+    return [space.draw(draw_topology(space, rng), rng) for _ in range(n)]
 
 
 @cache
 def prior_numbers(lengths):
     """Columns of numbers of exact draws from the prior."""
-    problem = make_problem(lengths=lengths)
-    return columns_of(draws(problem, 2500, np.random.default_rng(0)))
+    space = make_space(lengths=lengths)
+    return columns_of(draws(space, 2500, np.random.default_rng(0)))
 
 
 def columns_of(states):
@@ -95,11 +94,11 @@ def make_bold(move, states):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
-    problem, rng = make_problem(), np.random.default_rng(1)
-    move = next(move for move in make_moves(problem, make_parts()) if move.name == name)
-    states = draws(problem, 200, rng)
+    space, rng = make_space(), np.random.default_rng(1)
+    move = next(move for move in make_moves(space, make_parts()) if move.name == name)
+    states = draws(space, 200, rng)
     make_bold(move, states)
-    chains = Chains([[move]] * len(states), OracleLikelihoods(problem, rng), states, 0.1, rng, [rng] * len(states))
+    chains = Chains([[move]] * len(states), OracleLikelihoods(space, rng), states, 0.1, rng, [rng] * len(states))
     for _ in range(3):
         chains.advance()
     assert chains.accepted.sum() > 0.02 * chains.tried.sum()
@@ -114,9 +113,9 @@ PRIOR_CASES = [(name, LENGTHS) for name in NAMES] + [
 @pytest.mark.parametrize(("name", "lengths"), PRIOR_CASES, ids=str)
 def test_moves_keep_the_prior(name, lengths):
     """Many moves, which cost little without data."""
-    problem, rng = make_problem(lengths=lengths), np.random.default_rng(2)
-    move = next(move for move in make_moves(problem, make_parts()) if move.name == name)
-    states = draws(problem, 300, rng)
+    space, rng = make_space(lengths=lengths), np.random.default_rng(2)
+    move = next(move for move in make_moves(space, make_parts()) if move.name == name)
+    states = draws(space, 300, rng)
     make_bold(move, states)
     chains = Chains([[move]] * len(states), NoData(), states, 0.1, rng, [rng] * len(states))
     for _ in range(25):
@@ -148,16 +147,16 @@ PARSIMONY_REGRAFT = partial(ParsimonyRegraft, sets=FitchSets(make_parts()))
 @pytest.mark.parametrize("n_chains", [1, 3])
 def test_topologies_are_sampled_from_their_posterior(move, n_chains):
     """Of five taxa with fixed lengths and model all 15 posterior probabilities are known."""
-    problem, rng = make_problem(), np.random.default_rng(3)
-    start = problem.start(draw_topology(problem, rng), [0.0, *[0.3] * 7])
+    space, rng = make_space(), np.random.default_rng(3)
+    start = space.start(draw_topology(space, rng), [0.0, *[0.3] * 7])
     table = make_table(start, rng)
     expected = np.exp(np.array(list(table.values())) - max(table.values()))
     expected /= expected.sum()
     assert np.sort(expected)[-1] < 0.9  # else there is little to see
     n = 300
-    moves = [move(problem, 1.0)]
+    moves = [move(space, 1.0)]
     if isinstance(moves[0], (InformedRegraft, ParsimonyRegraft)):  # which prefer long branches, and have them at random
-        moves.append(NodeSlider(problem, 1.0))
+        moves.append(NodeSlider(space, 1.0))
     chains = Chains([moves] * n, TableLikelihoods(table), [start] * n * n_chains, 0.5, rng, [rng] * n)
     for _ in range(30):
         chains.advance()
@@ -168,22 +167,22 @@ def test_topologies_are_sampled_from_their_posterior(move, n_chains):
 @pytest.mark.parametrize("heat", [1.0, 0.4])
 def test_informed_interchanges_are_in_detailed_balance(heat):
     """posterior(x)^heat q(y | x) min(1, r) is symmetric in all 15 topologies of five taxa; q as in Zanella 2020."""
-    problem, rng = make_problem(), np.random.default_rng(3)
-    start = problem.start(draw_topology(problem, rng), [0.0, *[0.3] * 7])
+    space, rng = make_space(), np.random.default_rng(3)
+    start = space.start(draw_topology(space, rng), [0.0, *[0.3] * 7])
     table = make_table(start, rng)
-    likelihoods, move = TableLikelihoods(table), InformedInterchange(problem, 1.0)
+    likelihoods, move = TableLikelihoods(table), InformedInterchange(space, 1.0)
 
-    def survey(state):
+    def program(state):
         return likelihoods.ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])[0]
 
-    states, flows = {topology_key(start): survey(start)}, {}
+    states, flows = {topology_key(start): program(start)}, {}
     for key in (found := [topology_key(start)]):
         state = states[key]
         around = [topology_key(state._replace(topology=move.ask(state, rng).neighbour(state, k)[0])) for k in range(4)]
         weights = {other: 1.0 / (1.0 + np.exp(heat * (table[key] - table[other]))) for other in around}
         while {other for x, other in flows if x == key} != set(around):
             proposal = move.propose(state, 0.0, rng, heat)
-            other, new = topology_key(proposal.state), survey(proposal.state)
+            other, new = topology_key(proposal.state), program(proposal.state)
             ratio = move.log_ratio(state, proposal, new, 0.0, heat)
             gain = min(0.0, heat * (table[other] - table[key]) + ratio)
             flows[key, other] = heat * table[key] + np.log(weights[other] / sum(weights.values())) + gain
@@ -201,9 +200,9 @@ def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
     """The densities of lengths there and back by scipy, from the slopes and curvatures that the move was told."""
     prior, step = Exponential(10.0), 1.1
     kept = (1.0 + step**2) ** -0.5
-    problem, rng = make_problem(lengths=prior), np.random.default_rng(7)
-    move, likelihoods = LengthLangevin(problem, 1.0), OracleLikelihoods(problem, rng, n_sites=300)
-    (old,) = likelihoods.begin(draws(problem, 1, rng))
+    space, rng = make_space(lengths=prior), np.random.default_rng(7)
+    move, likelihoods = LengthLangevin(space, 1.0), OracleLikelihoods(space, rng, n_sites=300)
+    (old,) = likelihoods.begin(draws(space, 1, rng))
     (old,) = likelihoods.ask([Proposal(old, 0.0, (), question=move.ask(old, rng))])
 
     def log_density(new, state):
@@ -226,14 +225,14 @@ def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
 @pytest.mark.parametrize("heat", [1.0, 0.4])
 def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
     """The densities of values and lengths there and back by scipy and a determinant, from the slopes that are told."""
-    problem, rng, step = make_problem(), np.random.default_rng(8), 0.9
+    space, rng, step = make_space(), np.random.default_rng(8), 0.9
     kept = (1.0 + step**2) ** -0.5
     move, likelihoods = (
-        JointLangevin(problem, 1.0, Directions.of_size(problem.n_coordinates)),
-        OracleLikelihoods(problem, rng),
+        JointLangevin(space, 1.0, Directions.of_size(space.n_coordinates)),
+        OracleLikelihoods(space, rng),
     )
-    move.directions.learn(map(move.point, draws(problem, 400, rng)))
-    root, (old,) = move.directions.factor, likelihoods.begin(draws(problem, 1, rng))
+    move.directions.learn(map(move.point, draws(space, 400, rng)))
+    root, (old,) = move.directions.factor, likelihoods.begin(draws(space, 1, rng))
     (old,) = likelihoods.ask([Proposal(old, 0.0, (), question=move.ask(old, rng))])
 
     def log_density(new, state):
@@ -255,9 +254,9 @@ def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
 @pytest.mark.parametrize("heat", [1.0, 0.4])
 def test_joint_draws_have_the_ratio_of_their_densities(heat):
     """The densities there and back by scipy, before and after a mean is known."""
-    problem, rng, step = make_problem(), np.random.default_rng(9), 1.3
+    space, rng, step = make_space(), np.random.default_rng(9), 1.3
     kept = (1.0 + step**2) ** -0.5
-    move, states = JointDraw(problem, 1.0, Directions.of_size(problem.n_coordinates)), draws(problem, 400, rng)
+    move, states = JointDraw(space, 1.0, Directions.of_size(space.n_coordinates)), draws(space, 400, rng)
     for mean in (None, np.mean([move.point(state) for state in states], axis=0)):
         if mean is not None:
             move.directions.learn(map(move.point, states))
@@ -288,9 +287,9 @@ def log_jacobian(state):
 @pytest.mark.parametrize("heat", [1.0, 0.4])
 def test_informed_regrafts_have_the_ratio_of_their_proposals(heat):
     """As the test below, with the likelihoods of the oracle; the shares times the Jacobian, see the move."""
-    problem, rng = make_problem("JC+I+G4", n_taxa=7), np.random.default_rng(6)
-    start = problem.start(draw_topology(problem, rng), [0.0, *(0.1 * 2.0 ** np.arange(11) / 50).tolist()])
-    likelihoods, move = OracleLikelihoods(problem, rng, n_sites=3), InformedRegraft(problem, 1.0, radius=2)
+    space, rng = make_space("JC+I+G4", n_taxa=7), np.random.default_rng(6)
+    start = space.start(draw_topology(space, rng), [0.0, *(0.1 * 2.0 ** np.arange(11) / 50).tolist()])
+    likelihoods, move = OracleLikelihoods(space, rng, n_sites=3), InformedRegraft(space, 1.0, radius=2)
     (start,) = likelihoods.begin([start])
     n = 6000
 
@@ -330,9 +329,9 @@ def test_informed_regrafts_have_the_ratio_of_their_proposals(heat):
 def test_parsimony_regrafts_have_the_ratio_of_their_proposals():
     """q by the changes of the oracle and the lengths, for all places of a subtree, and the shares of proposals."""
     rng, n = np.random.default_rng(9), 3000
-    problem, (part,) = make_problem("JC", n_taxa=6), make_parts(6, 30)
-    move = ParsimonyRegraft(problem, 1.0, FitchSets([part]))
-    start = problem.start(draw_topology(problem, rng), [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
+    space, (part,) = make_space("JC", n_taxa=6), make_parts(6, 30)
+    move = ParsimonyRegraft(space, 1.0, FitchSets([part]))
+    start = space.start(draw_topology(space, rng), [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
     node = next(k for k in range(1, 6) if start.topology.parent[start.topology.parent[k]] != ROOT)
 
     def log_weight(state):
@@ -393,9 +392,9 @@ def quartet_density(state, number, length, heat):
 @pytest.mark.parametrize("heat", [1.0, 0.4])
 def test_quartet_draws_have_the_ratio_of_their_densities(heat):
     """The densities there and back by scipy, that of the way back from the surroundings of the new state."""
-    problem, rng = make_problem("JC+I+G4", n_taxa=7), np.random.default_rng(4)
-    likelihoods, move, accepted = OracleLikelihoods(problem, rng, n_sites=8), QuartetDraw(problem, 1.0), []
-    states, changed = likelihoods.begin(draws(problem, 1, rng)), 0
+    space, rng = make_space("JC+I+G4", n_taxa=7), np.random.default_rng(4)
+    likelihoods, move, accepted = OracleLikelihoods(space, rng, n_sites=8), QuartetDraw(space, 1.0), []
+    states, changed = likelihoods.begin(draws(space, 1, rng)), 0
     for _ in range(30):
         question = move.ask(states[0], rng)
         (old,) = likelihoods.ask([Proposal(states[0], 0.0, (), question=question)])
@@ -416,8 +415,8 @@ def test_quartet_draws_have_the_ratio_of_their_densities(heat):
 
 
 def test_a_branch_that_quartets_do_not_draw_stays():
-    problem, rng = make_problem("JC", n_taxa=4), np.random.default_rng(4)
-    state, move = problem.start(draw_topology(problem, rng), [0.0, *[1.01 * LONGEST] * 5]), QuartetDraw(problem, 1.0)
+    space, rng = make_space("JC", n_taxa=4), np.random.default_rng(4)
+    state, move = space.start(draw_topology(space, rng), [0.0, *[1.01 * LONGEST] * 5]), QuartetDraw(space, 1.0)
     (state,) = NoData().ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])
     assert move.propose(state, 0.0, rng) is None
 
@@ -433,10 +432,10 @@ def test_hastings_ratios_are_those_of_the_proposals_that_are_made(make):
 
     A move may have several ways from x to y. Those with equal ratios are counted together, and so are their ways back.
     """
-    problem, rng = make_problem(n_taxa=6), np.random.default_rng(4)
-    move, n = make(problem, 1.0), 5000
-    topology = draw_topology(problem, rng)
-    start = problem.start(topology, [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
+    space, rng = make_space(n_taxa=6), np.random.default_rng(4)
+    move, n = make(space, 1.0), 5000
+    topology = draw_topology(space, rng)
+    start = space.start(topology, [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
 
     def point(state):
         return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
@@ -461,11 +460,11 @@ def test_hastings_ratios_are_those_of_the_proposals_that_are_made(make):
 
 
 def test_states_of_moves_are_trees():
-    problem, rng = make_problem(n_taxa=9), np.random.default_rng(5)
-    state = problem.draw(draw_topology(problem, rng), rng)
+    space, rng = make_space(n_taxa=9), np.random.default_rng(5)
+    state = space.draw(draw_topology(space, rng), rng)
     for _ in range(200):
         for kind in (Interchange, Extension):
-            proposal = kind(problem, 1.0).propose(state, 0.0, rng)
+            proposal = kind(space, 1.0).propose(state, 0.0, rng)
             if proposal is None:
                 continue
             new = proposal.state.topology

@@ -6,10 +6,15 @@ from oracles.posteriors import SiteModel, log_likelihood, simulate
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes
-from plltool.analyses.sampling.parameters import ModelPriors, find_parameters
-from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
-from plltool.analyses.sampling.state import Known, Problem
-from plltool.analyses.sampling.survey import Neighbours
+from plltool.analyses.sampling.parameters import (
+    Dirichlet,
+    Exponential,
+    GammaDirichlet,
+    ModelPriors,
+    Uniform,
+    find_parameters,
+)
+from plltool.analyses.sampling.state import Known, Neighbours, StateSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -19,11 +24,11 @@ PRIORS = ModelPriors(Dirichlet((1.0,)), Dirichlet((1.0,)), Exponential(1.0), Uni
 LENGTHS = GammaDirichlet(2.0, 2.0, 1.0, 1.0)
 
 
-def make_problem(model="GTR+FO+I+G4", n_taxa=5, lengths=LENGTHS, priors=PRIORS):
-    """A problem with one part."""
+def make_space(model="GTR+FO+I+G4", n_taxa=5, lengths=LENGTHS, priors=PRIORS):
+    """A space with one part."""
     models = (Model(parse_model(model)),)
     names = tuple(f"t{k}" for k in range(n_taxa))
-    return Problem(names, models, tuple(find_parameters(models, priors)), lengths)
+    return StateSpace(names, models, tuple(find_parameters(models, priors)), lengths)
 
 
 def make_parts(n_taxa=5, n_sites=12):
@@ -33,9 +38,9 @@ def make_parts(n_taxa=5, n_sites=12):
     return [compress(make_alignment([f"t{k}" for k in range(n_taxa)], rows, "toy"))]
 
 
-def draw_topology(problem, rng):
+def draw_topology(space, rng):
     """A random topology; all are equally likely."""
-    return from_tree(random_tree(problem.names, rng))[0]
+    return from_tree(random_tree(space.names, rng))[0]
 
 
 def branches_of(state):
@@ -53,11 +58,11 @@ def model_of(state):
 class OracleLikelihoods:
     """Of chains that have data of their own, which are simulated from the states where they begin."""
 
-    def __init__(self, problem, rng, n_sites=6):
-        self._problem, self._rng, self._n_sites = problem, rng, n_sites
+    def __init__(self, space, rng, n_sites=6):
+        self._space, self._rng, self._n_sites = space, rng, n_sites
 
     def begin(self, states):
-        n_taxa = len(self._problem.names)
+        n_taxa = len(self._space.names)
         self._data = []
         for state in states:
             branches, lengths = branches_of(state)
@@ -92,7 +97,7 @@ def answered(state, question, with_lnl, *data):
         trees = [question.neighbour(state, number) for number in range(question.n_values)]
         values = [with_lnl(state._replace(topology=tree, lengths=at), *data).lnl for tree, at in trees]
     elif isinstance(question, CoordinateSlopes):
-        values = 2.0 * np.sin(np.arange(question.problem.n_coordinates) + with_lnl(state, *data).lnl)
+        values = 2.0 * np.sin(np.arange(question.space.n_coordinates) + with_lnl(state, *data).lnl)
     else:
         values = []
         for node in range(1, len(state.lengths)):
