@@ -78,6 +78,7 @@ from .progress import StopSearch as StopSearch
 from .reports.progress_bar import ProgressBar as ProgressBar
 from .reports.tree_drawing import TreeDrawing as TreeDrawing
 from .run.evaluation import evaluate as evaluate
+from .run.identity import software_versions as software_versions
 from .run.likelihood import Likelihood as Likelihood
 from .run.model_choice import FittedModel as FittedModel
 from .run.model_choice import ModelChoice as ModelChoice
@@ -85,7 +86,6 @@ from .run.model_choice import PartChoice as PartChoice
 from .run.model_choice import SchemeChoice as SchemeChoice
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
-from .run.software import software_versions as software_versions
 from .run.supports import Supports as Supports
 from .tree.topology import Tree as Tree
 from .tree_search.effort import SearchOptions as SearchOptions

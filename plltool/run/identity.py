@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
 
 DIGEST_LETTERS = 16
+LIBRARIES = ("numpy", "scipy", "pyopencl")
 RECORDED_APART = ("version", "alignment", "brlen", "seed")  # items of an identity that a record has under other names
 
 
@@ -78,3 +82,12 @@ def identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str)
         "brlen": brlen,
         "seed": seed,
     }
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries on which digits may depend."""
+    found = {"Python": platform.python_version()}
+    for library in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library)
+    return found

@@ -12,22 +12,10 @@ from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.patterns import empirical_frequencies
 from plltool.alignment.states import StateSpace
-from plltool.constants import (
-    DEFAULT_LINKAGE,
-    DEFAULT_MODELS,
-    LINKAGES,
-    ROOT_NAME,
-    SCALED,
-)
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NAME, SCALED
 from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.bridge import (
-    AlignmentObject,
-    TreeObject,
-    alignment_from_object,
-    nodes_from_object,
-    tree_from_object,
-)
+from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object, nodes_from_object, tree_from_object
 from plltool.io.labels import list_names
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick

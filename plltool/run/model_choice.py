@@ -16,7 +16,7 @@ from plltool.model.partition import Dataset
 from plltool.model.spec import ModelSpec
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
-from plltool.run.software import software_versions
+from plltool.run.identity import software_versions
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ from plltool.optimise.polish import Other
 from plltool.progress import Progress
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
+from plltool.run.identity import software_versions
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice, SchemeChoice
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.site_rates import PerSiteRates
-from plltool.run.software import software_versions
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions

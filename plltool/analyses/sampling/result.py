@@ -25,7 +25,7 @@ from plltool.model.describe import describe_data
 from plltool.model.partition import Dataset
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
-from plltool.run.software import software_versions
+from plltool.run.identity import software_versions
 from plltool.tree.splits import smaller_side
 
 MOST_TRACED = 12  # numbers whose traces are kept: those of MrBayes' first columns, then those with the least sizes

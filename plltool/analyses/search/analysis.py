@@ -30,12 +30,7 @@ from plltool.progress import Forecast, Listener, Trace, announce, ignore
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine
 from plltool.run.identity import RECORDED_APART, describe_place, describe_plan, describe_start
-from plltool.run.inputs import (
-    AlignmentLike,
-    ModelLike,
-    TreeLike,
-    resolve_inputs,
-)
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import search_slots

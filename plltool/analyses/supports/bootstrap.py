@@ -47,13 +47,7 @@ from plltool.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.identity import describe_plan
-from plltool.run.inputs import (
-    AlignmentLike,
-    ModelLike,
-    TreeLike,
-    as_data,
-    resolve_inputs,
-)
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_data, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from plltool.analyses.supports.excursions import ExcursionSetup, Make, open_excursions
 from plltool.arrays import FloatArray
 from plltool.constants import (
     DEFAULT_LINKAGE,
@@ -28,21 +28,19 @@ from plltool.constants import (
     UFBOOT_STEP,
     ULTRAFAST_STAGE,
 )
+from plltool.engine.requests import Holder
 from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
+from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
+from plltool.run.engines import open_engine
 from plltool.run.identity import describe_constraint, describe_start
-from plltool.run.inputs import (
-    AlignmentLike,
-    ModelLike,
-    TreeLike,
-    refuse_site_rates,
-    resolve_inputs,
-)
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
 from plltool.run.keywords import takes_keywords
+from plltool.run.memory import search_slots
 from plltool.run.run import Run
-from plltool.run.sharing import share_hardware
+from plltool.run.sharing import open_workers, share_hardware
 from plltool.run.supports import BetterTree, Supports
 from plltool.run.task import Task
 from plltool.seeds import ULTRAFAST, generator
@@ -50,10 +48,12 @@ from plltool.tree.rooted import drop_root, spread_over_branches
 from plltool.tree.splits import TreeSet, make_tree_set, splits_of
 from plltool.tree.supports import correlate, frequencies
 from plltool.tree.topology import Tree
-from plltool.tree_search.rell import RellPool, draw_weights
-from plltool.tree_search.ufboot_search import UfbootState
+from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
+from plltool.tree_search.ufboot_search import Excursion, UfbootSearch, UfbootState
 
 STATE = "ufboot"  # its name in a checkpoint
+Order: TypeAlias = tuple[int | None, Sequence[Tree], Set[bytes]]  # the arguments of an ExcursionMaker
+Make: TypeAlias = Callable[[Iterable[Order]], Iterator[Excursion]]
 
 _log = logging.getLogger("plltool")
 
@@ -273,3 +273,61 @@ def _tree_set(pool: RellPool) -> TreeSet:
     splits = {number: splits_of(tree) for number, tree in trees.items()}
     names = next(iter(trees.values())).names
     return make_tree_set(names, [splits[number] for number in pool.chosen.tolist()])
+
+
+@dataclass(frozen=True, eq=False)
+class ExcursionSetup:
+    """All that an excursion depends on, apart from its number and where it may start.
+
+    The `start` tree decides which component of a mixture each pattern has in the screen; the `weights` are those of the
+    resampled alignments, see `draw_weights`.
+    """
+
+    task: Task
+    start: Tree
+    weights: WeightArray
+
+    def open_engine(self, hardware: Hardware) -> Holder:
+        slots = search_slots(self.start.n_taxa)
+        return open_engine(self.task.parts, self.task.models, slots, hardware, screening=True)[0]
+
+    def random(self, number: int) -> np.random.Generator:
+        """The generator of an excursion; number 0 of this purpose draws the resampled alignments."""
+        return generator(self.task.seed, ULTRAFAST, number + 1)
+
+    def fresh(self, weights: FloatArray, rng: np.random.Generator) -> Tree:
+        return self.task.parsimony_tree(rng, weights=weights)
+
+
+class ExcursionMaker:
+    def __init__(self, setup: ExcursionSetup, engine: Holder):
+        likelihood = TreeLikelihood(setup.start.copy(), setup.task.models, engine)
+        self._search = UfbootSearch(likelihood, setup.weights, setup.random, setup.fresh, setup.task.constraint)
+
+    def __call__(
+        self,
+        number: int | None,
+        starts: Sequence[Tree],
+        known: Set[bytes],
+        report: Callable[[Any], bool] | None = None,
+    ) -> Excursion:
+        """See `UfbootSearch.make`; without a number the first of `starts` is met, an optimum."""
+        return self._search.meet(starts[0]) if number is None else self._search.make(number, starts, known)
+
+
+def begin_worker(setup: ExcursionSetup, hardware: Hardware) -> ExcursionMaker:
+    return ExcursionMaker(setup, setup.open_engine(hardware))
+
+
+@contextmanager
+def open_excursions(setup: ExcursionSetup, shares: Sequence[Hardware]) -> Iterator[Make]:
+    """A function that makes excursions in the order of what is asked for.
+
+    There is a process for each of `shares` of the hardware; on one device their number changes no bit.
+    """
+    if len(shares) == 1:
+        with setup.open_engine(shares[0]) as engine:
+            yield partial(starmap, ExcursionMaker(setup, engine))
+        return
+    with open_workers("excursions", begin_worker, [(setup, own) for own in shares], shares) as workers:
+        yield partial(workers.map, heard=lambda *_: None)
