@@ -38,7 +38,7 @@ _log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
-class Place:
+class UsedDevice:
     """One of the devices of a run."""
 
     hardware: Hardware  # asks for this device alone
@@ -76,13 +76,13 @@ def name_devices(hardware: Hardware) -> Hardware:
     return replace(hardware, device=",".join(named))
 
 
-def find_places(hardware: Hardware) -> list[Place]:
+def find_used_devices(hardware: Hardware) -> list[UsedDevice]:
     """The devices that are named, in order, with equal shares if none are given; DeviceError if one fails."""
     words = hardware.words
     shares = hardware.share or (1.0,) * len(words)
     found, failures = list_devices() if any(word != "numpy" for word in words) else ([], [])
     return [
-        Place(
+        UsedDevice(
             replace(hardware, device=word, share=None),
             None if word == "numpy" else find_device(found, word, failures),
             share / sum(shares),
@@ -115,12 +115,12 @@ def measure_speed(data: EngineData, shape: DataShape, components: Components, ha
     return n * (n_taxa - 2) / min(seconds[1:])
 
 
-def measure_shares(places: Sequence[Place], measure: Callable[[Hardware], float]) -> tuple[float, ...]:
+def measure_shares(used_devices: Sequence[UsedDevice], measure: Callable[[Hardware], float]) -> tuple[float, ...]:
     """Shares in proportion to what `measure` finds, in whole hundredths, so that they are often the same."""
-    speeds = [measure(place.hardware) for place in places]
+    speeds = [measure(used.hardware) for used in used_devices]
     shares = [round(speed / sum(speeds), 2) for speed in speeds]
-    for place, speed, share in zip(places, speeds, shares, strict=True):
-        _log.info("device %s: %.3g million pattern-nodes a second, share %g", place.hardware.device, speed / 1e6, share)
+    for used, speed, share in zip(used_devices, speeds, shares, strict=True):
+        _log.info("device %s: %.3g million pattern-nodes a second, share %g", used.hardware.device, speed / 1e6, share)
     return tuple(shares)
 
 
@@ -160,28 +160,28 @@ def take_patterns(
 class Devices:
     """The devices of a run, for all engines that it opens there."""
 
-    def __init__(self, places: Sequence[Place]):
-        self._places = list(places)
+    def __init__(self, used_devices: Sequence[UsedDevice]):
+        self._used_devices = list(used_devices)
         self._failed: set[int] = set()
 
-    def memory_share(self, place: Place) -> float:
+    def memory_share(self, used: UsedDevice) -> float:
         """The share of a device's memory that is there for it, where others of these devices take the same memory."""
-        if place.hardware.memory is not None:
+        if used.hardware.memory is not None:
             return 1.0
-        index = None if place.device is None else place.device.index
+        index = None if used.device is None else used.device.index
         rivals = [
             other
-            for other in self._places
-            if (other.shares_host_memory and place.shares_host_memory)
+            for other in self._used_devices
+            if (other.shares_host_memory and used.shares_host_memory)
             or (other.device is not None and other.device.index == index)
         ]
         return 1 / len(rivals)
 
-    def divide(self, part_patterns: Sequence[int]) -> list[tuple[Place, tuple[int, ...]]]:
+    def divide(self, part_patterns: Sequence[int]) -> list[tuple[UsedDevice, tuple[int, ...]]]:
         """The devices that get patterns, and how many of each part that they hold."""
-        ranges = cut_patterns(part_patterns, [place.share for place in self._places])
-        divided = zip(self._places, ranges, strict=True)
-        return [(place, tuple(parts_within(part_patterns, own).values())) for place, own in divided if len(own)]
+        ranges = cut_patterns(part_patterns, [used.share for used in self._used_devices])
+        divided = zip(self._used_devices, ranges, strict=True)
+        return [(used, tuple(parts_within(part_patterns, own).values())) for used, own in divided if len(own)]
 
     def open(
         self,
@@ -195,13 +195,13 @@ class Devices:
         `PlltoolWarning` says so once. `make` takes data, the patterns of each part, the device, and the share of its
         memory.
         """
-        ranges = cut_patterns(part_patterns, [place.share for place in self._places])
+        ranges = cut_patterns(part_patterns, [used.share for used in self._used_devices])
         where = [number for number, patterns in enumerate(ranges) if len(patterns)]  # the device of each shard
         held = [take_patterns(data, part_patterns, ranges[number]) for number in where]
 
         def open_one(number: int) -> Engine:
-            place = self._places[where[number]]
-            return make(*held[number][1:], place.hardware, self.memory_share(place))
+            used = self._used_devices[where[number]]
+            return make(*held[number][1:], used.hardware, self.memory_share(used))
 
         def move(number: int, error: DeviceError) -> Engine:
             while True:
@@ -225,11 +225,11 @@ class Devices:
         """The device to take the place of one that has failed; raises the error if there is none."""
         is_news = number not in self._failed
         self._failed.add(number)
-        left = [other for other in range(len(self._places)) if other not in self._failed]
+        left = [other for other in range(len(self._used_devices)) if other not in self._failed]
         if not left:
             raise error
-        best = max(left, key=lambda other: self._places[other].share)
+        best = max(left, key=lambda other: self._used_devices[other].share)
         if is_news:
-            taken, device = self._places[best].hardware.device, self._places[number].hardware.device
+            taken, device = self._used_devices[best].hardware.device, self._used_devices[number].hardware.device
             warn_caller(f"device {device} has failed, its patterns move to {taken}: {error}")
         return best

@@ -21,7 +21,7 @@ from plltool.engine.layout_choice import DataShape
 from plltool.engine.ranked import RankShards, of_rank, rank_memory
 from plltool.engine.requests import Holder
 from plltool.engine.select import make_engine
-from plltool.engine.several import Devices, find_places, measure_shares, measure_speed, name_devices
+from plltool.engine.several import Devices, find_used_devices, measure_shares, measure_speed, name_devices
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware, format_share
 from plltool.io.checkpoint import recorded_item
@@ -178,7 +178,7 @@ def open_engine(
     """
     hardware = settle_share(parts, models, hardware)
     plan = plan_shards(parts, models, screening)
-    opening = Opening(slots, hardware, profile, Devices(find_places(hardware)) if hardware.is_several else None)
+    opening = Opening(slots, hardware, profile, Devices(find_used_devices(hardware)) if hardware.is_several else None)
     engine = opening.open_all(plan.engine)
     if plan.screen:
         cuts = np.cumsum([part.n_patterns for part in parts])[:-1]
@@ -254,5 +254,5 @@ def settle_share(
     if measured not in _MEASURED:
         components = shard.components.category(0) if shard.categories else shard.components
         measure = partial(measure_speed, shard.data, shard.shape, components)
-        _MEASURED[measured] = measure_shares(find_places(hardware), measure)
+        _MEASURED[measured] = measure_shares(find_used_devices(hardware), measure)
     return replace(hardware, share=_MEASURED[measured])

@@ -18,7 +18,7 @@ from plltool.constants import (
 from plltool.engine.layout import Layout
 from plltool.engine.requests import Holder
 from plltool.engine.select import find_automatic, plan_engine
-from plltool.engine.several import Devices, Place, find_places
+from plltool.engine.several import Devices, UsedDevice, find_used_devices
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes
 from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
@@ -147,21 +147,21 @@ def plan_memory(
     """
     hardware = settle_share(parts, models, hardware)
     if hardware.is_auto:
-        places = [Place(hardware, next(iter(find_automatic()[0]), None), 1.0)]
+        used_devices = [UsedDevice(hardware, next(iter(find_automatic()[0]), None), 1.0)]
     else:
-        places = find_places(hardware)
-    devices = Devices(places)
+        used_devices = find_used_devices(hardware)
+    devices = Devices(used_devices)
     plans = []
     shards = plan_shards(parts, models, screening=slots is None)
     slots = slots or search_slots(parts[0].n_taxa)
     for shard in (*shards.engine, *shards.screen):
         is_screen = shard in shards.screen
-        for place, sizes in devices.divide(shard.shape.part_patterns):
+        for used, sizes in devices.divide(shard.shape.part_patterns):
             shape = replace(shard.shape, part_patterns=sizes)
-            share = shard.share * devices.memory_share(place)
-            plan = plan_engine(place.device, shape, slots, place.hardware, share)
+            share = shard.share * devices.memory_share(used)
+            plan = plan_engine(used.device, shape, slots, used.hardware, share)
             layout, storage = plan.layout, plan.storage
-            if place.device is None:
+            if used.device is None:
                 n_bytes = numpy_bytes(layout, storage)
             else:
                 requests = search_requests(layout, storage, is_screen or not shards.screen, not is_screen)
@@ -169,9 +169,9 @@ def plan_memory(
             plans.append((layout.describe(), n_bytes, plan.useful, plan.offered, plan.offered >= plan.useful))
     layouts, held, useful, offered, suffices = zip(*plans, strict=True)
     return MemoryPlan(
-        ", ".join(place.device.label if place.device else "numpy" for place in places),
-        places[0].kind,
-        ", ".join(place.device.full_name if place.device else "numpy" for place in places),
+        ", ".join(used.device.label if used.device else "numpy" for used in used_devices),
+        used_devices[0].kind,
+        ", ".join(used.device.full_name if used.device else "numpy" for used in used_devices),
         layouts,
         sum(held),
         sum(useful),

@@ -9,7 +9,7 @@ from typing import Any
 
 from plltool.alignment.patterns import Patterns
 from plltool.engine.opencl.environment import child_environment
-from plltool.engine.several import Devices, find_places, name_devices
+from plltool.engine.several import Devices, find_used_devices, name_devices
 from plltool.engine.storage import Slots
 from plltool.errors import check_least
 from plltool.hardware import Hardware, available_cores
@@ -60,8 +60,11 @@ def share_hardware(
         return (hardware,)
     each, shares = [hardware], [1.0]
     if hardware.is_several:
-        places = find_places(hardware)
-        each, shares = [place.hardware for place in places], list(map(Devices(places).memory_share, places))
+        used_devices = find_used_devices(hardware)
+        each, shares = (
+            [used.hardware for used in used_devices],
+            list(map(Devices(used_devices).memory_share, used_devices)),
+        )
     plans = [plan_memory(parts, models, own, slots) for own in each]
     offered = [int(share * plan.offered_bytes) for share, plan in zip(shares, plans, strict=True)]
     fitting = min(bytes_there // plan.full_bytes for bytes_there, plan in zip(offered, plans, strict=True))

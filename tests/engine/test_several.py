@@ -13,7 +13,7 @@ from plltool.engine.base import EngineData
 from plltool.engine.composite import Composite, Shard
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.program import Request
-from plltool.engine.several import Place, cut_patterns, measure_shares, measure_speed, parts_within
+from plltool.engine.several import UsedDevice, cut_patterns, measure_shares, measure_speed, parts_within
 from plltool.errors import DeviceError, EngineError, InputError
 from plltool.hardware import Hardware, parse_hardware, parse_share
 
@@ -227,7 +227,7 @@ class TestCuts:
 
 class TestSpeeds:
     def test_shares_follow_the_speeds(self, caplog):
-        places = [Place(Hardware(device=name), None, 0.5) for name in ("a", "b", "c")]
+        places = [UsedDevice(Hardware(device=name), None, 0.5) for name in ("a", "b", "c")]
         speeds = {"a": 3e8, "b": 1e8, "c": 1e5}
         assert measure_shares(places, lambda hardware: speeds[hardware.device]) == (0.75, 0.25, 0.0)
 
