@@ -97,7 +97,7 @@ class Run:
             with Likelihood(self.data, tree, models, brlen=self.brlen, **held, **asdict(hardware)) as likelihood:
                 return ask(likelihood)
 
-        return until_memory_suffices(attempt, self.hardware)
+        return self.ask(attempt)
 
     def engine_opened(self, engine: Holder, reason: str, hardware: Hardware) -> None:
         """Log the device of an engine, and why it was chosen."""
