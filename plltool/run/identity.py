@@ -52,12 +52,7 @@ def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
 
 
 def identify_sampling(
-    data: Dataset,
-    models: Sequence[Model],
-    seed: int,
-    start: str,
-    priors: dict[str, str],
-    options: dict[str, Any],
+    data: Dataset, models: Sequence[Model], seed: int, start: str, priors: dict[str, str], options: dict[str, Any]
 ) -> dict[str, Any]:
     """What samples depend on, apart from their number and the place; `start` as `describe_start` describes it."""
     named = {f"prior of {name}": text for name, text in priors.items()}

@@ -322,10 +322,7 @@ class Likelihood(Parameters, Density):
         return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
     def support_branches(
-        self,
-        kinds: Sequence[str] = NEIGHBOUR_KINDS,
-        replicates: int = ALRT_REPLICATES,
-        seed: int = DEFAULT_SEED,
+        self, kinds: Sequence[str] = NEIGHBOUR_KINDS, replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED
     ) -> Supports:
         """SH-aLRT and aBayes supports of all inner branches; lengths and parameters stay as they are.
 

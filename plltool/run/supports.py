@@ -176,11 +176,7 @@ class Supports(Shown):
     def as_record(self) -> dict[str, Any]:
         """The kinds, the tree, the inner branches, each named by the taxa on its smaller side, and `root_places`."""
         kinds = {
-            kind: {
-                "meaning": KINDS[kind].meaning,
-                "unit": KINDS[kind].unit,
-                "replicates": self.n_replicates.get(kind),
-            }
+            kind: {"meaning": KINDS[kind].meaning, "unit": KINDS[kind].unit, "replicates": self.n_replicates.get(kind)}
             for kind in self.kinds
         }
         branches = []

@@ -39,10 +39,7 @@ def append(sequences, counts):
 @pytest.fixture(scope="module")
 def both(path):
     """With weights, and written out."""
-    return (
-        plltool.read_alignment(path, constant_sites=COUNTS),
-        append(plltool.read_alignment(path), COUNTS),
-    )
+    return (plltool.read_alignment(path, constant_sites=COUNTS), append(plltool.read_alignment(path), COUNTS))
 
 
 @pytest.mark.parametrize(("counts", "model", "expected"), IQTREE)

@@ -169,8 +169,7 @@ def test_a_part_of_two_states(related):
 
 
 @pytest.mark.parametrize(
-    ("letters", "what"),
-    [("ACGT", "SNPs only, --constant-sites A,C,G,T"), ("0123", "variable characters only, +ASC")],
+    ("letters", "what"), [("ACGT", "SNPs only, --constant-sites A,C,G,T"), ("0123", "variable characters only, +ASC")]
 )
 def test_a_hint_at_sites_of_which_only_the_variable_ones_were_taken(letters, what):
     rng = np.random.default_rng(2)

@@ -395,11 +395,7 @@ def test_a_search_that_is_interrupted_goes_on_under_the_same_model(found, sequen
 
 @pytest.mark.parametrize(
     ("word", "choice"),
-    [
-        ("auto", {}),
-        ("aicc", {"criterion": "AICc"}),
-        ("test+asc", {"free_rates": False, "ascertainment": True}),
-    ],
+    [("auto", {}), ("aicc", {"criterion": "AICc"}), ("test+asc", {"free_rates": False, "ascertainment": True})],
 )
 def test_words_for_a_choice(word, choice, data_dir):
     rows = dict(list(recode(data_dir, "variable").items())[:6])

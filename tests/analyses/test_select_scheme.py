@@ -27,11 +27,7 @@ IQTREE = {
 
 @pytest.mark.parametrize(
     "brlen",
-    [
-        "scaled",
-        pytest.param("linked", marks=pytest.mark.slow),
-        pytest.param("unlinked", marks=pytest.mark.slow),
-    ],
+    ["scaled", pytest.param("linked", marks=pytest.mark.slow), pytest.param("unlinked", marks=pytest.mark.slow)],
 )
 def test_no_scheme_is_below_that_of_iqtree(brlen, data_dir):
     expected, lnl, n_parameters, bic = IQTREE[brlen]

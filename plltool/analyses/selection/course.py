@@ -63,11 +63,7 @@ class Candidates:
 
     @classmethod
     def of(
-        cls,
-        states: StateSpace,
-        free_rates: bool,
-        ascertainment: Ascertainment | None,
-        also: Sequence[ModelSpec] = (),
+        cls, states: StateSpace, free_rates: bool, ascertainment: Ascertainment | None, also: Sequence[ModelSpec] = ()
     ) -> Candidates:
         """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.
 

@@ -47,10 +47,7 @@ SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {
 
 
 def supports(
-    tree: TreeLike,
-    replicates: TreesLike,
-    kinds: Sequence[str] = (FBP,),
-    outgroup: OutgroupLike | None = None,
+    tree: TreeLike, replicates: TreesLike, kinds: Sequence[str] = (FBP,), outgroup: OutgroupLike | None = None
 ) -> Supports:
     """How well replicate trees support the branches of a tree.
 

@@ -305,11 +305,7 @@ class ExcursionMaker:
         self._search = UfbootSearch(likelihood, setup.weights, setup.random, setup.fresh, setup.task.constraint)
 
     def __call__(
-        self,
-        number: int | None,
-        starts: Sequence[Tree],
-        known: Set[bytes],
-        report: Callable[[Any], bool] | None = None,
+        self, number: int | None, starts: Sequence[Tree], known: Set[bytes], report: Callable[[Any], bool] | None = None
     ) -> Excursion:
         """See `UfbootSearch.make`; without a number the first of `starts` is met, an optimum."""
         return self._search.meet(starts[0]) if number is None else self._search.make(number, starts, known)

@@ -86,10 +86,7 @@ class Simulation:
 
 
 def simulate(
-    tree: TreeLike,
-    model: str | PathLike[str] | Model | Sequence[Model],
-    n_sites: int,
-    seed: int = DEFAULT_SEED,
+    tree: TreeLike, model: str | PathLike[str] | Model | Sequence[Model], n_sites: int, seed: int = DEFAULT_SEED
 ) -> Simulation:
     """Let an alignment evolve along a tree.
 
