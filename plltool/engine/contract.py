@@ -206,14 +206,9 @@ _ARRAYS = (
     KernelArgument("target", "REAL", ("n_peak_blocks", "vw"), "where it is copied to"),
     KernelArgument("out", "REAL", ("n_peak_groups", "vw"), "results, so that the compiler keeps the work"),
 )
+_SIZES = ("n_branches", "n_psets", "n_values", "want_decays", "want_slopes", "want_differences", "want_site")
 _NUMBERS = (
-    KernelArgument("n_branches", "int", None, LAUNCH_SIZES["n_branches"]),
-    KernelArgument("n_psets", "int", None, LAUNCH_SIZES["n_psets"]),
-    KernelArgument("n_values", "int", None, LAUNCH_SIZES["n_values"]),
-    KernelArgument("want_decays", "int", None, LAUNCH_SIZES["want_decays"]),
-    KernelArgument("want_slopes", "int", None, LAUNCH_SIZES["want_slopes"]),
-    KernelArgument("want_differences", "int", None, LAUNCH_SIZES["want_differences"]),
-    KernelArgument("want_site", "int", None, LAUNCH_SIZES["want_site"]),
+    *(KernelArgument(name, "int", None, LAUNCH_SIZES[name]) for name in _SIZES),
     KernelArgument("keep", "int", None, "1: every tile has slots of its own; 0: the tiles of a span share them"),
     KernelArgument("first_span", "int", None, "first span of this launch"),
     KernelArgument("launch_spans", "int", None, "number of spans of this launch"),

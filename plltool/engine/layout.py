@@ -371,14 +371,5 @@ class Layout:
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layout."""
-        return {
-            "vw": self.vw,
-            "tile_blocks": self.tile_blocks,
-            "lane_per_item": self.lane_per_item,
-            "staged_matrices": self.staged_matrices,
-            "state_workers": self.state_workers,
-            "cut_kernels": self.cut_kernels,
-            "tile_major": self.tile_major,
-            "precision": self.precision,
-            "groups": len(self.groups),
-        }
+        names = "vw tile_blocks lane_per_item staged_matrices state_workers cut_kernels tile_major precision"
+        return {name: getattr(self, name) for name in names.split()} | {"groups": len(self.groups)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from plltool.constants import MASK_STATES
 from plltool.engine.layout import CPU_TILE_BYTES, JOB_BYTES, LARGEST_COLUMN_TILE, TYPES, Layout
@@ -43,11 +44,12 @@ def choose_layout(device: Device | None, shape: DataShape, precision: str = "dou
     """
     if device is None:
         lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
-        return _make_layout(shape, precision, lanes, 1, on_gpu=False, max_groups=1)
+        return _make_layout(shape, precision, lanes, max_groups=1)
     if device.kind == "gpu" or vw in GPU_LANES:
         default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
         lanes = _check_lanes(device.label, vw, default, GPU_LANES)
-        layout = _make_layout(shape, precision, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
+        on_gpu = {"lane_per_item": True, "tile_major": False, "max_groups": GPU_MAX_GROUPS}
+        layout = _make_layout(shape, precision, lanes, **on_gpu)
         # Each set takes seconds to compile on a CPU, where nothing is gained by fewer registers.
         layout = replace(layout, cut_kernels=device.kind == "gpu")
         return use_local_memory(layout, device.max_group_items, device.local_memory)
@@ -97,30 +99,15 @@ def default_lanes(device: Device, precision: str) -> int:
     return 2 * device.vector_width if singles else device.vector_width
 
 
-def _make_layout(
-    shape: DataShape, precision: str, vw: int, tile_blocks: int, *, on_gpu: bool, max_groups: int
-) -> Layout:
-    return Layout(
-        shape.n_states,
-        shape.n_components,
-        shape.n_taxa,
-        shape.part_patterns,
-        vw,
-        tile_blocks=tile_blocks,
-        lane_per_item=on_gpu,
-        tile_major=not on_gpu,
-        precision=precision,
-        max_groups=max_groups,
-        n_codes=shape.n_codes,
-        reversible=shape.reversible,
-    )
+def _make_layout(shape: DataShape, precision: str, vw: int, tile_blocks: int = 1, **more: Any) -> Layout:
+    return Layout(**vars(shape), precision=precision, vw=vw, tile_blocks=tile_blocks, **more)
 
 
 def _cpu_tiles(shape: DataShape, precision: str, lanes: int, enough_tiles: int) -> Layout:
     """The largest tiles, up to CPU_TILE_BYTES, that are enough in number and do not pad too much."""
     patterns = CPU_TILE_BYTES // TYPES[precision][0].itemsize
     blocks = sum(-(-n // lanes) for n in shape.part_patterns)
-    layout = _make_layout(shape, precision, lanes, patterns // lanes, on_gpu=False, max_groups=1)
+    layout = _make_layout(shape, precision, lanes, patterns // lanes, max_groups=1)
     while layout.tile_blocks > 1 and (layout.n_tiles < enough_tiles or layout.n_blocks > MAX_PADDING * blocks):
         layout = replace(layout, tile_blocks=layout.tile_blocks // 2)
     return layout

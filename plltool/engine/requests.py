@@ -84,33 +84,20 @@ class Holder(Requests):
     """An engine, or several that answer as one: it holds memory on a device, freed at the end of a ``with`` block.
 
     It may have a *screen*: a holder of the same patterns, of which each has one component, for rough answers.
-
-    part_patterns : patterns of each part
-    weights : float64 (n_patterns,), in use; see `set_weights`
-    layout : shapes and padding
-    n_slots : CLA slots that there are for every pattern
-    n_groups : number of work-groups, each of which makes sums
-    resident : whether CLAs outlive the launch that makes them
-    launch_share : the share of the patterns that are taken through a program at a time; 1 if all are
-    cla_bytes : bytes of all CLAs and scaling counts
-    device_name : the hardware that does the arithmetic
-    driver : the software between the engine and the hardware, with its version
-    counters : the work done so far
-    screen : the screen, once it is open
     """
 
-    part_patterns: tuple[int, ...]
-    weights: FloatArray
+    part_patterns: tuple[int, ...]  # patterns of each part
+    weights: FloatArray  # float64 (n_patterns,), in use; see `set_weights`
     layout: Layout
-    n_slots: int
-    n_groups: int
-    resident: bool
-    launch_share: float
-    cla_bytes: int
-    device_name: str
-    driver: str
-    counters: Counters
-    screen: Holder | None = None
+    n_slots: int  # CLA slots that there are for every pattern
+    n_groups: int  # number of work-groups, each of which makes sums
+    resident: bool  # whether CLAs outlive the launch that makes them
+    launch_share: float  # the share of the patterns that are taken through a program at a time; 1 if all are
+    cla_bytes: int  # of all CLAs and scaling counts
+    device_name: str  # the hardware that does the arithmetic
+    driver: str  # the software between the engine and the hardware, with its version
+    counters: Counters  # the work done so far
+    screen: Holder | None = None  # once it is open
     _make_screen: Callable[[IndexArray], Holder] | None = None
 
     @property

@@ -88,7 +88,8 @@ class OpenCLEngine(Engine):
         self._clock = KernelClock(self.counters)
         try:
             self._context, used = make_context(device, compute_units)
-            self._queue = _make_queue(self._context, used, profile)
+            measured = [cl.command_queue_properties.PROFILING_ENABLE] if profile else []
+            self._queue = cl.CommandQueue(self._context, used, *measured)
             self._kernels = EngineKernels(self._context, layout)
             self._allocate()
         except cl.Error as error:
@@ -415,9 +416,3 @@ def _as_device_error(name: str, error: cl.Error) -> DeviceError:
     forget_contexts()
     forget_programs()
     return (DeviceMemoryError if isinstance(error, cl.MemoryError) else DeviceError)(f"{name}: {error}")
-
-
-def _make_queue(context: cl.Context, device: cl.Device, profile: bool) -> cl.CommandQueue:
-    if profile:
-        return cl.CommandQueue(context, device, cl.command_queue_properties.PROFILING_ENABLE)
-    return cl.CommandQueue(context, device)
