@@ -1,9 +1,22 @@
-"""One program with everything in it, and whether an engine answers it as the numpy engine does."""
+"""A case for engines: random tips on a random tree, one program with everything in it, and whether engines agree."""
 
 import numpy as np
-from helpers import numpy_engine, program_to_branch, program_to_node
+from helpers import (
+    as_masks,
+    evaluate_edges,
+    lnl_of_sites,
+    make_tree,
+    numpy_engine,
+    program_to_branch,
+    program_to_node,
+    random_ends,
+    random_mixture,
+    random_tips,
+)
+from oracles.likelihood import brute_force
 
 from plltool.engine import program as prog
+from plltool.optimise.likelihood import TreeLikelihood
 
 
 def everything(rng, ends, n_taxa):
@@ -11,10 +24,9 @@ def everything(rng, ends, n_taxa):
 
     Returns (program, n_values, kind of each value: "lnl" or "slope").
     """
-    n_branches = len(ends)
     rows, kinds = [], []
     scratch = n_taxa - 2
-    for branch in range(n_branches):
+    for branch in range(len(ends)):
         program, a, b = program_to_branch(ends, n_taxa, branch)
         rows += [program, prog.evaluate(len(kinds), a, b, branch), prog.evaluate(len(kinds) + 1, b, a, branch)]
         kinds += ["lnl"] * 2
@@ -30,36 +42,89 @@ def everything(rng, ends, n_taxa):
     return np.concatenate(rows), len(kinds), np.array(kinds)
 
 
-def one_part_per_pattern(mixtures, parts):
-    return [mixture for mixture, n in zip(mixtures, parts, strict=True) for _ in range(n)]
+class Case:
+    """Parts with a random model each, on one tree; `more` goes to `random_tips`."""
 
+    def __init__(self, seed, n_taxa=5, parts=(9,), n_states=4, n_components=4, **more):
+        self.rng = rng = np.random.default_rng(seed)
+        self.n_taxa, self.parts = n_taxa, tuple(parts)
+        self.ends, self.lengths = random_ends(rng, n_taxa)
+        self.mixtures = [random_mixture(rng, n_states, n_components) for _ in parts]
+        self.codes, self.state_sets = random_tips(rng, n_taxa, sum(parts), n_states, **more)
+        self.weights = rng.integers(1, 9, sum(parts)).astype(float)
 
-def relative_errors(engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts, state_sets=None):
-    """(n_parts, n_values): of the value itself if it is a lnL, of the sum of absolute contributions if it is a slope.
+    def engine(self, make_engine, kind, n_slots=None, **more):
+        n_slots, given = n_slots or self.n_taxa - 1, (self.codes, self.weights, self.mixtures, self.parts)
+        return make_engine(kind, n_slots, *given, state_sets=self.state_sets, **more)
 
-    A contribution counts as 1 at least, the size of a rate matrix: those of an undetermined taxon cancel to 0.
-    """
-    n_patterns = sum(parts)
-    single = numpy_engine(
-        engine.n_slots,
-        codes,
-        np.ones(n_patterns),
-        one_part_per_pattern(mixtures, parts),
-        (1,) * n_patterns,
-        state_sets=state_sets,
-    )
-    per_pattern = single.execute(prog.Request(program, n_values), lengths)
-    of_part = np.repeat(np.arange(len(parts)), parts)
-    members = of_part == np.arange(len(parts))[:, None]
-    expected = (members * weights) @ per_pattern
-    size = (members * weights) @ np.maximum(np.abs(per_pattern), 1.0)
-    found = engine.execute(prog.Request(program, n_values), lengths)
-    assert found.shape == expected.shape
-    return np.abs(found - expected) / np.maximum(np.where(kinds == "lnl", np.abs(expected), size), np.finfo(float).tiny)
+    def likelihood(self, make_engine, kind, n_slots=None, **more):
+        """On the case's tree, with the models as they are."""
+        engine = self.engine(make_engine, kind, n_slots or 3 * (self.n_taxa - 2), **more)
+        models = [mixture.as_model() for mixture in self.mixtures]
+        return TreeLikelihood(make_tree(self.ends, self.lengths, self.n_taxa), models, engine)
 
+    def of_part(self, part):
+        """The patterns of a part."""
+        end = sum(self.parts[: part + 1])
+        return slice(end - self.parts[part], end)
 
-def assert_engines_agree(engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts, rtol, *others):
-    """Each value to `rtol`, by the errors above, of which the largest is returned."""
-    errors = relative_errors(engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts, *others)
-    assert errors.max() <= rtol, f"{errors.max():.2g} at value {np.unravel_index(errors.argmax(), errors.shape)}"
-    return errors.max()
+    def columns(self, part=0):
+        """What the oracle takes."""
+        return as_masks(self.codes, self.state_sets)[:, self.of_part(part)].T.tolist()
+
+    def site_lnl(self, oracle=brute_force):
+        """lnL of each pattern by an oracle; lengths may be (n_parts, n_branches)."""
+        lengths = np.broadcast_to(self.lengths, (len(self.parts), self.lengths.shape[-1]))
+        parts = zip(lengths, self.mixtures, strict=True)
+        lnls = [oracle(self.ends.tolist(), at, self.columns(p), own.oracle) for p, (at, own) in enumerate(parts)]
+        return np.concatenate(lnls)
+
+    def sums(self, values):
+        """(n_parts,) weighted sums of values of patterns."""
+        return np.add.reduceat(values * self.weights, np.cumsum((0, *self.parts[:-1])))
+
+    def to(self, branch=0):
+        """Newviews that look across a branch, and its operands."""
+        return program_to_branch(self.ends, self.n_taxa, branch)
+
+    def across(self, branch=0):
+        """A request for lnL across a branch, with all newviews."""
+        program, a, b = self.to(branch)
+        return prog.Request(np.concatenate([program, prog.evaluate(0, a, b, branch)]), 1)
+
+    def lnl_on(self, engine, branch=0, lengths=None):
+        """(n_parts,) lnL across a branch, whose CLAs the engine then has."""
+        program, a, b = self.to(branch)
+        lengths = self.lengths if lengths is None else lengths
+        engine.run(program, lengths)
+        return evaluate_edges(engine, [(a, b, branch)], lengths)[0]
+
+    def sites_on(self, engine, branch=0):
+        """lnL of each pattern across a branch, not weighted."""
+        program, a, b = self.to(branch)
+        return lnl_of_sites(engine, a, b, branch, self.lengths, program)
+
+    def everything(self):
+        return everything(self.rng, self.ends, self.n_taxa)
+
+    def errors(self, engine, program, n_values, kinds):
+        """(n_parts, n_values): of the value itself if it is a lnL, of the sum of absolute contributions if a slope.
+
+        A contribution counts as 1 at least, the size of a rate matrix: those of an undetermined taxon cancel to 0.
+        """
+        n, of_part = len(self.weights), np.repeat(np.arange(len(self.parts)), self.parts)
+        each = [self.mixtures[part] for part in of_part]
+        single = numpy_engine(engine.n_slots, self.codes, np.ones(n), each, (1,) * n, state_sets=self.state_sets)
+        per_pattern = single.execute(prog.Request(program, n_values), self.lengths)
+        members = (of_part == np.arange(len(self.parts))[:, None]) * self.weights
+        expected, size = members @ per_pattern, members @ np.maximum(np.abs(per_pattern), 1.0)
+        found = engine.execute(prog.Request(program, n_values), self.lengths)
+        assert found.shape == expected.shape
+        size = np.maximum(np.where(kinds == "lnl", np.abs(expected), size), np.finfo(float).tiny)
+        return np.abs(found - expected) / size
+
+    def assert_agrees(self, engine, rtol):
+        """Each value of everything to `rtol`, by the errors above, of which the largest is returned."""
+        errors = self.errors(engine, *self.everything())
+        assert errors.max() <= rtol, f"{errors.max():.2g} at value {np.unravel_index(errors.argmax(), errors.shape)}"
+        return errors.max()

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import program_to_branch, program_to_node, random_codes, random_ends, random_mixture
+from agreement import Case as RandomCase
+from helpers import program_to_node, random_mixture
 from oracles.likelihood import derivative, mixed_derivative, pruning
 
 from plltool.engine.contract import TRIPLET_VALUES
@@ -14,34 +15,27 @@ STEP = 0.01
 N_TAXA, N_PATTERNS = 5, 9
 
 
-class Case:
+class Case(RandomCase):
     """A tree, its data, and per-pattern derivatives from the oracle."""
 
     def __init__(self, seed, rates=None):
-        rng = np.random.default_rng(seed)
-        self.ends, self.lengths = random_ends(rng, N_TAXA)
-        self.mixture = random_mixture(rng, 4, 4, rates)
-        self.codes = random_codes(rng, N_TAXA, N_PATTERNS)
-        self.weights = rng.integers(1, 9, N_PATTERNS).astype(float)
+        super().__init__(seed, N_TAXA, (N_PATTERNS,))
+        if rates is not None:
+            self.mixtures = [random_mixture(self.rng, 4, 4, rates)]
 
-    def site_lnl(self, **changed):
+    def lnl_at(self, **changed):
         lengths = self.lengths.copy()
         for branch, length in changed.items():
             lengths[int(branch[1:])] = length
-        return pruning(self.ends.tolist(), lengths, self.codes.T.tolist(), self.mixture.oracle)
+        return pruning(self.ends.tolist(), lengths, self.columns(), self.mixtures[0].oracle)
 
     def slopes(self, branch):
         t = self.lengths[branch]
-        return derivative(lambda x: self.site_lnl(**{f"b{branch}": x}), t, STEP * t)
+        return derivative(lambda x: self.lnl_at(**{f"b{branch}": x}), t, STEP * t)
 
     def mixed(self, first, second):
         t, u = self.lengths[first], self.lengths[second]
-        return mixed_derivative(
-            lambda x, y: self.site_lnl(**{f"b{first}": x, f"b{second}": y}), t, u, STEP * t, STEP * u
-        )
-
-    def engine(self, make_engine, kind):
-        return make_engine(kind, N_TAXA - 1, self.codes, self.weights, [self.mixture])
+        return mixed_derivative(lambda x, y: self.lnl_at(**{f"b{first}": x, f"b{second}": y}), t, u, STEP * t, STEP * u)
 
     def check(self, found, per_pattern, what):
         size = self.weights @ np.abs(per_pattern)
@@ -59,11 +53,11 @@ def case():
 def test_derivatives_of_every_branch(any_kind, make_engine, case):
     engine = case.engine(make_engine, any_kind)
     for branch, expected in enumerate(case.per_branch):
-        program, a, b = program_to_branch(case.ends, N_TAXA, branch)
+        program, a, b = case.to(branch)
         engine.run(program, case.lengths)
         for edge in ((a, b, branch), (b, a, branch)):
             lnl, d1, d2 = engine.derivatives([edge], case.lengths)[0, 0]
-            assert lnl == pytest.approx(case.weights @ case.site_lnl(), rel=1e-12)
+            assert lnl == pytest.approx(case.weights @ case.lnl_at(), rel=1e-12)
             case.check(d1, expected[0], f"d1 of branch {branch}")
             case.check(d2, expected[1], f"d2 of branch {branch}")
 
@@ -71,7 +65,7 @@ def test_derivatives_of_every_branch(any_kind, make_engine, case):
 def test_derivatives_of_many_branches_at_once(few_kind, make_engine, case):
     """Axes: (edge, part, value)."""
     engine = case.engine(make_engine, few_kind)
-    program, a, b = program_to_branch(case.ends, N_TAXA, 2)
+    program, a, b = case.to(2)
     engine.run(program, case.lengths)
     lengths = np.array([0.1, 0.2, 0.4])
     together = engine.derivatives([(a, b, k) for k in range(3)], lengths)
@@ -94,7 +88,7 @@ def test_derivatives_at_extreme_lengths(few_kind, make_engine, length, place):
         case.lengths[:] = length * (1 + np.arange(len(case.lengths)) / 3)
     case.lengths[branch] = length
     engine = case.engine(make_engine, few_kind)
-    program, a, b = program_to_branch(case.ends, N_TAXA, branch)
+    program, a, b = case.to(branch)
     engine.run(program, case.lengths)
     _, d1, d2 = engine.derivatives([(a, b, branch)], case.lengths)[0, 0]
     first, second = case.slopes(branch)
@@ -113,7 +107,7 @@ def test_triplet_gradient_and_hessian(any_kind, make_engine, case):
     branches = [branch for _, branch in around]
     if not hasattr(case, "mixed_slopes"):
         case.mixed_slopes = [case.mixed(branches[i], branches[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
-    assert values[0] == pytest.approx(case.weights @ case.site_lnl(), rel=1e-12)
+    assert values[0] == pytest.approx(case.weights @ case.lnl_at(), rel=1e-12)
     for k, branch in enumerate(branches):
         case.check(values[1 + k], case.per_branch[branch][0], f"gradient {k}")
         case.check(values[4 + k], case.per_branch[branch][1], f"Hessian {k}{k}")

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import FixedModel, make_tree, random_codes, random_ends, random_mixture
+from agreement import Case
+from helpers import random_mixture
 from oracles.likelihood import pruning
-
-from plltool.optimise.likelihood import TreeLikelihood
 
 N_TAXA = 6
 STEP = 1e-5
@@ -17,29 +16,22 @@ def oracle_lnl(ends, lengths, codes, weights, components):
 
 @pytest.fixture(scope="module", params=[(2, 1), (4, 1), (4, 3)], ids=["2x1", "4x1", "4x3"])
 def case(request):
-    n_states, n_components = request.param
-    rng = np.random.default_rng([n_states, n_components])
-    ends, lengths = random_ends(rng, N_TAXA)
-    codes = random_codes(rng, N_TAXA, 23, n_states)
-    mixtures = [random_mixture(rng, n_states, n_components) for _ in range(2)]
-    return ends, lengths, codes, rng.integers(1, 5, 23).astype(float), mixtures
+    return Case([*request.param], N_TAXA, (14, 9), *request.param)
 
 
 def gradients(case, kind, make_engine):
     """(lnl, matrices, masses) of the case cut into two parts with a model each."""
-    ends, lengths, codes, weights, mixtures = case
-    engine = make_engine(kind, 3 * (N_TAXA - 2), codes, weights, mixtures, (14, 9))
-    likelihood = TreeLikelihood(make_tree(ends, lengths, N_TAXA), [FixedModel(m.components) for m in mixtures], engine)
-    launches = engine.counters.launches
+    likelihood = case.likelihood(make_engine, kind)
+    launches = likelihood.engine.counters.launches
     answer = likelihood.rate_matrix_gradient()
-    assert engine.counters.launches - launches <= 3  # matrices, traversal, sums over groups
+    assert likelihood.engine.counters.launches - launches <= 3  # matrices, traversal, sums over groups
     return answer
 
 
 def parts_of(case):
-    ends, lengths, codes, weights, mixtures = case
-    for part, columns in enumerate((slice(0, 14), slice(14, 23))):
-        yield part, (ends, lengths, codes[:, columns], weights[columns]), mixtures[part]
+    for part, mixture in enumerate(case.mixtures):
+        own = case.of_part(part)
+        yield part, (case.ends, case.lengths, case.codes[:, own], case.weights[own]), mixture
 
 
 def test_lnl(case, few_kind, make_engine):
@@ -85,11 +77,8 @@ def test_weights(case, few_kind, make_engine):
 
 def test_nothing_overflows(few_kind, make_engine):
     """Decays that differ by exp(5000) leave finite numbers."""
-    rng = np.random.default_rng(3)
-    ends, lengths = random_ends(rng, N_TAXA)
-    mixture = random_mixture(rng, 4, 2, rates=[1e-3, 1e3])
-    engine = make_engine(few_kind, 3 * (N_TAXA - 2), random_codes(rng, N_TAXA, 9), np.ones(9), [mixture])
-    tree = make_tree(ends, np.full(len(lengths), 5.0), N_TAXA)
-    _, matrices, masses = TreeLikelihood(tree, [FixedModel(mixture.components)], engine).rate_matrix_gradient()
+    case = Case(3, N_TAXA)
+    case.mixtures, case.lengths[:] = [random_mixture(case.rng, 4, 2, rates=[1e-3, 1e3])], 5.0
+    _, matrices, masses = case.likelihood(make_engine, few_kind).rate_matrix_gradient()
     assert np.isfinite(matrices).all()
     assert np.isfinite(masses).all()

@@ -2,29 +2,24 @@
 
 import numpy as np
 import pytest
-from agreement import assert_engines_agree, everything
+from agreement import Case as RandomCase
 from engine_kinds import FEW_KINDS, WIDE, Kind, as_params
 from helpers import (
-    FixedModel,
     as_masks,
     caterpillar,
     lnl_of_sites,
-    make_tree,
     numpy_engine,
     program_to_branch,
-    random_ends,
     random_mixture,
     random_tips,
 )
-from oracles.likelihood import brute_force, derivative, pruning
+from oracles.likelihood import derivative, pruning
 
-from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.codes import encode_tips
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.errors import EngineError
-from plltool.optimise.likelihood import TreeLikelihood
 
 NUMPY_RTOL = 1e-12  # both double, short sums
 OPENCL_RTOL = 1e-11  # the order of sums differs; measured: 6e-15 with 122 states
@@ -43,32 +38,16 @@ SHAPES = [  # each number of states and of components, each kind of vector, and 
 ]
 
 
-class Case:
+class Case(RandomCase):
     """A small tree with tips of every sort: single states, ambiguities, a taxon of gaps, a column of gaps."""
 
     def __init__(self, n_states, n_components, parts, n_taxa=4, n_ambiguous=5):
-        rng = np.random.default_rng([n_states, n_components, *parts])
-        self.n_taxa, self.parts = n_taxa, parts
-        self.ends, self.lengths = random_ends(rng, n_taxa)
-        self.mixtures = [random_mixture(rng, n_states, n_components) for _ in parts]
-        self.codes, self.state_sets = random_tips(rng, n_taxa, sum(parts), n_states, n_ambiguous=n_ambiguous)
+        seed = [n_states, n_components, *parts]
+        super().__init__(seed, n_taxa, parts, n_states, n_components, n_ambiguous=n_ambiguous)
         gap = int(self.state_sets.all(axis=1).argmax())
         self.codes[:, -1] = gap
         if n_taxa > 4:
             self.codes[3] = gap
-        self.weights = rng.integers(1, 9, sum(parts)).astype(float)
-        self.rng = rng
-
-    def engine(self, make_engine, kind, n_slots=None, precision="double", optimised=False):
-        return make_engine(
-            kind, n_slots or self.n_taxa - 1, self.codes, self.weights, self.mixtures, self.parts, precision,
-            state_sets=self.state_sets, optimised=optimised,
-        )  # fmt: skip
-
-    def columns(self, part=0):
-        """What the oracle takes."""
-        of_part = np.repeat(np.arange(len(self.parts)), self.parts)
-        return as_masks(self.codes, self.state_sets)[:, of_part == part].T.tolist()
 
 
 # --- likelihoods and brute force --------------------------------------------------------------------------------
@@ -79,16 +58,10 @@ def test_brute_force(few_kind, make_engine, n_states):
     if few_kind.kind != "numpy" and n_states not in (20, 61) and (few_kind, n_states) != (WIDE, 9):
         pytest.skip("every request is compared with numpy's there, see SHAPES")
     case = Case(n_states, 2 if n_states < 122 else 1, (3, 2) if n_states < 61 else (2,))
-    expected = [
-        brute_force(case.ends.tolist(), case.lengths, case.columns(part), mixture.oracle)
-        for part, mixture in enumerate(case.mixtures)
-    ]
-    engine = case.engine(make_engine, few_kind)
+    expected, engine = case.site_lnl(), case.engine(make_engine, few_kind)
     for branch in range(len(case.ends)):
-        program, a, b = program_to_branch(case.ends, case.n_taxa, branch)
-        engine.run(program, case.lengths)
-        site = lnl_of_sites(engine, a, b, branch, case.lengths)
-        np.testing.assert_allclose(site, np.concatenate(expected), rtol=NUMPY_RTOL, atol=1e-13)
+        site = case.sites_on(engine, branch)
+        np.testing.assert_allclose(site, expected, rtol=NUMPY_RTOL, atol=1e-13)
         assert abs(site[-1]) < 1e-13  # the probability of no data is 1
 
 
@@ -105,7 +78,7 @@ def test_derivatives(few_kind, make_engine, n_states):
 
         t = case.lengths[branch]
         first, second = derivative(site_lnl, t, 0.01 * t)
-        program, a, b = program_to_branch(case.ends, case.n_taxa, branch)
+        program, a, b = case.to(branch)
         engine = case.engine(make_engine, few_kind)
         engine.run(program, case.lengths)
         found = engine.derivatives([(a, b, branch)], case.lengths)[0, 0]
@@ -124,17 +97,9 @@ def test_derivatives(few_kind, make_engine, n_states):
 )
 def test_every_request(make_engine, kind, n_states, n_components):
     case = Case(n_states, n_components, (9, 35), n_taxa=5)
-    program, n_values, kinds = everything(case.rng, case.ends, case.n_taxa)
     engine = case.engine(make_engine, kind)
-    assert_engines_agree(
-        engine, program, n_values, kinds, case.lengths, case.codes, case.weights, case.mixtures, case.parts,
-        OPENCL_RTOL, case.state_sets,
-    )  # fmt: skip
-    newviews, a, b = program_to_branch(case.ends, case.n_taxa, 0)
-    site = []
-    for same in (engine, case.engine(make_engine, Kind("numpy", 4))):
-        same.run(newviews, case.lengths)
-        site.append(lnl_of_sites(same, a, b, 0, case.lengths))
+    case.assert_agrees(engine, OPENCL_RTOL)
+    site = [case.sites_on(same) for same in (engine, case.engine(make_engine, Kind("numpy", 4)))]
     np.testing.assert_allclose(site[0], site[1], rtol=OPENCL_RTOL, atol=1e-13)
 
 
@@ -144,10 +109,7 @@ def test_the_widest_vector(make_engine, opencl_device, n_states):
     """Eight lanes where the device's compiler can; register tiles have more rows there."""
     case = Case(n_states, 2, (37,), n_taxa=5)
     engine = case.engine(make_engine, Kind("vector", opencl_device.vector_width, 2))
-    assert_engines_agree(
-        engine, *everything(case.rng, case.ends, 5), case.lengths, case.codes, case.weights, case.mixtures, (37,),
-        OPENCL_RTOL, case.state_sets,
-    )  # fmt: skip
+    case.assert_agrees(engine, OPENCL_RTOL)
 
 
 @pytest.mark.opencl
@@ -156,10 +118,7 @@ def test_codes_of_two_bytes(make_engine):
     assert len(np.unique(case.codes)) > 40
     engine = case.engine(make_engine, Kind("vector", 4, 3))
     assert engine.layout.code == np.uint16
-    assert_engines_agree(
-        engine, *everything(case.rng, case.ends, 4), case.lengths, case.codes, case.weights, case.mixtures, (40,),
-        OPENCL_RTOL, case.state_sets,
-    )  # fmt: skip
+    case.assert_agrees(engine, OPENCL_RTOL)
 
 
 @pytest.mark.opencl
@@ -168,12 +127,7 @@ def test_codes_of_two_bytes(make_engine):
 def test_gradients(make_engine, kind, n_states):
     """RATE_MATRIX_GRADIENT and MASS_GRADIENT; the numpy engine's are checked against the oracle with few states."""
     case = Case(n_states, 2, (9, 20), n_taxa=5)
-    tree = make_tree(case.ends, case.lengths, case.n_taxa)
-    found = []
-    for one in (kind, Kind("numpy", 4)):
-        engine = case.engine(make_engine, one, 3 * (case.n_taxa - 2))
-        models = [FixedModel(mixture.components) for mixture in case.mixtures]
-        found.append(TreeLikelihood(tree, models, engine).rate_matrix_gradient())
+    found = [case.likelihood(make_engine, one).rate_matrix_gradient() for one in (kind, Kind("numpy", 4))]
     assert found[0][0] == pytest.approx(found[1][0], rel=OPENCL_RTOL)
     for values, expected in zip(found[0][1:], found[1][1:], strict=True):
         np.testing.assert_allclose(values, expected, atol=OPENCL_RTOL * np.abs(expected).max())
@@ -185,10 +139,7 @@ def test_single_precision_is_near_double(make_engine, kind):
     """For 61 states see test_shared_states.py."""
     case = Case(20, 2, (50, 33), n_taxa=8)
     engine = case.engine(make_engine, kind, precision="single")
-    worst = assert_engines_agree(
-        engine, *everything(case.rng, case.ends, case.n_taxa), case.lengths, case.codes, case.weights, case.mixtures,
-        case.parts, SINGLE_RTOL, case.state_sets,
-    )  # fmt: skip
+    worst = case.assert_agrees(engine, SINGLE_RTOL)
     assert worst > 1e-12  # it is single precision indeed
 
 
@@ -297,9 +248,7 @@ def test_the_order_of_the_table_does_not_matter(few_kind, make_engine):
     case = Case(20, 2, (17,))
     order = np.random.default_rng(1).permutation(len(case.state_sets))
     found = []
-    for codes, table in ((case.codes, case.state_sets), (np.argsort(order)[case.codes], case.state_sets[order])):
-        engine = make_engine(few_kind, 2, codes, case.weights, case.mixtures, state_sets=table)
-        program, a, b = program_to_branch(case.ends, 4, 0)
-        program = np.concatenate([program, prog.evaluate(0, a, b, 0)])
-        found.append(engine.execute(prog.Request(program, 1), case.lengths))
+    for _ in range(2):
+        found.append(case.engine(make_engine, few_kind).execute(case.across(), case.lengths))
+        case.codes, case.state_sets = np.argsort(order)[case.codes], case.state_sets[order]
     np.testing.assert_array_equal(found[0], found[1])

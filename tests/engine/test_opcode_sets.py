@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from agreement import Case
 from engine_kinds import Kind, compiled_quickly
-from helpers import program_to_branch, program_to_node, random_codes, random_ends, random_mixture, random_tips
+from helpers import program_to_branch, program_to_node, random_ends
 
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
@@ -54,21 +55,15 @@ def test_the_last_set_has_all_instructions():
 def test_sets_change_no_bit(n_states, n_components, opencl_device):
     from plltool.engine.opencl.engine import OpenCLEngine
 
-    rng = np.random.default_rng(5)
-    ends, lengths = random_ends(rng, N_TAXA)
-    mixture, sets = random_mixture(rng, n_states, n_components), None
-    if n_states == 4:
-        codes = random_codes(rng, N_TAXA, N_PATTERNS)
-    else:
-        codes, sets = random_tips(rng, N_TAXA, N_PATTERNS, n_states)
-    data = EngineData(codes, rng.random(N_PATTERNS) + 0.5, sets)
+    case = Case(5, N_TAXA, (N_PATTERNS,), n_states, n_components)
+    data, mixture = EngineData(case.codes, case.weights, case.state_sets), case.mixtures[0]
     whole = Kind("lanes", 32).layout(n_states, n_components, N_TAXA, (N_PATTERNS,), n_codes=data.n_codes)
     answers = []
     for layout in (whole, replace(whole, cut_kernels=True)):
         quickly = compiled_quickly(opencl_device, layout.shared_states)
         with quickly, OpenCLEngine(layout, N_TAXA, data, opencl_device) as engine:
             engine.set_model([mixture.components])
-            answers.append({name: engine.execute(r, lengths) for name, r in requests(ends, layout).items()})
+            answers.append({name: engine.execute(r, case.lengths) for name, r in requests(case.ends, layout).items()})
     for name, expected in answers[0].items():
         assert np.all(np.isfinite(expected))
         np.testing.assert_array_equal(answers[1][name], expected, err_msg=name)

@@ -4,7 +4,8 @@ import time
 
 import numpy as np
 import pytest
-from helpers import make_tree, random_codes, random_ends, random_mixture
+from agreement import Case
+from helpers import make_tree
 
 from plltool.analyses.search.analysis import search
 from plltool.engine.base import EngineData
@@ -17,9 +18,8 @@ from plltool.optimise.likelihood import TreeLikelihood
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(3)
-    ends, lengths = random_ends(rng, 12)
-    return make_tree(ends, lengths, 12), random_codes(rng, 12, 4_000), random_mixture(rng, 4, 4)
+    case = Case(3, 12, (4_000,))
+    return make_tree(case.ends, case.lengths, 12), case.codes, case.mixtures[0]
 
 
 def engine_for(codes, device, profile=False):

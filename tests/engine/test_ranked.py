@@ -1,11 +1,11 @@
 """Ranks of a job, here threads with a communicator of their own: every rank gets the sums that one engine makes."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from agreement import everything
-from helpers import clas_facing, numpy_engine, operand, program_to_branch
+from helpers import clas_facing, numpy_engine, operand
 from test_several import N_TAXA, SIZES, Case
 
 from plltool.engine import program as prog
@@ -115,8 +115,8 @@ def case():
 @pytest.mark.parametrize("size", [1, 2, 3, 70])
 def test_all_requests(case, size):
     """70 ranks are more than there are patterns: some have none."""
-    program, n_values, _ = everything(case.rng, case.ends, N_TAXA)
-    steps, a, b = program_to_branch(case.ends, N_TAXA, 2)
+    program, n_values, _ = case.everything()
+    steps, a, b = case.to(2)
     at = prog.evaluate(0, a, b, 2)
     models = [[mixture.components for mixture in case.mixtures]] * 3
 
@@ -151,8 +151,7 @@ def test_all_requests(case, size):
 
 
 def test_one_sum_for_each_request(case):
-    steps, a, b = program_to_branch(case.ends, N_TAXA, 2)
-    request = Request(np.concatenate([steps, prog.evaluate(0, a, b, 2)]), 1)
+    request = case.across(2)
 
     def ask(ranks):
         engine = open_engine(case, ranks)
@@ -181,8 +180,7 @@ def test_what_searches_depend_on_is_the_same_on_all_ranks(case):
 
 def test_an_error_of_one_rank_is_raised_by_all(case):
     """Here the patterns of rank 0 alone have a length that is no number."""
-    steps, a, b = program_to_branch(case.ends, N_TAXA, 2)
-    request = Request(np.concatenate([steps, prog.evaluate(0, a, b, 2)]), 1)
+    request = case.across(2)
     wrong = case.lengths.copy()
     wrong[0] = np.nan
 
@@ -214,13 +212,11 @@ def differ(ranks, case):
 
 def come_apart(ranks, case):
     lengths = case.lengths * (1 + 1e-15 * (ranks.number == 1))
-    steps, a, b = program_to_branch(case.ends, N_TAXA, 2)
-    open_engine(case, ranks).execute(Request(np.concatenate([steps, prog.evaluate(0, a, b, 2)]), 1), lengths)
+    open_engine(case, ranks).execute(case.across(2), lengths)
 
 
 def ask_for_more(ranks, case):
-    steps, a, b = program_to_branch(case.ends, N_TAXA, 2)
-    request = Request(np.concatenate([steps, prog.evaluate(0, a, b, 2)]), 1 + (ranks.number == 1))
+    request = replace(case.across(2), n_values=1 + (ranks.number == 1))
     open_engine(case, ranks).execute(request, case.lengths)
 
 
@@ -244,8 +240,7 @@ def test_sorted_patterns_over_ranks(case):
     """Patterns change their category, and so their place on the ranks."""
     mixture = case.mixtures[0]
     components = mixture.components
-    steps, a, b = program_to_branch(case.ends, N_TAXA, 2)
-    request = Request(np.concatenate([steps, prog.evaluate(0, a, b, 2)]), 1)
+    request = case.across(2)
     lengths = case.lengths[0]
     sortings = [case.rng.integers(0, components.n_components, sum(SIZES)) for _ in range(2)]
 

@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
+from agreement import Case
 from engine_kinds import Kind, as_params
-from helpers import FixedModel, make_tree, random_codes, random_ends, random_mixture
 
-from plltool.optimise.likelihood import TreeLikelihood
-
-N_TAXA = 8
-N_PATTERNS = 500
 REPETITIONS = 200
 
 
@@ -16,12 +12,7 @@ REPETITIONS = 200
     "kind", as_params([Kind("vector", 4), Kind("lanes", 32), Kind("lanes", 64), Kind("lanes", 32, 2, max_groups=2)])
 )
 def test_repeated_requests(kind, make_engine):
-    rng = np.random.default_rng(8)
-    ends, lengths = random_ends(rng, N_TAXA)
-    mixture = random_mixture(rng, 4, 4)
-    codes = random_codes(rng, N_TAXA, N_PATTERNS)
-    engine = make_engine(kind, 3 * (N_TAXA - 2), codes, np.ones(N_PATTERNS), [mixture])
-    likelihood = TreeLikelihood(make_tree(ends, lengths, N_TAXA), [FixedModel(mixture.components)], engine)
+    likelihood = Case(8, 8, (500,)).likelihood(make_engine, kind)
     lnl, slopes = likelihood.all_derivatives()
     _, matrices, masses = likelihood.rate_matrix_gradient()
     for _ in range(REPETITIONS):

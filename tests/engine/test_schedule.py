@@ -4,10 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from agreement import everything
+from agreement import Case, everything
 from engine_kinds import Kind, as_params
-from helpers import FixedModel, evaluate_edges, make_tree, program_to_branch, random_codes, random_ends, random_mixture
-from oracles.likelihood import brute_force
+from helpers import FixedModel, evaluate_edges, make_tree, program_to_branch, random_mixture
 
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS, Opcode
@@ -26,20 +25,13 @@ DEVICE_KINDS = [Kind("vector", 4), Kind("lanes", 32, 2, max_groups=2)]
 @pytest.fixture(scope="module")
 def case():
     """Five models of two parts on one tree, lengths for each of them, and their lnL by brute force."""
-    rng = np.random.default_rng(29)
-    ends, _ = random_ends(rng, N_TAXA)
-    models = [[random_mixture(rng, 4, 4) for _ in PARTS] for _ in range(5)]
-    lengths = rng.random((5, len(PARTS), len(ends)))
-    codes = random_codes(rng, N_TAXA, sum(PARTS))
-    weights = rng.integers(1, 9, sum(PARTS)).astype(float)
-    expected = np.array([
-        [
-            weights[columns] @ brute_force(ends.tolist(), at[p], codes[:, columns].T.tolist(), model[p].oracle)
-            for p, columns in enumerate((slice(0, PARTS[0]), slice(PARTS[0], None)))
-        ]
-        for model, at in zip(models, lengths, strict=True)
-    ])  # fmt: skip
-    return ends, models, lengths, codes, weights, expected
+    case, models, expected = Case(29, N_TAXA, PARTS), [], []
+    lengths = case.rng.random((5, len(PARTS), len(case.ends)))
+    for case.lengths in lengths:
+        case.mixtures = [random_mixture(case.rng, 4, 4) for _ in PARTS]
+        models.append(case.mixtures)
+        expected.append(case.sums(case.site_lnl()))
+    return case.ends, models, lengths, case.codes, case.weights, np.array(expected)
 
 
 def components(models):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from agreement import assert_engines_agree, everything
+from agreement import Case as RandomCase
 from engine_kinds import Kind
-from helpers import clas_facing, numpy_engine, operand, program_to_branch, random_codes, random_ends, random_mixture
+from helpers import clas_facing, numpy_engine, operand, random_codes, random_mixture
 from oracles.likelihood import pruning
 
 from plltool.engine import program as prog
@@ -28,17 +28,12 @@ PAIRS = [
 ]
 
 
-class Case:
-    """Three parts on a random tree."""
+class Case(RandomCase):
+    """Three parts on a random tree, with lengths of their own."""
 
     def __init__(self, seed=3):
-        rng = np.random.default_rng(seed)
-        self.rng = rng
-        self.ends, lengths = random_ends(rng, N_TAXA)
-        self.lengths = np.stack([lengths, 1.5 * lengths, 0.5 * lengths])
-        self.mixtures = [random_mixture(rng, 4, 4) for _ in SIZES]
-        self.codes = random_codes(rng, N_TAXA, sum(SIZES), 4)
-        self.weights = rng.integers(1, 9, sum(SIZES)).astype(float)
+        super().__init__(seed, N_TAXA, SIZES)
+        self.lengths = np.stack([self.lengths, 1.5 * self.lengths, 0.5 * self.lengths])
 
     def alone(self):
         return numpy_engine(3 * N_TAXA, self.codes, self.weights, self.mixtures, SIZES)
@@ -68,12 +63,11 @@ def case():
 class TestRequests:
     def test_everything(self, case, make_engine, kinds):
         engine = case.divided(make_engine, kinds, (0.5, 0.5))
-        program, n_values, kinds_of_values = everything(case.rng, case.ends, N_TAXA)
-        given = program, n_values, kinds_of_values, case.lengths[0], case.codes, case.weights, case.mixtures, SIZES
-        assert_engines_agree(engine, *given, RTOL)
+        case.lengths = case.lengths[0]
+        case.assert_agrees(engine, RTOL)
 
     def test_gradients(self, case, make_engine, kinds):
-        program, a, b = program_to_branch(case.ends, N_TAXA, 2)
+        program, a, b = case.to(2)
 
         def make(layout):
             first = 1 + layout.gradient_values
@@ -88,16 +82,10 @@ class TestRequests:
 
     def test_sites_and_other_models(self, case, make_engine, kinds):
         engine = case.divided(make_engine, kinds)
-        program, a, b = program_to_branch(case.ends, N_TAXA, 2)
-        request = Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1)
-        starts = np.cumsum((0, *SIZES))
-        expected = np.concatenate([
-            pruning(case.ends.tolist(), case.lengths[part], case.codes[:, starts[part] : starts[part + 1]].T.tolist(),
-                    mixture.oracle)
-            for part, mixture in enumerate(case.mixtures)
-        ])  # fmt: skip
+        program, a, b = case.to(2)
+        request, expected = case.across(2), case.site_lnl(pruning)
         assert np.allclose(engine.execute_sites(request, case.lengths)[0], expected, rtol=RTOL)
-        sums = np.add.reduceat(expected * case.weights, starts[:-1])
+        sums = case.sums(expected)
         models = [[mixture.components for mixture in case.mixtures]] * 5
         found = engine.likelihoods(program, (a, b, 2), case.lengths, models)
         assert np.allclose(found, sums, rtol=RTOL)
@@ -143,8 +131,7 @@ class TestRequests:
 
     def test_an_error_of_one_leaves_no_answer_behind(self, case, make_engine, kinds):
         engine = case.divided(make_engine, kinds)
-        program, a, b = program_to_branch(case.ends, N_TAXA, 2)
-        good = Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1)
+        good = case.across(2)
         expected = engine.execute(good, case.lengths)
         wrong = case.lengths.copy()
         wrong[0] = np.nan
@@ -177,22 +164,20 @@ def test_all_are_asked_before_any_is_waited_for(case, make_engine):
             return lambda: (order.append(f"fetch {number}"), answer())[1]
 
         own.ask = ask
-    program, a, b = program_to_branch(case.ends, N_TAXA, 2)
-    engine.execute(Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1), case.lengths)
+    engine.execute(case.across(2), case.lengths)
     assert order == ["ask 0", "ask 1", "fetch 0", "fetch 1"]
     wrong = case.lengths.copy()
     wrong[0] = np.nan
     with pytest.raises(EngineError, match="not positive and finite"):
-        engine.execute(Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1), wrong)
+        engine.execute(case.across(2), wrong)
     assert order[4:] == order[:4], "the second one is waited for although the first one has failed"
 
 
 def test_without_another_device_the_error_is_raised(case, make_engine):
     engine = case.divided(make_engine, (NUMPY, NUMPY))
     fail_after(engine.engines[1], 0)
-    program, a, b = program_to_branch(case.ends, N_TAXA, 2)
     with pytest.raises(DeviceError, match="out of order"):
-        engine.execute(Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1), case.lengths)
+        engine.execute(case.across(2), case.lengths)
 
 
 class TestCuts:

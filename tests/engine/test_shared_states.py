@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from agreement import assert_engines_agree, everything
 from engine_kinds import LOCAL_BYTES, MOST_ITEMS, Kind, as_params
-from helpers import FixedModel, evaluate_edges, lnl_of_sites, make_tree, program_to_branch, program_to_node
-from oracles.likelihood import brute_force
+from helpers import evaluate_edges, lnl_of_sites, program_to_branch, program_to_node
 from test_many_states import OPENCL_RTOL, SINGLE_RTOL, Case, Deep
 
 from plltool.engine import program as prog
-from plltool.optimise.likelihood import TreeLikelihood
 
 pytestmark = pytest.mark.opencl
 
@@ -32,24 +29,17 @@ AS_SHAPES = pytest.mark.parametrize(
 )
 
 
-def assert_agrees(case, engine, rtol):
-    return assert_engines_agree(
-        engine, *everything(case.rng, case.ends, case.n_taxa), case.lengths, case.codes, case.weights, case.mixtures,
-        case.parts, rtol, case.state_sets,
-    )  # fmt: skip
-
-
 @AS_SHAPES
 def test_every_request(make_engine, kind, n_states, n_components):
     """Two parts, one of several blocks where numpy is quick enough, the other of two lanes."""
     case = Case(n_states, n_components, (70 if n_states < 122 else 35, 2), n_taxa=5 if n_states < 122 else 4)
-    assert_agrees(case, case.engine(make_engine, kind), OPENCL_RTOL)
+    case.assert_agrees(case.engine(make_engine, kind), OPENCL_RTOL)
 
 
 @pytest.mark.parametrize(("kind", "n_states", "precision"), SINGLE_SHAPES, ids=str)
 def test_precisions(make_engine, kind, n_states, precision):
     case = Case(n_states, 2, (40 if n_states < 122 else 10,), n_taxa=4)
-    worst = assert_agrees(case, case.engine(make_engine, kind, precision=precision), SINGLE_RTOL)
+    worst = case.assert_agrees(case.engine(make_engine, kind, precision=precision), SINGLE_RTOL)
     assert worst > 1e-12
 
 
@@ -57,12 +47,9 @@ def test_precisions(make_engine, kind, n_states, precision):
 def test_gradients_sum_tiles_and_branches(make_engine, kind, n_states):
     """Both gradients over three tiles of two parts; twice, since sums must not build on those of the last request."""
     case = Case(n_states, 2, (150, 5), n_taxa=5)
-    tree = make_tree(case.ends, case.lengths, case.n_taxa)
     found = []
     for one in (kind, Kind("numpy", 4)):
-        engine = case.engine(make_engine, one, 3 * (case.n_taxa - 2))
-        models = [FixedModel(mixture.components) for mixture in case.mixtures]
-        likelihood = TreeLikelihood(tree, models, engine)
+        likelihood = case.likelihood(make_engine, one)
         likelihood.rate_matrix_gradient()
         found.append(likelihood.rate_matrix_gradient())
     assert found[0][0] == pytest.approx(found[1][0], rel=OPENCL_RTOL)
@@ -74,9 +61,8 @@ def test_weights(make_engine):
     """lnL by brute force, weighted here."""
     case = Case(20, 4, (50,))
     weights = case.rng.integers(0, 9, 50).astype(float)
-    site_lnl = brute_force(case.ends.tolist(), case.lengths, case.columns(), case.mixtures[0].oracle)
-    engine = make_engine(TILES, 3, case.codes, weights, case.mixtures, case.parts, state_sets=case.state_sets)
-    program, a, b = program_to_branch(case.ends, case.n_taxa, 1)
+    case.weights, site_lnl = weights, case.site_lnl()
+    engine, (program, a, b) = case.engine(make_engine, TILES, 3), case.to(1)
     engine.run(program, case.lengths)
     found = evaluate_edges(engine, [(a, b, 1), (b, a, 1)], case.lengths)
     np.testing.assert_allclose(found, np.full((2, 1), weights @ site_lnl), rtol=1e-12)
@@ -178,7 +164,7 @@ def test_local_memory_and_items_are_what_the_layout_says(make_engine, kind, n_st
 def test_repeated_requests(make_engine, kind):
     """The same bits every time, on all cores; see test_repeatability.py."""
     case = Case(20, 2, (90, 135), n_taxa=5)
-    program, n_values, _ = everything(case.rng, case.ends, case.n_taxa)
+    program, n_values, _ = case.everything()
     engine = case.engine(make_engine, kind, optimised=True)
     first = engine.execute(prog.Request(program, n_values), case.lengths)
     for _ in range(50):

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import lnl_of_sites, mix, program_to_branch, random_codes, random_ends, random_mixture
-from oracles.likelihood import brute_force
+from agreement import Case
+from helpers import lnl_of_sites, mix
 
 from plltool.engine import program as prog
 from plltool.errors import EngineError
@@ -12,15 +12,12 @@ N_TAXA = 5
 
 
 def test_every_edge(any_kind, make_engine):
-    rng = np.random.default_rng(4)
-    ends, lengths = random_ends(rng, N_TAXA)
-    mixture = random_mixture(rng, 4, 4)
-    codes = random_codes(rng, N_TAXA, 19)
-    expected = brute_force(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle)
-    engine = make_engine(any_kind, 3 * N_TAXA, codes, np.ones(19), [mixture, mixture], (11, 8))
+    case = Case(4, N_TAXA, (11, 8))
+    ends, lengths, expected = case.ends, case.lengths, case.site_lnl()
+    engine = case.engine(make_engine, any_kind, 3 * N_TAXA)
     rows = []
     for value, edge in enumerate(range(len(ends))[::-1]):  # values in another order than edges
-        program, a, b = program_to_branch(ends, N_TAXA, edge)
+        program, a, b = case.to(edge)
         rows += [program, prog.evaluate(len(ends) - 1 - value, a, b, edge)]
     found = engine.execute_sites(prog.Request(np.concatenate(rows), len(ends)), lengths)
     np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-12)

@@ -2,22 +2,20 @@
 
 import numpy as np
 import pytest
+from agreement import Case
 from engine_kinds import Kind, as_params
 from helpers import (
-    FixedModel,
     balanced,
     caterpillar,
     likelihood_of,
     make_tree,
     random_codes,
-    random_ends,
     random_mixture,
 )
 from oracles.likelihood import pruning
 
 from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
-from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
 from plltool.tree_search.insertions import optimise_insertions
 from plltool.tree_search.neighbours import neighbour_sites
@@ -30,28 +28,16 @@ N_SLOTS = directed_slots(N_TAXA) + 12
 KINDS = [Kind("numpy", 4), Kind("vector", 4, 3), Kind("vector", 2, 3, max_groups=2), Kind("lanes", 32)]
 
 
-def make_case(parts):
-    """Tree, mixture of each part, codes, weights, patterns of each part."""
-    rng = np.random.default_rng(17)
-    ends, lengths = random_ends(rng, N_TAXA)
-    mixtures = [random_mixture(rng, 4, 4) for _ in parts]
-    codes = random_codes(rng, N_TAXA, sum(parts))
-    return make_tree(ends, lengths, N_TAXA), mixtures, codes, rng.integers(1, 9, sum(parts)).astype(float), parts
-
-
 @pytest.fixture(scope="module")
 def case():
-    return make_case(PARTS)
+    return Case(17, N_TAXA, PARTS)
 
 
 def open_likelihood(case, make_engine, kind, precision, tiles=None, n_slots=N_SLOTS):
     """A TreeLikelihood that holds `tiles` tiles at a time; None for all."""
-    tree, mixtures, codes, weights, parts = case
-    models = [FixedModel(mixture.components) for mixture in mixtures]
-    layout = make_engine(kind, 1, codes, weights, mixtures, parts, precision).layout
+    layout = case.engine(make_engine, kind, 1, precision=precision).layout
     memory = None if tiles is None else tiles * tile_bytes(layout, n_slots)
-    engine = make_engine(kind, n_slots, codes, weights, mixtures, parts, precision, memory=memory)
-    return TreeLikelihood(tree.copy(), models, engine)
+    return case.likelihood(make_engine, kind, n_slots, precision=precision, memory=memory)
 
 
 def ask_everything(likelihood):
@@ -76,7 +62,7 @@ def ask_everything(likelihood):
     ],
 )
 def test_streamed_is_resident(make_engine, kind, precision):
-    case = make_case(NUMPY_PARTS if kind.kind == "numpy" else PARTS)
+    case = Case(17, N_TAXA, NUMPY_PARTS if kind.kind == "numpy" else PARTS)
     resident = open_likelihood(case, make_engine, kind, precision)
     expected = ask_everything(resident)
     n_tiles = resident.engine.layout.n_tiles
@@ -96,7 +82,8 @@ def test_changed_lengths_and_models_are_noticed(case, make_engine, kind):
         before = all_prunes(likelihood).healed
         assert likelihood.directed() is likelihood.directed()
         likelihood.tree.lengths[0] *= 3
-        fresh = open_likelihood((likelihood.tree, *case[1:]), make_engine, kind, "double", tiles)
+        fresh = open_likelihood(case, make_engine, kind, "double", tiles)
+        fresh.tree.lengths[0] *= 3
         longer = all_prunes(likelihood).healed
         assert np.array_equal(longer, all_prunes(fresh).healed)
         assert not np.array_equal(longer, before)

@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
+from agreement import Case
 from engine_kinds import Kind, as_params
-from helpers import FixedModel, make_tree, random_codes, random_ends, random_mixture
 
 from plltool.engine.layout import Layout
 from plltool.engine.sums import FAN_IN, plan_sums
-from plltool.optimise.likelihood import TreeLikelihood
 
 RTOL = 1e-11  # another order of the same sums
-SLOTS = 12
 
 
 @pytest.mark.parametrize(
@@ -47,22 +45,15 @@ def test_the_tree_adds_every_group_once(groups, n_levels):
     "kind", as_params([Kind(*kind, max_groups=4096) for kind in (("vector", 4), ("lanes", 32), ("lanes", 64))])
 )
 def test_many_groups_of_several_parts(kind, make_engine):
-    parts = (9000, 40, 5000)
-    rng = np.random.default_rng(12)
-    ends, lengths = random_ends(rng, 6)
-    mixtures = [random_mixture(rng, 4, 4) for _ in parts]
-    codes = random_codes(rng, 6, sum(parts))
-    weights = rng.integers(1, 9, sum(parts)).astype(float)
+    case = Case(12, 6, (9000, 40, 5000))
 
     def ask(kind):
-        engine = make_engine(kind, SLOTS, codes, weights, mixtures, parts)
-        tree = make_tree(ends, lengths, 6)
-        likelihood = TreeLikelihood(tree, [FixedModel(mixture.components) for mixture in mixtures], engine)
+        likelihood = case.likelihood(make_engine, kind)
         answers = [likelihood.part_lnl(), likelihood.all_derivatives()[1], *likelihood.rate_matrix_gradient()[1:]]
         for _ in range(5):
             again = [likelihood.part_lnl(), likelihood.all_derivatives()[1], *likelihood.rate_matrix_gradient()[1:]]
             assert all(np.array_equal(a, b) for a, b in zip(answers, again, strict=True))
-        return engine, answers
+        return likelihood.engine, answers
 
     engine, found = ask(kind)
     assert len(plan_sums(engine.layout).levels) >= 2
