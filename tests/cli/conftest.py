@@ -29,10 +29,12 @@ def strange(data_dir, tmp_path) -> Path:
 
 @pytest.fixture(scope="session")
 def plltool():
-    """Call the command: ``plltool("check", path)`` returns click's result."""
+    """Call the command: ``plltool("check", path, status=0)`` returns click's result; the exit status must be `status`."""
 
-    def call(*arguments):
-        return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="plltool")
+    def call(*arguments, status=None):
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="plltool")
+        assert status in (None, result.exit_code), result.stderr
+        return result
 
     return call
 

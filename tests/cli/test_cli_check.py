@@ -9,8 +9,7 @@ from plltool import read_alignment
 
 def test_facts(plltool, small):
     small.write_text(small.read_text() + ">twin\n" + small.read_text().splitlines()[1] + "\n")
-    result = plltool("check", small, "--device", "numpy", "--json")
-    assert result.exit_code == 0, result.stderr
+    result = plltool("check", small, "--device", "numpy", "--json", status=0)
     facts = json.loads(result.stdout)
     assert (facts["n_taxa"], facts["n_duplicates"], facts["n_sites"]) == (7, 1, 300)
     assert abs(sum(facts["frequencies"].values()) - 1) < 1e-12
@@ -22,8 +21,7 @@ def test_facts(plltool, small):
 
 
 def test_text(plltool, small):
-    result = plltool("check", small)
-    assert result.exit_code == 0, result.stderr
+    result = plltool("check", small, status=0)
     for part in ("taxa: 6", "sites: 300", "patterns: ", "gaps: ", "base frequencies: A 0.", "MiB"):
         assert part in result.stdout
 
@@ -34,18 +32,15 @@ def test_memory(plltool, small):
     assert not found["suffices"]
     assert 200 * 1024 < found["device_bytes"] + 50_000 < found["full_bytes"]
     assert "some patterns at a time" in plltool("check", small, "--device", "numpy", "--memory", "200K").stdout
-    too_little = plltool("check", small, "--device", "numpy", "--memory", "1K")
-    assert too_little.exit_code == 1
+    too_little = plltool("check", small, "--device", "numpy", "--memory", "1K", status=1)
     words = too_little.stderr.split()
     assert " ".join(words[:8]) == "plltool: error: memory: found 1024 bytes, expected at"
     assert too_little.stderr.endswith("K: 6 taxa need that for conditional likelihoods\n")
     enough = words[words.index("least") + 1].removesuffix(":")
     assert plltool("check", small, "--device", "numpy", "--memory", enough).exit_code == 0
-    too_little = plltool("check", small, "--device", "numpy", "--memory", f"{int(enough[:-1]) - 1}K")
-    assert too_little.exit_code == 1
+    too_little = plltool("check", small, "--device", "numpy", "--memory", f"{int(enough[:-1]) - 1}K", status=1)
     assert too_little.stderr.count("\n") == 1
-    wrong = plltool("check", small, "--memory", "much")
-    assert wrong.exit_code == 2
+    wrong = plltool("check", small, "--memory", "much", status=2)
     assert "found 'much', expected a size such as 2G" in wrong.stderr
 
 
@@ -58,8 +53,7 @@ def test_names_of_devices_in_any_case(plltool, small):
 
 def test_a_broken_file(plltool, small):
     small.write_text(">a\nACGT\n>b\nAC\n")
-    result = plltool("check", small)
-    assert result.exit_code == 1
+    result = plltool("check", small, status=1)
     assert result.stderr.startswith(f"plltool: error: {small}: ")
     assert result.stderr.count("\n") == 1
 
@@ -72,8 +66,7 @@ def test_kind_of_data(plltool, small):
     assert "amino acid frequencies:\n  A 0." in told.stdout  # 20 are a table
     assert max(map(len, told.stdout.splitlines())) < 120
     assert "under LG+G4" in told.stdout
-    refused = plltool("check", small, "--model", "LG")
-    assert refused.exit_code == 1
+    refused = plltool("check", small, "--model", "LG", status=1)
     assert "found DNA data, expected protein for model 'LG'" in refused.stderr
 
 
@@ -84,8 +77,7 @@ def test_kind_of_data(plltool, small):
 )  # fmt: skip
 def test_names_of_other_programs(plltool, small, word, data):
     small.write_text("".join(f">t{number}\n{row}\n" for number, row in enumerate(_rows_of(data))))
-    result = plltool("check", small, "--data-type", word, "--device", "numpy")
-    assert result.exit_code == 0, result.stderr
+    result = plltool("check", small, "--data-type", word, "--device", "numpy", status=0)
     assert f"({data})" in result.stdout
     assert read_alignment(small, word).states.name == data or word == "AUTO"
 
@@ -104,8 +96,7 @@ def _rows_of(data):
     ],
 )
 def test_options_of_the_device_that_cannot_be_read(plltool, small, option, value, problem):
-    result = plltool("check", small, option, value)
-    assert result.exit_code == 2
+    result = plltool("check", small, option, value, status=2)
     assert result.stderr.splitlines()[-1] == f"Error: Invalid value for '{option}': {problem}"
 
 

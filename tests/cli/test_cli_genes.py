@@ -9,8 +9,7 @@ def test_files(plltool, data_dir, tmp_path):
     for number in (1, 2):
         shutil.copy(data_dir / "genes" / f"gene{number}.fasta", folder)
     given = ("genes", folder, "--model", "JC", "--effort", "fast", "--device", "numpy", "--workers", 1, "--scf", 20)
-    result = plltool(*given, "--scfl", "--prefix", tmp_path / "x")
-    assert result.exit_code == 0, result.stderr
+    result = plltool(*given, "--scfl", "--prefix", tmp_path / "x", status=0)
     assert "genes: 2\n" in result.stdout
     assert "scfl: " in result.stdout
     names = {path.name.removeprefix("x.") for path in tmp_path.glob("x.*")}
@@ -22,8 +21,7 @@ def test_files(plltool, data_dir, tmp_path):
     report = (tmp_path / "x.txt").read_text()
     for title in ("TREE", "SEARCH", "GENES", "CONCORDANCE"):
         assert f"\n{title}\n" in report
-    again = plltool(*given, "--prefix", tmp_path / "x")
-    assert again.exit_code == 1
+    again = plltool(*given, "--prefix", tmp_path / "x", status=1)
     assert "--redo" in again.stderr
 
 

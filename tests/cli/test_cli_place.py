@@ -28,8 +28,7 @@ def read(tmp_path):
 
 
 def test_files(plltool, given, tmp_path):
-    done = plltool(*given)
-    assert done.exit_code == 0, done.stderr
+    done = plltool(*given, status=0)
     assert "placed: 3 queries, 1 of them identical to another; 1 without data not placed" in done.stdout
     assert "1 query without data (only gaps) not placed, first 'none'" in done.stderr
     text = read(tmp_path)
@@ -45,15 +44,13 @@ def test_files(plltool, given, tmp_path):
     assert "Query sequences placed:                 3\n" in report
     assert report.count("\n  same ") == 1
     assert f"report: {tmp_path / 'p.html'}" in done.stdout
-    again = plltool(*given)
-    assert again.exit_code == 1
+    again = plltool(*given, status=1)
     assert "p.jplace: exists already; --redo replaces it" in again.stderr
 
 
 def test_filters(plltool, given, tmp_path):
     def count(*options):
-        done = plltool(*given, "--redo", *options)
-        assert done.exit_code == 0, done.stderr
+        plltool(*given, "--redo", *options, status=0)
         return [len(entry["p"]) for entry in read(tmp_path)["placements"]]
 
     assert count("--filter-max", 1) == [1, 1]
@@ -65,10 +62,8 @@ def test_filters(plltool, given, tmp_path):
 
 def test_errors(plltool, given, tmp_path):
     (tmp_path / "a.fasta").write_text(">short\nACGT\n")
-    done = plltool(*given)
-    assert done.exit_code == 1
+    done = plltool(*given, status=1)
     assert "a.fasta: taxon 'short' (line 1) has 4 sites, expected 300 as in the reference" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    done = plltool(*given[:-4])
-    assert done.exit_code == 2
+    done = plltool(*given[:-4], status=2)
     assert "--queries" in done.stderr

@@ -63,8 +63,7 @@ from plltool.cli.hints import ALIGNMENT, ELSEWHERE, OTHER_COMMANDS
     ],
 )
 def test_hints(plltool, line, answer):
-    result = plltool(*line.split())
-    assert result.exit_code == 2
+    result = plltool(*line.split(), status=2)
     assert result.stderr.splitlines()[-1] == f"Error: {answer}"
 
 

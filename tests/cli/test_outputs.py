@@ -120,8 +120,7 @@ def test_a_run_that_reads_nothing_leaves_the_log_as_it_was(plltool, files, tmp_p
 def test_files_with_the_prefix_are_no_inputs(plltool, files, tmp_path):
     tree = tmp_path / "run.support.nwk"
     tree.write_text(TREE)
-    done = plltool("support", tree, files["TREES"], "--prefix", tmp_path / "run", "--redo")
-    assert done.exit_code == 1
+    done = plltool("support", tree, files["TREES"], "--prefix", tmp_path / "run", "--redo", status=1)
     assert f"{tree}: cannot write the file: the command reads it" in done.stderr
     assert tree.read_text() == TREE
 
