@@ -263,13 +263,13 @@ class Buffers(ModelBuffers):
     def accumulate_scale_factors(
         self, scale_indices: npt.ArrayLike, cumulative_scale_index: int, partition: int | None = None
     ) -> None:
-        """Add buffers to a cumulative one; those of a partition only, if one is given."""
+        """Add buffers to a cumulative one, only of a partition if one is given."""
         self._add(scale_indices, cumulative_scale_index, partition, 1.0)
 
     def remove_scale_factors(
         self, scale_indices: npt.ArrayLike, cumulative_scale_index: int, partition: int | None = None
     ) -> None:
-        """Take buffers off a cumulative one; those of a partition only, if one is given."""
+        """Take buffers off a cumulative one, only of a partition if one is given."""
         self._add(scale_indices, cumulative_scale_index, partition, -1.0)
 
     def _add(self, scale_indices: npt.ArrayLike, total: int, partition: int | None, sign: float) -> None:
@@ -282,7 +282,7 @@ class Buffers(ModelBuffers):
         self._later.append(add)
 
     def reset_scale_factors(self, cumulative_scale_index: int, partition: int | None = None) -> None:
-        """Make a buffer 0; that of a partition only, if one is given."""
+        """Make a buffer 0, only of a partition if one is given."""
         to = check_index("scale buffer", cumulative_scale_index, self.scale_buffer_count)
         own = self._patterns_of(partition)
 

@@ -131,7 +131,7 @@ class Instance(Buffers):
         partition_indices: npt.ArrayLike,
         count: int = 1,
     ) -> tuple[FloatArray, float]:
-        """lnL of each partition named, and their sum; indices are those of all partitions, `count` times over."""
+        """lnL of each partition named, and their sum; indices are for all partitions, `count` times over."""
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
         self._ask([buffer_indices], [], *model, partition_indices, count)
         return self._sums()[:, 0], self.get_log_likelihood()

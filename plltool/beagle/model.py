@@ -129,7 +129,7 @@ class ModelBuffers:
         self._rates[0] = check_array("category rates", rates, (self.category_count,))
 
     def set_category_rates_with_index(self, index: int, rates: npt.ArrayLike) -> None:
-        """Set the rates (C,) of the categories, of this number; 0 is that of `set_category_rates`."""
+        """Set the rates (C,) of the categories, of this number; 0 is the number in `set_category_rates`."""
         at = self._check_model("category rates", index)
         self._rates[at] = check_array("category rates", rates, (self.category_count,))
 
@@ -169,7 +169,7 @@ class ModelBuffers:
         second_derivative_indices: npt.ArrayLike | None,
         edge_lengths: npt.ArrayLike,
     ) -> None:
-        """The same for edges with an eigensystem and category rates of their own."""
+        """The same for edges, each with an eigensystem and category rates."""
         lengths = np.atleast_1d(np.asarray(edge_lengths, dtype=np.float64))
         models = check_indices("eigensystem", eigen_indices, self.eigen_buffer_count)
         rates = check_indices("category rates", category_rate_indices, max(self.eigen_buffer_count, 1))

@@ -26,7 +26,7 @@ _GRADIENTS = (Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT)
 
 
 class AscertainedEngine(Composite):
-    """Parts of an alignment, some with a correction; requests and errors are those of `Engine`.
+    """Parts of an alignment, some with a correction; requests and errors as for `Engine`.
 
     engine : holds the parts of the alignment, and then for each part with a correction the invariable sites, one part
         for each state in the order of states
@@ -81,7 +81,7 @@ class AscertainedEngine(Composite):
 
 
 def _corrections_of(correction: Ascertainment, n_sites: float, program: IntArray, values: FloatArray) -> FloatArray:
-    """What a correction adds to every value of a program (n_values,), from those of invariable sites (n_states, n).
+    """What a correction adds to every value of a program (n_values,), from values of invariable sites (n_states, n).
 
     A gradient in the model goes with the only EVALUATE of its program, and all other values belong to it.
     """

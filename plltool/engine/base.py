@@ -133,7 +133,7 @@ class Engine(Holder):
 
     @abstractmethod
     def _send_weights(self, padded: FloatArray) -> None:
-        """Replace the weights where they are used by those of every lane (n_lanes,)."""
+        """Replace the weights, where they are used, by weights (n_lanes,) of lanes."""
 
     @abstractmethod
     def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
@@ -298,7 +298,7 @@ class PreparedClas(Clas):
         return replace(request, program=program, pieces=prog.one_piece(), scratch=range(0)), lengths
 
     def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:
-        """One program that makes the CLAs and then runs `program`, and its lengths: those of `program` first."""
+        """One program that makes the CLAs and then runs `program`, and its lengths: `program`'s first."""
         lengths = np.asarray(lengths, dtype=np.float64)
         rows = max(lengths.ndim, self.lengths.ndim) - 1
         if rows:

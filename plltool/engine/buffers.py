@@ -44,7 +44,7 @@ class BufferEngine(Engine):
         return np.where(known, own, self.layout.padding_code)
 
     def to_lanes(self, values: npt.NDArray[np.generic], fill: float) -> npt.NDArray[np.generic]:
-        """Values of patterns (n_patterns, ...) as those of lanes (n_blocks, vw, ...), `fill` in the padding."""
+        """Values of patterns (n_patterns, ...) as values of lanes (n_blocks, vw, ...), `fill` in the padding."""
         padded = np.full((self.layout.n_lanes, *values.shape[1:]), fill, dtype=values.dtype)
         padded[self.layout.lane_of_pattern] = values
         return padded.reshape(self.layout.n_blocks, self.layout.vw, *values.shape[1:])

@@ -35,7 +35,7 @@ def sort_patterns(part_patterns: Sequence[int], category_of: IndexArray) -> tupl
 
 
 class CategoryEngine(Composite):
-    """Parts whose models have a component for each category; requests and errors are those of `Engine`.
+    """Parts whose models have a component for each category; requests and errors as for `Engine`.
 
     `make` makes an engine from data and the number of patterns of each part. `category_of` (n_patterns,) are the first
     categories, by default 0.

@@ -70,7 +70,7 @@ class Shard:
     components: IndexArray | None = None
 
     def models(self, parts: Parts) -> list[Components]:
-        """The model of each part of the engine, from those of the whole."""
+        """The model of each part of the engine, from the models of the whole."""
         models = [parts[part] for part in self.parts]
         if self.components is None:
             return models
@@ -91,7 +91,7 @@ class Shard:
 
 
 class Composite(Holder):
-    """Engines for the patterns of one alignment; requests and errors are those of `Engine`.
+    """Engines for the patterns of one alignment; requests and errors as for `Engine`.
 
     engines, shards : the engines, and what each holds; all together every pattern once
     weights, part_patterns : (n_patterns,) of all patterns, and the number of patterns of each part
@@ -119,7 +119,7 @@ class Composite(Holder):
 
     @classmethod
     def of_whole_parts(cls, engines: Sequence[Holder], members: Sequence[Sequence[int]]) -> Composite:
-        """Engines each of which holds all patterns of its parts, which are ascending numbers among those of all."""
+        """Engines each of which holds all patterns of its parts, which are ascending numbers of parts."""
         held = list(zip(engines, members, strict=True))
         sizes = {part: size for engine, own in held for part, size in zip(own, engine.part_patterns, strict=True)}
         part_patterns = [sizes[part] for part in range(len(sizes))]

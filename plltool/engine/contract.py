@@ -76,7 +76,7 @@ class SpanWord:
 
 
 class TrackWord:
-    """The words of a track: instructions BEGIN to END - 1, which run beside those of other tracks on the same patterns.
+    """The words of a track: instructions BEGIN to END - 1, which run beside other tracks on the same patterns.
 
     The shifts are added to the slots, P sets and values that the instructions name.
     """

@@ -321,7 +321,7 @@ class Layout:
         return layout_types.get(argument.ctype) or np.dtype(NUMPY_TYPE[argument.ctype])
 
     def array_shape(self, argument: KernelArgument, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape of an array that kernels take; `sizes` gives those of the launch (`contract.LAUNCH_SIZES`)."""
+        """The shape of an array that kernels take; `sizes` belong to the launch (`contract.LAUNCH_SIZES`)."""
         return tuple(
             dimension
             if isinstance(dimension, int)

@@ -89,7 +89,7 @@ def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layou
 
 
 def default_lanes(device: Device, precision: str) -> int:
-    """Lanes of a block on an OpenCL device by default: on a CPU those of a vector of CLA values.
+    """Lanes of a block on an OpenCL device by default: on a CPU as many as a vector of CLA values has.
 
     Sums over patterns are double vectors of as many lanes, so a compiler that fails on wide vectors limits both.
     """

@@ -235,7 +235,7 @@ class NumpyEngine(Engine):
         self._scales[slot] = scale
 
     def _rescale(self, z: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Bring components below the threshold back to order 1, lane by lane, each by a power of two of its own."""
+        """Bring components below the threshold back to order 1, lane by lane, each by another power of two."""
         maximum = z.max(axis=2)
         small = (maximum < 2.0**-self.layout.scale_bits) & (maximum > 0)
         exponent = np.where(small, np.frexp(maximum)[1], 0).astype(np.int32)

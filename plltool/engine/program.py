@@ -209,7 +209,7 @@ def mass_gradient(value: int, a: int, b: int, branch: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A program that makes values, numbered from 0 on, and runs beside others with lengths and a model of its own.
+    """A program that makes values, numbered from 0 on, and runs beside others with separate lengths and model.
 
     The chains of a sampler differ in topology, lengths and parameters and share nothing but the tips. The CLAs of each
     outlive the launch, so that the next one makes only those that a proposal changed; P matrices are those that it

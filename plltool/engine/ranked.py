@@ -45,7 +45,7 @@ SHARED = ("n_slots", "n_groups", "resident", "device_name", "driver")  # what ra
 
 
 class RankShards(Composite):
-    """The patterns of all ranks, of which each holds an equal share; requests and errors are those of `Engine`.
+    """The patterns of all ranks, of which each holds an equal share; requests and errors as for `Engine`.
 
     `make` makes the engine of this rank from data and the number of patterns of each part. Raises InputError if the
     ranks have read different data, or run different versions of plltool.

@@ -77,7 +77,7 @@ class Clas(Requests):
 
     @abstractmethod
     def extend(self, program: IntArray, lengths: FloatArray) -> Clas:
-        """These CLAs and those that `program` makes from them in other slots, at lengths of its own."""
+        """These CLAs and the ones that `program` makes from them in other slots, at separate lengths."""
 
 
 class Holder(Requests):

@@ -139,7 +139,7 @@ def _cut(groups: IntArray, capacity: int) -> list[IntArray]:
 
 @dataclass(frozen=True)
 class RequestSize:
-    """The lengths of the arrays that go along with a request; the flags are those of `base.Tables`."""
+    """The lengths of the arrays that go along with a request; the flags are as in `base.Tables`."""
 
     instructions: int
     branches: int

@@ -14,7 +14,7 @@ FAN_IN = 64  # rows added at a time: all groups of a part on a CPU at once, thos
 
 @dataclass(frozen=True, eq=False)
 class SumTree:
-    """Rows of partial sums: first those of the groups, then the rows made of them, level by level."""
+    """Rows of partial sums: first the groups', then the rows made of them, level by level."""
 
     n_groups: int  # rows that `traverse` makes
     made: IntArray  # int32 (n_made_rows, 2), for each made row the first row that it adds and the one after the last

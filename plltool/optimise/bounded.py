@@ -131,7 +131,7 @@ class _Block:
         self.is_done = len(self.variables) == 0
 
     def begin(self, point: FloatArray, values: FloatArray, gradients: Sequence[FloatArray]) -> None:
-        """Choose the first line, from `point`; values and gradients are those of all functions."""
+        """Choose the first line, from `point`; values and gradients are for all functions."""
         self._go(point[self.variables], values, gradients)
         self._choose_line(np.inf)
 

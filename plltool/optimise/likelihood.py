@@ -108,7 +108,7 @@ class TreeLikelihood:
 
     @property
     def has_site_rates(self) -> bool:
-        """Whether sites of any part have rates of their own (+PSR)."""
+        """Whether sites of any part have per-site rates (+PSR)."""
         return any(model.has_site_rates for model in self.models)
 
     @contextmanager
@@ -163,12 +163,12 @@ class TreeLikelihood:
         return screen
 
     def split_patterns(self, values: npt.NDArray[Value]) -> list[npt.NDArray[Value]]:
-        """Split values (..., n_patterns) into those of each part."""
+        """Split values (..., n_patterns) by parts."""
         return np.split(values, np.cumsum(self.engine.part_patterns)[:-1], axis=-1)
 
     @property
     def n_scratch(self) -> int:
-        """The number of slots behind those of the directed CLAs."""
+        """The number of slots behind the directed CLAs."""
         return self.engine.n_slots - self.scratch
 
     # --- programs -------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class Line:
 
 
 class Seat(NamedTuple):
-    """Where a rank of the crew works: its number among those of its machine, how many these are, and its cores."""
+    """Where a rank of the crew works: its number among the ranks of its machine, how many there are, and its cores."""
 
     local: int
     n_local: int

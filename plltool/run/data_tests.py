@@ -75,7 +75,7 @@ def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:
 
 
 def saturation(alignment: Alignment, tests: SymmetryTests) -> float:
-    """The median share of sites in which sequences differ, relative to that of unrelated ones; NaN without any."""
+    """The median share of sites in which sequences differ, relative to unrelated sequences; NaN without any."""
     frequencies = shared_frequencies(alignment)
     known = tests.differing[np.isfinite(tests.differing)]
     unrelated = 1.0 - frequencies @ frequencies

@@ -42,7 +42,7 @@ def state_sets(states: StateSpace, n_states: int) -> BoolArray | None:
 
 
 def hidden_codes(codes: CodeArray, states: StateSpace, n_states: int) -> CodeArray:
-    """Codes as those of a process with `n_states`, see `state_sets`."""
+    """Codes for a process with `n_states`, see `state_sets`."""
     if n_states == states.n_states or n_states > MASK_STATES:
         return codes
     sets = np.tile(states.state_sets, n_states // states.n_states)
@@ -51,7 +51,7 @@ def hidden_codes(codes: CodeArray, states: StateSpace, n_states: int) -> CodeArr
 
 @dataclass(frozen=True, eq=False)
 class PartsShard:
-    """The parts that one engine holds: those of one number of states and of components, reversible or not.
+    """The parts that one engine holds: all of one number of states and of components, reversible or not.
 
     `share` is that of the memory of all shards. `categories` is the most categories into which the patterns of each
     part may be sorted; empty for a mixture. `corrections` are those for ascertainment bias; empty if there are none.
@@ -75,7 +75,7 @@ class PartsShard:
 
     @property
     def engine_sizes(self) -> tuple[int, ...]:
-        """The number of patterns of each part of the engine, with those of invariable sites (`AscertainedEngine`)."""
+        """The number of patterns of each part of the engine, with invariable sites (`AscertainedEngine`)."""
         return (*self.sizes, *(1 for part in self.corrected for _ in range(part.states.n_states)))
 
     @property

@@ -49,7 +49,7 @@ def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
 def resolve_inputs(
     alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE, rooted: bool = False
 ) -> tuple[Dataset, list[Model]]:
-    """An alignment, cut into the parts that have models of their own, and new objects of these models.
+    """An alignment, cut into the parts that have separate models, and new objects of these models.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def refuse_invariable(spec: ModelSpec, part: Part) -> None:
 
 
 def refuse_site_rates(models: Sequence[Model], what: str) -> None:
-    """Raise InputError if sites have rates of their own (+PSR), which `what` cannot use."""
+    """Raise InputError for per-site rates (+PSR), which `what` cannot use."""
     for model in models:
         if model.has_site_rates:
             found = f"model {model.spec.shown}: {what} cannot use per-site rates (+PSR)"

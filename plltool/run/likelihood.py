@@ -174,7 +174,7 @@ class Likelihood(Parameters, Density):
         self.warnings = tuple(dict.fromkeys((*self.warnings, *remarks)))
 
     def newick(self, outgroup: OutgroupLike | None = None) -> str:
-        """The tree with its present lengths as Newick text; means over sites where parts have lengths of their own.
+        """The tree with its present lengths as Newick text; means over sites where parts have separate lengths.
 
         If the outgroup is not one clade, its first taxon alone is used. InputError if that is not in the tree.
         """

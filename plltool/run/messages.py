@@ -65,7 +65,7 @@ def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[
 
 
 def warn(data: Dataset, told: Sequence[str], remarks: Sequence[str]) -> tuple[str, ...]:
-    """Log the remarks of a run; returns all warnings, with those of the data and `told`, which are known already."""
+    """Log the remarks of a run; returns all warnings, also of the data and `told`, which are known already."""
     for remark in remarks:
         _log.warning(remark)
     return (*data.warnings, *told, *remarks)

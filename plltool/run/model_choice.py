@@ -293,7 +293,7 @@ class SchemeChoice(Choice):
         return f"{models} by {self.criterion}: {score:.3f}, lnL {self.lnl:.3f}{merged}"
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """As that of `Choice`, with `brlen`."""
+        """The same as for `Choice`, with `brlen`."""
         return super().as_record(command) | {"brlen": self.brlen}
 
     def summary(self) -> dict[str, Any]:

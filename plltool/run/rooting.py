@@ -1,4 +1,4 @@
-"""How a tree is shown: an outgroup as one clade, and mean branch lengths where the parts have lengths of their own."""
+"""How a tree is shown: an outgroup as one clade, and mean branch lengths where the parts have separate ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that work at the same time, each with an engine of its own and a share of the hardware."""
+"""Processes that work at the same time, each with an engine and a share of the hardware."""
 
 from __future__ import annotations
 

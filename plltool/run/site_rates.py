@@ -63,7 +63,7 @@ class PerSiteRates:
 
 
 def has_site_rates(models: Sequence[Model]) -> bool:
-    """Whether sites have rates of their own (+PSR)."""
+    """Whether sites have per-site rates (+PSR)."""
     return any(model.has_site_rates for model in models)
 
 

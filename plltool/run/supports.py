@@ -170,7 +170,7 @@ class Supports(Shown):
         return write_nexus(self._write([f"[&{','.join(labels)}]" for labels in zip(*columns, strict=True)]), "supports")
 
     def labels_of(self, kind: str) -> list[str]:
-        """(n_edges,) the labels of one kind; those of the branches of tips, and where nothing tells, are "NA"."""
+        """(n_edges,) the labels of one kind; "NA" at the branches of tips, and where nothing tells."""
         return [format_support(value, KINDS[kind].unit) for value in self.values[kind].tolist()]
 
     def as_record(self) -> dict[str, Any]:

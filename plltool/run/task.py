@@ -83,7 +83,7 @@ class Task:
         return sum(part.n_patterns for part in self.parts)
 
     def whole(self, tree: Tree, groups: Sequence[Sequence[int]] | None = None) -> Tree:
-        """A tree of `names` with all taxa; `groups` in place of its own, which have the same taxa in another order."""
+        """A tree of `names` with all taxa; `groups` may have the same taxa in another order."""
         if len(self.names) == len(self.all_names):
             return tree
         return restore_duplicates(tree, self.all_names, self.groups if groups is None else groups)
@@ -93,7 +93,7 @@ class Task:
         return restrict_tree(link_lengths(tree, self.n_lengths), self.names)
 
     def read_tree(self, given: TreeLike, what: str) -> Tree:
-        """A tree of all taxa that obeys the constraint; errors call it `what`, and are those of `as_tree`."""
+        """A tree of all taxa that obeys the constraint; errors as for `as_tree`, which call it `what`."""
         tree = as_tree(given, self.all_names, self.unlinked)
         if self.whole_constraint is not None:
             check_obedience(tree, self.whole_constraint, what)

@@ -82,7 +82,7 @@ def _find_steps(
     constraint: Constraint | None,
     patient: bool,
 ) -> tuple[Prunes, Steps, IndexArray]:
-    """Prunes, the steps from them, and those of the steps that are worth optimising; arguments as in `find_moves`."""
+    """Prunes, the steps from them, and the steps that are worth optimising; arguments as in `find_moves`."""
     prunes = all_prunes(likelihood, joints)
     admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
     steps = scan(likelihood, prunes, radius, lnl, admits, patient)
@@ -190,7 +190,7 @@ def climb_round(
 
 
 def _describe_move(tree: Tree, moves: Insertions, k: int, lnl: float) -> Move:
-    """Describe move `k`, which has been applied to the tree; `lnl` is that of the tree before."""
+    """Describe move `k`, which has been applied to the tree, which had `lnl` before."""
     joint, column = int(moves.joints[k]), int(moves.columns[k])
     subtree, first, second = (int(tree.neighbours[joint, (column + turn) % 3]) for turn in range(3))
     roots = [(subtree, joint)]

@@ -168,7 +168,7 @@ def _match(own: _Hanging, other: _Hanging, shared: set[int], top: IndexArray) ->
 def _score(
     likelihood: TreeLikelihood, own: _Hanging, other: _Hanging, top: IndexArray, region: IndexArray, twin: IndexArray
 ) -> FloatArray:
-    """lnL (n_regions,) of our tree with each region of the other one; the arrays are those of `_match`.
+    """lnL (n_regions,) of our tree with each region of the other one; the arrays are from `_match`.
 
     A region is a piece of the program: a post-order of its nodes on a stack, then an EVALUATE above its top.
     """

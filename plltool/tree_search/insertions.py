@@ -123,7 +123,7 @@ def add_parts(lnl: FloatArray) -> FloatArray:
 
 
 def _chain_program(steps: Steps, chosen: IndexArray, slots: IndexArray) -> IntArray:
-    """The newviews along the path from the gap to each chosen step; each path has a slot of its own."""
+    """The newviews along the path from the gap to each chosen step; each path has a slot."""
     rows = []
     at: IndexArray = np.asarray(chosen, dtype=np.int64)
     while len(at):  # from the insertion back to the gap

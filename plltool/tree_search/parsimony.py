@@ -74,7 +74,7 @@ def parsimony_tree(
 def _add_stepwise(
     tips: PlaneArray, order: list[int], rng: np.random.Generator, constraint: Constraint | None
 ) -> IntArray:
-    """Insert the tips in this order, those of the constraint first; return the two nodes of each branch."""
+    """Insert the tips in this order, the constraint's first; return the two nodes of each branch."""
     growth = None
     if constraint is not None:
         order = constraint.addition_order(order)
@@ -310,7 +310,7 @@ def _regraft(ends: IntArray, leaving: IndexArray, moves: Sequence[Sequence[int]]
 
 
 def join_sets(a: PlaneArray, b: PlaneArray) -> PlaneArray:
-    """Fitch's rule at every site (rows, n_states, words): the common states, or those of either if there are none."""
+    """Fitch's rule at every site (rows, n_states, words): the common states, or all states if there are none."""
     common = a & b
     either = a | b
     either &= ~np.bitwise_or.reduce(common, axis=1, keepdims=True)

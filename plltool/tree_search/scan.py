@@ -113,7 +113,7 @@ def scan(
     admits: Admission | None = None,
     patient: bool = False,
 ) -> Steps:
-    """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; `lnl` is that of the current tree.
+    """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; the current tree has `lnl`.
 
     The walk pauses at the depths of SCAN_PHASES and continues only from steps that lose less than WALK_CUTOFF times the
     median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data), or WALK_LEAST if
@@ -262,7 +262,7 @@ def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: 
 
 
 def scan_limit(n_taxa: int, n_groups: int) -> int:
-    """The most insertions in one launch: all those of a narrow radius, if there is memory for the sums."""
+    """The most insertions in one launch: all of a narrow radius, if there is memory for the sums."""
     return max(1, min(SCAN_VALUES_PER_LAUNCH // n_groups, SCAN_STEPS_PER_PRUNE * directed_slots(n_taxa)))
 
 

@@ -79,7 +79,7 @@ class Deadline(Forecast):
 
     @property
     def seconds(self) -> float:
-        """Seconds since the beginning, those of earlier processes included."""
+        """Seconds since the beginning, including earlier processes."""
         return self._used_before + self._elapsed
 
     @property
@@ -96,7 +96,7 @@ class Deadline(Forecast):
         """Start another stage; how many there will be is not known."""
 
     def left(self, round_: int) -> tuple[float | None, float | None]:
-        """The end of a stage cannot be foreseen; that of the search is the deadline."""
+        """The end of a stage cannot be foreseen; the search ends at the deadline."""
         return None, max(0.0, self.seconds_left)
 
     @property

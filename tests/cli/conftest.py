@@ -29,7 +29,7 @@ def strange(data_dir, tmp_path) -> Path:
 
 @pytest.fixture(scope="session")
 def plltool():
-    """Call the command: ``plltool("check", path, status=0)`` returns click's result; the exit status must be `status`."""
+    """Call the command: ``plltool("check", path, status=0)`` returns click's result, whose exit status must be this."""
 
     def call(*arguments, status=None):
         result = CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="plltool")

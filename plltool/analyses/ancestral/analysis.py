@@ -173,7 +173,7 @@ class AncestralResult(Result):
         return {"joint.fasta": format_fasta(list(joint), list(joint.values()))}
 
     def name_of(self, node: int) -> str:
-        """The name of a node of `tree`: that of a taxon or of an inner node."""
+        """The name of a node of `tree`, a taxon or an inner node."""
         return self.tree.names[node] if self.tree.is_tip(node) else self.nodes[node - self.tree.n_taxa]
 
     def format_mutations(self) -> str:

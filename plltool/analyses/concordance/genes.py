@@ -171,7 +171,7 @@ def genes(
     search_checkpoint: str | PathLike[str] | None = None,
     **hardware: Unpack[HardwareSettings],
 ) -> GenesResult:
-    """Find the tree of each gene, and that of all genes together, and compare them.
+    """Find the tree of each gene and the tree of all genes together, and compare them.
 
     The genes are searched side by side, each in a process of its own. The whole alignment has a part for each gene,
     with gaps for the taxa that the gene lacks. Its tree gets gene and site concordance factors.
@@ -238,7 +238,7 @@ def _read(
 
 
 class GeneSearcher:
-    """Finds the trees of genes in a process of its own; each depends only on the gene and on the settings."""
+    """Finds the trees of genes in another process; each depends only on the gene and on the settings."""
 
     def __init__(self, model: str | None, seed: int, options: SearchOptions, likelihood: bool, hardware: Hardware):
         self._model, self._likelihood = model, likelihood

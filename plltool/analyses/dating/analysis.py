@@ -44,7 +44,7 @@ DatesLike: TypeAlias = PathName | Mapping[str, DateLike]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DateResult(Result):
-    """A tree in time; lnL, tree and model are those of the tree in substitutions.
+    """A tree in time; lnL, tree and model belong to the tree in substitutions.
 
     Notebooks show the tree in time. The columns of the table are node, date, numeric_date, lower and upper (the years
     between which it lies; NaN if TreeTime does not tell), parent and rate, in substitutions per site and year.

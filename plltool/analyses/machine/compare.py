@@ -100,7 +100,7 @@ class Comparison(Shown):
 
     @property
     def difference(self) -> float:
-        """Final lnL of b minus that of a."""
+        """Final lnL of b minus final lnL of a."""
         return self.b.lnl - self.a.lnl
 
     @property

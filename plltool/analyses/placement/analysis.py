@@ -96,7 +96,7 @@ class PlacementFilter:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlacementResult(Result):
-    """The places of queries on a reference tree; lnL, tree and model are those of the reference.
+    """The places of queries on a reference tree; lnL, tree and model belong to the reference.
 
     The columns of its table are query, place (1 is the best), and those of `Placement`.
 

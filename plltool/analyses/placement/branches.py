@@ -68,7 +68,7 @@ def score_branches(likelihood: TreeLikelihood, n_queries: int, pendant: float) -
 
 
 def _scoring_request(likelihood: TreeLikelihood, branches: IndexArray, n_queries: int) -> prog.Request:
-    """The request of a launch: for each branch, a piece of its own, a NEWVIEW and an EVALUATE for each query."""
+    """The request of a launch: a piece for each branch, with a NEWVIEW and an EVALUATE for each query."""
     n, middle, n_edges = len(branches), likelihood.scratch, likelihood.tree.n_edges
     first, second = _sides(likelihood)[branches].T
     rows = np.empty((n, 1 + n_queries, INSTRUCTION_WORDS), dtype=np.int32)

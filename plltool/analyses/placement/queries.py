@@ -123,7 +123,7 @@ def _is_known(codes: CodeArray, data: Dataset, part: int) -> BoolArray:
 
 
 class Placer:
-    """Places queries on a tree, a batch at a time, each on an engine of its own.
+    """Places queries on a tree, a batch at a time, each on a new engine.
 
     An engine holds the columns in which some query of the batch has data. So queries come in the order of their
     columns, and those of a batch share most of them. Where the length of the branch is optimised, an engine holds all
@@ -139,7 +139,7 @@ class Placer:
         self.work = Counters()
 
     def place(self, queries: Queries, heuristic: float, lnl: float) -> list[Places]:
-        """The places of each query that are worth a look, in no order; `lnl` is that of the reference.
+        """The places of each query that are worth a look, in no order; the reference has `lnl`.
 
         The branches whose lengths are optimised have the share `heuristic` of the likelihood weights of all scores.
         """
@@ -195,7 +195,7 @@ class Placer:
         return ask_engine(ask, patterns, models, slots, self._hardware)
 
     def _with_queries(self, part: int, codes: CodeArray, columns: BoolArray) -> Patterns:
-        """The patterns of some columns of a part, the rows of queries behind those of the taxa."""
+        """The patterns of some columns of a part, the rows of queries behind the taxa."""
         reference = self._data.parts[part].alignment
         rows = np.concatenate([reference.codes, codes])[:, columns]
         weights = None if reference.weights is None else reference.weights[columns]

@@ -1,4 +1,4 @@
-"""Metropolis-coupled chains (Geyer 1991; Altekar et al. 2004): those of all runs advance together.
+"""Metropolis-coupled chains (Geyer 1991; Altekar et al. 2004); the chains of all runs advance together.
 
 A run has several chains. Chain h, counted from 0, samples the posterior to the power 1 / (1 + h temperature); chain 0,
 the cold one, is what is sampled, and the others, which cross valleys more easily, bring it to other hills. In each

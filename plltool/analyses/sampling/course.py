@@ -167,7 +167,7 @@ class SampleCourse:
         return bool(self.converged)
 
     def _judge(self) -> tuple[list[str], list[str]]:
-        """By which measures the samples are judged, and what is not enough."""
+        """The measures that judge the samples, and what is not enough."""
         found, missing = [], []
         if self._options.runs > 1:
             deviation = self.samples.deviation(self.first)

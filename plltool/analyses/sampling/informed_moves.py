@@ -33,7 +33,7 @@ MIDDLES = math.log(SHORTEST) + CELL * (np.arange(CELLS * (N_LENGTHS - 1)) + 0.5)
 
 @dataclass(frozen=True)
 class Quartet(Neighbours):
-    """The three topologies around an inner branch, that of the state first, each with all LENGTHS of the branch.
+    """The three topologies around an inner branch, the state's first, each with all LENGTHS of the branch.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ RADIUS = 4  # branches between a subtree and where it goes
 
 @dataclass(frozen=True)
 class Interchanges(Neighbours):
-    """The 2 n - 6 interchanges of a tree: number 2 k and 2 k + 1 are those of the k-th inner branch."""
+    """The 2 n - 6 interchanges of a tree: numbers 2 k and 2 k + 1 are at the k-th inner branch."""
 
     n_taxa: int
 

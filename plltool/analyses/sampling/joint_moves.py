@@ -135,7 +135,7 @@ class JointMove(Move):
         self.directions = directions
 
     def point(self, state: State) -> FloatArray:
-        """(n,) the coordinates of a state: those of its parameters, and the logarithm of the tree's length."""
+        """(n,) the coordinates of a state: its parameters', and the logarithm of the tree's length."""
         pairs = zip(self.space.parameters, state.values, strict=True)
         return np.concatenate([*(coordinates_of(own, value) for own, value in pairs), [math.log(sum(state.lengths))]])
 
@@ -229,7 +229,7 @@ class JointLangevin(JointMove):
         return drift if size <= LARGEST_DRIFT else drift * (LARGEST_DRIFT / size)
 
     def slopes(self, state: State, heat: float) -> FloatArray:
-        """(n,) those of the logarithm of the density of coordinates, at the power `heat` of the posterior."""
+        """(n,) slopes of the logarithm of the density of coordinates, at the power `heat` of the posterior."""
         assert state.known is not None, "the surroundings were asked for"
         pairs = zip(self.space.parameters, state.values, strict=True)
         of_prior = [density_slopes(parameter, value, heat) for parameter, value in pairs]

@@ -1,4 +1,4 @@
-"""Moves: what a chain proposes, with the ratio that keeps it reversible; here those of lengths and of one parameter.
+"""Moves: what a chain proposes, with the ratio that keeps it reversible; here for lengths and for one parameter.
 
 A move draws a new state x' from a density q(x' | x). The chain accepts it with the probability
 min(1, (posterior(x') / posterior(x))^heat * q(x | x') / q(x' | x)) (Metropolis et al. 1953; Hastings 1970). The last
@@ -138,7 +138,7 @@ class LengthLangevin(Move):
 
 
 def _log_density(deviation: FloatArray, curvature: FloatArray, scale: float) -> float:
-    """Of normal deviations with the variances scale^2 / curvature, up to a constant."""
+    """The log-density of normal deviations with the variances scale^2 / curvature, up to a constant."""
     return float(np.log(curvature).sum() / 2.0 - (curvature * deviation**2).sum() / (2.0 * scale**2))
 
 

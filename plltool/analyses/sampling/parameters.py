@@ -22,7 +22,7 @@ from plltool.model.model import Model
 
 @dataclass(frozen=True)
 class Exponential:
-    """Of a positive number, with density rate exp(-rate x); of several lengths, each by itself."""
+    """A positive number with density rate exp(-rate x), or several independent lengths."""
 
     rate: float
 
@@ -37,7 +37,7 @@ class Exponential:
         return float(rng.exponential(1.0 / self.rate))
 
     def log_density_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> float:
-        """Of all branch lengths (n_nodes,)."""
+        """The value for all branch lengths (n_nodes,)."""
         return (len(lengths) - 1) * math.log(self.rate) - self.rate * math.fsum(lengths)
 
     def slopes_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> FloatArray:
@@ -54,7 +54,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Of a number between two bounds."""
+    """A number between two bounds."""
 
     low: float
     high: float
@@ -75,7 +75,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Dirichlet:
-    """Of shares that sum to 1; a single concentration is that of all shares."""
+    """Shares that sum to 1; a single concentration holds for all shares."""
 
     concentrations: tuple[float, ...]
 
@@ -97,7 +97,7 @@ class Dirichlet:
 
 @dataclass(frozen=True)
 class GammaDirichlet:
-    """Of branch lengths: a gamma distribution of the tree's length, which a Dirichlet distribution divides.
+    """Branch lengths: a gamma distribution of the tree's length, which a Dirichlet distribution divides.
 
     The length T has shape `shape` and rate `rate`. The Dirichlet distribution has the concentration a at the branches
     of tips and a c at inner branches, so c is the ratio of the mean lengths of inner branches and those of tips:
@@ -112,7 +112,7 @@ class GammaDirichlet:
     ratio: float
 
     def log_density_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> float:
-        """Of all branch lengths (n_nodes,)."""
+        """The value for all branch lengths (n_nodes,)."""
         n_tips, n_inner = topology.n_taxa, topology.n_taxa - 3
         inner = self.at_tips * self.ratio
         whole = n_tips * self.at_tips + n_inner * inner
@@ -142,7 +142,7 @@ class GammaDirichlet:
         return [0.0, *(rng.gamma(self.shape, 1.0 / self.rate) * shares).tolist()]
 
     def _concentrations(self, topology: Topology) -> list[float]:
-        """(n_nodes,) that of the branch above each node."""
+        """(n_nodes,) the value for the branch above each node."""
         n_taxa = topology.n_taxa
         values = [self.at_tips] * n_taxa + [self.at_tips * self.ratio] * (n_taxa - 2)
         values[topology.top] = self.at_tips
@@ -230,7 +230,7 @@ Value: TypeAlias = FloatArray | float
 
 @dataclass(frozen=True)
 class ModelPriors:
-    """The priors of the parameters of all models; those of MrBayes 3.2 by default."""
+    """The priors of the parameters of all models; MrBayes 3.2's by default."""
 
     rates: Dirichlet
     frequencies: Dirichlet
@@ -290,7 +290,7 @@ class Parameter:
         return low, high
 
     def check_prior(self) -> None:
-        """Raise InputError if the prior is that of impossible values only."""
+        """Raise InputError if the prior only has impossible values."""
         if self.kind not in LIMITS or self.bounds[0] < self.bounds[1]:
             return
         least, most = LIMITS[self.kind]
@@ -328,7 +328,7 @@ class Parameter:
                 return value
 
     def shown(self, model: Model) -> list[float]:
-        """The numbers in the columns: of rates those of all pairs of states, which sum to 1, or kappa."""
+        """The numbers in the columns; rates are shares of all pairs of states, which sum to 1, or kappa."""
         if self.kind == RATES:
             rates = model.exchangeabilities
             return [float(rates[1] / rates[0])] if len(self.columns) == 1 else (rates / rates.sum()).tolist()

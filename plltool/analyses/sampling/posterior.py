@@ -47,7 +47,7 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CredibleTree:
-    """A topology of the credible set, with its posterior probability and that of all up to it."""
+    """A topology of the credible set, with its posterior probability and the sum of all up to it."""
 
     newick: str
     probability: float

@@ -75,7 +75,7 @@ def choose_numbers(numbers: dict[str, Summary]) -> set[str]:
 
 
 def describe_deviations(samples: Samples, tuning: int, burnin: float) -> list[dict[str, Any]]:
-    """ASDSF after some of the generations, each without a burn-in of its own; nothing for one run.
+    """ASDSF after some of the generations, each with its burn-in left out; nothing for one run.
 
     Nothing is said until a run has FEWEST_SAMPLES after its burn-in, nor where no split counts.
     """

@@ -45,7 +45,7 @@ def effective_size(values: FloatArray) -> float:
 
 
 def r_hat(values: FloatArray) -> float:
-    """The larger one of rank-normalised split R-hat and of that of folded values (section 3.1); NaN if unknown."""
+    """The larger one of rank-normalised split R-hat of values and of folded values (section 3.1); NaN if unknown."""
     halves = _halves(values)
     if halves is None:
         return float("nan")

@@ -33,7 +33,7 @@ def _prior(name: str, default: str, text: str) -> Any:
 
 @dataclass(frozen=True)
 class Priors:
-    """The priors, each as the text that names its distribution; by default those of MrBayes 3.2.
+    """The priors, each as the text that names its distribution; by default MrBayes 3.2's.
 
     Topologies are equally likely.
 

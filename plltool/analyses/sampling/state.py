@@ -58,7 +58,7 @@ class State(NamedTuple):
 
     @property
     def log_prior(self) -> float:
-        """The logarithm of the prior density, but for that of the topology, which is the same for all."""
+        """The logarithm of the prior density without the topology's, which is the same for all."""
         return self.length_prior + math.fsum(self.value_priors)
 
     @property
@@ -121,7 +121,7 @@ class StateSpace:
         return state._replace(topology=topology, lengths=lengths, length_prior=prior, known=None)
 
     def revalued(self, state: State, changes: Mapping[int, Value]) -> State:
-        """The state with other values of some parameters; its models are those of before, if a value is impossible."""
+        """The state with other values of some parameters; its models stay as they are if a value is impossible."""
         values, priors, models = list(state.values), list(state.value_priors), list(state.models)
         for number, value in changes.items():
             values[number], priors[number] = value, self.parameters[number].log_prior(value)
@@ -167,7 +167,7 @@ N_SPARE = 2  # slots of a chain for CLAs that are read at once
 
 
 def question_slots(n_taxa: int) -> int:
-    """The number of CLAs of a chain that questions need besides those of its tree: one for each step down the tree."""
+    """The number of CLAs of a chain that questions need besides its tree: one for each step down the tree."""
     return n_taxa - 2 + N_SPARE
 
 

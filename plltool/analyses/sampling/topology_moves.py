@@ -63,7 +63,7 @@ def draw_subtree(topology: Topology, rng: np.random.Generator) -> int:
 
 
 def stale_after(topology: Topology, node: int) -> tuple[int, ...]:
-    """The inner nodes whose CLAs change, and those of all above them, if the subtree below a node goes elsewhere."""
+    """The inner nodes whose CLAs change if the subtree below a node goes elsewhere, and all nodes above them."""
     joint = topology.parent[node]
     above = topology.parent[joint]
     return (joint,) if above == ROOT else (joint, above)
@@ -234,7 +234,7 @@ def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:
 
 
 class FitchSets:
-    """The sets of the tips, and how those of other nodes follow from them.
+    """The sets of the tips, and how the sets of other nodes follow from them.
 
     Sites count as often as they occur. Those at which all trees have as many changes are left out.
 
@@ -283,7 +283,7 @@ class FitchSets:
         return sets & self._sites
 
     def below(self, topology: Topology) -> list[int]:
-        """(n_nodes,) the sets of the subtrees below all nodes; those of tip 0 are its own."""
+        """(n_nodes,) the sets of the subtrees below all nodes; tip 0 keeps its sets."""
         left, right = topology.left, topology.right
         found = self.tips + [0] * (topology.n_taxa - 2)
         for node in topology.postorder():
@@ -311,7 +311,7 @@ class FitchSets:
 
 
 def is_informative(masks: npt.NDArray[Any], n_states: int) -> npt.NDArray[np.bool_]:
-    """(n_patterns,) whether trees may differ in changes: two states may each be those of two taxa.
+    """(n_patterns,) whether trees may differ in changes: each of two states may occur in two taxa.
 
     Taxa that may have any state do not count.
     """

@@ -44,7 +44,7 @@ class Topology(NamedTuple):
         return self.left[ROOT]
 
     def copy(self) -> Topology:
-        """The same in lists of its own, to be changed."""
+        """The same in new lists, to be changed."""
         return Topology(self.n_taxa, self.parent.copy(), self.left.copy(), self.right.copy())
 
     def sibling(self, node: int) -> int:

@@ -92,7 +92,7 @@ def climb_at_once(
 
 
 def _place(event: Progress, number: int, plan: SearchPlan, n_workers: int, seconds: float) -> Progress:
-    """An event of one climb among those of the whole search."""
+    """An event of one climb among the events of the whole search."""
     left = None
     if event.left is not None:
         climb = event.seconds + event.left

@@ -1,4 +1,4 @@
-"""The way through the candidates for the data of a part, whose fits advance together with those of others.
+"""The way through the candidates for the data of a part, whose fits advance together with other parts'.
 
 It follows ModelFinder (Kalyaanamoorthy et al. 2017). Every fit starts from the values of a related one. First all
 substitution models are tried under gamma rates, and then all kinds of rates over sites with the best one. A pair of a
@@ -180,7 +180,7 @@ class Selection:
                 yield from self._finish(pair, again)
 
     def _best_special_case(self, fit: Fit) -> Fit | None:
-        """Of the models that are nested in that of a fit, the one with the highest lnL."""
+        """The model with the highest lnL among all that are nested in the model of a fit."""
         special = [other for other in self.fits.values() if is_nested(other.spec, fit.spec)]
         return max(special, key=lambda other: other.lnl, default=None)
 

@@ -168,7 +168,7 @@ class ModelFitter:
         self._stack.__exit__(*error)  # type: ignore[arg-type]
 
     def run(self, steps: Sequence[Step]) -> list[Any]:
-        """The answers to some steps of one kind; those of different datasets share launches."""
+        """The answers to some steps of one kind; different datasets share launches."""
         advance = {Begin: self._begin, Carry: self._carry, Improve: self._improve, Polish: self._polish}[type(steps[0])]
         return [answer for batch in _batches(steps) for answer in advance(batch)]  # type: ignore[operator]
 
@@ -266,7 +266,7 @@ class ModelFitter:
         return lnl
 
     def _on_tree_of(self, spec: ModelSpec, fit: Fit) -> Fit:
-        """The fit on a tree with a root, that of the last fit with one, or without: as a model needs it."""
+        """The fit on a tree with the root of the last fit that has one, or without a root, as a model needs it."""
         if fit.tree.is_rooted != spec.is_reversible:
             return fit
         if spec.is_reversible:
@@ -284,7 +284,7 @@ class ModelFitter:
         return self._at([fit.data for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
 
     def _fits(self, datasets: Sequence[PartData], lnl: float) -> list[Fit]:
-        """What the likelihood holds now; `lnl` is that of all datasets."""
+        """What the likelihood holds now; `lnl` is for all datasets."""
         likelihood = self._likelihood
         assert likelihood is not None
         trees = [likelihood.tree.with_lengths(own) for own in likelihood.tree.lengths.reshape(-1, len(datasets)).T]

@@ -122,7 +122,7 @@ def _check_merge(merge: str | None, percent: float, brlen: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Request:
-    """What is chosen, see `select_scheme`; `corrections` are those of the parts for ascertainment bias."""
+    """What is chosen, see `select_scheme`; `corrections` of the parts are for ascertainment bias."""
 
     data: Dataset
     corrections: Sequence[Ascertainment | None]

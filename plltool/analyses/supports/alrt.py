@@ -19,7 +19,7 @@ from plltool.run.supports import Supports, check_neighbour_request
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AlrtResult(Result):
-    """An evaluation of a tree, and the supports of its inner branches; its table is that of the supports."""
+    """An evaluation of a tree, and the supports of its inner branches, which its table shows."""
 
     supports: Supports = field(kw_only=True)
 

@@ -66,7 +66,7 @@ class Resampling:
         return [urn.draw(urn.size, rng) for urn in urns], rng
 
     def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:
-        """The tree that the search of replicate `number` starts from, out of those of replicates 0, 1, ...
+        """The tree that the search of replicate `number` starts from, out of the trees of replicates 0, 1, ...
 
         None if it starts from a parsimony tree.
         """

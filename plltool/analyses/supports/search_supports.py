@@ -34,7 +34,7 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SearchSupports(Shown):
-    """Supports of the tree that a search found; its table is that of the supports.
+    """Supports of the tree that a search found, which its table shows.
 
     Attributes
     ----------

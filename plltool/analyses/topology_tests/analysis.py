@@ -35,7 +35,7 @@ P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # a small value rejects the tree
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopologyTestResult(Result):
-    """The result of topology tests; lnL, tree and model are those of the best tree.
+    """The result of topology tests; lnL, tree and model belong to the best tree.
 
     The columns of its table are tree (its number), and those of `TopologyTests`.
 

@@ -201,7 +201,7 @@ class DeviceArrays:
         self._sent.pop(name, None)
 
     def _check(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
-        """Raise EngineError unless type and shape are those of the contract."""
+        """Raise EngineError unless the contract has this type and shape."""
         declared = self._shapes[name]
         if array.dtype != declared.dtype or array.shape != declared.shape(sizes):
             found = f"{array.dtype} {array.shape}"

@@ -151,7 +151,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         return self._reader(out, n + 1)
 
     def _result(self, name: str, numbers: dict[str, Any]) -> DeviceArray:
-        """An array of its own for numbers that are read later."""
+        """A new array for numbers that are read later."""
         size = self.layout.array_bytes(ARRAYS[name], numbers)
         return DeviceArray(size, cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size))
 

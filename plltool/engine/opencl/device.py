@@ -144,7 +144,7 @@ def _context(handle: Any, threads: int | None) -> tuple[Any, Any]:
 
 
 def forget_contexts() -> None:
-    """Give later engines contexts of their own: an error of a device may have spoilt those that are there."""
+    """Give later engines new contexts: an error of a device may have spoilt the present ones."""
     _context.cache_clear()
 
 

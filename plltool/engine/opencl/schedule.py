@@ -51,7 +51,7 @@ def one_track(n_instructions: int) -> IntArray:
 
 
 def spread_slots(program: IntArray, n_slots: int) -> IntArray:
-    """The program with a slot of its own for each CLA; as it is with too few slots, or if it reads CLAs of others."""
+    """The program with a separate slot for each CLA; as it is with too few slots, or if it reads CLAs of others."""
     place: dict[int, int] = {}
     n_made = 0
     rows = program.tolist()
@@ -127,7 +127,7 @@ def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int
 
 
 def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int) -> IntArray:
-    """(n_models, TRACK_WORDS) the whole program under each model, in slots of its own; the program makes one value."""
+    """(n_models, TRACK_WORDS) the whole program under each model, in separate slots; the program makes one value."""
     tracks, models = empty_tracks(n_models), np.arange(n_models)
     tracks[:, TrackWord.END] = n_instructions
     tracks[:, TrackWord.SLOT_SHIFT] = n_slots * models
@@ -137,7 +137,7 @@ def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int)
 
 
 def separate_tracks(programs: Sequence[Track], n_parts: int) -> IntArray:
-    """(n_tracks, TRACK_WORDS) programs one after another, each with P sets and values of its own."""
+    """(n_tracks, TRACK_WORDS) programs one after another, each with separate P sets and values."""
     rows, end, n_values = [], 0, 0
     for number, own in enumerate(programs):
         begin, end = end, end + len(own.program)

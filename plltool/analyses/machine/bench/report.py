@@ -17,7 +17,7 @@ RATE = "pattern_nodes_per_second"
 
 @dataclass(frozen=True)
 class Ratios:
-    """A run beside an older one: pattern-nodes per second over those of that, and the rows of one run only."""
+    """A run beside an older one: ratios of pattern-nodes per second, and the rows of one run only."""
 
     matched: tuple[tuple[dict[str, Any], float], ...]
     only_new: tuple[dict[str, Any], ...]

@@ -90,7 +90,7 @@ class Benchmark:
         return [f"device: {self.device}", f"driver: {self.driver}", *describe_rows(self.rows)]
 
     def describe_ratios(self, old: Sequence[dict[str, Any]], name: str) -> list[str]:
-        """Lines for people: the throughput over that of `old`, the rows of the file `name`."""
+        """Lines for people: the throughput over the one in `old`, the rows of the file `name`."""
         return describe_ratios(compare_rows(self.rows, old), name)
 
 
