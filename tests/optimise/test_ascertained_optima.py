@@ -7,9 +7,9 @@ from oracles.ascertainment import correction, invariable_lnl
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from scipy.optimize import minimize
+from slopes import assert_slopes, disturb
 
-from plltool.model.parameter_slopes import parameter_slopes, scale_slope
-from plltool.model.vector import get_vector, set_vector
+from plltool.model.parameter_slopes import scale_slope
 from plltool.optimise.lengths import smooth
 from plltool.run.likelihood import Likelihood
 
@@ -62,25 +62,12 @@ def difference(f):
 def test_every_parameter_and_length(data, name, suffix, device):
     with opened(data, name + suffix, device) as opened_likelihood:
         likelihood = opened_likelihood._likelihood
-        (model,) = likelihood.models
-        names = model.free_parameters
-        start = get_vector(model, names) + np.random.default_rng(2).normal(0, 0.3, len(get_vector(model, names)))
-        set_vector(model, start, names)
-        likelihood.model_changed()
-        lnl, matrices, masses = likelihood.rate_matrix_gradient()
-        assert lnl.sum() == pytest.approx(oracle_lnl(data, model), rel=1e-10)
+        model = disturb(likelihood, 0.3, 2)
         assert likelihood.lnl() == pytest.approx(oracle_lnl(data, model), rel=1e-10)
-
-        def moved(k, step):
-            other = model.copy()
-            set_vector(other, start + step * (np.arange(len(start)) == k), names)
-            return oracle_lnl(data, other)
-
-        for k, found in enumerate(parameter_slopes(model, names, matrices[0], masses[0])):
-            expected = difference(lambda step, k=k: moved(k, step))
-            assert found == pytest.approx(expected, rel=1e-5, abs=1e-6 * N_SITES)
+        tolerance = {"rel": 1e-5, "abs": 1e-6 * N_SITES}
+        matrices = assert_slopes(likelihood, lambda one: oracle_lnl(data, one), STEP, **tolerance)
         expected = difference(lambda step: oracle_lnl(data, model, data[1] * np.exp(step)))
-        assert scale_slope(model, matrices[0]) == pytest.approx(expected, rel=1e-5, abs=1e-6 * N_SITES)
+        assert scale_slope(model, matrices) == pytest.approx(expected, **tolerance)
         _, slopes = likelihood.all_derivatives()
         for branch in range(len(data[0])):
             one = data[1][branch] * (np.arange(len(data[0])) == branch)

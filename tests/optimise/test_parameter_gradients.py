@@ -6,6 +6,7 @@ from helpers import likelihood_of, make_tree, mix, random_ends, simulate_codes
 from oracles.likelihood import derivative, pruning, with_root
 from oracles.substitution import gamma_category_means, gamma_category_medians, q_matrix
 from scipy.linalg import null_space
+from slopes import assert_slopes, disturb
 
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -53,21 +54,9 @@ SITE_MODELS = ["JC+I", "HKY+FO+I+G4", "JC+GA4", "K80+R3", "GTR+FO+I+R2"]
 def test_every_parameter(data, text):
     ends, lengths, codes = data
     model = Model(parse_model(text), np.full(4, 0.25))
-    names = model.free_parameters
-    start = get_vector(model, names) + np.random.default_rng(2).normal(0, 0.3, len(get_vector(model, names)))
-    set_vector(model, start, names)
     likelihood = likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
-    _, matrices, masses = likelihood.rate_matrix_gradient()
-    slopes = parameter_slopes(model, names, matrices[0], masses[0])
-    assert slopes.shape == start.shape
-    for k, found in enumerate(slopes):
-        ends_of_step = []
-        for step in (STEP, -STEP):
-            moved = model.copy()
-            set_vector(moved, start + step * (np.arange(len(start)) == k), names)
-            ends_of_step.append(oracle_lnl(data, moved))
-        expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
-        assert found == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
+    disturb(likelihood, 0.3, 2)
+    assert_slopes(likelihood, lambda one: oracle_lnl(data, one), STEP, rel=1e-5, abs=1e-6 * codes.shape[1])
 
 
 def test_almost_no_invariable_sites(data):
@@ -116,23 +105,11 @@ def oracle_with_root(data, model):
 def test_parameters_with_a_root(data, text):
     ends, lengths, codes = data
     model = Model(parse_model(text))
-    names = model.free_parameters
-    start = get_vector(model, names) + np.random.default_rng(2).normal(0, 0.5, len(get_vector(model, names)))
-    set_vector(model, start, names)
     tree = add_root(make_tree(ends, lengths, 5), 2, 1 / 3)
     rows = np.vstack([np.full_like(codes[:1], 15), codes])
     likelihood = likelihood_of(tree, rows, np.ones(codes.shape[1]), model)
-    lnl, matrices, masses = likelihood.rate_matrix_gradient()
-    assert lnl.sum() == pytest.approx(oracle_with_root(data, model), rel=1e-11)
-    slopes = parameter_slopes(model, names, matrices[0], masses[0])
-    for k, found in enumerate(slopes):
-
-        def shifted(step, k=k):
-            moved = model.copy()
-            set_vector(moved, start + step * (np.arange(len(start)) == k), names)
-            return oracle_with_root(data, moved)
-
-        assert found == pytest.approx(derivative(shifted, 0.0, STEP)[0], rel=1e-6, abs=1e-7 * codes.shape[1])
+    disturb(likelihood, 0.5, 2)
+    assert_slopes(likelihood, lambda one: oracle_with_root(data, one), STEP, rel=1e-6, abs=1e-7 * codes.shape[1])
 
 
 def test_factor_of_all_lengths_with_a_root(data):
@@ -196,21 +173,10 @@ def test_parameters_of_proteins(protein_data, text):
     """As above, for six of many parameters."""
     ends, lengths, codes = protein_data
     model = Model(parse_model(text))
-    names = model.free_parameters
-    rng = np.random.default_rng(4)
-    start = get_vector(model, names) + rng.normal(0, 0.3, len(get_vector(model, names)))
-    set_vector(model, start, names)
     states = np.log2(codes).astype(int)
     tree = make_tree(ends, lengths, 4)
     likelihood = likelihood_of(tree, states, np.ones(codes.shape[1]), model, state_sets=np.eye(20, dtype=np.uint8))
-    lnl, matrices, masses = likelihood.rate_matrix_gradient()
-    assert lnl.sum() == pytest.approx(oracle_of_classes(protein_data, model), rel=1e-10)
-    slopes = parameter_slopes(model, names, matrices[0], masses[0])
-    for k in rng.permutation(len(start))[:6]:
-        ends_of_step = []
-        for step in (STEP, -STEP):
-            moved = model.copy()
-            set_vector(moved, start + step * (np.arange(len(start)) == k), names)
-            ends_of_step.append(oracle_of_classes(protein_data, moved))
-        expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
-        assert slopes[k] == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
+    disturb(likelihood, 0.3, 4)
+    chosen = np.random.default_rng(5).permutation(len(get_vector(model)))[:6]
+    tolerance = {"rel": 1e-5, "abs": 1e-6 * codes.shape[1]}
+    assert_slopes(likelihood, lambda one: oracle_of_classes(protein_data, one), STEP, chosen, **tolerance)

@@ -7,6 +7,7 @@ import pytest
 from helpers import make_tree, mix, random_ends, simulate_codes
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
+from slopes import assert_slopes, disturb
 
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
@@ -14,8 +15,7 @@ from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.model.parameter_slopes import parameter_slopes, scale_slope
-from plltool.model.vector import get_vector, set_vector
+from plltool.model.parameter_slopes import scale_slope
 from plltool.optimise.categories import best_rates, choose_categories, lnl_at_rates, rate_grid
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
@@ -149,29 +149,17 @@ def test_slopes(data, text):
     likelihood = likelihood_of(data, text)
     model = likelihood.models[0]
     choose_categories(likelihood)
-    names = [name for name in model.free_parameters if name != "categories"]
-    start = get_vector(model, names) + np.random.default_rng(2).normal(0, 0.3, len(get_vector(model, names)))
-    set_vector(model, start, names)
-    likelihood.model_changed()
-    lnl, matrices, masses = likelihood.rate_matrix_gradient()
+    disturb(likelihood, 0.3, 2)
     lengths = likelihood.tree.lengths
 
     def oracle(moved, factor=1.0):
         rate_of = moved.scaler * factor * rates_of(moved)
         return oracle_lnl(data, moved, lengths, rate_of) @ weights
 
-    assert lnl == pytest.approx(oracle(model), rel=1e-11)
-    slopes = parameter_slopes(model, names, matrices[0], masses[0])
-    assert slopes.shape == start.shape
-    for k, found in enumerate(slopes):
-        ends = []
-        for step in (STEP, -STEP):
-            moved = model.copy()
-            set_vector(moved, start + step * (np.arange(len(start)) == k), names)
-            ends.append(oracle(moved))
-        assert found == pytest.approx((ends[0] - ends[1]) / (2 * STEP), rel=1e-5, abs=1e-6 * weights.sum())
+    tolerance = {"rel": 1e-5, "abs": 1e-6 * weights.sum()}
+    matrices = assert_slopes(likelihood, oracle, STEP, **tolerance)
     expected = (oracle(model, np.exp(STEP)) - oracle(model, np.exp(-STEP))) / (2 * STEP)
-    assert scale_slope(model, matrices[0]) == pytest.approx(expected, rel=1e-5, abs=1e-6 * weights.sum())
+    assert scale_slope(model, matrices) == pytest.approx(expected, **tolerance)
 
 
 def test_optimise_model_chooses_categories_and_never_falls(data):
