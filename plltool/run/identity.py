@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.facts import digest_data
-from plltool.constants import LINKED, VERSION
+from plltool.constants import VERSION
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.processes.ranks import current
@@ -49,14 +49,6 @@ def describe_constraint(constraint: Constraint | None) -> dict[str, Any]:
 def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
     content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
     return hashlib.sha256(content).hexdigest()[:DIGEST_LETTERS]
-
-
-def identify_sampling(
-    data: Dataset, models: Sequence[Model], seed: int, start: str, priors: dict[str, str], options: dict[str, Any]
-) -> dict[str, Any]:
-    """What samples depend on, apart from their number and the place; `start` as `describe_start` describes it."""
-    named = {f"prior of {name}": text for name, text in priors.items()}
-    return {**identify_data(data, models, seed, LINKED), "start": start, **named, **options}
 
 
 def describe_place(device: str, layout: object) -> dict[str, Any]:

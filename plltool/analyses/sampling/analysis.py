@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import asdict
 from os import PathLike
 from typing import Any, Unpack
@@ -28,20 +28,17 @@ from plltool.analyses.sampling.state import StateSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.constants import DEFAULT_SEED, LINKED, START_KINDS
 from plltool.engine.storage import Slots
-from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.io.checkpoint import Checkpoint, recorded_item
+from plltool.io.checkpoint import recorded_item
 from plltool.progress import Listener, ignore
 from plltool.run.data_tests import remarks_on_data
-from plltool.run.engines import settle_share
-from plltool.run.identity import describe_place, describe_start, identify_sampling
+from plltool.run.identity import describe_place, describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.keywords import takes_keywords
-from plltool.run.memory import until_memory_suffices
-from plltool.run.messages import announce_data, announce_engine, warn
-from plltool.run.rooting import OutgroupLike, as_outgroup
+from plltool.run.messages import announce_engine
+from plltool.run.rooting import OutgroupLike
+from plltool.run.run import Run
 from plltool.run.sharing import share_hardware
-from plltool.run.task import Task
 from plltool.tree.topology import Tree
 
 TUNING = "tuning"  # an item of the identity of a run
@@ -94,53 +91,39 @@ def sample(
     DeviceError
         If the device cannot be used.
     """
-    began = time.perf_counter()
-    asked = Hardware.of(**hardware)
+    began, asked = time.perf_counter(), Hardware.of(**hardware)
     options, priors = options or SampleOptions(), (priors or Priors()).canonical()
     options.check()
-    check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, LINKED)
-    outgroup = as_outgroup(outgroup, data.names)
+    run = Run(data, models, LINKED, asked, began, seed=seed, all_taxa=True, outgroup=outgroup, checkpoint=checkpoint)
     parameters = find_parameters(models, priors.of_models())
     space = StateSpace(data.names, tuple(models), tuple(parameters), priors.of_lengths())
-    task = Task.of(data, models, seed, all_taxa=True)
-    parts = task.parts
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
-    announce_data(data, parts, models if model is None else ())
-    asked = settle_share(parts, models, asked, checkpoint)
+    run.announce_data(models if model is None else ())
     sampled = frozenset({"lengths", *(own.kind for own in parameters)})
-    used = priors.of_kinds(sampled)
+    used, share = priors.of_kinds(sampled), run.hardware.share
     for name, text in used.items():
         _log.info("prior of %s: %s", name, text)
-    given = asdict(priors).items() - asdict(Priors().canonical()).items()
-    idle = sorted(name for name, _ in given if name not in sampled)
-    n_chains = options.runs * options.chains
-    trees = (first if isinstance(first, Tree) else task.start_tree(first, number) for number in range(n_chains))
-    starts = [from_tree(tree) for tree in trees]
-    recorded = recorded_item(checkpoint, TUNING)  # of fewer generations, which may have been tuned for a shorter time
-    tuning = options.tuning if recorded is None else int(recorded)
-    setup = RunSetup(space, parts, starts, options, tuning, seed)
-    fixed = _fixed(options) | {TUNING: tuning, "moves": setup.move_weights}
-    identity = {"share": asked.share} | identify_sampling(data, models, seed, describe_start(first), used, fixed)
+    setup = _set_up(run, space, options, first)
+    named = {f"prior of {name}": text for name, text in used.items()}
+    identity = {"share": share} | run.identity | {"start": describe_start(first)} | named | _identify(setup)
 
-    def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any], list[str]]:
+    def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any]]:
         """Sample to the end, from the checkpoint on if there is one."""
-        slots = Slots(sampling_slots(len(space.names), options.chains))
-        most = 1 if options.prior_only else options.runs  # without data a run costs less than a process
-        shares = share_hardware(workers, most, parts, models, hardware, slots)
-        runs: ChainRuns = RunsHere(setup, shares[0]) if len(shares) == 1 else RunsInWorkers(setup, shares)
-        with ExitStack() as stack:
-            place = stack.enter_context(runs).place
-            fallback = announce_engine(place, place.reason, hardware) if place.layout else []
-            whole = identity | describe_place(place.device_name, place.layout)
-            store = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint, whole))
-            course = SampleCourse(setup, runs, listener, taken, store)
-            course.go(began)
-            return course, place.describe(data, runs.work) | course.rates(), fallback
+        with _open_runs(setup, workers, hardware) as runs:
+            if runs.device.layout:
+                run.fallback = announce_engine(runs.device, runs.device.reason, hardware)
+            whole = identity | describe_place(runs.device.device_name, runs.device.layout)
+            with run.open_checkpoint(whole) or nullcontext() as store:
+                course = SampleCourse(setup, runs, listener, taken, store)
+                course.go(began)
+            return course, runs.device.describe(data, runs.work) | course.rates()
 
-    course, known, fallback = until_memory_suffices(attempt, asked)
-    posterior = summarise(course.samples, data.names, course.first, outgroup)
+    course, known = run.ask(attempt)
+    posterior = summarise(course.samples, data.names, course.first, run.outgroup)
+    given = dict(asdict(priors).items() - asdict(Priors().canonical()).items())
     remarks = [*remarks_on_data(data, models, LINKED), *course.remarks(), *posterior.warnings]
+    idle = sorted(given.keys() - used.keys())
     remarks += [f"prior of {name}: the model has no such parameter to sample" for name in idle]
     return SampleResult(
         posterior=posterior,
@@ -153,16 +136,34 @@ def sample(
         sampled=sampled,
         options=options,
         seed=seed,
-        tuning=tuning,
+        tuning=setup.tuning,
         converged=course.converged,
-        seconds=time.perf_counter() - began,
+        seconds=run.seconds,
         models=tuple(str(own.spec) for own in models),
-        warnings=warn(data, fallback, remarks),
+        warnings=run.warn(remarks),
         interrupted=course.interrupted,
     )
 
 
-def _fixed(options: SampleOptions) -> dict[str, Any]:
-    """The options on which each generation depends, by which a checkpoint recognises its run, and its form."""
+def _set_up(run: Run, space: StateSpace, options: SampleOptions, first: Tree | str) -> RunSetup:
+    """What the chains begin with; a run that goes on was perhaps tuned for fewer generations."""
+    task, n_chains = run.task, options.runs * options.chains
+    trees = (first if isinstance(first, Tree) else task.start_tree(first, number) for number in range(n_chains))
+    starts, recorded = [from_tree(tree) for tree in trees], recorded_item(run.checkpoint, TUNING)
+    tuning = options.tuning if recorded is None else int(recorded)
+    return RunSetup(space, task.parts, starts, options, tuning, task.seed)
+
+
+def _identify(setup: RunSetup) -> dict[str, Any]:
+    """What each generation depends on besides data, start and priors, by which a checkpoint recognises its run."""
     names = "runs", "chains", "temperature", "sample_every", "prior_only"
-    return {"random streams": "of each run"} | {name: getattr(options, name) for name in names}
+    options = {name: getattr(setup.options, name) for name in names}
+    return {"random streams": "of each run", **options, TUNING: setup.tuning, "moves": setup.move_weights}
+
+
+def _open_runs(setup: RunSetup, workers: int | None, hardware: Hardware) -> ChainRuns:
+    """All runs in this process, or each in one of several; without data a run costs less than a process."""
+    slots = Slots(sampling_slots(len(setup.space.names), setup.options.chains))
+    most = 1 if setup.options.prior_only else setup.options.runs
+    shares = share_hardware(workers, most, setup.parts, list(setup.space.models), hardware, slots)
+    return RunsHere(setup, shares[0]) if len(shares) == 1 else RunsInWorkers(setup, shares)

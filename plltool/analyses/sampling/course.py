@@ -41,16 +41,12 @@ _log = logging.getLogger("plltool")
 @saved("next_check", "enough", "runs", "samples")
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What a checkpoint keeps between two generations, and the tree of the first run with its lnL.
-
-    Attributes
-    ----------
-    next_check, enough : the number of samples at which they are judged next, and whether they were enough at the last
-        time
-    """
+    """What a checkpoint keeps between two generations, and the tree of the first run with its lnL."""
 
     lnl: float
     best: Tree
+    # next_check, enough: the number of samples at which they are judged next, and whether they were enough at the last
+    # time
     next_check: int
     enough: bool
     runs: Sequence[RunState]
@@ -60,16 +56,8 @@ class Snapshot:
 class SampleCourse:
     """Lets runs advance, from where a checkpoint has them if there is one.
 
-    Parameters
-    ----------
-    listener, taken : see `plltool.sample`
-    store : the checkpoint, None without one
-
-    Attributes
-    ----------
-    samples : those taken so far
-    interrupted : whether the listener has ended it
-    converged : whether there were enough samples at the last look; None for one run
+    `interrupted` says whether the listener has ended it, and `converged` whether there were enough samples at the last
+    look; None for one run. `listener` and `taken` are as for `plltool.sample`.
     """
 
     def __init__(

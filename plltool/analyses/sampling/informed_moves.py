@@ -33,14 +33,9 @@ MIDDLES = math.log(SHORTEST) + CELL * (np.arange(CELLS * (N_LENGTHS - 1)) + 0.5)
 
 @dataclass(frozen=True)
 class Quartet(Neighbours):
-    """The three topologies around an inner branch, the state's first, each with all LENGTHS of the branch.
+    """The three topologies around an inner branch, the state's first, each with all LENGTHS of the branch."""
 
-    Attributes
-    ----------
-    lower : the node below the branch
-    """
-
-    lower: int
+    lower: int  # the node below the branch
 
     @property
     def n_values(self) -> int:

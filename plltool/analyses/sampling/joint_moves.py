@@ -86,20 +86,14 @@ FIRST_DEVIATION = 0.05
 @saved()
 @dataclass(eq=False)
 class Directions:
-    """The covariance of the coordinates of states, which the chains of a run learn together while steps are tuned.
+    """The covariance of the coordinates of states, which the chains of a run learn together while steps are tuned."""
 
-    Attributes
-    ----------
-    n_states, sums, products : number of states learnt from, sums (n,) of their points and of products (n, n) of these
-    mean : (n,) of the points; None before enough states are known
-    factor : (n, n) a root of the covariance
-    """
-
+    # n_states, sums, products: number of states learnt from, sums (n,) of their points and of products (n, n) of these
     n_states: int
     sums: FloatArray
     products: FloatArray
-    mean: FloatArray | None
-    factor: FloatArray
+    mean: FloatArray | None  # (n,) of the points; None before enough states are known
+    factor: FloatArray  # (n, n) a root of the covariance
 
     @classmethod
     def of_size(cls, n: int) -> Directions:

@@ -244,21 +244,13 @@ class Parameter:
 
     The rates of a model are those of its classes of equal exchangeabilities, scaled to sum 1, so that GTR has six and
     HKY two; with two, a Dirichlet prior is a beta distribution of kappa / (kappa + 1).
-
-    Attributes
-    ----------
-    kind : one of KINDS
-    part : number of the part
-    size : number of values; 1 unless they are shares
-    prior : its distribution
-    columns : the names of the values that a table of samples has
     """
 
-    kind: str
-    part: int
-    size: int
-    prior: Dirichlet | NumberPrior
-    columns: tuple[str, ...]
+    kind: str  # one of KINDS
+    part: int  # number of the part
+    size: int  # number of values; 1 unless they are shares
+    prior: Dirichlet | NumberPrior  # its distribution
+    columns: tuple[str, ...]  # the names of the values that a table of samples has
 
     def value_of(self, model: Model) -> Value:
         """The value in a model."""

@@ -37,13 +37,10 @@ DIGITS = 7  # of a value in a trace
 
 def describe_posterior(found: Posterior) -> dict[str, Any]:
     """The summaries, without values that are unknown."""
-    numbers = {
-        name: {key: value for key, value in own._asdict().items() if np.isfinite(value)}
-        for name, own in found.numbers.items()
-    }
+    known = {name: own._asdict().items() for name, own in found.numbers.items()}
     return {
         "samples": found.n_samples,
-        "numbers": numbers,
+        "numbers": {name: {key: x for key, x in own if np.isfinite(x)} for name, own in known.items()},
         "asdsf": found.deviation if np.isfinite(found.deviation) else None,
         "consensus": found.consensus,
         "mcc": found.mcc,
@@ -55,23 +52,20 @@ def describe_posterior(found: Posterior) -> dict[str, Any]:
 
 
 def describe_trace(samples: Samples, numbers: dict[str, Summary]) -> dict[str, Any]:
-    """Some numbers of some samples of all runs, the burn-in included: evenly spaced ones, and the last one."""
+    """Some numbers of some samples of all runs, the burn-in included: evenly spaced ones, and the last one.
+
+    Of the numbers that are not always there, those with the least sizes are traced.
+    """
     chosen = sorted({*range(0, len(samples), -(-len(samples) // MOST_POINTS)), len(samples) - 1})
-    values, wanted = samples.numbers()[:, chosen], choose_numbers(numbers)
+    sizes = {name: np.nan_to_num(own.size, nan=np.inf) for name, own in numbers.items() if name not in COLUMNS}
+    wanted = {*COLUMNS, *sorted(sizes, key=lambda name: (sizes[name], name))[: MOST_TRACED - len(COLUMNS)]}
+    values = samples.numbers()[:, chosen]
     traced = {
         name: [[float(f"{value:.{DIGITS}g}") for value in row] for row in values[:, :, k].tolist()]
         for k, name in enumerate(samples.columns)
         if name in wanted
     }
     return {"generations": [samples.generations[number] for number in chosen], "numbers": traced}
-
-
-def choose_numbers(numbers: dict[str, Summary]) -> set[str]:
-    """The names of the numbers to trace: of those that are not always there, the ones with the least sizes."""
-    others = sorted(
-        numbers.keys() - set(COLUMNS), key=lambda name: (np.nan_to_num(numbers[name].size, nan=np.inf), name)
-    )
-    return {*COLUMNS, *others[: MOST_TRACED - len(COLUMNS)]}
 
 
 def describe_deviations(samples: Samples, tuning: int, burnin: float) -> list[dict[str, Any]]:
@@ -173,10 +167,12 @@ class SampleResult(Shown):
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """All but the samples, of which a few are in it, as strings, numbers, lists and dictionaries."""
         samples = self.samples
+
+        def plain(*names: str) -> dict[str, Any]:
+            return {name: getattr(self, name) for name in names}
+
         return {
-            "n_taxa": self.n_taxa,
-            "n_sites": self.n_sites,
-            "n_patterns": self.n_patterns,
+            **plain("n_taxa", "n_sites", "n_patterns"),
             "posterior": describe_posterior(self.posterior),
             "generations": self.generations,
             "burnin_samples": self.first,
@@ -186,17 +182,11 @@ class SampleResult(Shown):
             "splits": describe_splits(samples, self.names, self.first),
             "priors": self.priors.of_kinds(self.sampled),
             "options": asdict(self.options),
-            "seed": self.seed,
-            "tuning": self.tuning,
-            "acceptance": self.acceptance,
+            **plain("seed", "tuning", "acceptance"),
             "swaps": list(self.swaps),
             "converged": self.converged,
             "seconds": round(self.seconds, 3),
-            "device": self.device,
-            "reason": self.reason,
-            "driver": self.driver,
-            "layout": self.layout,
-            "counters": self.counters,
+            **plain("device", "reason", "driver", "layout", "counters"),
             "models": list(self.models),
             "warnings": list(self.warnings),
             "interrupted": self.interrupted,

@@ -95,22 +95,14 @@ MOST_WORDS = 60  # of a worker that is faster than others, before it waits for t
 
 
 class DeviceUse(NamedTuple):
-    """Where chains advance; of several processes, one of them.
+    """Where chains advance; of several processes, one of them."""
 
-    Attributes
-    ----------
-    device_name, driver, reason : what does the arithmetic, its driver, and why it was chosen
-    layout : see `Layout.describe`; empty if the prior is sampled
-    n_patterns : number of patterns
-    launch_share : the share of the patterns that are taken through a program at a time
-    """
-
-    device_name: str
+    device_name: str  # device_name, driver, reason: what does the arithmetic, its driver, and why it was chosen
     driver: str
     reason: str
-    layout: dict[str, object]
-    n_patterns: int
-    launch_share: float = 1.0
+    layout: dict[str, object]  # see `Layout.describe`; empty if the prior is sampled
+    n_patterns: int  # number of patterns
+    launch_share: float = 1.0  # the share of the patterns that are taken through a program at a time
 
     def describe(self, data: Dataset, work: Counters) -> dict[str, Any]:
         """The fields of a result that describe its alignment, the device and its work."""
@@ -121,21 +113,14 @@ class DeviceUse(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RunSetup:
-    """What runs are made of.
+    """What runs are made of."""
 
-    Attributes
-    ----------
-    space, parts : what is sampled, and the data
-    starts : the tree with which each chain begins, those of the first run first
-    options, seed : as `plltool.sample` has them
-    tuning : number of generations in which steps are tuned
-    """
-
-    space: StateSpace
+    space: StateSpace  # space, parts: what is sampled, and the data
     parts: Sequence[Patterns]
+    # the tree with which each chain begins, those of the first run first
     starts: Sequence[tuple[Topology, list[float]]]
-    options: SampleOptions
-    tuning: int
+    options: SampleOptions  # options, seed: as `plltool.sample` has them
+    tuning: int  # number of generations in which steps are tuned
     seed: int
 
     @property
@@ -153,8 +138,8 @@ class RunSetup:
         slots = Slots(sampling_slots(len(self.space.names), n_chains))
         engine, reason = open_engine(self.parts, self.space.models, slots, hardware)
         device = engine.device_name, engine.driver, reason, engine.describe()
-        place = DeviceUse(*device, engine.n_patterns, engine.launch_share)
-        return place, EngineLikelihoods(self.space, engine, n_chains), engine
+        use = DeviceUse(*device, engine.n_patterns, engine.launch_share)
+        return use, EngineLikelihoods(self.space, engine, n_chains), engine
 
     def begin(self, likelihoods: Likelihoods, runs: Sequence[int]) -> Chains:
         """The chains of some runs, where they begin."""
@@ -181,14 +166,14 @@ Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
 
 
 class ChainRuns(ABC):
-    """All runs of a sampler, for use in a ``with`` stretch.
+    """All runs of a sampler, for use in a ``with`` block.
 
     Attributes
     ----------
-    place : where they are
+    device : where they are
     """
 
-    place: DeviceUse
+    device: DeviceUse
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -237,7 +222,7 @@ class RunsHere(ChainRuns):
 
     def _open(self, stack: ExitStack) -> None:
         n_runs = self._setup.options.runs
-        self.place, likelihoods, self._engine = self._setup.open(n_runs, self._hardware)
+        self.device, likelihoods, self._engine = self._setup.open(n_runs, self._hardware)
         if self._engine is not None:
             stack.enter_context(self._engine)
         self._chains = self._setup.begin(likelihoods, range(n_runs))
@@ -259,17 +244,11 @@ class RunsHere(ChainRuns):
 
 
 class Stretch(NamedTuple):
-    """What a worker does at a time.
+    """What a worker does at a time."""
 
-    Attributes
-    ----------
-    run, state : a run and its state; None at the beginning
-    pieces : the generations to advance to; the worker says what it has after each piece
-    """
-
-    run: int
+    run: int  # run, state: a run and its state; None at the beginning
     state: RunState | None
-    pieces: Sequence[range]
+    pieces: Sequence[range]  # the generations to advance to; the worker says what it has after each piece
 
 
 class Advanced(NamedTuple):
@@ -286,7 +265,7 @@ class RunAdvancer:
 
     def __init__(self, setup: RunSetup, hardware: Hardware):
         self._setup = setup
-        self._place, self._likelihoods, self._engine = setup.open(1, hardware)
+        self._device, self._likelihoods, self._engine = setup.open(1, hardware)
         self._held: tuple[int, Chains] | None = None  # the last run
 
     def __call__(self, stretch: Stretch | None, report: Callable[[Advanced], bool]) -> DeviceUse:
@@ -298,7 +277,7 @@ class RunAdvancer:
                 process = platform.node(), os.getpid()
                 if not report(Advanced(samples, chains.save(0), process, work_of(self._engine))):
                     break
-        return self._place
+        return self._device
 
     def _chains_of(self, stretch: Stretch) -> Chains:
         """Those of the run of a stretch, where it has to go on: mostly where this worker has left it."""
@@ -332,7 +311,7 @@ class RunsInWorkers(ChainRuns):
     def _open(self, stack: ExitStack) -> None:
         arguments = [(self._setup, own) for own in self._shares]
         self._workers = stack.enter_context(open_workers("runs", RunAdvancer, arguments, self._shares))
-        (self.place,) = self._workers.map([(None,)], lambda *_: None)
+        (self.device,) = self._workers.map([(None,)], lambda *_: None)
 
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         size = max(1, int(self.seconds / pace))

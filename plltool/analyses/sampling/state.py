@@ -31,30 +31,18 @@ class Known(NamedTuple):
 
 
 class State(NamedTuple):
-    """A point of the space that chains walk through; nothing in it is changed in place.
+    """A point of the space that chains walk through; nothing in it is changed in place."""
 
-    Attributes
-    ----------
-    topology : which node is above which
-    lengths : (n_nodes,) length of the branch above each node, 0 for tip 0; expected substitutions per site
-    values : the value of each parameter
-    value_priors : the logarithm of the prior density of each
-    length_prior : that of the lengths; -inf if one is out of bounds
-    models : of the parts, with these values
-    packed : what `Engine.pack_models` made of them; None before an engine has seen them
-    lnl : log-likelihood
-    known : what was asked of the surroundings; None if nothing was
-    """
-
-    topology: Topology
+    topology: Topology  # which node is above which
+    # (n_nodes,) length of the branch above each node, 0 for tip 0; expected substitutions per site
     lengths: list[float]
-    values: tuple[Value, ...]
-    value_priors: tuple[float, ...]
-    length_prior: float
-    models: tuple[Model, ...]
-    packed: Any = None
-    lnl: float = 0.0
-    known: Known | None = None
+    values: tuple[Value, ...]  # the value of each parameter
+    value_priors: tuple[float, ...]  # the logarithm of the prior density of each
+    length_prior: float  # that of the lengths; -inf if one is out of bounds
+    models: tuple[Model, ...]  # of the parts, with these values
+    packed: Any = None  # what `Engine.pack_models` made of them; None before an engine has seen them
+    lnl: float = 0.0  # log-likelihood
+    known: Known | None = None  # what was asked of the surroundings; None if nothing was
 
     @property
     def log_prior(self) -> float:
@@ -69,20 +57,12 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StateSpace:
-    """What is sampled: the space of states, and the prior.
+    """What is sampled: the space of states, and the prior."""
 
-    Attributes
-    ----------
-    names : the taxa
-    models : of the parts, with the values of what is not sampled
-    parameters : what is sampled of them
-    length_prior : of branch lengths
-    """
-
-    names: tuple[str, ...]
-    models: tuple[Model, ...]
-    parameters: tuple[Parameter, ...]
-    length_prior: LengthPrior
+    names: tuple[str, ...]  # the taxa
+    models: tuple[Model, ...]  # of the parts, with the values of what is not sampled
+    parameters: tuple[Parameter, ...]  # what is sampled of them
+    length_prior: LengthPrior  # of branch lengths
 
     @property
     def n_coordinates(self) -> int:
@@ -143,23 +123,14 @@ ALL_NODES = None  # of `Proposal.stale`: every CLA has to be made again
 
 
 class Proposal(NamedTuple):
-    """A state that a move proposes.
+    """A state that a move proposes."""
 
-    Attributes
-    ----------
-    state : the new state with its prior density; what an engine says of it is that of the old one
-    log_ratio : the logarithm of the Hastings ratio, or of what the move knows of it before the answer
-    stale : inner nodes whose CLAs, and those of all above them, change; ALL_NODES for all
-    revalued : whether the value of a parameter of a model changes
-    question : what to ask of the surroundings of the new state; None for nothing
-    lnl : log-likelihood of the new state if the move knows it, so that an engine is asked only if it is accepted
-    """
-
-    state: State
-    log_ratio: float
-    stale: tuple[int, ...] | None
-    revalued: bool = False
-    question: Question | None = None
+    state: State  # the new state with its prior density; what an engine says of it is that of the old one
+    log_ratio: float  # the logarithm of the Hastings ratio, or of what the move knows of it before the answer
+    stale: tuple[int, ...] | None  # inner nodes whose CLAs, and those of all above them, change; ALL_NODES for all
+    revalued: bool = False  # whether the value of a parameter of a model changes
+    question: Question | None = None  # what to ask of the surroundings of the new state; None for nothing
+    # log-likelihood of the new state if the move knows it, so that an engine is asked only if it is accepted
     lnl: float | None = None
 
 

@@ -152,17 +152,11 @@ class Regrafts(Neighbours):
 
     The subtree below `node` is cut off with the joint above it, and the two branches at the joint become one, the home.
     Branches of the rest are called after the nodes below them; the home is that of the joint's other child.
-
-    Attributes
-    ----------
-    node : the subtree
-    rest : the tree without it
-    edges : branches of the rest, the home first
     """
 
-    node: int
-    rest: Topology
-    edges: list[int]
+    node: int  # the subtree
+    rest: Topology  # the tree without it
+    edges: list[int]  # branches of the rest, the home first
 
     @classmethod
     def of(cls, topology: Topology, node: int, radius: int) -> Regrafts:

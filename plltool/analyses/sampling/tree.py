@@ -20,18 +20,11 @@ ROOT = 0  # the tip that the tree hangs from
 
 @saved()
 class Topology(NamedTuple):
-    """Which node is above which.
+    """Which node is above which."""
 
-    Attributes
-    ----------
-    n_taxa : number of tips
-    parent : (n_nodes,) the node above each node; -1 for tip 0
-    left, right : (n_nodes,) the nodes below each inner node; of tip 0 `left` is the top; else -1
-    """
-
-    n_taxa: int
-    parent: list[int]
-    left: list[int]
+    n_taxa: int  # number of tips
+    parent: list[int]  # (n_nodes,) the node above each node; -1 for tip 0
+    left: list[int]  # left, right: (n_nodes,) the nodes below each inner node; of tip 0 `left` is the top; else -1
     right: list[int]
 
     @property
