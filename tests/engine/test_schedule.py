@@ -10,11 +10,13 @@ from helpers import FixedModel, evaluate_edges, make_tree, program_to_branch, ra
 
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS, Opcode
+from plltool.engine.layout import Layout
 from plltool.engine.opencl import schedule as module
 from plltool.engine.program import Request
 from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.random_tree import random_tree
 
 N_TAXA = 5
 PARTS = (70, 9)
@@ -192,6 +194,26 @@ def test_every_cla_of_a_stack_has_a_slot_of_its_own():
     assert module.spread_slots(incomplete, 5) is incomplete
 
 
+@pytest.mark.parametrize(("n_states", "n_sums"), [(4, 7), (20, 7), (61, 2), (122, 1)])
+def test_branches_add_to_several_sums_in_turn(n_states, n_sums):
+    """Seven branches and the value before the sum; more states take fewer sums, for these are large."""
+    layout = Layout(n_states, 1, N_TAXA, PARTS, 32, lane_per_item=True)
+    size = n_states**2
+    across = prog.rate_matrix_gradient(1, np.arange(7), ~0, np.arange(7))
+    request = Request(np.concatenate([prog.evaluate(0, 0, ~1, 0), across]), 1 + size)
+    spread, sums = module.spread_sums(request, layout)
+    added = {}  # to the sum that begins at a value, by branch
+    for _, result, _, _, _, branch, begins, _ in spread.program[1:].tolist():
+        assert begins == (result not in added)
+        added.setdefault(result, []).append(branch)
+    assert list(added) == [1 + n * size for n in range(n_sums)]
+    assert sums[:, 0].tolist() == (list(added) if n_sums > 1 else [])
+    assert sorted(sum(added.values(), [])) == list(range(7))
+    assert max(map(len, added.values())) == -(-7 // n_sums)
+    assert spread.n_values == max(added) + size
+    assert module.spread_sums(Request(request.program[:1], 1), layout)[0].n_values == 1
+
+
 def two_cherries(n):
     """n NEWVIEWs of tips, and n / 2 that join them by twos."""
     first = prog.newview(np.arange(n), -1 - np.arange(n), 0, -2 - np.arange(n), 1)
@@ -295,6 +317,27 @@ def test_trees_by_levels(make_engine, case, kind, streamed, sequential_and_level
     for sequential, by_levels in zip(*answers, strict=True):
         np.testing.assert_array_equal(sequential, by_levels)
     assert launches[1] > launches[0]
+
+
+@pytest.mark.opencl
+def test_a_gradient_takes_little_more_launches_than_all_branches_alone(make_engine, case, sequential_and_levels):
+    """100 taxa: 197 branches whose terms add up, and 197 that have values of their own."""
+    rng = np.random.default_rng(3)
+    tree = random_tree([f"t{number}" for number in range(100)], rng)
+    codes, fixed = 1 << rng.integers(0, 4, (100, 9)), [FixedModel(case[1][0][0].components)]
+
+    def ask(engine):
+        likelihood = TreeLikelihood(tree, fixed, engine)
+        counts = [engine.counters.launches]
+        for request in (likelihood.all_derivatives, likelihood.rate_matrix_gradient):
+            request()
+            counts.append(engine.counters.launches)
+        return np.diff(counts)
+
+    (_, by_levels), _ = sequential_and_levels(
+        lambda: make_engine(Kind("lanes", 32), 400, codes, np.ones(9), case[1][0][:1], (9,)), ask
+    )
+    assert by_levels[1] <= by_levels[0] + 197 / module.MOST_SUMS + 1
 
 
 @pytest.mark.opencl

@@ -31,6 +31,7 @@ from plltool.engine.opencl.schedule import (
     plan_tracks,
     separate_tracks,
     spread_slots,
+    spread_sums,
 )
 from plltool.engine.program import Request, Track, branches_at_tips, slots_written, stack_lengths
 from plltool.engine.requests import Answer, Parts
@@ -40,6 +41,7 @@ from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread
 GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; not measured yet
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
+KEPT_PLANS = 8  # of programs cut into levels: a topology has one for each request
 ADD_ROWS_ITEMS = 64  # values of a work-group
 PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
 
@@ -122,7 +124,7 @@ class OpenCLEngine(Engine):
             self._arrays.upload(name, array, self._fixed)
         self._chunks = self._make_chunks()
         self._tiles_apart = all(run[:, SpanWord.N_TILES].max() == 1 for run in self.storage.runs)  # no shared slots
-        self._planned: tuple[bytes, Schedule] | None = None  # the last program that was cut into levels
+        self._planned: dict[bytes, Schedule] = {}  # the last programs that were to be cut into levels
         self._made: tuple[bytes, Tables, ByteArray] | None = None  # P matrices, see `_have_made`
         self._used: tuple[PackedModel, ...] = ()  # whose P sets the device has
 
@@ -284,12 +286,14 @@ class OpenCLEngine(Engine):
         n_spans = len(self.storage.runs[0])
         if self.layout.lane_per_item and len(request.pieces) == 1 and (request.keep or self._tiles_apart):
             name = bytes([request.keep]) + request.program.tobytes()
-            if self._planned is None or self._planned[0] != name:
+            if name not in self._planned:
                 program = request.program if request.keep else spread_slots(request.program, self.n_slots)
                 plan = plan_levels(program, n_spans, self._wanted_groups)
                 tracks = plan_tracks(request, self.n_slots, n_spans, self._wanted_groups)
-                self._planned = name, plan or one_launch(request.program, tracks)
-            return self._planned[1]
+                for oldest in list(self._planned)[: 1 - KEPT_PLANS]:
+                    del self._planned[oldest]
+                self._planned[name] = plan or one_launch(request.program, tracks)
+            return self._planned[name]
         return one_launch(request.program, plan_tracks(request, self.n_slots, n_spans, self._wanted_groups))
 
     def _have_made(self, lengths: bytes, tables: Tables, at_tips: ByteArray) -> bool:
@@ -299,11 +303,19 @@ class OpenCLEngine(Engine):
         return self._made[1].cover(tables) and bool(np.all(at_tips <= self._made[2]))
 
     def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
+        spread, sums = spread_sums(request, self.layout)
         with self._driver_errors():
             self._use_models(self._own_model)
-            self._launch(request, lengths, tables)
-            self._add_groups(request.n_values)
-        return partial(self._sums_of_parts, request.n_values, request.parts)
+            self._launch(spread, lengths, tables)
+            self._add_groups(spread.n_values)
+
+        def answer() -> FloatArray:
+            values = self._sums_of_parts(spread.n_values, request.parts)
+            if len(sums):
+                values[:, sums[0]] = values[:, sums].sum(axis=1)
+            return values[:, : request.n_values]
+
+        return answer
 
     def _sums_of_parts(self, n_values: int, wanted: BoolArray | None = None) -> FloatArray:
         """What a launch made, (n_parts, n_values); 0 for parts that are not wanted."""

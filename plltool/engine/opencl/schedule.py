@@ -6,22 +6,26 @@ Where a GPU has too few patterns and the program has no pieces, the program is c
 for those that make what it reads, and for those that read or make what it overwrites. Instructions that wait for
 nothing more are a level. Levels are launches one after another, and the instructions of a level are tracks. On a stack
 of slots, which is good for caches, levels would have to wait for a free slot. So where the caller does not read CLAs
-afterwards, each CLA gets a slot of its own.
+afterwards, each CLA gets a slot of its own. In a sum over branches each would wait for the one before, so there are
+several sums, which are added up in the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.arrays import IntArray
+from plltool.arrays import IndexArray, IntArray
 from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
+from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Track, slots_read
 
 GPU_LEVEL_SPANS = 0.5  # spans over wanted work-groups below which launches by levels are faster; not measured yet
 GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels are faster; not measured yet
+MOST_SUMS = 32  # of the gradient of a rate matrix; 500 taxa then take 92 launches by levels, not 1,049, and 65 at least
+SUM_STATES = 160  # of all these sums together; those of a group take as much memory as its patterns in five CLAs at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +71,24 @@ def spread_slots(program: IntArray, n_slots: int) -> IntArray:
             row[InstructionWord.RESULT] = n_made
             n_made += 1
     return np.array(rows, dtype=np.int32) if n_made <= n_slots else program
+
+
+def spread_sums(request: Request, layout: Layout) -> tuple[Request, IndexArray]:
+    """The request with several sums to which the branches of the gradient of the rate matrix add in turn.
+
+    On GPUs alone; their number depends on the states. Returns also (n_sums, n_values) where the values of each sum are
+    among those of the request; n_sums is 0 where there is nothing to spread.
+    """
+    adding = np.flatnonzero(request.program[:, InstructionWord.OPCODE] == Opcode.RATE_MATRIX_GRADIENT)
+    size, turn = layout.gradient_values, np.arange(len(adding))
+    n_sums = min(len(adding), MOST_SUMS, SUM_STATES // layout.n_states)
+    if n_sums < 2 or not layout.lane_per_item:
+        return request, np.empty((0, size), dtype=np.intp)
+    program, n_values = request.program.copy(), request.n_values + size * (n_sums - 1)
+    starts = np.append(program[adding[0], InstructionWord.RESULT], np.arange(request.n_values, n_values, size))
+    program[adding, InstructionWord.RESULT] = starts[turn % n_sums]
+    program[adding, InstructionWord.C] = turn < n_sums
+    return replace(request, program=program, n_values=n_values), starts[:, None] + np.arange(size)
 
 
 def find_levels(program: IntArray) -> IntArray:
