@@ -42,6 +42,13 @@ def everything(rng, ends, n_taxa):
     return np.concatenate(rows), len(kinds), np.array(kinds)
 
 
+def joins(around, scratch, turn=0):
+    """INSERT, then TRIPLET, at a node with these neighbours (operand, branch), of which the last is propagated."""
+    (a, pa), (b, pb), (c, pc) = (around[(turn + k) % 3] for k in range(3))
+    rows = [prog.propagate(scratch, c, pc), prog.insert(0, a, pa, b, pb, scratch), prog.triplet(1, a, pa, b, pb, c, pc)]
+    return np.concatenate(rows)
+
+
 class Case:
     """Parts with a random model each, on one tree; `more` goes to `random_tips`."""
 

@@ -1,9 +1,12 @@
 """Corrections for ascertainment bias: every kind of request against the oracle and its differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from agreement import Case as RandomCase
 from engine_kinds import NUMPY_KINDS
-from helpers import evaluate_edges, program_to_branch, program_to_node, random_codes, random_ends, random_mixture
+from helpers import evaluate_edges, program_to_node
 from oracles.ascertainment import correction, invariable_lnl
 from oracles.likelihood import derivative, mixed_derivative, pruning
 
@@ -22,17 +25,12 @@ KINDS = [
 LAST = Ascertainment("lewis")  # of the last part; that in the middle has none
 
 
-class Case:
+class Case(RandomCase):
     """Three parts on a tree, each with lengths, a model and maybe a correction of its own."""
 
     def __init__(self, seed=3):
-        rng = np.random.default_rng(seed)
-        self.ends, lengths = random_ends(rng, N_TAXA)
-        self.lengths = lengths * np.array([[1.0], [0.4], [2.5]])
-        self.mixtures = [random_mixture(rng, 4, 4) for _ in SIZES]
-        self.codes = random_codes(rng, N_TAXA, sum(SIZES))
-        self.weights = rng.integers(1, 9, sum(SIZES)).astype(float)
-        self.parts = np.split(np.arange(sum(SIZES)), np.cumsum(SIZES)[:-1])
+        super().__init__(seed, N_TAXA, SIZES)
+        self.lengths = self.lengths * np.array([[1.0], [0.4], [2.5]])
 
     def engine(self, make_engine, kind, own, **settings):
         invariable = np.tile(1 << np.arange(4), (N_TAXA, 2))
@@ -49,8 +47,8 @@ class Case:
         for branch, length in changed.items():
             lengths[int(branch[1:])] = length
         branches, oracle = self.ends.tolist(), self.mixtures[part].oracle
-        weights = self.weights[self.parts[part]]
-        sites = weights * pruning(branches, lengths, self.codes[:, self.parts[part]].T.tolist(), oracle)
+        weights = self.weights[self.of_part(part)]
+        sites = weights * pruning(branches, lengths, self.columns(part), oracle)
         if own is None:
             return np.append(sites, 0.0)
         lnl = invariable_lnl(branches, lengths, oracle, N_TAXA).tolist()
@@ -89,7 +87,7 @@ def of_parts(case, own):
 def test_lnl_and_derivatives_of_branches(few_kind, make_engine, case, own):
     engine = case.engine(make_engine, few_kind, own)
     for branch in (0, len(case.ends) - 1):
-        program, a, b = program_to_branch(case.ends, N_TAXA, branch)
+        program, a, b = case.to(branch)
         clas = engine.prepare(program, case.lengths)
         values = clas.derivatives([(a, b, branch)], case.lengths)[0]
         assert evaluate_edges(clas, [(a, b, branch)], case.lengths)[0] == pytest.approx(values[:, 0], rel=1e-12)
@@ -122,19 +120,16 @@ def test_triplets_and_insertions(few_kind, make_engine, case, own):
 def test_site_values_share_the_correction(few_kind, make_engine, case, own):
     """Each site of a part has the same share, also of other weights; values that may be impossible have none."""
     engine = case.engine(make_engine, few_kind, own)
-    program, a, b = program_to_branch(case.ends, N_TAXA, 2)
-    program = np.concatenate([program, prog.evaluate(0, a, b, 2)])
+    request, expected = case.across(2), case.site_lnl(pruning)
     for weights in (case.weights, case.weights[::-1] * 1.5):
         engine.set_weights(weights)
         assert engine.weights.tolist() == weights.tolist()
-        sums = engine.execute(prog.Request(program, 1), case.lengths)[:, 0]
-        found = engine.execute_sites(prog.Request(program, 1), case.lengths)[0]
-        plain = engine.execute_sites(prog.Request(program, 1, impossible=True), case.lengths)[0]
-        for (part, correct), patterns in zip(of_parts(case, own), case.parts, strict=True):
-            expected = pruning(
-                case.ends.tolist(), case.lengths[part], case.codes[:, patterns].T.tolist(), case.mixtures[part].oracle
-            )
-            assert plain[patterns] == pytest.approx(expected, rel=1e-12)
+        sums = engine.execute(request, case.lengths)[:, 0]
+        found = engine.execute_sites(request, case.lengths)[0]
+        plain = engine.execute_sites(replace(request, impossible=True), case.lengths)[0]
+        assert plain == pytest.approx(expected, rel=1e-12)
+        for part, correct in of_parts(case, own):
+            patterns = case.of_part(part)
             assert weights[patterns] @ found[patterns] == pytest.approx(sums[part], rel=1e-12)
             assert np.ptp(found[patterns] - plain[patterns]) < 1e-12
             assert (found[patterns] == plain[patterns]).all() == (correct is None)
@@ -143,7 +138,7 @@ def test_site_values_share_the_correction(few_kind, make_engine, case, own):
 def test_one_weight_changes_the_number_of_sites(few_kind, make_engine, case):
     """-N log(1 - S) grows with N, and the oracle knows the weights."""
     engine = case.engine(make_engine, few_kind, LAST)
-    program, a, b = program_to_branch(case.ends, N_TAXA, 0)
+    program, a, b = case.to()
     engine.set_weights(np.append(case.weights[0] + 100, case.weights[1:]))
     value = evaluate_edges(engine.prepare(program, case.lengths), [(a, b, 0)], case.lengths)[0]
     other = Case()
@@ -154,7 +149,7 @@ def test_one_weight_changes_the_number_of_sites(few_kind, make_engine, case):
 
 def test_models_side_by_side(few_kind, make_engine, case, own):
     engine = case.engine(make_engine, few_kind, own)
-    program, a, b = program_to_branch(case.ends, N_TAXA, 0)
+    program, a, b = case.to()
     models = [[case.mixtures[part].components for part in order] for order in ((0, 1, 2), (2, 1, 0))]
     values = engine.likelihoods(program, (a, b, 0), case.lengths, models)
     assert values[0] == pytest.approx([case.terms(*pair).sum() for pair in of_parts(case, own)], rel=1e-12)
@@ -166,17 +161,15 @@ def test_models_side_by_side(few_kind, make_engine, case, own):
 def test_parts_that_are_not_wanted(few_kind, make_engine, case, own):
     """Sums of others may be anything, and those of unwanted invariable sites do no harm."""
     engine = case.engine(make_engine, few_kind, own)
-    program, a, b = program_to_branch(case.ends, N_TAXA, 0)
-    program = np.concatenate([program, prog.evaluate(0, a, b, 0)])
     for wanted in ([True, False, False], [False, False, True], [False, True, False], [False] * 3):
-        request = prog.Request(program, 1, parts=np.array(wanted))
+        request = replace(case.across(), parts=np.array(wanted))
         sums = engine.execute(request, case.lengths)[:, 0]
         sites = case.weights * engine.execute_sites(request, case.lengths)[0]
         for part, correct in of_parts(case, own):
             if wanted[part]:
                 expected = case.terms(part, correct).sum()
                 assert sums[part] == pytest.approx(expected, rel=1e-12)
-                assert sites[case.parts[part]].sum() == pytest.approx(expected, rel=1e-12)
+                assert sites[case.of_part(part)].sum() == pytest.approx(expected, rel=1e-12)
 
 
 def test_from_the_outside_there_are_the_parts_of_the_alignment(few_kind, make_engine, case):
@@ -189,6 +182,6 @@ def test_a_tree_without_length_has_no_variable_sites(make_engine):
     case = Case()
     case.codes = np.ones((N_TAXA, sum(SIZES)), dtype=int)
     engine = case.engine(make_engine, NUMPY_KINDS[0], LAST)
-    program, a, b = program_to_branch(case.ends, N_TAXA, 0)
+    program, a, b = case.to()
     with pytest.raises(EngineError, match="the tree is so short that variable sites"):
         engine.prepare(program, 0 * case.lengths).derivatives([(a, b, 0)], 0 * case.lengths)

@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from agreement import joins
 from engine_kinds import Kind, as_params
 from helpers import (
     caterpillar,
@@ -198,9 +199,8 @@ def test_lnl_at_a_node(case, kind, precision, make_engine):
     slot = case.n_taxa - 2
     engine.run(program, case.lengths)
     for turn in range(3):
-        (a, pa), (b, pb), (c, pc) = (around[(turn + k) % 3] for k in range(3))
-        rows = [prog.propagate(slot, c, pc), prog.insert(0, a, pa, b, pb, slot), prog.triplet(1, a, pa, b, pb, c, pc)]
-        found = engine.execute(prog.Request(np.concatenate(rows), 1 + TRIPLET_VALUES), case.lengths)[0, :2]
+        request = prog.Request(joins(around, slot, turn), 1 + TRIPLET_VALUES)
+        found = engine.execute(request, case.lengths)[0, :2]
         rtol = RTOL if precision == "double" else SINGLE_RTOL
         np.testing.assert_allclose(found, case.weights @ case.site_lnl, rtol=rtol)
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from agreement import Case
+from agreement import Case, joins
 from engine_kinds import FEW_KINDS, WIDE, WIDEST, Kind, as_params
 from helpers import evaluate_edges, lnl_of_sites, program_to_node, random_codes, random_mixture, random_tips
 
@@ -44,14 +44,9 @@ def test_insert_and_triplet_give_the_likelihood_of_the_joined_tree(any_kind, mak
     for node in range(n_taxa, 2 * n_taxa - 2):
         program, around = program_to_node(case.ends, n_taxa, node)
         for turn in range(3):  # each neighbour in each role
-            (a, pa), (b, pb), (c, pc) = (around[(turn + k) % 3] for k in range(3))
-            joins = [
-                prog.propagate(scratch, c, pc),
-                prog.insert(10, a, pa, b, pb, scratch),
-                prog.triplet(0, a, pa, b, pb, c, pc),
-            ]
-            values = engine.execute(prog.Request(np.concatenate([program, *joins]), 11), case.lengths)
-            np.testing.assert_allclose(values[0, [0, 10]], case.sums(case.site_lnl())[0], rtol=OPENCL_RTOL)
+            whole = np.concatenate([program, joins(around, scratch, turn)])
+            values = engine.execute(prog.Request(whole, 11), case.lengths)
+            np.testing.assert_allclose(values[0, :2], case.sums(case.site_lnl())[0], rtol=OPENCL_RTOL)
 
 
 def test_other_weights_change_sums_and_leave_clas_alone(any_kind, make_engine):

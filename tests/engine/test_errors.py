@@ -16,6 +16,7 @@ from plltool.errors import DeviceError, EngineError
 
 AT_ZERO = np.array([0.0])
 APART = np.array([0.1])
+PARTS = (34, 36)  # pattern 33 is the last of its part, and padding follows
 MIXTURE = jukes_cantor_mixture(n_components=4)  # as many as in other tests of all kinds
 
 
@@ -28,17 +29,14 @@ def contradictory(at, n_patterns=70):
 
 @pytest.mark.parametrize("at", [0, 1, 33, 69])
 def test_a_likelihood_of_zero_names_the_pattern(any_kind, make_engine, at):
-    parts = (34, 36)  # pattern 33 is the last of its part, and padding follows
-    mixtures = [MIXTURE] * 2
-    engine = make_engine(any_kind, 1, contradictory(at), np.ones(70), mixtures, parts)
+    engine = make_engine(any_kind, 1, contradictory(at), np.ones(70), [MIXTURE] * 2, PARTS)
     with pytest.raises(EngineError, match=rf"likelihood of pattern {at} is not positive"):
         evaluate_edges(engine, [(~0, ~1, 0)], AT_ZERO)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_part_and_the_branches_are_named(any_kind, make_engine):
-    parts = (34, 36)
-    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [MIXTURE] * 2, parts)
+    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [MIXTURE] * 2, PARTS)
     lengths = np.array([0.25, 0.0, 0.5])
     engine.run(prog.propagate(0, ~0, 1), lengths)
     assert np.isfinite(evaluate_edges(engine, [(~0, ~1, 0), (~0, ~1, 2)], lengths)).all()
@@ -52,20 +50,14 @@ def test_the_part_and_the_branches_are_named(any_kind, make_engine):
 def test_every_request_that_makes_numbers_refuses(any_kind, make_engine):
     engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [MIXTURE])
     engine.run(prog.propagate(0, ~0, 0), AT_ZERO)
-    requests = {
-        "derivatives": lambda: engine.derivatives([(~0, ~1, 0)], AT_ZERO),
-        "triplets": lambda: engine.triplets([(~0, 0, ~1, 0, ~1, 0)], AT_ZERO),
-        "insert": lambda: engine.execute(prog.Request(prog.insert(0, ~1, 0, ~1, 0, 0), 1), AT_ZERO),
-    }
-    for request in requests.values():
+    for request in (
+        lambda: engine.derivatives([(~0, ~1, 0)], AT_ZERO),
+        lambda: engine.triplets([(~0, 0, ~1, 0, ~1, 0)], AT_ZERO),
+        lambda: engine.execute(prog.Request(prog.insert(0, ~1, 0, ~1, 0, 0), 1), AT_ZERO),
+        lambda: lnl_of_sites(engine, ~0, ~1, 0, AT_ZERO),
+    ):
         with pytest.raises(EngineError, match=r"likelihood of pattern 40 is not positive"):
             request()
-
-
-def test_site_lnl_refuses_too(any_kind, make_engine):
-    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [MIXTURE])
-    with pytest.raises(EngineError, match=r"likelihood of pattern 40 is not positive"):
-        lnl_of_sites(engine, ~0, ~1, 0, AT_ZERO)
 
 
 def test_an_engine_goes_on_after_an_error(any_kind, make_engine):
@@ -80,12 +72,13 @@ def test_an_engine_goes_on_after_an_error(any_kind, make_engine):
         evaluate_edges(engine, [(~0, ~1, 0)], np.array([[0.1], [0.0]]))
 
 
-def test_a_pattern_that_weighs_nothing_is_refused_all_the_same(few_kind, make_engine):
+@pytest.mark.parametrize(("weight", "length"), [(0, 0.0), (1, np.nan)], ids=["no weight", "no length"])
+def test_what_weighs_nothing_or_has_no_length_is_refused_too(few_kind, make_engine, weight, length):
     weights = np.ones(70)
-    weights[5] = 0
+    weights[5] = weight
     engine = make_engine(few_kind, 1, contradictory(5), weights, [MIXTURE])
-    with pytest.raises(EngineError, match="pattern 5 "):
-        evaluate_edges(engine, [(~0, ~1, 0)], AT_ZERO)
+    with pytest.raises(EngineError, match="pattern 5 " if length == 0 else "is not positive and finite"):
+        evaluate_edges(engine, [(~0, ~1, 0)], np.array([length]))
 
 
 def test_an_empty_set_of_states_is_refused(few_kind, make_engine):
@@ -93,12 +86,6 @@ def test_an_empty_set_of_states_is_refused(few_kind, make_engine):
     codes[0, 7] = 0
     with pytest.raises(EngineError, match="code 0 of taxon 0, pattern 7 is an empty set"):
         make_engine(few_kind, 1, codes, np.ones(9), [MIXTURE])
-
-
-def test_lengths_that_are_no_numbers(few_kind, make_engine):
-    engine = make_engine(few_kind, 1, contradictory(5), np.ones(70), [MIXTURE])
-    with pytest.raises(EngineError, match="is not positive and finite"):
-        evaluate_edges(engine, [(~0, ~1, 0)], np.array([np.nan]))
 
 
 def test_errors_come_without_warnings():

@@ -6,6 +6,7 @@ constant on either side of a branch, so that the latter becomes impossible only 
 
 import numpy as np
 import pytest
+from agreement import joins
 from engine_kinds import FEW_KINDS, Kind, as_params
 from helpers import caterpillar, evaluate_edges, lnl_of_sites, mix, program_to_branch, program_to_node, random_tips
 from oracles.likelihood import derivative, pruning
@@ -83,15 +84,8 @@ def test_every_request(still, kind, precision, make_engine):
         found = engine.derivatives([(a, b, edge)], still.lengths)[0, 0]
         assert found[0] == pytest.approx(expected, rel=rtol)
     program, around = program_to_node(still.ends, N_TAXA, middle)
-    (a, pa), (b, pb), (c, pc) = around
-    scratch = N_TAXA - 2
-    rows = [
-        program,
-        prog.propagate(scratch, c, pc),
-        prog.insert(0, a, pa, b, pb, scratch),
-        prog.triplet(1, a, pa, b, pb, c, pc),
-    ]
-    found = engine.execute(prog.Request(np.concatenate(rows), 11), still.lengths)[0, :2]
+    whole = np.concatenate([program, joins(around, N_TAXA - 2)])
+    found = engine.execute(prog.Request(whole, 11), still.lengths)[0, :2]
     np.testing.assert_allclose(found, expected, rtol=rtol)
 
 

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from agreement import Case as RandomCase
 from engine_kinds import FEW_KINDS, WIDE, Kind, as_params
-from helpers import (
-    as_masks,
-    caterpillar,
-    lnl_of_sites,
-    numpy_engine,
-    program_to_branch,
-    random_mixture,
-    random_tips,
-)
+from helpers import as_masks, caterpillar, lnl_of_sites, numpy_engine, program_to_branch, random_mixture, random_tips
 from oracles.likelihood import derivative, pruning
 
 from plltool.engine.base import EngineData

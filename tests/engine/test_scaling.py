@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from agreement import joins
 from engine_kinds import WIDE, WIDEST, Kind, as_params
 from helpers import evaluate_edges, lnl_of_sites, program_to_branch, program_to_node, random_codes, random_mixture
 from oracles.likelihood import pruning
@@ -71,14 +72,8 @@ def all_requests(deep, engine):
     program, around = program_to_node(deep.ends, deep.n_taxa, deep.middle)
     scratch = deep.n_taxa - 2
     for turn in range(3):
-        (a, pa), (b, pb), (c, pc) = (around[(turn + k) % 3] for k in range(3))
-        rows = [
-            program,
-            prog.propagate(scratch, c, pc),
-            prog.insert(0, a, pa, b, pb, scratch),
-            prog.triplet(1, a, pa, b, pb, c, pc),
-        ]
-        found += engine.execute(prog.Request(np.concatenate(rows), 11), deep.lengths)[0, :2].tolist()
+        whole = np.concatenate([program, joins(around, scratch, turn)])
+        found += engine.execute(prog.Request(whole, 11), deep.lengths)[0, :2].tolist()
     return np.array(found)
 
 

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 from agreement import Case
 from engine_kinds import Kind, as_params
-from helpers import (
-    balanced,
-    caterpillar,
-    likelihood_of,
-    make_tree,
-    random_codes,
-    random_mixture,
-)
+from helpers import balanced, caterpillar, likelihood_of, make_tree, random_codes, random_mixture
 from oracles.likelihood import pruning
 
 from plltool.engine.storage import tile_bytes
