@@ -12,21 +12,8 @@ from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.select import rank_devices
 from plltool.errors import DeviceError
 
-_ANYWHERE = (
-    Flag.PRECISION_SINGLE
-    | Flag.PRECISION_DOUBLE
-    | Flag.COMPUTATION_SYNCH
-    | Flag.COMPUTATION_ASYNCH
-    | Flag.EIGEN_REAL
-    | Flag.EIGEN_COMPLEX
-    | Flag.SCALING_MANUAL
-    | Flag.SCALING_AUTO
-    | Flag.SCALING_ALWAYS
-    | Flag.SCALING_DYNAMIC
-    | Flag.SCALERS_LOG
-    | Flag.INVEVEC_STANDARD
-    | Flag.INVEVEC_TRANSPOSED
-)
+_CHOICES = ("PRECISION", "COMPUTATION", "EIGEN", "SCALING", "INVEVEC")  # that all resources offer
+_ANYWHERE = Flag(sum(flag for flag in Flag if str(flag.name).startswith(_CHOICES))) | Flag.SCALERS_LOG
 _PROCESSORS = {"cpu": Flag.PROCESSOR_CPU, "gpu": Flag.PROCESSOR_GPU}
 
 

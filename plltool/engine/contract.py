@@ -18,14 +18,7 @@ from dataclasses import dataclass
 class Opcode:
     """What an instruction does; `kernels/traverse.cl` gives the formulas. Those before EVALUATE make a CLA."""
 
-    PROPAGATE = 0
-    NEWVIEW = 1
-    EVALUATE = 2
-    DERIVATIVE = 3
-    INSERT = 4
-    TRIPLET = 5
-    RATE_MATRIX_GRADIENT = 6
-    MASS_GRADIENT = 7
+    PROPAGATE, NEWVIEW, EVALUATE, DERIVATIVE, INSERT, TRIPLET, RATE_MATRIX_GRADIENT, MASS_GRADIENT = range(8)
 
 
 _CLAS = frozenset({Opcode.PROPAGATE, Opcode.NEWVIEW})
@@ -50,14 +43,7 @@ class InstructionWord:
     slot, or the index of the first value. In RATE_MATRIX_GRADIENT, C is 1 where the sum begins and 0 where it goes on.
     """
 
-    OPCODE = 0
-    RESULT = 1
-    A = 2
-    PA = 3
-    B = 4
-    PB = 5
-    C = 6
-    PC = 7
+    OPCODE, RESULT, A, PA, B, PB, C, PC = range(8)
 
 
 class SpanWord:
@@ -67,12 +53,7 @@ class SpanWord:
     group, which starts the group's sums.
     """
 
-    GROUP = 0
-    FIRST_TILE = 1
-    N_TILES = 2
-    PART = 3
-    PLACE = 4
-    BEGINS = 5
+    GROUP, FIRST_TILE, N_TILES, PART, PLACE, BEGINS = range(6)
 
 
 class TrackWord:
@@ -81,11 +62,7 @@ class TrackWord:
     The shifts are added to the slots, P sets and values that the instructions name.
     """
 
-    BEGIN = 0
-    END = 1
-    SLOT_SHIFT = 2
-    PSET_SHIFT = 3
-    VALUE_SHIFT = 4
+    BEGIN, END, SLOT_SHIFT, PSET_SHIFT, VALUE_SHIFT = range(5)
 
 
 def _numbers(names: type) -> dict[str, int]:

@@ -337,17 +337,8 @@ class NumpyEngine(Engine):
 
         likelihood = total(0, 0, 0)
         g = [total(*order) / likelihood for order in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
-        curves = [
-            total(*order) / likelihood - g[a] * g[b]
-            for order, a, b in (
-                ((2, 0, 0), 0, 0),
-                ((0, 2, 0), 1, 1),
-                ((0, 0, 2), 2, 2),
-                ((1, 1, 0), 0, 1),
-                ((1, 0, 1), 0, 2),
-                ((0, 1, 1), 1, 2),
-            )
-        ]
+        pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # of the three lengths
+        curves = [total(*np.bincount([a, b], minlength=3)) / likelihood - g[a] * g[b] for a, b in pairs]
         return np.stack([self._log(likelihood, scale), *g, *curves])
 
 
