@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 from plltool.analyses.sampling.state import (
     ALL_NODES,
@@ -35,38 +34,24 @@ def sampling_slots(n_taxa: int, n_chains: int) -> int:
     return (2 * (n_taxa - 2) + question_slots(n_taxa)) * n_chains
 
 
-class Likelihoods(Protocol):
-    """What chains ask: the likelihoods of proposals."""
+class Likelihoods:
+    """What chains ask; here the likelihoods of no data, 1 everywhere, so that chains sample the prior."""
 
     def begin(self, states: Sequence[State]) -> list[State]:
         """The first states of all chains, with their models and likelihoods."""
+        return list(states)
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
         """The proposed state of each chain with its model, likelihood and answer; None where there is none."""
+        questions = [None if own is None else own.question for own in proposals]
+        known = [None if own is None else Known(own, own.without_data()) for own in questions]
+        return [own and own.state._replace(known=answer) for own, answer in zip(proposals, known, strict=True)]
 
     def accept(self, chain: int) -> None:
         """Note that a chain has gone to the state that was asked for last."""
 
 
-class NoData:
-    """The likelihood of no data, 1 everywhere: chains sample the prior."""
-
-    def begin(self, states: Sequence[State]) -> list[State]:
-        return list(states)
-
-    def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        return [None if own is None else own.state._replace(known=_no_answer(own.question)) for own in proposals]
-
-    def accept(self, chain: int) -> None:
-        pass
-
-
-def _no_answer(question: Question | None) -> Known | None:
-    """What is known of the surroundings without data."""
-    return None if question is None else Known(question, question.without_data())
-
-
-class EngineLikelihoods:
+class EngineLikelihoods(Likelihoods):
     """The likelihoods of states by an engine with at least `sampling_slots`.
 
     Parameters
@@ -84,7 +69,6 @@ class EngineLikelihoods:
         self._asked: list[list[int]] = [[] for _ in range(n_chains)]  # the same if the proposal is accepted
 
     def begin(self, states: Sequence[State]) -> list[State]:
-        """The first states of all chains, with their models and likelihoods."""
         self._engine.set_model([model.components() for model in self._space.models])
         answers = self.ask([Proposal(state, 0.0, ALL_NODES, True) for state in states])
         for chain, answer in enumerate(answers):
@@ -95,7 +79,6 @@ class EngineLikelihoods:
         return [answer for answer in answers if answer is not None]
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        """The proposed state of each chain with its model, likelihood and answer; None where there is none."""
         answers: list[State | None] = [None] * len(proposals)
         asked = [(chain, own) for chain, own in enumerate(proposals) if own is not None]
         if not asked:
@@ -125,7 +108,6 @@ class EngineLikelihoods:
         return states
 
     def accept(self, chain: int) -> None:
-        """Note that a chain has gone to the state that was asked for last."""
         self._sides[chain] = self._asked[chain]
 
     def _track(self, chain: int, state: State, stale: tuple[int, ...] | None, question: Question | None) -> Track:

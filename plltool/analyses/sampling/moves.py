@@ -205,7 +205,7 @@ class NodeSlider(Move):
 
 
 class ValueMove(Move):
-    """A move of parameter `number` of the space."""
+    """A move of parameter `number`."""
 
     kind = ""
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -228,16 +228,6 @@ LIMITS = {ALPHA: (MIN_ALPHA, math.inf), PINV: (MIN_SAMPLED_PINV, 1.0 - MIN_SAMPL
 Value: TypeAlias = FloatArray | float
 
 
-@dataclass(frozen=True)
-class ModelPriors:
-    """The priors of the parameters of all models; MrBayes 3.2's by default."""
-
-    rates: Dirichlet
-    frequencies: Dirichlet
-    alpha: NumberPrior
-    pinv: NumberPrior
-
-
 @dataclass(frozen=True, eq=False)
 class Parameter:
     """A parameter of the model of one part.
@@ -327,7 +317,7 @@ class Parameter:
         return np.ravel(self.value_of(model)).tolist()
 
 
-def find_parameters(models: Sequence[Model], priors: ModelPriors) -> list[Parameter]:
+def find_parameters(models: Sequence[Model], priors: Mapping[str, Any]) -> list[Parameter]:
     """The free parameters of the models, part by part.
 
     Raises
@@ -342,7 +332,7 @@ def find_parameters(models: Sequence[Model], priors: ModelPriors) -> list[Parame
         suffix = f"{{{part + 1}}}" if len(models) > 1 else ""
         for kind in model.free_parameters:
             size = {RATES: model.spec.named.rates.n_parameters, FREQUENCIES: len(model.spec.symbols)}.get(kind, 1)
-            prior = getattr(priors, kind)
+            prior = priors[kind]
             if isinstance(prior, Dirichlet) and len(prior.concentrations) not in (1, size):
                 wanted = f"1 or {size} for model {model.spec.shown}"
                 raise InputError(f"prior of {kind}: found {len(prior.concentrations)} values, expected {wanted}")

@@ -21,7 +21,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling.chains import Chains, RunState
 from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
 from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin
-from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, NoData, sampling_slots
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, sampling_slots
 from plltool.analyses.sampling.moves import (
     BranchMultiplier,
     LengthLangevin,
@@ -132,7 +132,7 @@ class RunSetup:
         """An engine with room for the chains of some runs, unless the prior is sampled."""
         if self.options.prior_only:
             n_patterns = sum(part.n_patterns for part in self.parts)
-            return DeviceUse("none: the prior is sampled", "", "", {}, n_patterns), NoData(), None
+            return DeviceUse("none: the prior is sampled", "", "", {}, n_patterns), Likelihoods(), None
         announce("opening the device")
         n_chains = n_runs * self.options.chains
         slots = Slots(sampling_slots(len(self.space.names), n_chains))

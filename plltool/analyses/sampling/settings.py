@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from plltool.constants import (
     DEFAULT_BURNIN,
@@ -21,9 +21,13 @@ from plltool.constants import (
 from plltool.errors import InputError, check_least
 from plltool.settings import setting
 
-if TYPE_CHECKING:
-    from plltool.analyses.sampling.parameters import Dirichlet, LengthPrior, ModelPriors, NumberPrior
-
+PRIOR_FORMS = {
+    "lengths": ("exponential", "gammadir"),
+    "rates": ("dirichlet",),
+    "frequencies": ("dirichlet",),
+    "alpha": ("exponential", "uniform"),
+    "pinv": ("uniform",),
+}
 AUTO = "auto"
 
 
@@ -66,28 +70,16 @@ class Priors:
     )
     pinv: str = _prior("pinv", "uniform(0.0,1.0)", "the proportion of invariable sites: uniform(LOW,HIGH).")
 
-    def of_lengths(self) -> LengthPrior:
-        """That of branch lengths; errors as in `parse_prior`."""
-        from plltool.analyses.sampling.parameters import (
-            parse_prior,  # not above: help imports these settings, but not numpy
-        )
+    def parsed(self) -> dict[str, Any]:
+        """The distributions, by the names of the fields; errors as in `parse_prior`."""
+        from plltool.analyses.sampling.parameters import parse_prior  # not above: help needs no numpy
 
-        return cast("LengthPrior", parse_prior(self.lengths, "lengths", ("exponential", "gammadir")))
-
-    def of_models(self) -> ModelPriors:
-        """Those of the parameters of models; errors as in `parse_prior`."""
-        from plltool.analyses.sampling.parameters import ModelPriors, parse_prior
-
-        numbers = "exponential", "uniform"
-        pinv = cast("NumberPrior", parse_prior(self.pinv, "pinv", ("uniform",)))
-        if pinv.log_density(1.0 + 1e-9) > -float("inf"):
+        found: dict[str, Any] = {
+            name: parse_prior(getattr(self, name), name, forms) for name, forms in PRIOR_FORMS.items()
+        }
+        if found["pinv"].log_density(1.0 + 1e-9) > -float("inf"):
             raise InputError(f"prior of pinv: found {self.pinv}, expected bounds from 0 to 1")
-        return ModelPriors(
-            cast("Dirichlet", parse_prior(self.rates, "rates", ("dirichlet",))),
-            cast("Dirichlet", parse_prior(self.frequencies, "frequencies", ("dirichlet",))),
-            cast("NumberPrior", parse_prior(self.alpha, "alpha", numbers)),
-            pinv,
-        )
+        return found
 
     def of_kinds(self, kinds: Container[str]) -> dict[str, str]:
         """The texts of some kinds, by their names."""
@@ -95,9 +87,7 @@ class Priors:
 
     def canonical(self) -> Priors:
         """The same with each text as the program writes it."""
-        own = self.of_models()
-        texts = {field.name: str(getattr(own, field.name)) for field in fields(own)}
-        return Priors(lengths=str(self.of_lengths()), **texts)
+        return Priors(**{name: str(prior) for name, prior in self.parsed().items()})
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from sampling.toys import LENGTHS, PRIORS, draw_topology, make_parts, make_space
 
 from plltool.analyses.sampling.chains import Chains
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
-from plltool.analyses.sampling.likelihoods import NoData
+from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.moves import BranchMultiplier
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.runs import make_moves
@@ -27,7 +27,7 @@ def test_what_is_saved_are_copies():
     space, rng = make_space(), np.random.default_rng(3)
     states = [space.draw(draw_topology(space, rng), rng) for _ in range(4)]
     moves = [make_moves(space, make_parts()) for _ in range(2)]
-    chains = Chains(moves, NoData(), states, 0.1, rng, np.random.default_rng(4).spawn(2), tuning=44)
+    chains = Chains(moves, Likelihoods(), states, 0.1, rng, np.random.default_rng(4).spawn(2), tuning=44)
     for _ in range(10):
         chains.advance()
     saved = [chains.save(run) for run in range(2)]
@@ -41,7 +41,7 @@ def test_what_is_saved_are_copies():
         assert {"tried", "accepted", "swaps_tried", "steps", "rng", "schedule", "directions"} <= changed
 
 
-class NoNumbers(NoData):
+class NoNumbers(Likelihoods):
     """Likelihoods that are no numbers, from the first proposal on."""
 
     def ask(self, proposals):
@@ -69,7 +69,7 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
         own = [state for run in runs for state in states[2 * run : 2 * run + 2]]
         moves = [make_moves(space, make_parts()) for _ in runs]
         rngs = [np.random.default_rng([7, run]) for run in runs]
-        return Chains(moves, NoData(), own, 0.1, np.random.default_rng(5), rngs, tuning=400)
+        return Chains(moves, Likelihoods(), own, 0.1, np.random.default_rng(5), rngs, tuning=400)
 
     def go(chains, n):
         for _ in range(n):

@@ -21,7 +21,7 @@ def walk(rng, n, correlation):
 def test_effective_size_of_an_autoregressive_process(correlation):
     rng, n = np.random.default_rng(1), 5000
     found = effective_size(np.array([walk(rng, n, correlation) for _ in range(3)]))
-    # its own error: the integrated time is estimated from some hundred independent stretches
+    # its own error: the integrated time is estimated from some hundred independent blocks
     assert found == pytest.approx(3 * n * (1 - correlation) / (1 + correlation), rel=0.15)
 
 

@@ -7,7 +7,7 @@ from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 from sampling.toys import Shape, branches_of, draw_topology, make_parts, make_space
 
-from plltool.analyses.sampling.likelihoods import EngineLikelihoods, NoData, sampling_slots
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, sampling_slots
 from plltool.analyses.sampling.runs import make_moves
 from plltool.analyses.sampling.state import Proposal, Slopes
 
@@ -41,7 +41,7 @@ def test_lnl_after_many_proposals_is_that_of_the_tree(move):
 def test_what_is_known_of_a_state_is_forgotten_with_it():
     state = PROBLEM.draw(draw_topology(PROBLEM, np.random.default_rng(3)), np.random.default_rng(3))
     question = Slopes(14)
-    (state,) = NoData().ask([Proposal(state, 0.0, (), question=question)])
+    (state,) = Likelihoods().ask([Proposal(state, 0.0, (), question=question)])
     assert state.known == (question, [0.0] * 39)
     assert PROBLEM.moved(state, state.topology, state.lengths).known is None
     assert PROBLEM.revalued(state, {0: state.values[0]}).known is None

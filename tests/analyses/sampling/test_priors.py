@@ -92,7 +92,7 @@ def test_names_are_read_back(prior):
 )
 def test_priors_out_of_range(given, message):
     with pytest.raises(InputError) as caught:
-        Priors(**given).canonical(), Priors(**given).of_lengths(), Priors(**given).of_models()
+        Priors(**given).canonical()
     assert str(caught.value).startswith(message)
 
 

@@ -37,7 +37,7 @@ from plltool.analyses.sampling.informed_moves import (
     spline_weights,
 )
 from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin, JointMove
-from plltool.analyses.sampling.likelihoods import NoData
+from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.moves import LengthLangevin, NodeSlider
 from plltool.analyses.sampling.parameters import Exponential, GammaDirichlet
 from plltool.analyses.sampling.runs import make_moves
@@ -117,7 +117,7 @@ def test_moves_keep_the_prior(name, lengths):
     move = next(move for move in make_moves(space, make_parts()) if move.name == name)
     states = draws(space, 300, rng)
     make_bold(move, states)
-    chains = Chains([[move]] * len(states), NoData(), states, 0.1, rng, [rng] * len(states))
+    chains = Chains([[move]] * len(states), Likelihoods(), states, 0.1, rng, [rng] * len(states))
     for _ in range(25):
         chains.advance()
     assert_prior(chains.states, lengths)
@@ -417,7 +417,7 @@ def test_quartet_draws_have_the_ratio_of_their_densities(heat):
 def test_a_branch_that_quartets_do_not_draw_stays():
     space, rng = make_space("JC", n_taxa=4), np.random.default_rng(4)
     state, move = space.start(draw_topology(space, rng), [0.0, *[1.01 * LONGEST] * 5]), QuartetDraw(space, 1.0)
-    (state,) = NoData().ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])
+    (state,) = Likelihoods().ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])
     assert move.propose(state, 0.0, rng) is None
 
 

@@ -10,7 +10,6 @@ from plltool.analyses.sampling.parameters import (
     Dirichlet,
     Exponential,
     GammaDirichlet,
-    ModelPriors,
     Uniform,
     find_parameters,
 )
@@ -20,7 +19,8 @@ from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.tree.random_tree import random_tree
 
-PRIORS = ModelPriors(Dirichlet((1.0,)), Dirichlet((1.0,)), Exponential(1.0), Uniform(0.0, 1.0))
+ONES = Dirichlet((1.0,))
+PRIORS = {"rates": ONES, "frequencies": ONES, "alpha": Exponential(1.0), "pinv": Uniform(0.0, 1.0)}
 LENGTHS = GammaDirichlet(2.0, 2.0, 1.0, 1.0)
 
 
