@@ -8,7 +8,6 @@ from oracles.ascertainment import corrected_lnl, correction, invariable_lnl
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
-from plltool.alignment.patterns import compress
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.machine.compare import compare
 from plltool.analyses.search.analysis import search
@@ -105,7 +104,7 @@ def test_lnl_of_a_fixed_tree(variable, suffix, device):
     assert found.lnl == pytest.approx(oracle_lnl(tree, tree.lengths, variable, model), rel=1e-11)
     assert found.site_lnl.sum() == pytest.approx(found.lnl, rel=1e-12)
     assert found.model.endswith(suffix.replace("40", "40.0").replace("30/20/10/25", "30.0/20.0/10.0/25.0"))
-    assert found.n_patterns == compress(resolve_inputs(variable, None)[0].parts[0].alignment).n_patterns
+    assert found.n_patterns == resolve_inputs(variable, None)[0].patterns[0].n_patterns
 
 
 @pytest.mark.parametrize(("suffix", "rates", "alpha", "lengths", "lnl"), RAXML)
@@ -223,7 +222,7 @@ def test_interchanges_have_corrected_site_values(variable, found):
     """SH-aLRT compares a tree with its neighbours, which are worse than the best tree, but not by the correction."""
     rows = variable | {"twin": variable["Homo_sapiens"]}
     data, models = resolve_inputs(rows, found.model)
-    patterns = [compress(data.parts[0].alignment)]
+    patterns = data.patterns
     engine, _ = open_engine(patterns, models, search_slots(data.n_taxa), Hardware("numpy"))
     with engine:
         likelihood = TreeLikelihood(found.tree, models, engine)
@@ -286,12 +285,11 @@ def test_no_screen_beside_a_correction(variable, monkeypatch):
     """A screen knows one component of each pattern, a correction needs them all."""
     monkeypatch.setattr("plltool.run.engines.SCREENING_PATTERNS", 1)
     data, models = resolve_inputs(variable, "JC+G4+ASC")
-    parts = [compress(data.parts[0].alignment)]
-    assert plan_shards(parts, resolve_inputs(variable, "JC+G4")[1], screening=True).screen
-    plan = plan_shards(parts, models, screening=True)
+    assert plan_shards(data.patterns, resolve_inputs(variable, "JC+G4")[1], screening=True).screen
+    plan = plan_shards(data.patterns, models, screening=True)
     assert plan.screen == ()
     assert plan.engine[0].corrections == (Ascertainment("lewis"),)
-    assert plan.engine[0].engine_sizes == (parts[0].n_patterns, 1, 1, 1, 1)
+    assert plan.engine[0].engine_sizes == (data.patterns[0].n_patterns, 1, 1, 1, 1)
 
 
 def test_records(found):

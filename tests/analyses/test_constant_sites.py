@@ -5,7 +5,6 @@ import pytest
 
 import plltool
 from plltool.alignment.facts import digest_data
-from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA
 from plltool.errors import CheckpointError, InputError
 from plltool.run.inputs import resolve_inputs
@@ -96,7 +95,7 @@ def test_resampling(both):
     tests = [plltool.topology_tests(data, [TREE, other], model, replicates=100, **NUMPY) for data in both]
     assert tests[0].format_table() == tests[1].format_table()
     np.testing.assert_allclose(tests[0].tree_site_lnl, tests[1].tree_site_lnl[:, :898], rtol=1e-9)
-    parts = (compress(resolve_inputs(data, "JC")[0].alignments[0]) for data in both)
+    parts = (resolve_inputs(data, "JC")[0].patterns[0] for data in both)
     np.testing.assert_array_equal(*(draw_weights([own.weights], 50, np.random.default_rng(1)) for own in parts))
     supports = [plltool.alrt(data, TREE, "JC", replicates=100, **NUMPY).supports for data in both]
     np.testing.assert_array_equal(*(own.values["sh-alrt"] for own in supports))

@@ -5,7 +5,6 @@ import logging
 import pytest
 from helpers import read_states
 
-from plltool.alignment.patterns import compress
 from plltool.analyses.search.analysis import search
 from plltool.errors import DeviceError
 from plltool.hardware import Hardware
@@ -24,7 +23,7 @@ PEAK_RTOL = 0.05  # what a user is promised; how far walks go, hence the size of
 
 def foretell(alignment, device, memory=None):
     data, models = resolve_inputs(alignment, MODEL)
-    patterns = [compress(part) for part in without_duplicates(data)[0].alignments]
+    patterns = without_duplicates(data)[0].patterns
     return plan_memory(patterns, models, Hardware(device, memory=memory))
 
 

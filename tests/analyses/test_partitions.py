@@ -5,7 +5,6 @@ import pytest
 from oracles.likelihood import derivative, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
-from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.analyses.search.analysis import search
 from plltool.constants import LINKAGES, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
@@ -188,7 +187,7 @@ def test_promised_moves_keep_their_promise(sequences, brlen):
     """Healed branches and optimised insertions: a move reaches just the lnL that was foretold."""
     slots = Slots(search_slots(5).least)
     data, models = resolve_inputs(sequences, scheme(), brlen)
-    engine, _ = open_engine([compress(part) for part in data.alignments], models, slots, Hardware("numpy"))
+    engine, _ = open_engine(data.patterns, models, slots, Hardware("numpy"))
     tree = parse_newick(TREE, "tree", NAMES)
     if brlen == "unlinked":
         tree = tree.unlink(4)
@@ -345,12 +344,12 @@ def test_lengths_that_nothing_is_known_of_stay(sequences):
 def test_memory_is_that_of_all_shards(sequences):
     """What is foretold is what a search holds, as for one part (`test_memory.py`)."""
     data, models = resolve_inputs(sequences, scheme())
-    parts = [compress(part) for part in data.alignments]
-    foretold = plan_memory(parts, models, Hardware("numpy"))
+    foretold = plan_memory(data.patterns, models, Hardware("numpy"))
     result = search(sequences, scheme(), device="numpy")
     assert len(result.layout["shards"]) == 3
     assert result.counters["peak_bytes"] == pytest.approx(foretold.n_bytes, rel=0.05)
-    alone = [plan_memory([part], [model], Hardware("numpy")) for part, model in zip(parts, models, strict=True)]
+    both = zip(data.patterns, models, strict=True)
+    alone = [plan_memory([part], [model], Hardware("numpy")) for part, model in both]
     assert foretold.n_bytes > max(plan.n_bytes for plan in alone)
 
 

@@ -10,7 +10,6 @@ from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 
 import plltool
-from plltool.alignment.patterns import compress
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import bootstrap
 from plltool.analyses.supports.search_supports import search_supports
@@ -150,7 +149,7 @@ def test_little_memory_changes_nothing(sequences):
 
 def plan(sequences, model, device):
     data, models = resolve_inputs(sequences, model)
-    return plan_memory([compress(part) for part in data.alignments], models, Hardware(device))
+    return plan_memory(data.patterns, models, Hardware(device))
 
 
 def test_memory_is_a_quarter(sequences):

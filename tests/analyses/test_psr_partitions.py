@@ -8,7 +8,6 @@ from click.testing import CliRunner
 from oracles.likelihood import brute_force, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
-from plltool.alignment.patterns import compress
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import bootstrap
 from plltool.analyses.supports.search_supports import search_supports
@@ -235,7 +234,7 @@ def assert_same_search(sequences, scheme, settings, changes):
 def memory_of(sequences, scheme, device, brlen="linked"):
     """Bytes of all CLAs of a search."""
     data, models = resolve_inputs(sequences, scheme, brlen)
-    return plan_memory([compress(part) for part in data.alignments], models, Hardware(device)).full_bytes
+    return plan_memory(data.patterns, models, Hardware(device)).full_bytes
 
 
 def test_memory_is_a_quarter(sequences, tmp_path):
@@ -251,8 +250,7 @@ def test_the_screen_of_parts_beside_gamma(sequences, tmp_path):
     """Patterns with rates of their own keep them, also when these change; others have the best of four."""
     scheme = write(tmp_path, SCHEMES["beside gamma"])
     data, models = resolve_inputs(sequences, scheme)
-    parts = [compress(part) for part in data.alignments]
-    engine, _ = engines.open_engine(parts, models, search_slots(7), Hardware("numpy"), screening=True)
+    engine, _ = engines.open_engine(data.patterns, models, search_slots(7), Hardware("numpy"), screening=True)
     with engine:
         likelihood = TreeLikelihood(start(sequences), models, engine)
         for _ in range(2):
@@ -261,7 +259,7 @@ def test_the_screen_of_parts_beside_gamma(sequences, tmp_path):
             lnls, screened = likelihood.part_lnl(), likelihood.screen.part_lnl()
             assert screened[[0, 2]] == pytest.approx(lnls[[0, 2]], rel=1e-11)
             best = (likelihood.component_lnl()[1] - np.log(0.25)).max(axis=0)
-            assert screened[1] == pytest.approx(best @ parts[1].weights, rel=1e-11)
+            assert screened[1] == pytest.approx(best @ data.patterns[1].weights, rel=1e-11)
             likelihood.tree.lengths[:] *= np.linspace(0.2, 5.0, 11)
 
 

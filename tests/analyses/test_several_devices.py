@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from plltool.alignment.patterns import compress
 from plltool.analyses.machine.bench.run import bench
 from plltool.analyses.machine.compare import compare
 from plltool.analyses.search.analysis import search
@@ -219,41 +218,40 @@ class TestWorkers:
     @pytest.mark.opencl
     def test_processes_take_turns(self, few):
         data, models = resolve_inputs(few, "HKY+G2")
-        parts = [compress(part) for part in data.alignments]
-        own = share_hardware(3, 10, parts, models, Hardware(device="numpy,cpu", share=(0.5, 0.5)))
+        own = share_hardware(3, 10, data.patterns, models, Hardware(device="numpy,cpu", share=(0.5, 0.5)))
         assert [one.device for one in own] == ["numpy", "cpu", "numpy"]
 
     def test_processes_share_threads_and_memory(self, few):
         data, models = resolve_inputs(few, "HKY+G2")
-        parts = [compress(part) for part in data.alignments]
         several = Hardware(device="numpy,numpy", share=(0.5, 0.5), threads=4)
-        own = share_hardware(3, 10, parts, models, several)
+        own = share_hardware(3, 10, data.patterns, models, several)
         assert [one.device for one in own] == ["numpy", "numpy", "numpy"]
         assert all(one.threads == 1 and one.share is None for one in own)
         together = sum(one.memory for one in own[:2])
-        (alone,) = share_hardware(1, 10, parts, models, Hardware(device="numpy", threads=4))
+        (alone,) = share_hardware(1, 10, data.patterns, models, Hardware(device="numpy", threads=4))
         assert alone == Hardware(device="numpy", threads=4)
-        offered = plan_memory(parts, models, alone).offered_bytes
+        offered = plan_memory(data.patterns, models, alone).offered_bytes
         assert own[0].memory == pytest.approx(offered / 2 / 2, rel=0.1), "two devices, two processes on the first"
         assert together <= offered
-        assert share_hardware(None, 10, parts, models, several) == (several,)
+        assert share_hardware(None, 10, data.patterns, models, several) == (several,)
 
     @pytest.mark.opencl
     def test_ranks_of_a_crew_share_the_hardware_of_their_machines(self, few):
         """Two machines: three ranks on 8 cores beside rank 0, one on 6."""
         data, models = resolve_inputs(few, "HKY+G2")
-        parts = [compress(part) for part in data.alignments]
         crew = Crew(None, [Seat(0, 3, 8), Seat(1, 3, 8), Seat(2, 3, 8), Seat(0, 1, 6)])
         several = Hardware(device="numpy,cpu", share=(0.9, 0.1), precision="single")
-        own = share_with_crew(crew, 10, parts, models, several)
+        own = share_with_crew(crew, 10, data.patterns, models, several)
         assert [one.device for one in own] == ["numpy", "cpu", "numpy", "numpy"]
         assert [one.threads for one in own] == [2, 2, 2, 6]
         assert all(one.share is None and one.precision == "single" for one in own)
-        offered = [plan_memory(parts, models, replace(one, memory=None)).offered_bytes for one in own]
+        offered = [plan_memory(data.patterns, models, replace(one, memory=None)).offered_bytes for one in own]
         fractions = [one.memory / bytes_there for one, bytes_there in zip(own, offered, strict=True)]
         assert fractions == pytest.approx([1 / 2, 1 / 2, 1 / 2, 1], rel=0.1), "two devices for three ranks, and for one"
-        assert len(share_with_crew(crew, 2, parts, models, several)) == 2
-        assert share_with_crew(crew, 1, parts, models, several) == (several,), "rank 0 does a single task itself"
+        assert len(share_with_crew(crew, 2, data.patterns, models, several)) == 2
+        assert share_with_crew(crew, 1, data.patterns, models, several) == (several,), (
+            "rank 0 does a single task itself"
+        )
 
     def test_starts_and_replicates(self, few):
         run = {"model": "HKY+G2", "seed": 5, "options": SearchOptions("fast", starts=3, radii=(1, 2), perturbations=1)}

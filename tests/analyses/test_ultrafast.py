@@ -5,7 +5,6 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from plltool.alignment.patterns import compress
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports import ultrafast
 from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
@@ -251,7 +250,7 @@ def test_resampled_alignments_are_taken_in_turn(make_run, few, monkeypatch):
 
     monkeypatch.setattr(TreeLikelihood, "reweighted", heard)
     ultrafast_bootstrap(**make_run("constraint"))
-    weights = compress(without_duplicates(resolve_inputs(few, "JC")[0])[0].alignments[0]).weights
+    weights = without_duplicates(resolve_inputs(few, "JC")[0])[0].patterns[0].weights
     drawn = draw_weights([weights], 50, generator(3, ULTRAFAST))
     assert np.array_equal(np.transpose(taken), drawn[:, :12])  # three times 1 and 3
     assert len({column.tobytes() for column in taken}) == 12
