@@ -7,6 +7,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar, Unpack
 
+from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
@@ -118,7 +119,7 @@ def evaluate_and_ask(
         start, own, lnl = run.ask_likelihood(partial(_fit_site_rates, listener=listener), tree, models)
         models, psr = to_gamma(data, own, lnl, run.task.parts)
 
-    def ask_all(likelihood: Likelihood) -> dict[str, Any]:
+    def ask_all(likelihood: Likelihood) -> tuple[Likelihood, FloatArray, list[str], dict[str, Any]]:
         run.engine_opened(likelihood.engine, likelihood.reason, likelihood.hardware)
         lnl = start_lnl = likelihood.lnl()
         announce("lengths and model")
@@ -126,13 +127,13 @@ def evaluate_and_ask(
         if not fixed:
             lnl = _optimise(likelihood, listener)
         answer, part_lnls = ask(likelihood), likelihood.part_lnl()
-        run.engine_used(likelihood.engine)
-        remarks = [*likelihood.warnings, *unknown]
-        described = run.describe(likelihood.tree, likelihood.models, part_lnls, remarks)
         found = {"lnl": lnl, "start_lnls": (start_lnl,), "seed": None, "psr": psr, "other": likelihood.other}
-        return described | found | answer
+        return likelihood, part_lnls, unknown, found | answer
 
-    return kind(**run.ask_likelihood(ask_all, start, models, **held))
+    likelihood, part_lnls, unknown, found = run.ask_likelihood(ask_all, start, models, **held)
+    run.engine_used(likelihood.engine)  # closed, so that its record says what was left on the device
+    remarks = [*likelihood.warnings, *unknown]
+    return kind(**run.describe(likelihood.tree, likelihood.models, part_lnls, remarks) | found)
 
 
 def _fit_site_rates(likelihood: Likelihood, listener: Listener) -> tuple[Tree, list[Model], float]:
