@@ -285,8 +285,7 @@ def bootstrap(
         outputs.write_report()
         if not found.interrupted:
             outputs.finish_checkpoint()
-        for line in lines:
-            reporter.write_log(line)
+        reporter.write_log(*lines)
     print_results([*lines, *outputs.describe()], found.to_json(given_command()) if task.as_json else None)
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

@@ -123,8 +123,6 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
             listener=reporter.progress,
             **asdict(hardware),
         )
-        outputs.write(found.texts(given_command()))
-        outputs.remove_stale()
-        outputs.write_report()
+        outputs.finish(found.texts(given_command()))
     record = found.to_json(given_command()) if task.as_json else None
     print_results([*found.supports.describe(), *outputs.describe()], record)

@@ -76,12 +76,9 @@ def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: O
                 **asdict(hardware),
             )
         )
-        outputs.write(found.texts(given_command()))
-        outputs.remove_stale()
-        outputs.write_report()
+        outputs.finish(found.texts(given_command()))
         outputs.forget_checkpoints()
         lines = [f"genes: {len(found.genes)}", f"lnL: {found.search.lnl:.6f}", *found.concordance.supports.describe()]
         lines.append(f"seconds: {found.seconds:.1f}")
-        for line in lines:
-            reporter.write_log(line)
+        reporter.write_log(*lines)
     print_results([*lines, *outputs.describe()], found.to_json(given_command()) if task.as_json else None)

@@ -246,6 +246,12 @@ class Outputs:
             plltool.write_text(path, text)
             self._written.add(path)
 
+    def finish(self, texts: Mapping[str, str]) -> None:
+        """Write the files and the report, and remove the results of an earlier run."""
+        self.write(texts)
+        self.remove_stale()
+        self.write_report()
+
     def write_report(self) -> None:
         """Write the report on all runs with the prefix, if one is wanted; a problem with it is only a warning."""
         import plltool

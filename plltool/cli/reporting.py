@@ -202,13 +202,13 @@ class Reporter(logging.Handler):
             self._write_stderr(self._erase())
             print_results(lines)
 
-    def write_log(self, line: str) -> None:
-        """A line for the log file only; a disk that is full ends the log, not the run."""
+    def write_log(self, *told: str) -> None:
+        """Lines for the log file only; a disk that is full ends the log, not the run."""
         if self._file is None or self._log_path is None or self._log_ended:
             return
-        lines, self._head = [*self._head, line], []
+        lines, begins, self._head = [*self._head, *told], bool(self._head), []
         try:
-            if len(lines) > 1 and not self._append and self._log_path.is_file():
+            if begins and not self._append and self._log_path.is_file():
                 self._file.truncate(0)
             self._file.write("".join(f"{own}\n" for own in lines))
             self._file.flush()

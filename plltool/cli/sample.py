@@ -97,14 +97,11 @@ def sample(
                 **asdict(hardware),
             )
         )
-        outputs.write(found.texts(given_command()))
-        outputs.remove_stale()
-        outputs.write_report()
+        outputs.finish(found.texts(given_command()))
         if not found.interrupted:
             outputs.finish_checkpoint()
         lines = [*found.describe(), f"seconds: {found.seconds:.1f}"]
-        for line in lines:
-            reporter.write_log(line)
+        reporter.write_log(*lines)
     print_results([*lines, *outputs.describe()], found.to_json(given_command()) if task.as_json else None)
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

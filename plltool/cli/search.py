@@ -127,8 +127,7 @@ def search(
         lines += [*told, *outputs.describe()]
         if not interrupted:
             outputs.forget_checkpoints()
-        for line in [*lines, *describe_work(result)]:
-            reporter.write_log(line)
+        reporter.write_log(*lines, *describe_work(result))
         if profile:
             for line in describe_profile(result):
                 _log.info(line)

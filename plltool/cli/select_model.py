@@ -131,11 +131,8 @@ def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> N
                 brlen=task.brlen,
                 **common,
             )
-        outputs.write(choice.texts(given_command()))
-        outputs.remove_stale()
-        outputs.write_report()
-        for line in choice.table().splitlines():
-            reporter.write_log(line)
+        outputs.finish(choice.texts(given_command()))
+        reporter.write_log(*choice.table().splitlines())
     if task.as_json:
         print_line(choice.to_json(given_command()))
         return

@@ -83,7 +83,5 @@ def support(
 
     with Reporter(quiet=False):
         found = plltool.supports(tree, replicates, supports, outgroup or None)
-        outputs.write(found.texts())
-        outputs.remove_stale()
-        outputs.write_report()
+        outputs.finish(found.texts())
     print_results([*found.describe(), *outputs.describe()], found.to_json() if as_json else None)

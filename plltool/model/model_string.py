@@ -91,7 +91,7 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
     if word == "COV":
         return "switching", _read_switching(token, spec)
     if word in ("B", "BO", "BU"):
-        return "scaler", _read_scaler(token, spec)
+        return "scaler", replace(spec, scaled=True, scaler=_read_one_value(token, "scaler", check_scaler))
     if re.fullmatch(r"ASC(_.*)?", word):
         numbers = () if token.values is None else token.numbers()
         if spec.ascertainment is not None:
@@ -185,10 +185,6 @@ def _read_switching(token: Token, spec: ModelSpec) -> ModelSpec:
     if len(rates) != len(covarion.NAMES):
         raise token.error(f"expected 2 rates, from off to on and from on to off; found {len(rates)}")
     return replace(spec, switching=True, switch_rates=token.checked(check_positive, rates, "rates of switching"))
-
-
-def _read_scaler(token: Token, spec: ModelSpec) -> ModelSpec:
-    return replace(spec, scaled=True, scaler=_read_one_value(token, "scaler", check_scaler))
 
 
 def _read_one_value(token: Token, what: str, check: Callable[[float], float]) -> float | None:

@@ -6,7 +6,7 @@ from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Facts, Prose, Section, Table
 from plltool.reports.methods import Cited
 from plltool.reports.picture import Mark
-from plltool.reports.records import Records, Row
+from plltool.reports.records import Records
 from plltool.reports.tree_section import mark_tree
 
 MOST_LISTED = 30  # mutations of a branch
@@ -21,7 +21,7 @@ def describe(records: Records) -> list[Section]:
     joint: dict[str, list[str]] = {}
     for row in mutations:
         if row["Joint"] == "1":
-            joint.setdefault(row["Node"], []).append(_label(row))
+            joint.setdefault(row["Node"], []).append(f"{row['From']}{row['Site']}{row['To']}")
     facts = Facts((
         ("Internal nodes", str(len(ancestors["sequences"]))),
         ("Log-probability of the joint states", f"{ancestors['joint_lnl']:.4f}"),
@@ -46,11 +46,6 @@ def describe(records: Records) -> list[Section]:
     remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
     picture = mark_tree(nodes, marks, caption, keeps_root=True)
     return [Section("ancestors", "Ancestral states", (facts, picture, table, Prose(remark)))]
-
-
-def _label(row: Row) -> str:
-    """Such as A12G; sites of several parts count in the alignment."""
-    return f"{row['From']}{row['Site']}{row['To']}"
 
 
 def _list(labels: list[str]) -> str:
