@@ -25,7 +25,7 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
+class _Asked:
     """What one partition gives: site values (k, n) of its patterns, from each set of buffers."""
 
     block: PatternBlock
@@ -258,18 +258,18 @@ class Instance(Buffers):
             raise BeagleError(Code.NO_IMPLEMENTATION, "derivatives of a mixture of buffers")
         blocks = self._blocks()
         if partitions is None:
-            pieces = [self._piece(block, rows, orders) for block in blocks]
+            asked = [self._ask_partition(block, rows, orders) for block in blocks]
         else:
             indices = check_indices("partition", partitions, len(blocks)).tolist()
             if len(rows) != count * len(indices):
                 raise BeagleError(Code.OUT_OF_RANGE, f"found {len(rows)} sets of buffers for {len(indices)} partitions")
             own = [slice(place, None, len(indices)) for place in range(len(indices))]
-            pieces = [
-                self._piece(blocks[index], rows[sets], [order[sets] for order in orders])
+            asked = [
+                self._ask_partition(blocks[index], rows[sets], [order[sets] for order in orders])
                 for index, sets in zip(indices, own, strict=True)
             ]
         self._answer = None
-        self._later.append(lambda: self._take(pieces))
+        self._later.append(lambda: self._take(asked))
         if not self._is_asynchronous:
             self.settle()
 
@@ -294,7 +294,7 @@ class Instance(Buffers):
             raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
         return given
 
-    def _piece(self, block: PatternBlock, rows: IndexArray, orders: list[IndexArray]) -> _Piece:
+    def _ask_partition(self, block: PatternBlock, rows: IndexArray, orders: list[IndexArray]) -> _Asked:
         """Ask a partition for each set of buffers."""
         subsets = []
         for number, (*ends, weights, frequencies, scale) in enumerate(rows.tolist()):
@@ -304,21 +304,21 @@ class Instance(Buffers):
             else:
                 own = [int(order[number]) for order in orders]
                 subsets.append((block.across(ends[0], ends[1], own, masses), scale))
-        return _Piece(block, self._pattern_weights[block.patterns], subsets)
+        return _Asked(block, self._pattern_weights[block.patterns], subsets)
 
-    def _take(self, pieces: list[_Piece]) -> None:
+    def _take(self, asked: list[_Asked]) -> None:
         found, sums = [], []
         ignores_scales = bool(self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS))
-        for piece in pieces:
+        for part in asked:
             own = []
-            for pending, scale in piece.subsets:
+            for pending, scale in part.subsets:
                 values = pending()
                 if scale != NONE and not ignores_scales:
-                    values[0] += self._scales[scale, piece.block.patterns]
+                    values[0] += self._scales[scale, part.block.patterns]
                 own.append(values)
             values = own[0] if len(own) == 1 else np.logaddexp.reduce([values[:1] for values in own], axis=0)
-            found.append((piece.block.patterns, values))
-            sums.append(values @ piece.weights)
+            found.append((part.block.patterns, values))
+            sums.append(values @ part.weights)
         sites = np.zeros((len(found[0][1]), self.pattern_count))
         for patterns, values in found:
             sites[:, patterns] = values

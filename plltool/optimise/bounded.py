@@ -5,8 +5,8 @@ Each function has an approximation of its own Hessian, by the update of Broyden,
 without a common variable are minimised in lock-step: an evaluation has a point of each, and each takes, shortens or
 ends its steps on its own. Steps are projected onto the bounds (Bertsekas 1982).
 
-All but the small matrices of `Memory` is done without numpy's matrix routines, whose bits may depend on the number of
-threads.
+All but the small matrices of `LimitedMemory` is done without numpy's matrix routines, whose bits may depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def positive_definite(matrix: FloatArray, least: float) -> FloatArray:
     return np.asarray(vectors * np.maximum(np.abs(values), least) @ vectors.T)
 
 
-class Memory(Curvatures):
+class LimitedMemory(Curvatures):
     """The Hessian of one function of many variables: a start, and what the last steps add to it (Nocedal 1980).
 
     The start is a positive `diagonal` for the first variables, and positive definite `blocks` for those that follow.
@@ -105,7 +105,7 @@ class Memory(Curvatures):
         return left
 
 
-class _Block:
+class _Descent:
     """Functions that are linked by common variables, or a single one: they go down one line together.
 
     functions, epsilon : their numbers, and the precision as for `minimise`, but of this block alone
@@ -183,7 +183,7 @@ class _Block:
 
         The variables that only one function has are eliminated one function after another, the shared ones at last.
         """
-        if isinstance(self._curvatures, Memory):
+        if isinstance(self._curvatures, LimitedMemory):
             return -self._curvatures.solve(self._gradient, free)
         guess = max(1.0, float(np.abs(self._gradient[free]).sum()))  # of a curvature that is not known: a short step
         shared = np.flatnonzero(self._is_shared & free)
@@ -237,26 +237,26 @@ def minimise(
     """
     curvatures = curvatures or Curvatures(len(members))
     linked = _link(members)
-    blocks = [_Block(functions, members, bounds, curvatures, epsilon / len(linked)) for functions in linked]
+    descents = [_Descent(functions, members, bounds, curvatures, epsilon / len(linked)) for functions in linked]
     best = np.clip(start, *bounds.T)
     wanted = np.array([len(variables) > 0 for variables in members])
-    if not blocks:
+    if not descents:
         return best
     values, gradients = function(best, wanted)
-    for block in blocks:
-        block.begin(best, values, gradients)
+    for descent in descents:
+        descent.begin(best, values, gradients)
     for _ in range(max_evaluations - 1):
-        moving = [block for block in blocks if not block.is_done]
+        moving = [descent for descent in descents if not descent.is_done]
         if not moving:
             break
         trial = best.copy()
         wanted[:] = False
-        for block in moving:
-            trial[block.variables], wanted[block.functions] = block.trial, True
+        for descent in moving:
+            trial[descent.variables], wanted[descent.functions] = descent.trial, True
         values, gradients = function(trial, wanted)
-        for block in moving:
-            block.judge(values, gradients)
-            best[block.variables] = block.point
+        for descent in moving:
+            descent.judge(values, gradients)
+            best[descent.variables] = descent.point
     return best
 
 

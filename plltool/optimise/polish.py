@@ -14,7 +14,7 @@ from plltool.codec import saved
 from plltool.constants import LENGTHS_PRECISION, MAX_BRANCH_LENGTH, MAX_POLISH_ROUNDS, MIN_BRANCH_LENGTH
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER
-from plltool.optimise.bounded import Curvatures, Memory, minimise
+from plltool.optimise.bounded import Curvatures, LimitedMemory, minimise
 from plltool.optimise.density import Coordinates
 from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
@@ -139,13 +139,13 @@ def _climb_together(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float
     """Optimise all branch lengths and the free parameters of some groups at once; return lnL, which never falls.
 
     Invariable sites, alpha and branch lengths explain the same data, and so do free rates, or rates of rare changes:
-    lnL has narrow ridges on which no group of them gains alone. The last steps show their direction, see `Memory`.
+    lnL has narrow ridges on which no group of them gains alone. The last steps show their direction.
     """
     likelihood = optimiser.likelihood
     here, before = Coordinates(likelihood, True, True, groups), likelihood.fit()
     try:
         everything = [np.arange(len(here.get()))]
-        memory = Memory(*here.curvatures())
+        memory = LimitedMemory(*here.curvatures())
         best = minimise(here.evaluate, here.get(), here.bounds, everything, TOGETHER_GAIN, MAX_TOGETHER, memory)
         here.set(best)
         reached = optimiser.settle() if SCALER in groups else likelihood.lnl()

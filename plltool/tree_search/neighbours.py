@@ -38,24 +38,24 @@ OWN = 6  # place of the length of the root's own branch, which changes no likeli
 
 
 @dataclass(frozen=True)
-class _Surroundings:
+class _Quartets:
     """Inner branches with what is around them; items are in one order."""
 
     operands: IntArray  # (n, 4) the subtrees
     up: BoolArray  # (n, 4) whether the root is in them
     divided: BoolArray  # (n,) whether the root is on the inner branch
 
-    def __getitem__(self, items: slice | IndexArray) -> _Surroundings:
-        return _Surroundings(self.operands[items], self.up[items], self.divided[items])
+    def __getitem__(self, items: slice | IndexArray) -> _Quartets:
+        return _Quartets(self.operands[items], self.up[items], self.divided[items])
 
     def __len__(self) -> int:
         return len(self.operands)
 
-    def interchanged(self) -> _Surroundings:
+    def interchanged(self) -> _Quartets:
         """The two interchanges of each: (2 n,)."""
         pairings = np.array(INTERCHANGES)
         operands, up = self.operands[:, pairings].reshape(-1, 4), self.up[:, pairings].reshape(-1, 4)
-        return _Surroundings(operands, up, np.repeat(self.divided, len(INTERCHANGES)))
+        return _Quartets(operands, up, np.repeat(self.divided, len(INTERCHANGES)))
 
 
 def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> FloatArray:
@@ -64,7 +64,7 @@ def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer
     The tree is not changed. Each launch takes half as many interchanges as there are scratch slots. Of the two branches
     at a root either may stand for both, if both are inner branches. Returns (n_branches, 2, n_patterns), not weighted.
     """
-    around, lengths = _surroundings(likelihood, branches)
+    around, lengths = _find_quartets(likelihood, branches)
     around = around.interchanged()
     pairings = np.array([[*pairing, *INNER, OWN] for pairing in INTERCHANGES])
     lengths = np.moveaxis(lengths[..., pairings], -2, 1)  # (n, 2, [n_parts,] 7)
@@ -87,7 +87,7 @@ def interchange(tree: Tree, branch: int, which: int) -> Tree:
     return made
 
 
-def _surroundings(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> tuple[_Surroundings, FloatArray]:
+def _find_quartets(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> tuple[_Quartets, FloatArray]:
     """What is around each branch, and the lengths (n, [n_parts,] 7) in the places above."""
     tree, view = likelihood.tree, likelihood.view
     nodes, beyond = tree.ends[branches], tree.ends[branches, ::-1]
@@ -107,11 +107,11 @@ def _surroundings(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer])
             edges.append(tree.edges[place])
         inner.append(tree.edges[node, column])
     edges += [*inner, np.full(len(branches), tree.edges[ROOT, 0])]
-    around = _Surroundings(np.stack(operands, axis=1), np.stack(up, axis=1), divided)
+    around = _Quartets(np.stack(operands, axis=1), np.stack(up, axis=1), divided)
     return around, np.moveaxis(tree.lengths[np.stack(edges, axis=1)], 1, -1)
 
 
-def _optimise(likelihood: TreeLikelihood, around: _Surroundings, lengths: FloatArray) -> FloatArray:
+def _optimise(likelihood: TreeLikelihood, around: _Quartets, lengths: FloatArray) -> FloatArray:
     """Optimise the lengths (n, [n_parts,] 7) from those given."""
     best = np.clip(lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     lnl = np.full(len(around), -np.inf)
@@ -137,17 +137,17 @@ def _optimise(likelihood: TreeLikelihood, around: _Surroundings, lengths: FloatA
     return best
 
 
-def _is_root_beyond(around: _Surroundings, side: int) -> BoolArray:
+def _is_root_beyond(around: _Quartets, side: int) -> BoolArray:
     """(n,) whether the root is on the inner branch or in the pair of subtrees at the other node than `side`."""
     return around.divided | around.up[:, SIDES[side][2:]].any(axis=1)
 
 
-def _far_places(around: _Surroundings, side: int) -> list[int]:
+def _far_places(around: _Quartets, side: int) -> list[int]:
     """The places of the lengths that `_far_side` needs."""
     return [*SIDES[side][2:], *((INNER[1 - side], OWN) if around.divided.any() else ())]
 
 
-def _far_side(around: _Surroundings, side: int, slots: IndexArray, places: Sequence[int]) -> IntArray:
+def _far_side(around: _Quartets, side: int, slots: IndexArray, places: Sequence[int]) -> IntArray:
     """The newviews of the pair at the other node than `side`, which on divided branches go on to the root.
 
     Lengths are numbered item by item, in the order of `places`.
@@ -197,7 +197,7 @@ def optimise_joins(
     return add_parts(lnl), best
 
 
-def _evaluate(likelihood: TreeLikelihood, around: _Surroundings, lengths: FloatArray) -> FloatArray:
+def _evaluate(likelihood: TreeLikelihood, around: _Quartets, lengths: FloatArray) -> FloatArray:
     """lnL of each pattern (n, n_patterns) on subtrees joined as 0 1 | 2 3 with these lengths."""
     n = len(around)
     items = np.arange(n)

@@ -208,7 +208,7 @@ def test_branches_add_to_several_sums_in_turn(n_states, n_sums):
         added.setdefault(result, []).append(branch)
     assert list(added) == [1 + n * size for n in range(n_sums)]
     assert sums[:, 0].tolist() == (list(added) if n_sums > 1 else [])
-    assert sorted(sum(added.values(), [])) == list(range(7))
+    assert sorted(k for own in added.values() for k in own) == list(range(7))
     assert max(map(len, added.values())) == -(-7 // n_sums)
     assert spread.n_values == max(added) + size
     assert module.spread_sums(Request(request.program[:1], 1), layout)[0].n_values == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plltool.codec import from_arrays, to_arrays
-from plltool.optimise.bounded import REMEMBERED_STEPS, Curvatures, Memory, minimise, positive_definite
+from plltool.optimise.bounded import REMEMBERED_STEPS, Curvatures, LimitedMemory, minimise, positive_definite
 
 UNBOUNDED = np.array([-np.inf, np.inf])
 
@@ -220,7 +220,7 @@ def conjugate_steps(hessian, rng):
 
 
 def remembered(start, hessian, steps):
-    memory = Memory(*start)
+    memory = LimitedMemory(*start)
     for step in steps:
         memory.update(0, step, hessian @ step)
     return memory
@@ -258,7 +258,7 @@ def test_steps_add_to_a_diagonal_and_blocks(fixed):
 
 
 def test_steps_along_which_a_function_is_concave_teach_nothing():
-    memory = Memory(np.array([10.0, 10.0]), [])
+    memory = LimitedMemory(np.array([10.0, 10.0]), [])
     memory.update(0, np.array([1.0, 2.0]), np.array([-3.0, -1.0]))
     np.testing.assert_allclose(memory.solve(np.array([2.0, -1.0]), np.array([True, True])), [0.2, -0.1])
     memory.matrices[0] = None  # the next line is one of steepest descent, and so is the one after a concave step
@@ -277,6 +277,6 @@ def test_a_curved_valley_by_memory(bounds, minimum):
     both = np.array([bounds, UNBOUNDED])
     counted = Sum([rosenbrock], [np.arange(2)], both)
     start = np.array([-1.2, 1.0])
-    found = minimise(counted, start, both, counted.members, 1e-14, 200, Memory(np.array([800.0, 200.0]), []))
+    found = minimise(counted, start, both, counted.members, 1e-14, 200, LimitedMemory(np.array([800.0, 200.0]), []))
     np.testing.assert_allclose(found, minimum, atol=1e-5)
     assert counted.evaluations < 150
