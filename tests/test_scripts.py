@@ -32,8 +32,6 @@ def test_lines_that_are_gone_are_found():
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_script_starts(script, tmp_path):
-    if script == "fuzz_coverage.py":
-        pytest.importorskip("atheris")
     done = subprocess.run([sys.executable, PATHS[script], "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -88,7 +86,6 @@ OTHERWISE = {
     "fill_tables.py": "writes pages of the documentation, which tests/docs compares",
     "figures.py": "a part of fill_tables.py",
     "find_races.py": "needs Oclgrind",
-    "fuzz_coverage.py": "needs atheris",
     "fuzz_parsers.py": "a part of fuzz.py",
     "gpu_counts.py": "needs Oclgrind; see test_gpu_counts.py",
     "gpu_day.py": "needs a GPU",

@@ -76,18 +76,11 @@ class BrokenError(Exception):
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser to be fuzzed.
+    """A parser to be fuzzed."""
 
-    Attributes
-    ----------
-    run : called with the input and the path of a file for it
-    seeds : the first corpus
-    tokens : tokens that mutations insert, in addition to COMMON
-    """
-
-    run: Callable[[bytes, Path], object]
-    seeds: list[bytes]
-    tokens: list[bytes] = field(default_factory=list)
+    run: Callable[[bytes, Path], object]  # called with the input and the path of a file for it
+    seeds: list[bytes]  # the first corpus
+    tokens: list[bytes] = field(default_factory=list)  # tokens that mutations insert, in addition to COMMON
 
 
 def text_of(content: bytes) -> str:

@@ -66,10 +66,12 @@ MOST_TEST_PROCESSES = 4  # at the same time on one device
 Step = tuple[str, Callable[[], Any]]  # what the figures are called, and what makes them
 
 
-def plltool(*arguments: str, constants: str = "") -> str:
-    """The output of a command of plltool; `constants` are statements that change `plltool.constants` (as c) before."""
-    code = f"import plltool.constants as c; {constants}; {COMMAND}" if constants else COMMAND
-    return run("-P", "-c", code, *arguments)
+def plltool(*arguments: str, constant: str = "", value: float = 0) -> str:
+    """The output of a command of plltool, with another value of a constant of `plltool.engine.opencl`, MODULE.NAME."""
+    change = (
+        f"from plltool.engine.opencl import engine, schedule; {constant}; {constant} = {value}; " if constant else ""
+    )
+    return run("-P", "-c", change + COMMAND, *arguments)
 
 
 def run(*arguments: str) -> str:
@@ -114,18 +116,14 @@ class Day:
         for states in (4, 20, 61):
             shape = f"64x{(1000 if states == 4 else 200) if self.small else (100000 if states == 4 else 20000)}"
             for lanes in (32, 64):
-                for what, constants in (
-                    ("", ""),
-                    (", by levels", "c.GPU_LEVEL_WIDTH = 1"),
-                    (", not by levels", "c.GPU_LEVEL_WIDTH = 1e9"),
-                ):
-                    yield (
-                        f"{states} states, {lanes} lanes{what}",
-                        lambda a=(states, shape, lanes, constants): self._bench(*a),
-                    )
+                size = states, shape, lanes
+                yield f"{states} states, {lanes} lanes", lambda size=size: self._bench(*size)
+                for what, width in ((", by levels", 1), (", not by levels", 1e9)):
+                    change = "schedule.GPU_LEVEL_WIDTH", width
+                    yield f"{states} states, {lanes} lanes{what}", lambda a=(*size, *change): self._bench(*a)
             for groups in (4, 8, 16):
-                constants = f"c.GPU_GROUPS_PER_UNIT = {groups}"
-                yield f"{states} states, {groups} groups", lambda a=(states, shape, 32, constants): self._bench(*a)
+                change = "engine.GPU_GROUPS_PER_UNIT", groups
+                yield f"{states} states, {groups} groups", lambda a=(states, shape, 32, *change): self._bench(*a)
 
     def experiments(self) -> Iterator[Step]:
         for name in ("sizes", "states", "columns", "taxa", "chains"):
@@ -148,14 +146,14 @@ class Day:
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def _bench(self, states: int, shape: str, lanes: int | None = None, constants: str = "") -> Any:
+    def _bench(self, states: int, shape: str, lanes: int | None = None, constant: str = "", value: float = 0) -> Any:
         """The rows of `plltool bench`."""
         file = self.out / "bench.tmp"
         options = ["--vw", str(lanes)] if lanes else []
         if self.small:
             options += ["--repetitions", "1"]
         options += ["--device", self.kind, "--output", str(file), "--redo", "--quiet"]
-        plltool("bench", "--states", str(states), "--shape", shape, *options, constants=constants)
+        plltool("bench", "--states", str(states), "--shape", shape, *options, constant=constant, value=value)
         found = json.loads(file.read_text())
         file.unlink()
         return {"device": found["device"], "reason": found["reason"], "rows": found["rows"]}
