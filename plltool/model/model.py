@@ -162,13 +162,7 @@ class Model(RatesOverSites):
         return Components(eigenvalues, right, left, frequencies, rates, weights, self._sites.category_of)
 
     def rate_matrices(self) -> tuple[FloatArray, FloatArray]:
-        """The rate matrices of `components`, without their eigensystems.
-
-        Returns
-        -------
-        matrices : float64 (C, S, S), the rate matrix of each component times its rate
-        masses : float64 (C, S), weight times frequency
-        """
+        """Rates times rate matrices of `components`, (C, S, S), and weights times frequencies, (C, S)."""
         _, frequencies, rates, weights = self.mixture()
         matrices = self.matrices_at_rate_one()
         if self.switching is None:

@@ -58,11 +58,8 @@ def rate_slopes(rates: FloatArray, by_matrix: FloatArray, by_mass: FloatArray) -
     """Slopes of a function of the scaled matrix Q and its frequencies pi in the logarithm of each rate, (S (S - 1),).
 
     Where a rate changes the matrix by dR, pi changes by ``pi dR Z`` with ``Z = (inv(1 pi - Q) - 1 pi) / mu``
-    (Meyer 1975), and Q = R / mu by the change of R and that of ``mu = -sum pi_i R_ii``.
-
-    rates : float64 (S (S - 1),), in the order of `ordered_pairs`
-    by_matrix : float64 (S, S), slopes in the elements of Q, taken as independent
-    by_mass : float64 (S,), slopes in the logarithm of each frequency
+    (Meyer 1975), and Q = R / mu by the change of R and of ``mu = -sum pi_i R_ii``. `by_matrix` (S, S) are slopes in the
+    elements of Q, taken as independent, `by_mass` (S,) in the logarithm of each frequency.
     """
     matrix = rates_matrix(rates)
     scaled, pi = scaled_matrix(matrix)
@@ -144,17 +141,11 @@ def directed_system(
 
 
 def real_eigensystem(matrix: FloatArray, pi: FloatArray) -> RealSystem:
-    """The eigensystem of a rate matrix in the real form of `plltool.model.components.Components`.
+    """Eigenvalues, rotations (S,), right and left (S, S) of a rate matrix in the real form of `Components`.
 
     A matrix that has too few eigenvectors, or almost so, is first changed by a few of its last digits, which separates
-    its eigenvalues (Davies 2007).
-
-    `matrix`: float64 (S, S), Q; `pi`: float64 (S,), its stationary frequencies.
-
-    Returns
-    -------
-    eigenvalues, rotations : float64 (S,), real and imaginary parts; the last eigenvalue is exactly 0
-    right, left : float64 (S, S); the last column of `right` is 1 and the last row of `left` is pi
+    its eigenvalues (Davies 2007). The last eigenvalue is exactly 0, the last column of `right` 1 and the last row of
+    `left` the stationary frequencies `pi` (S,).
     """
     found = _decompose(matrix, pi)
     if not np.linalg.cond(found[2]) < MAX_CONDITION:

@@ -286,15 +286,11 @@ SITE_BOUNDS = {
 
 @lru_cache(maxsize=256)  # derivatives in other parameters need the same rates
 def gamma_means(alpha: float, n_categories: int) -> FloatArray:
-    """Mean rates of equally probable categories of the gamma distribution of mean 1 and shape alpha.
+    """Mean rates (n_categories,) of equally probable categories of the gamma distribution of mean 1 and shape alpha.
 
     With ``b[i]`` the quantile i / k of the gamma distribution of shape alpha and scale 1, and I the regularised lower
     incomplete gamma function, category i has the rate ``k (I(alpha + 1, b[i + 1]) - I(alpha + 1, b[i]))``
-    (Yang 1994, equation 10). The rates are then divided by their mean, which is 1 up to rounding.
-
-    `alpha`: shape, from MIN_ALPHA to MAX_ALPHA; `n_categories`: k, from 1 to MAX_RATE_CATEGORIES.
-
-    Returns float64 (n_categories,), positive, not decreasing, with mean 1; read-only.
+    (Yang 1994, equation 10). The rates are then divided by their mean, which is 1 up to rounding; they are read-only.
     """
     means = _means_between(alpha, np.arange(n_categories + 1) / n_categories)
     rates = means / means.mean()

@@ -34,15 +34,11 @@ def _upper_triangle(n_states: int) -> tuple[IndexArray, IndexArray]:
 
 
 def rate_matrix(exchangeabilities: FloatArray, frequencies: FloatArray) -> FloatArray:
-    """The rate matrix Q of a time-reversible model, scaled to one expected substitution per unit of time.
+    """The rate matrix Q (..., S, S) of a time-reversible model, scaled to one expected substitution per unit of time.
 
     ``Q[i, j] = r[i, j] pi[j] / mu`` off the diagonal, rows sum to 0, and ``mu = sum_ij pi[i] r[i, j] pi[j]``
-    (Tavare 1986; Felsenstein 2004, chapter 13).
-
-    exchangeabilities : float64 (..., S, S), r, symmetric and positive; its diagonal is ignored.
-    frequencies : float64 (..., S), pi, positive, summing to 1.
-
-    Returns float64 (..., S, S).
+    (Tavare 1986; Felsenstein 2004, chapter 13). The exchangeabilities r (..., S, S) are symmetric and positive, their
+    diagonal is ignored; the frequencies pi (..., S) are positive and sum to 1.
     """
     pi, diagonal = frequencies[..., None, :], np.arange(frequencies.shape[-1])
     flow = exchangeabilities * (frequencies[..., :, None] * pi)
@@ -58,17 +54,10 @@ def rate_matrix_slopes(
 ) -> tuple[FloatArray, FloatArray]:
     """Slopes of a function of rate matrices in the arguments of `rate_matrix`, by the chain rule.
 
-    Parameters
-    ----------
-    exchangeabilities : float64 (S, S), symmetric, 0 on the diagonal
-    frequencies : float64 (C, S), those of each matrix
-    slopes : float64 (C, S, S), the function's slope in each element of each matrix, elements taken as independent
-
-    Returns
-    -------
-    by_pair : float64 (S (S - 1) / 2,), slope in the logarithm of each exchangeability, summed over matrices, in the
-        order of `exchangeability_matrix`
-    by_frequency : float64 (C, S), slope in each frequency; only differences have a meaning, because the sum stays 1
+    `exchangeabilities` (S, S) are symmetric, 0 on the diagonal; `frequencies` (C, S) belong to the matrices, and so do
+    the function's `slopes` (C, S, S) in their elements, taken as independent. Returns slopes in the logarithm of each
+    exchangeability (S (S - 1) / 2,), summed over matrices, in the order of `exchangeability_matrix`, and in each
+    frequency (C, S), of which only differences have a meaning, because the sum stays 1.
     """
     flow = exchangeabilities * frequencies[:, None, :]
     mean = np.einsum("ci,cij->c", frequencies, flow)
@@ -85,17 +74,8 @@ def eigensystem(exchangeabilities: FloatArray, frequencies: FloatArray) -> tuple
 
     With ``D = diag(sqrt(pi))`` the matrix ``D Q inv(D)`` is symmetric, so its eigenvectors U are orthonormal,
     all values are real, and ``right = inv(D) U`` and ``left = U' D`` need no inversion (Yang 2006, chapter 2).
-
-    Parameters
-    ----------
-    exchangeabilities : float64 (..., S, S), symmetric and positive; its diagonal is ignored.
-    frequencies : float64 (..., S), positive, summing to 1.
-
-    Returns
-    -------
-    eigenvalues : float64 (..., S), ascending; the last one, of the stationary distribution, is exactly 0.
-    right : float64 (..., S, S), right eigenvectors in columns.
-    left : float64 (..., S, S), the inverse of ``right``.
+    Arguments are as for `rate_matrix`. Eigenvalues (..., S) ascend; the last one, of the stationary distribution, is
+    exactly 0. `right` (..., S, S) has eigenvectors in columns, `left` is its inverse.
     """
     root = np.sqrt(frequencies)
     rates = rate_matrix(exchangeabilities, frequencies)

@@ -14,13 +14,10 @@ class Markup(str):
 
 
 def element(name: str, /, *content: str, **attributes: object) -> Markup:
-    """An HTML or SVG element.
+    """An HTML or SVG element; `content` that is text is escaped, `Markup` is not.
 
-    Parameters
-    ----------
-    content : text, which is escaped, and `Markup`, which is not
-    attributes : a trailing underscore is dropped and others become hyphens; True is an attribute without a value, None
-        and False leave it out
+    Names of attributes lose a trailing underscore, and others become hyphens; True is an attribute without a value,
+    None and False leave it out.
     """
     written = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
     end = "" if name in VOID else f"</{name}>"

@@ -118,10 +118,8 @@ def no_marks(nodes: RootedNodes) -> list[Mark]:
 def draw_rectangular(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
     """A tree with its root at the left and a row for each tip, branches in proportion to their lengths.
 
-    Parameters
-    ----------
-    width : of the sheet; it is wider if the names of tips leave less than a third of it for the tree
-    marks : of each node; the root's is left out
+    The sheet has this width, or more if the names of tips leave less than a third of it for the tree. `marks` belong to
+    the nodes; the root's is left out.
     """
     lengths, are_own = drawn_lengths(nodes)
     depths = node_depths(nodes, lengths)

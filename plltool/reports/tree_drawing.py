@@ -48,14 +48,9 @@ FITTING_STEPS = 60  # halvings of an interval: more than digits in a double
 def draw_characters(nodes: RootedNodes, width: int, labels: bool = True, ascii_only: bool = False) -> str:
     """A tree with its root at the left and a row for each tip, as lines of text.
 
-    Branches are in proportion to their lengths, but at least one character long, and long enough for their labels; a
-    scale bar follows if the tree has lengths. The text is wider than `width` only if there is no room otherwise.
-
-    Parameters
-    ----------
-    width : characters in a line
-    labels : write what stands at inner nodes, such as supports, on the branches
-    ascii_only : draw with ``-``, ``|`` and ``+``
+    Branches are in proportion to their lengths, but at least one character long, and long enough for their `labels`,
+    such as supports; a scale bar follows if the tree has lengths. The text is wider than `width` characters only if
+    there is no room otherwise. `ascii_only`: draw with ``-``, ``|`` and ``+``.
     """
     children = nodes.children()
     rows = np.floor(node_rows(nodes)).astype(int).tolist()
