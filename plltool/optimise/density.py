@@ -44,13 +44,13 @@ class Coordinates:
         own = int(tree.edges[ROOT, 0]) if likelihood.is_rooted else -1
         self._edges = np.flatnonzero(np.arange(tree.n_edges) != own) if lengths else np.empty(0, dtype=np.intp)
         chosen = set(GROUPS if groups is None else groups) - {CATEGORIES} if model else set()
-        self._groups = [[name for name in one.free_parameters if name in chosen] for one in models]
+        self.groups = [[name for name in one.free_parameters if name in chosen] for one in models]
         self.n_lengths = tree.lengths[self._edges].size
-        self._sizes = [len(get_vector(*pair)) for pair in zip(models, self._groups, strict=True)]
+        self.sizes = [len(get_vector(*pair)) for pair in zip(models, self.groups, strict=True)]
 
     @property
     def _models(self) -> list[tuple[Model, list[str]]]:
-        return list(zip(self._likelihood.models, self._groups, strict=True))
+        return list(zip(self._likelihood.models, self.groups, strict=True))
 
     def get(self) -> FloatArray:
         """(n,) the present values."""
@@ -80,7 +80,7 @@ class Coordinates:
             values = np.asarray(vector, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"vector: found {vector!r}, expected numbers") from error
-        n = self.n_lengths + sum(self._sizes)
+        n = self.n_lengths + sum(self.sizes)
         if values.shape != (n,):
             raise InputError(f"expected a vector of {n} elements, found an array of shape {values.shape}")
         bad = np.flatnonzero(np.isnan(values))
@@ -99,7 +99,7 @@ class Coordinates:
         lengths = np.clip(np.exp(vector[: self.n_lengths]), MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         likelihood.tree.lengths[self._edges] = lengths.reshape(-1, *likelihood.tree.lengths.shape[1:])
         start = self.n_lengths
-        for (model, groups), size in zip(self._models, self._sizes, strict=True):
+        for (model, groups), size in zip(self._models, self.sizes, strict=True):
             if size:
                 set_vector(model, vector[start : start + size], groups)
             start += size
@@ -113,7 +113,7 @@ class Coordinates:
             lnls, slopes = likelihood.all_derivatives()
             lnl = float(lnls.sum())
             found.append((slopes[self._edges, ..., 0] * likelihood.tree.lengths[self._edges]).ravel())
-        if any(self._sizes):
+        if any(self.sizes):
             lnl, own = self._model_slopes()
             found.append(own)
         return (likelihood.lnl() if np.isnan(lnl) else lnl), np.concatenate(found)
@@ -127,7 +127,7 @@ class Coordinates:
     @property
     def most_parameters(self) -> int:
         """The largest number of parameters of a part."""
-        return max(self._sizes)
+        return max(self.sizes)
 
     def curvatures(self) -> tuple[FloatArray, list[FloatArray]]:
         """The size of the second derivative of lnL in each length alone, and of the Hessian of each part's parameters.
@@ -139,8 +139,8 @@ class Coordinates:
         slopes = likelihood.all_derivatives()[1][self._edges]
         alone = (slopes[..., 1] * lengths**2 + slopes[..., 0] * lengths).ravel()
         steps = np.where(here + RIDGE_STEP > high, -RIDGE_STEP, RIDGE_STEP)
-        ends, own = np.cumsum([self.n_lengths, *self._sizes]), self._model_slopes()[1]
-        hessians = [np.zeros((size, size)) for size in self._sizes]
+        ends, own = np.cumsum([self.n_lengths, *self.sizes]), self._model_slopes()[1]
+        hessians = [np.zeros((size, size)) for size in self.sizes]
         for k in range(self.most_parameters):
             moved = [start + k for start, end in pairwise(ends) if start + k < end]
             self.set(here + steps * np.isin(np.arange(len(here)), moved))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from plltool.model.parameter_slopes import has_many_rates, parameter_slopes, sca
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
+from plltool.optimise.density import Coordinates
 from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
 
 MODEL_EPSILON = 0.01  # model parameters have converged when an iteration gains less lnL
@@ -44,9 +46,9 @@ class ModelOptimiser:
         wanted = None if names is None else set(names)
         models = likelihood.models
         chosen = [[name for name in model.free_parameters if wanted is None or name in wanted] for model in models]
-        self._groups = [[name for name in part if name not in (SCALER, CATEGORIES)] for part in chosen]
+        self._parameters = Coordinates(likelihood, False, True, {name for part in chosen for name in part} - {SCALER})
+        self._groups, self._sizes = self._parameters.groups, self._parameters.sizes
         self._has_categories = any(CATEGORIES in part for part in chosen)
-        self._sizes = [len(get_vector(*part)) for part in zip(models, self._groups, strict=True)]
         self._is_scaled = np.array([SCALER in part for part in chosen])  # by a scaler of its own, which is free
         self.curvatures = Curvatures(len(models))
         self._lay_out(scale and any(chosen))
@@ -62,24 +64,23 @@ class ModelOptimiser:
         return len(self.members) > 1 and bool(self._owns_factor.any())
 
     def _lay_out(self, scale: bool) -> None:
-        """Number the variables, part by part, the factor of a part last; a factor that parts share comes at the end."""
-        bounds: list[tuple[float, float]] = []
-        self.members: list[IndexArray] = []
+        """Number the variables: parameters as in `Coordinates`, factors of single parts, and a shared one at the end."""
         unlinked = self.likelihood.tree.lengths.ndim > 1
         self._owns_factor = self._is_scaled | (scale and unlinked & (np.array(self._sizes) > 0))
-        for number, model in enumerate(self.likelihood.models):
-            first = len(bounds)
-            bounds += get_bounds(model, self._groups[number])
-            if self._is_scaled[number]:
-                bounds += get_bounds(model, [SCALER])
-            elif self._owns_factor[number]:
-                bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
-            self.members.append(np.arange(first, len(bounds)))
+        own = [
+            get_bounds(model, [SCALER])[0] if is_scaled else (-MAX_LOG_SCALE, MAX_LOG_SCALE)
+            for model, is_scaled, owns in zip(self.likelihood.models, self._is_scaled, self._owns_factor, strict=True)
+            if owns
+        ]
+        ends = np.cumsum([0, *self._sizes])
+        self.members: list[IndexArray] = [np.arange(first, end) for first, end in pairwise(ends)]
+        for k, number in enumerate(np.flatnonzero(self._owns_factor).tolist()):
+            self.members[number] = np.append(self.members[number], ends[-1] + k)
         if scale and not unlinked and not self._is_scaled.all():
             for number in np.flatnonzero(~self._is_scaled).tolist():
-                self.members[number] = np.append(self.members[number], len(bounds))
-            bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
-        self._bounds = np.array(bounds).reshape(-1, 2)
+                self.members[number] = np.append(self.members[number], ends[-1] + len(own))
+            own.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
+        self._bounds = np.concatenate([self._parameters.bounds, np.reshape(own, (-1, 2))])
 
     def run(self, epsilon: float = MODEL_EPSILON) -> float:
         """Optimise until no more than `epsilon` is to be gained, see `minimise`; return lnL, which never falls.
@@ -182,11 +183,9 @@ class ModelOptimiser:
         self._scalers = [model.scaler for model in self.likelihood.models]
         self._present = np.full(len(self._bounds), np.nan)  # what the models are set to
         vector = np.zeros(len(self._bounds))
-        for number, model in enumerate(self.likelihood.models):
-            own = self.members[number][: self._sizes[number]]
-            vector[own] = get_vector(model, self._groups[number])
-            if self._is_scaled[number]:
-                vector[self.members[number][-1]] = np.log(model.scaler)
+        vector[: sum(self._sizes)] = self._parameters.get()
+        for number in np.flatnonzero(self._is_scaled).tolist():
+            vector[self.members[number][-1]] = np.log(self._scalers[number])
         return vector
 
     def _set_models(self, vector: FloatArray) -> None:
