@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from importlib import metadata
@@ -13,10 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.facts import digest_data
-from plltool.constants import VERSION
-from plltool.model.model import Model
-from plltool.model.partition import Dataset
 from plltool.processes.ranks import current
 from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
@@ -54,21 +49,6 @@ def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
 def describe_place(device: str, layout: object) -> dict[str, Any]:
     """Where a run takes place. An MPI job may go on with another number of ranks, and so on other devices."""
     return {"device": device, "layout": layout} if current() is None else {"device": "ranks", "layout": "ranks"}
-
-
-def identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str) -> dict[str, Any]:
-    """What the results of all analyses depend on."""
-    return {
-        "version": VERSION,
-        "names": data.names_are,
-        "constant sites": list(data.constant_sites) or None,
-        "alignment": digest_data(data.alignments),
-        "parts": "; ".join(f"{part.name}: {part.ranges}" for part in data.parts),
-        "model": "; ".join(str(model.spec) for model in models),
-        "model values": "; ".join(model.to_string() for model in models),
-        "brlen": brlen,
-        "seed": seed,
-    }
 
 
 def software_versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Messages that all runs share: log lines at the beginning, and warnings."""
+"""Messages that runs share: the device, and warnings."""
 
 from __future__ import annotations
 
@@ -8,36 +8,14 @@ from typing import Protocol
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.hardware import Hardware
 from plltool.model.describe import shorten_model
 from plltool.model.model import SCALER, Model
-from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
 from plltool.tree.topology import Tree
 
 _log = logging.getLogger("plltool")
-
-
-def announce_data(data: Dataset, parts: Sequence[Patterns], defaults: Sequence[Model] = ()) -> None:
-    """Log the size of the data, warnings about them, and the models if they are the defaults."""
-    for warning in data.warnings:
-        _log.warning(warning)
-    n_patterns = sum(part.n_patterns for part in parts)
-    several = f", {len(parts)} partitions" if len(parts) > 1 else ""
-    patterns = "1 pattern" if n_patterns == 1 else f"{n_patterns} patterns"
-    n_added = sum(data.constant_sites)
-    added = f" with {n_added} constant ones added" if n_added else ""
-    size = f"{data.n_sequences} taxa, {data.n_sites} sites{added}, {patterns}{several}"
-    _log.info("alignment: %s: %s", data.source, size)
-    n_duplicates = data.n_taxa - parts[0].n_taxa
-    if n_duplicates:
-        what = "1 duplicate sequence is" if n_duplicates == 1 else f"{n_duplicates} duplicate sequences are"
-        _log.info("%s left out of the search and added back at the end", what)
-    if defaults:
-        shown = ", ".join(dict.fromkeys(str(model.spec) for model in defaults))
-        _log.info("model: %s, the default; search --model auto chooses one", shown)
 
 
 class Announced(Protocol):
@@ -62,13 +40,6 @@ def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[
         share = 100 * engine.launch_share
         _log.info("memory: the patterns do not all fit; %.2g %% of them are processed at a time", share)
     return fallback
-
-
-def warn(data: Dataset, told: Sequence[str], remarks: Sequence[str]) -> tuple[str, ...]:
-    """Log the remarks of a run; returns all warnings, also of the data and `told`, which are known already."""
-    for remark in remarks:
-        _log.warning(remark)
-    return (*data.warnings, *told, *remarks)
 
 
 def remarks_on_optima(lnl: float, tree: Tree, other: Other) -> list[str]:

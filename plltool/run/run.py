@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -11,25 +12,28 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from plltool.alignment.facts import digest_data
 from plltool.arrays import FloatArray
-from plltool.constants import DEFAULT_SEED
+from plltool.constants import DEFAULT_SEED, VERSION
 from plltool.engine.requests import Holder, work_of
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.run.engines import settle_share
-from plltool.run.identity import describe_place, identify_data
+from plltool.run.identity import describe_place
 from plltool.run.inputs import TreeLike
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory, until_memory_suffices
-from plltool.run.messages import announce_data, announce_engine, warn
+from plltool.run.messages import announce_engine
 from plltool.run.results import describe_tree
 from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree, write_rooted
 from plltool.run.task import Task
 from plltool.tree.topology import Tree
 
 T = TypeVar("T")
+
+_log = logging.getLogger("plltool")
 
 
 class Run:
@@ -83,8 +87,23 @@ class Run:
         return perf_counter() - self._began
 
     def announce_data(self, defaults: Sequence[Model] = ()) -> None:
-        """Log what the run works on, and the models if they are the defaults."""
-        announce_data(self.data, self.task.parts, defaults)
+        """Log the size of the data, warnings about them, and the models if they are the defaults."""
+        data, n_parts, n_patterns = self.data, len(self.task.parts), self.task.n_patterns
+        for warning in data.warnings:
+            _log.warning(warning)
+        several = f", {n_parts} partitions" if n_parts > 1 else ""
+        patterns = "1 pattern" if n_patterns == 1 else f"{n_patterns} patterns"
+        n_added = sum(data.constant_sites)
+        added = f" with {n_added} constant ones added" if n_added else ""
+        size = f"{data.n_sequences} taxa, {data.n_sites} sites{added}, {patterns}{several}"
+        _log.info("alignment: %s: %s", data.source, size)
+        n_duplicates = data.n_taxa - len(self.task.names)
+        if n_duplicates:
+            what = "1 duplicate sequence is" if n_duplicates == 1 else f"{n_duplicates} duplicate sequences are"
+            _log.info("%s left out of the search and added back at the end", what)
+        if defaults:
+            shown = ", ".join(dict.fromkeys(str(model.spec) for model in defaults))
+            _log.info("model: %s, the default; search --model auto chooses one", shown)
 
     def ask(self, attempt: Callable[[Hardware], T]) -> T:
         """What `attempt` returns, with less memory where its engines have too little, see `until_memory_suffices`."""
@@ -118,7 +137,18 @@ class Run:
     @property
     def identity(self) -> dict[str, Any]:
         """What every result depends on, besides the place."""
-        return identify_data(self.data, self.task.models, self.task.seed, self.brlen)
+        data, models = self.data, self.task.models
+        return {
+            "version": VERSION,
+            "names": data.names_are,
+            "constant sites": list(data.constant_sites) or None,
+            "alignment": digest_data(data.alignments),
+            "parts": "; ".join(f"{part.name}: {part.ranges}" for part in data.parts),
+            "model": "; ".join(str(model.spec) for model in models),
+            "model values": "; ".join(model.to_string() for model in models),
+            "brlen": self.brlen,
+            "seed": self.task.seed,
+        }
 
     @property
     def planned_place(self) -> dict[str, Any]:
@@ -157,4 +187,6 @@ class Run:
 
     def warn(self, remarks: Sequence[str]) -> tuple[str, ...]:
         """Log the remarks; returns all warnings of the run."""
-        return warn(self.data, self.fallback, remarks)
+        for remark in remarks:
+            _log.warning(remark)
+        return (*self.data.warnings, *self.fallback, *remarks)
