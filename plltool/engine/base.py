@@ -69,8 +69,7 @@ class EngineData:
 
     codes: npt.NDArray[np.integer]  # integers (n_taxa, n_patterns); bit masks of states, or rows of `state_sets`
     weights: FloatArray  # float64 (n_patterns,), how often each pattern occurs
-    # 0 or 1 (n_codes, n_states); None up to 8 states, where codes are bit masks
-    state_sets: npt.ArrayLike | None = None
+    state_sets: npt.ArrayLike | None = None  # 0 or 1 (n_codes, n_states); None up to 8 states, whose codes are masks
 
     @property
     def n_codes(self) -> int:

@@ -66,8 +66,7 @@ class Shard:
 
     parts: IndexArray  # for each part of the engine the part of the whole that it belongs to; ascending
     patterns: IndexArray  # for each pattern of the engine that of the whole; the engine may have more behind them
-    # for each part of the engine the only component of the model that it has; None for all
-    components: IndexArray | None = None
+    components: IndexArray | None = None  # of each part of the engine the only one that it has; None for all
 
     def models(self, parts: Parts) -> list[Components]:
         """The model of each part of the engine, from the models of the whole."""

@@ -60,21 +60,15 @@ class Layout:
     vw: int  # lanes of a block
     tile_blocks: int = 1  # blocks of a tile
     lane_per_item: bool = False  # a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU)
-    # work-items read the P matrices of a NEWVIEW from local memory; few states on a GPU only
-    staged_matrices: bool = False
-    # work-items that share the states of a lane, see `kernels/shared_states.h`; 1 for the other shapes
-    state_workers: int = 1
+    staged_matrices: bool = False  # the P matrices of a NEWVIEW are in local memory; few states on a GPU only
+    state_workers: int = 1  # work-items that share the states of a lane, see `shared_states.h`; 1 for other shapes
     column_tile: int = LARGEST_COLUMN_TILE  # columns of a table that they bring to local memory at a time
-    # kernels are compiled for sets of instructions (`contract.OPCODE_SETS`) rather than for all
-    cut_kernels: bool = False
+    cut_kernels: bool = False  # kernels are compiled for sets of instructions (`contract.OPCODE_SETS`)
     tile_major: bool = True  # CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
     precision: str = "double"  # "double", "single", or "mixed": single CLAs and P matrices, double sums; see TYPES
-    # number of groups to aim at; there are up to n_parts more, since a group never holds two parts
-    max_groups: int = 64
-    # rows of the table of state sets that comes with the codes; 0 where codes are bit masks (see `codes.py`)
-    n_codes: int = 0
-    # all processes are time-reversible, so no branch has a direction and no eigenvalue is complex
-    reversible: bool = True
+    max_groups: int = 64  # groups to aim at; there are up to n_parts more, since a group never holds two parts
+    n_codes: int = 0  # rows of the table of state sets; 0 where codes are bit masks (see `codes.py`)
+    reversible: bool = True  # no branch has a direction, and no eigenvalue is complex
 
     def __post_init__(self) -> None:
         if self.max_codes > MAX_CODES:

@@ -44,13 +44,11 @@ class Request:
     # int32 (n_pieces,) the first instruction of each piece; the first is 0. Pieces do not read what another piece
     # makes, so they may run at the same time
     pieces: IntArray = field(default_factory=one_piece)
-    # the slots that pieces write to; a piece may use the same slots shifted by a multiple of their number
-    scratch: range = range(0)
+    scratch: range = range(0)  # the slots that pieces write to; a piece may shift them by a multiple of their number
     # whether patterns may have likelihood 0, because the values are joint with a component or a state; for requests of
     # site values only, which are then not corrected for ascertainment bias
     impossible: bool = False
-    # (n_parts,) the parts whose values are wanted; None for all. Those of others may be anything finite
-    parts: BoolArray | None = None
+    parts: BoolArray | None = None  # (n_parts,) whose values are wanted; None for all. Others may be anything finite
     of_sites: bool = False  # whether values of patterns are wanted, not their sums; every value is then an EVALUATE
 
     @property

@@ -123,13 +123,6 @@ def find_device(devices: Sequence[Device], wanted: str, failures: Sequence[str] 
     raise DeviceError("; ".join([missing, f"devices found: {there}", *failures]))
 
 
-def check_passes(device: Device, wanted: str) -> None:
-    """Raise DeviceError if a device, which `wanted` names, does not pass its test; see `device_faults.find_fault`."""
-    fault = find_fault(device)
-    if fault is not None:
-        raise DeviceError(f"device '{wanted}' cannot be used: {device.label}: {fault}")
-
-
 @dataclass(frozen=True, eq=False)
 class EngineRequest:
     """The arguments of `make_engine`."""
@@ -188,7 +181,8 @@ def make_engine(
         return request.numpy_engine(), f"{NUMPY_REASON}: asked for"
     found, failures = list_devices()
     chosen = find_device(found, hardware.device, failures)
-    check_passes(chosen, hardware.device)
+    if (fault := find_fault(chosen)) is not None:
+        raise DeviceError(f"device '{hardware.device}' cannot be used: {chosen.label}: {fault}")
     why = f"asked for by '{hardware.device}'"
     return request.opencl_engine(chosen), _describe_choice(chosen, hardware.threads, why)
 

@@ -30,12 +30,9 @@ class Slots:
     """How many CLAs a task needs, and how many more make it faster."""
 
     least: int  # CLAs that the task needs
-    # more CLAs, which save launches where CLAs are resident; as many as memory and MAX_SCRATCH_BYTES allow
-    extra: int = 0
-    # the same where patterns are streamed; launches cost more there, and CLAs of few tiles take little
-    streamed_extra: int = 0
-    # tiles from which the task takes no longer if no CLA outlives a launch; None if it always does
-    streams_from: int | None = None
+    extra: int = 0  # more CLAs, which save launches where CLAs are resident, as far as MAX_SCRATCH_BYTES allow
+    streamed_extra: int = 0  # the same where patterns are streamed: launches cost more, CLAs of few tiles take little
+    streams_from: int | None = None  # tiles from which it takes no longer if no CLA outlives a launch; None: always
 
     def choose(self, layout: Layout, memory: int) -> int:
         """How many to hold in `memory` bytes: for all tiles if the least number fits, else for runs of tiles."""
@@ -67,8 +64,7 @@ class Storage:
     resident: bool  # whether every run has storage of its own, so that CLAs outlive a launch
     runs: tuple[IntArray, ...]  # int32 (n_spans, SPAN_WORDS) each; a row is a span, see `contract.SpanWord`
     buffer_tiles: tuple[int, ...]  # tiles that each buffer has room for: one buffer for each run, or one for all runs
-    # whether that is room for one tile of each work-group, which all its spans use; then PLACE is not filled in
-    shared: bool = False
+    shared: bool = False  # whether that is a tile of each work-group, for all its spans; PLACE is not filled in
 
     @property
     def launch_share(self) -> float:

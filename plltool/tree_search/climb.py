@@ -149,8 +149,7 @@ class Round:
 
     lnl: float  # lnL after the round; never lower than before
     n_moves: int  # n_moves, chosen: the moves that were kept
-    # inner nodes whose subtrees the next round should scan: near a change, or with a gain that had to wait
-    joints: IndexArray
+    joints: IndexArray  # of subtrees to scan in the next round: near a change, or with a gain that had to wait
     chosen: tuple[Move, ...] = ()
 
 

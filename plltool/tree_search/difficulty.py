@@ -30,11 +30,9 @@ class Difficulty:
     """The features of an alignment that the score is computed from."""
 
     disagreement: float  # share of inner branches in which two quick trees differ, the mean over all pairs; 0 to 1
-    # number of distinct columns per sequence; of the mean part if parts have lengths of their own
-    patterns_per_taxon: float
+    patterns_per_taxon: float  # distinct columns per sequence; of the mean part if lengths are unlinked
     gaps: float  # share of undetermined characters
-    # the same as `disagreement`, but each tree is that of a single part; None if there is one part
-    conflict: float | None = None
+    conflict: float | None = None  # as `disagreement`, of trees of single parts; None if there is one
 
     @property
     def score(self) -> float:

@@ -29,8 +29,7 @@ class SearchPlan:
     """What one search does, with all options settled."""
 
     starts: int = 1  # number of start trees
-    # SPR radii, one stage each; from the second on, a stage without gain is the last one
-    radii: tuple[int, ...] = SEARCH_RADII
+    radii: tuple[int, ...] = SEARCH_RADII  # of SPR, one stage each; from the second on, one without gain is the last
     perturbations: int = 0  # the most perturbations, on all trees together, the best climb first
     nstop: int = RATCHET_PATIENCE  # number of perturbations in a row without gain after which a tree is left as it is
     # a climb ends when a round gains less lnL; a perturbation that gains less has failed

@@ -24,7 +24,6 @@ from plltool.tree_search.stopping import Deadline
 CLIMB_TIE = 0.01  # lnL by which a climb must be better to take the lead: the rest is left over from convergence
 POOL_SIZE = 3  # of the best trees, with which a search with a limited time fuses each further climb
 
-
 _log = logging.getLogger("plltool")
 
 

@@ -28,7 +28,6 @@ from plltool.tree_search.neighbours import interchange, neighbour_sites
 RELL_TIE = 0.5  # lnL within which trees are equally good (Hoang et al. 2018)
 RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
 
-
 WeightArray = npt.NDArray[Any]  # uint16, or wider where parts have more sites
 
 KEY_BYTES = 16  # length of a topology's digest

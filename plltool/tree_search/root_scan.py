@@ -37,8 +37,7 @@ class RootPlaces:
     # which has the number of one of them
     branches: IndexArray
     ends: IndexArray  # (n, 2) the nodes on both sides
-    # (n, 2) the best lengths from the root to these nodes; (n, n_parts, 2) if parts have lengths of their own
-    lengths: FloatArray
+    lengths: FloatArray  # (n, 2) or (n, n_parts, 2) the best lengths from the root to these nodes
     lnl: FloatArray  # (n,) lnL with these two lengths and all others unchanged
 
 

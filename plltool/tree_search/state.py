@@ -49,8 +49,7 @@ class Cursor:
     fusions: int = 0  # number of finished fusions with all others; after the first one perturbations begin again
     spent: int = 0  # number of perturbations
     failures: int = 0  # number of perturbations without gain since the last success
-    # the state of the random numbers after the last perturbation; None before the first
-    generator: Mapping[str, Any] | None = None
+    generator: Mapping[str, Any] | None = None  # state of the random numbers after the last perturbation
     rest_lnl: float | None = None  # lnL at the end of the perturbations; None until then
     first_length: float = math.nan  # sum of the lengths when lengths and model were fitted for the first time
     polish: PolishRound | None = None  # the last round of the polish; None before the first

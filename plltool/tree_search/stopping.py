@@ -18,7 +18,6 @@ from plltool.tree.topology import Tree
 KH_QUANTILE = 1.645  # of the standard normal distribution: gains with a one-sided p-value below 5 % count
 RF_SHARE = 0.01  # of the inner branches that a stage of a climb must change (RAxML's -D)
 
-
 Memory = npt.NDArray[Any]
 
 

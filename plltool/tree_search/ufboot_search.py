@@ -50,17 +50,13 @@ class UfbootState:
     """The state of the search: all that the remaining excursions depend on, apart from the data."""
 
     pool: RellPool  # the trees met
-    # lnL and tree of the best local optima, the best first
-    optima: list[tuple[float, Tree]] = field(default_factory=list)
+    optima: list[tuple[float, Tree]] = field(default_factory=list)  # lnL and tree, best first
     starts: Sequence[Tree] = ()  # the optima at the beginning of the batch, from which its excursions start
     n_made: int = 0  # number of excursions made
-    # (n_inner_branches,) supports of the target tree at the last convergence test; None before
-    supports: FloatArray | None = None
+    supports: FloatArray | None = None  # (n_inner_branches,) of the target tree at the last convergence test
     is_over: bool = False  # whether the supports have converged, or the search has reached its limit
-    # the optimum from which a climb has led to the target tree; None if the target is the tree that was given
-    adopted: Tree | None = None
-    # lnL that an optimum must exceed to be better than the target tree; infinite before that has been met
-    target_lnl: float = math.inf
+    adopted: Tree | None = None  # the optimum from which a climb led to the target tree; None: it was given
+    target_lnl: float = math.inf  # that a better optimum exceeds; infinite until the target has been met
 
     @property
     def lnl(self) -> float:

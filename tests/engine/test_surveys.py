@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+from analyses.sampling.toys import Shape, branches_of, draw_topology, make_space
 from helpers import random_codes
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
-from sampling.toys import Shape, branches_of, draw_topology, make_space
 
 from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
 from plltool.analyses.sampling.joint_moves import Directions, JointLangevin
