@@ -118,9 +118,13 @@ def test_the_start_tree_beats_random_trees():
     assert ours < min(others)
 
 
-def test_the_seed_decides():
-    codes, weights = random_patterns(30, 40, np.random.default_rng(6))
-    first, second, third = (write_newick(grow(codes, weights, np.random.default_rng(seed))) for seed in (7, 7, 8))
+@pytest.mark.parametrize("radius", [0, 5])
+def test_the_seed_decides(radius):
+    codes, weights = random_patterns(40, 50, np.random.default_rng(6))
+    rngs = (np.random.default_rng(seed) for seed in (7, 7, 8))
+    first, second, third = (
+        write_newick(parsimony_tree(codes, weights, names_of(40), rng, None, radius)) for rng in rngs
+    )
     assert first == second
     assert first != third
 
@@ -179,18 +183,6 @@ def test_data_that_say_nothing_give_some_tree(codes):
 def test_bad_input(codes, weights, n_names, message):
     with pytest.raises(InputError, match=message):
         parsimony_tree(codes, np.array(weights, dtype=float), names_of(n_names), np.random.default_rng(1))
-
-
-@pytest.mark.parametrize("name", ["dna59.phy.gz", "dna101.phy", "dna150.phy", "dna218.phy", "dna354.phy", "dna500.phy"])
-def test_nearly_as_good_as_raxmls_start_tree(shared, name):
-    """RAxML follows its stepwise addition by SPR moves, so ours needs more changes: 0.2 to 2.5 % over five seeds
-    of each data set, once 4.8 %."""
-    alignment = read_states(shared / "data" / name)
-    patterns = compress(alignment)
-    raxml = read_tree(shared / "reference" / "trees" / (name.split(".")[0] + ".start.nwk"), alignment.names)
-    ours = grow(patterns.codes, patterns.weights, np.random.default_rng(42))
-    scores = [fitch_score(branches_of(tree.ends), patterns.codes, patterns.weights) for tree in (ours, raxml)]
-    assert scores[0] <= 1.05 * scores[1]
 
 
 def random_codes(n_taxa, n_patterns, rng, n_states=4, empty=0.2):
@@ -299,15 +291,6 @@ def test_a_constraint_holds_and_nothing_within_it_is_better(seed):
         assert fitch_score(neighbour, codes, weights) >= least or not obeys(neighbour, names, nested)
 
 
-def test_the_seed_decides_with_rounds():
-    codes, weights = random_codes(40, 50, np.random.default_rng(6))
-    first, second, third = (
-        write_newick(parsimony_tree(codes, weights, names_of(40), np.random.default_rng(seed))) for seed in (7, 7, 8)
-    )
-    assert first == second
-    assert first != third
-
-
 @pytest.mark.parametrize("n_taxa", [3, 4])
 def test_few_taxa(n_taxa):
     codes, weights = random_codes(n_taxa, 30, np.random.default_rng(n_taxa))
@@ -357,14 +340,19 @@ def test_taxa_with_data_come_first_where_parts_are_missing():
 
 
 @pytest.mark.parametrize(
-    ("name", "excess"),
-    [("dna59.phy.gz", 0.002), ("dna354.phy", 0.012), ("dna404.phy.gz", -0.03), ("dna500.phy", 0.005)],
+    ("name", "radius", "excess"),
+    [
+        *((f"dna{n}", 0, 0.05) for n in (59, 101, 150, 218, 354, 500)),  # without moves 0.2 to 2.5 %, once 4.8 %
+        *(("dna59", 5, 0.002), ("dna354", 5, 0.012), ("dna404", 5, -0.03), ("dna500", 5, 0.005)),
+    ],
 )
-def test_about_as_few_changes_as_raxmls_start_tree(shared, name, excess):
+def test_about_as_few_changes_as_raxmls_start_tree(shared, name, radius, excess):
     """RAxML's has SPR moves, too; where most cells are missing, the order of addition makes ours better."""
-    alignment = read_states(shared / "data" / name)
+    (path,) = (shared / "data").glob(f"{name}.phy*")
+    alignment = read_states(path)
     patterns = compress(alignment)
-    raxml = read_tree(shared / "reference" / "trees" / (name.split(".")[0] + ".start.nwk"), alignment.names)
-    ours = parsimony_tree(patterns.codes, patterns.weights, alignment.names, np.random.default_rng(42))
-    scores = [fitch_score(branches_of(tree.ends), patterns.codes, patterns.weights) for tree in (ours, raxml)]
+    raxml = read_tree(shared / "reference" / "trees" / f"{name}.start.nwk", alignment.names)
+    given = patterns.codes, patterns.weights
+    ours = parsimony_tree(*given, alignment.names, np.random.default_rng(42), None, radius)
+    scores = [fitch_score(branches_of(tree.ends), *given) for tree in (ours, raxml)]
     assert scores[0] <= (1 + excess) * scores[1]
