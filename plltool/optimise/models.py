@@ -64,7 +64,7 @@ class ModelOptimiser:
         return len(self.members) > 1 and bool(self._owns_factor.any())
 
     def _lay_out(self, scale: bool) -> None:
-        """Number the variables: parameters as in `Coordinates`, factors of single parts, and a shared one at the end."""
+        """Number the variables: parameters as in `Coordinates`, factors of single parts, and a shared one last."""
         unlinked = self.likelihood.tree.lengths.ndim > 1
         self._owns_factor = self._is_scaled | (scale and unlinked & (np.array(self._sizes) > 0))
         own = [

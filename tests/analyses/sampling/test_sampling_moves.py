@@ -195,6 +195,16 @@ def test_informed_interchanges_are_in_detailed_balance(heat):
         assert flow == pytest.approx(flows[y, x], abs=1e-9)  # a few additions of numbers near 100
 
 
+def assert_ratios(move, likelihoods, old, step, heat, log_density, tolerance):
+    """The ratio of each proposal is that of the densities of the way back and there."""
+    rng = np.random.default_rng(10)
+    for _ in range(3):
+        proposal = move.propose(old, step, rng, heat)
+        (new,) = likelihoods.ask([proposal])
+        expected = log_density(old, new) - log_density(new, old)
+        assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=tolerance)
+
+
 @pytest.mark.parametrize("heat", [1.0, 0.4])
 def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
     """The densities of lengths there and back by scipy, from the slopes and curvatures that the move was told."""
@@ -215,11 +225,7 @@ def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
         logs = np.log(new.lengths[1:])
         return stats.norm(centre, step * kept / np.sqrt(curvatures)).logpdf(logs).sum() - logs.sum()
 
-    for _ in range(3):
-        proposal = move.propose(old, step, rng, heat)
-        (new,) = likelihoods.ask([proposal])
-        expected = log_density(old, new) - log_density(new, old)
-        assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=1e-9)  # sums of few terms
+    assert_ratios(move, likelihoods, old, step, heat, log_density, 1e-9)  # sums of few terms
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.4])
@@ -243,12 +249,8 @@ def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
         z = stats.multivariate_normal(move.point(state) + added * root @ drift, added**2 * root @ root.T)
         return z.logpdf(move.point(new)) - log_jacobian(new)
 
-    for _ in range(3):
-        proposal = move.propose(old, step, rng, heat)
-        (new,) = likelihoods.ask([proposal])
-        expected = log_density(old, new) - log_density(new, old)
-        # solving with a root of the covariance, of condition 1e3
-        assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=1e-7)
+    # solving with a root of the covariance, of condition 1e3
+    assert_ratios(move, likelihoods, old, step, heat, log_density, 1e-7)
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.4])
@@ -346,9 +348,6 @@ def test_parsimony_regrafts_have_the_ratio_of_their_proposals():
         states.append(start._replace(topology=topology, lengths=lengths))
     logs = np.array([log_weight(state) for state in states])
 
-    def point(state):
-        return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
-
     keys = [point(state) for state in states]
     assert len(set(keys)) == 7  # a rest of five taxa has as many branches
 
@@ -421,6 +420,11 @@ def test_a_branch_that_quartets_do_not_draw_stays():
     assert move.propose(state, 0.0, rng) is None
 
 
+def point(state):
+    """What tells trees with lengths apart."""
+    return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
+
+
 def sum_at_joint(state, node):
     """The length of the branch that the subtree divides."""
     return state.lengths[state.topology.parent[node]] + state.lengths[state.topology.sibling(node)]
@@ -436,9 +440,6 @@ def test_hastings_ratios_are_those_of_the_proposals_that_are_made(make):
     move, n = make(space, 1.0), 5000
     topology = draw_topology(space, rng)
     start = space.start(topology, [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
-
-    def point(state):
-        return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
 
     def propose(state):
         found, examples = Counter(), {}

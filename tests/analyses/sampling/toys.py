@@ -6,13 +6,8 @@ from oracles.posteriors import SiteModel, log_likelihood, simulate
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes
-from plltool.analyses.sampling.parameters import (
-    Dirichlet,
-    Exponential,
-    GammaDirichlet,
-    Uniform,
-    find_parameters,
-)
+from plltool.analyses.sampling.likelihoods import Likelihoods
+from plltool.analyses.sampling.parameters import Dirichlet, Exponential, GammaDirichlet, Uniform, find_parameters
 from plltool.analyses.sampling.state import Known, Neighbours, StateSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.model.model import Model
@@ -55,7 +50,7 @@ def model_of(state):
     return SiteModel(model.exchangeabilities, model.frequencies, model.alpha, model.pinv)
 
 
-class OracleLikelihoods:
+class OracleLikelihoods(Likelihoods):
     """Of chains that have data of their own, which are simulated from the states where they begin."""
 
     def __init__(self, space, rng, n_sites=6):
@@ -76,9 +71,6 @@ class OracleLikelihoods:
             None if own is None else answered(self._with_lnl(own.state, data), own.question, self._with_lnl, data)
             for own, data in pairs
         ]
-
-    def accept(self, chain):
-        pass
 
     def _with_lnl(self, state, data):
         branches, lengths = branches_of(state)
@@ -108,7 +100,7 @@ def answered(state, question, with_lnl, *data):
     return state._replace(known=Known(question, values))
 
 
-class TableLikelihoods:
+class TableLikelihoods(Likelihoods):
     """Of topologies alone: lnL by the sets of splits."""
 
     def __init__(self, table):
@@ -123,25 +115,25 @@ class TableLikelihoods:
             for own in proposals
         ]
 
-    def accept(self, chain):
-        pass
-
     def _with_lnl(self, state):
         return state._replace(lnl=self._table[topology_key(state)])
 
 
+def inner_branches(topology):
+    """The nodes below inner branches."""
+    return [node for node in range(topology.n_taxa, topology.n_nodes) if node != topology.top]
+
+
 def topology_key(state):
     """The splits of inner branches, which tell topologies apart."""
-    topology = state.topology
-    inner = [node for node in range(topology.n_taxa, topology.n_nodes) if node != topology.top]
-    splits = topology.splits()
-    return frozenset(splits[node] for node in inner)
+    splits = state.topology.splits()
+    return frozenset(splits[node] for node in inner_branches(state.topology))
 
 
 def numbers_of(state):
     """Numbers by their names that tell where a state is: lengths, values, and the topology."""
     splits = state.topology.splits()
-    inner = [node for node in range(state.topology.n_taxa, state.topology.n_nodes) if node != state.topology.top]
+    inner = inner_branches(state.topology)
     found = {
         "tree length": sum(state.lengths),
         "branch of tip 1": state.lengths[1],
