@@ -54,11 +54,7 @@ class Likelihoods:
 class EngineLikelihoods(Likelihoods):
     """The likelihoods of states by an engine with at least `sampling_slots`.
 
-    Parameters
-    ----------
-    space : whose models have the shape of those in use
-    engine : its own model is lost to it only as far as `Holder.ask_tracks` says
-    n_chains : number of chains
+    The models of `space` have the shape of those in use. The engine's model is lost, see `Holder.ask_tracks`.
     """
 
     def __init__(self, space: StateSpace, engine: Holder, n_chains: int):

@@ -21,21 +21,15 @@ from plltool.engine.contract import DERIVATIVE_VALUES
 
 
 class Move(ABC):
-    """A kind of proposal.
+    """A kind of proposal."""
 
-    Attributes
-    ----------
-    name : for people
-    weight : how often it is chosen, relative to others
-    step : the size of a proposal that a chain begins with, larger for bolder ones; 0 if there is none to tune
-    target : share of proposals accepted that tuning aims at
-    repeats : how often it is made in a generation; what is known of a new state serves the next time
-    """
-
-    name = ""
+    name = ""  # for people
+    # the size of a proposal that a chain begins with, larger for bolder ones; 0 if there is none to tune
     step = 0.0
-    repeats = 1
-    target = 0.3  # optima are between 0.23 for many numbers and 0.44 for one
+    repeats = 1  # how often it is made in a generation; what is known of a new state serves the next time
+    target = (
+        0.3  # share of proposals accepted that tuning aims at; optima are from 0.23 for many numbers to 0.44 for one
+    )
 
     def __init__(self, space: StateSpace, weight: float):
         self.space = space
@@ -49,12 +43,7 @@ class Move(ABC):
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         """A proposal from a state, or None if there is none, which counts as rejected.
 
-        Parameters
-        ----------
-        state : with the answer to `ask` in `State.known`
-        step : the size of proposals
-        rng : of all choices
-        heat : the power of the posterior that the chain samples
+        `state` has the answer to `ask` in `State.known`; `heat` is the power of the posterior that is sampled.
         """
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:

@@ -168,9 +168,7 @@ Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
 class ChainRuns(ABC):
     """All runs of a sampler, for use in a ``with`` block.
 
-    Attributes
-    ----------
-    device : where they are
+    `device` says where they are.
     """
 
     device: DeviceUse
@@ -194,10 +192,8 @@ class ChainRuns(ABC):
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         """Advance to some of the generations, the first ones, and at least to one.
 
-        Parameters
-        ----------
-        pace : seconds that a sample takes about; infinite if it is not known
-        taken : is called with some generations after others, and the samples of all runs at each of them
+        A sample takes about `pace` seconds, infinite if it is not known. `taken` is called with some generations after
+        others, and the samples of all runs at each of them.
         """
 
     @abstractmethod
@@ -296,9 +292,7 @@ class RunsInWorkers(ChainRuns):
 
     If each run has a process, it seldom waits for others.
 
-    Parameters
-    ----------
-    shares : the hardware of each process
+    `shares` has the hardware of each process.
     """
 
     seconds = WORKER_SECONDS

@@ -142,45 +142,34 @@ class Rows:
         return self._array[: self._n]
 
 
-@saved("numbers", "lengths", "left", "right", "splits")
-class RunSamples:
-    """Samples of one run.
+@saved()
+class RunSamples(NamedTuple):
+    """Samples of one run."""
 
-    Attributes
-    ----------
-    numbers : (n, n_columns)
-    lengths : (n, n_nodes) lengths of branches
-    left, right : (n, n_nodes) the topologies, see `Topology`
-    splits : (n, n_nodes) the splits at the branches, by their numbers
-    """
+    numbers: Rows  # (n, n_columns)
+    lengths: Rows  # (n, n_nodes) lengths of branches
+    left: Rows  # left, right: (n, n_nodes) the topologies, see `Topology`
+    right: Rows
+    splits: Rows  # (n, n_nodes) the splits at the branches, by their numbers
 
-    def __init__(self, n_columns: int, n_nodes: int):
+    @classmethod
+    def of_sizes(cls, n_columns: int, n_nodes: int) -> RunSamples:
+        """No samples yet."""
         node = np.min_scalar_type(-n_nodes)
-        self.numbers, self.lengths = Rows(n_columns, np.float64), Rows(n_nodes, np.float64)
-        self.left, self.right, self.splits = Rows(n_nodes, node), Rows(n_nodes, node), Rows(n_nodes, np.int32)
-
-    def copy(self) -> RunSamples:
-        """A copy that does not change when more samples are taken."""
-        other = copy.copy(self)
-        other.__dict__.update((name, rows.copy()) for name, rows in vars(self).items())
-        return other
+        numbers, lengths = Rows(n_columns, np.float64), Rows(n_nodes, np.float64)
+        return cls(numbers, lengths, Rows(n_nodes, node), Rows(n_nodes, node), Rows(n_nodes, np.int32))
 
 
 @saved("n_runs", "columns", "generations", "_n_taxa", "_runs", "_splits")
 class Samples:
-    """Samples of several runs, generation by generation.
-
-    Attributes
-    ----------
-    columns : names of the numbers of a sample
-    generations : those that were sampled
-    """
+    """Samples of several runs, generation by generation."""
 
     def __init__(self, space: StateSpace, n_runs: int):
         self.n_runs, self._n_taxa = n_runs, len(space.names)
+        # names of the numbers of a sample
         self.columns = (*COLUMNS, *(name for own in space.parameters for name in own.columns))
         self.generations: list[int] = []
-        self._runs = [RunSamples(len(self.columns), 2 * self._n_taxa - 2) for _ in range(n_runs)]
+        self._runs = [RunSamples.of_sizes(len(self.columns), 2 * self._n_taxa - 2) for _ in range(n_runs)]
         self._splits: list[int] = []  # by number
 
     @cached_property
@@ -191,7 +180,7 @@ class Samples:
         """A copy that does not change when more samples are taken, to be saved."""
         other = copy.copy(self)
         other.generations, other._splits = self.generations.copy(), self._splits.copy()
-        other._runs = [own.copy() for own in self._runs]
+        other._runs = [RunSamples(*map(Rows.copy, own)) for own in self._runs]
         return other
 
     def add(self, generation: int, samples: Sequence[Sample]) -> None:

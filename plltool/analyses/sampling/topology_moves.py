@@ -232,14 +232,7 @@ class FitchSets:
 
     Sites count as often as they occur. Those at which all trees have as many changes are left out.
 
-    Parameters
-    ----------
-    parts : the patterns of each part, of the same taxa
-
-    Attributes
-    ----------
-    n_sites : number of sites that are not left out
-    tips : (n_taxa,)
+    `parts` holds the patterns of each part, `n_sites` counts the sites that are not left out, and `tips` are by taxon.
     """
 
     def __init__(self, parts: Sequence[Patterns]):
@@ -287,11 +280,7 @@ class FitchSets:
     def insertions(self, rest: Topology, below: Sequence[int], subtree: int) -> dict[int, int]:
         """The changes that a subtree adds on each branch of a tree, by the node below the branch (Goloboff 1996).
 
-        Parameters
-        ----------
-        rest : the tree
-        below : (n_nodes,) the sets of its subtrees
-        subtree : the sets at the top of what is inserted
+        `rest` is the tree, `below` (n_nodes,) has the sets of its subtrees, and `subtree` is what is inserted.
         """
         found: dict[int, int] = {}
         stack = [(rest.top, below[ROOT])]
