@@ -51,7 +51,7 @@ def describe(facts: dict[str, Any]) -> list[str]:
         f"sites: {facts['n_sites']}",
         f"patterns: {facts['n_patterns']}",
         f"gaps: {100 * facts['gap_share']:.2f} %",
-        *(_describe_parts(parts) if parts[0]["name"] else _describe_data(parts[0])),
+        *(_describe_parts(parts) if parts[0]["name"] else _describe_content(parts[0])),
         f"memory of a search under {facts['model']} on {facts['device']}: {_describe_memory(facts)}",
         *(f"warning: {warning}" for warning in facts["warnings"]),
     ]
@@ -63,7 +63,7 @@ def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
     for part in parts:
         size = f"{part['n_sites']} sites, {part['n_patterns']} patterns, {100 * part['gap_share']:.2f} % gaps"
         lines.append(f"partition {part['name']}: {size}, {part['model']}")
-        lines += [f"  {line}" for line in _describe_data(part)]
+        lines += [f"  {line}" for line in _describe_content(part)]
     return lines
 
 
@@ -78,7 +78,7 @@ def _describe_frequencies(part: dict[str, Any]) -> list[str]:
     return [f"{what} frequencies:", *(f"  {row}" for row in rows)]
 
 
-def _describe_data(part: dict[str, Any]) -> list[str]:
+def _describe_content(part: dict[str, Any]) -> list[str]:
     """Frequencies, and what the tests of composition and symmetry found; taxa with p-values below 5 % are listed."""
     values = part["composition"]
     failed = sorted((value, name) for name, value in values.items() if value < SIGNIFICANCE)

@@ -20,7 +20,7 @@ def describe_runs(records: Records) -> list[Section]:
         sections.append(describe_tree(records, nodes))
     sections += _describe_analyses(records, AFTER_TREE)
     if records.all_runs:
-        sections.append(describe_data(next(iter(records.all_runs.values()))))
+        sections.append(_describe_alignment(next(iter(records.all_runs.values()))))
     if records.main is not None:
         sections.append(describe_model(records))
     sections += _describe_analyses(records, AFTER_MODEL)
@@ -74,7 +74,7 @@ def _describe_computation(records: Records) -> Section:
 _MOST_IDENTICAL = 50  # groups that are listed
 
 
-def describe_data(run: Record) -> Section:
+def _describe_alignment(run: Record) -> Section:
     """Size of the alignment, and what is in it."""
     data = run.get("data", {})
     n_sites = run["n_sites"]
