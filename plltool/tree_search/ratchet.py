@@ -20,6 +20,7 @@ from plltool.tree_search.fusing import fuse
 RATCHET_SHARE = 0.25  # of the patterns, whose weights a perturbation multiplies by RATCHET_FACTOR (Nixon 1999)
 RATCHET_FACTOR = 2.0
 RATCHET_RADII = (5, 20)  # of the moves that a perturbation makes, and of the climb after it
+LONG_BRANCH = 1.0  # substitutions per site: beyond, all places of a subtree are alike, so it is drawn nearer first
 RATCHET_EPSILON = 2.0  # lnL precision of branch lengths on reweighted sites
 
 
@@ -57,6 +58,7 @@ def perturb(
 def _jump(likelihood: TreeLikelihood, rng: np.random.Generator, constraint: Constraint | None) -> None:
     """Apply all moves that gain on reweighted sites, and climb for a round on the original ones around them."""
     jump, radius = RATCHET_RADII
+    np.minimum(likelihood.tree.lengths, LONG_BRANCH, out=likelihood.tree.lengths)
     draw = reweight if len(likelihood.models) == 1 else resample
     with likelihood.reweighted(draw(likelihood.engine.weights, rng)):
         lnl = likelihood.lnl()

@@ -8,7 +8,7 @@ same resampled alignments, as `iqtree2 -b` does of its own ones, so that only th
 inner branches are compared as they are, and once more with the short branches of the replicates left out: those with
 less than REPLICATE_UNDECIDED expected substitutions, which plltool resolves at random and IQ-TREE as its search leaves
 them. The ultrafast supports are compared with those of `iqtree2 -bb 1000`, with the same number of seeds each. Models
-are GTR+F+G4 for DNA and LG+F+G4 for proteins. Branches of the best tree with less than half a substitution are left
+are GTR+F+G4 for DNA, LG+F+G4 for proteins and MK+G4 for morphology. Branches of the best tree with less than half a substitution are left
 out, because no program can say anything about them. --columns takes that many columns at random, the same ones in each
 run, so that IQ-TREE's searches take seconds. Without replicates only ultrafast supports are compared. A file that is
 there keeps what it has of other sets and kinds of supports.
@@ -29,7 +29,12 @@ from plltool.constants import REPLICATE_UNDECIDED
 from plltool.run.inputs import as_tree_set
 from plltool.tree.splits import branch_splits
 
-MODELS = {"DNA": "GTR+F+G4", "protein": "LG+F+G4"}
+# of each kind of data, by its characters: IQ-TREE's name of the kind, and the model
+MODELS = {
+    "ACGTUNRYKMSWBDHVX?-.": ("DNA", "GTR+F+G4"),
+    "0123456789?-": ("MORPH", "MK+G4"),
+    "ACDEFGHIKLMNPQRSTVWYBZJXUO?-.*": ("AA", "LG+F+G4"),
+}
 KINDS = "fbp", "fbp decided", "ufboot"
 SOLID = 0.5  # expected substitutions from which a branch of the best tree counts
 
@@ -48,10 +53,10 @@ def share_of_trees(trees: Iterable[Splits], wanted: Iterable[int], least: float)
     return [100 * sum(tree.get(split, -1.0) >= least for tree in trees) / len(trees) for split in wanted]
 
 
-def bootstrap_with_iqtree(alignment: Path, model: str, seed: int) -> Path:
+def bootstrap_with_iqtree(alignment: Path, kind: str, model: str, seed: int) -> Path:
     """The file of the trees of IQ-TREE's ultrafast bootstrap."""
     prefix = alignment.parent / f"iq{seed}"
-    run_iqtree(alignment, prefix, "-m", model, "-bb", 1000, "-wbtl", "-seed", seed)
+    run_iqtree(alignment, prefix, "-st", kind, "-m", model, "-bb", 1000, "-wbtl", "-seed", seed)
     return Path(f"{prefix}.ufboot")
 
 
@@ -76,7 +81,7 @@ def read_rows(path: Path, n_columns: int | None) -> dict[str, str]:
 
 
 def compare_standard(
-    data: dict[str, str], best: plltool.SearchResult, wanted: list[int], n_replicates: int
+    data: dict[str, str], kind: str, model: str, best: plltool.SearchResult, wanted: list[int], n_replicates: int
 ) -> dict[str, list[float]]:
     """The supports of the branches `wanted` by replicates, with and without short branches."""
     n_sites = len(data["t0"])
@@ -85,7 +90,7 @@ def compare_standard(
         for number, one in enumerate(plltool.resampled_alignments(data, best.models, replicates=n_replicates)):
             rows = dict(zip(one.names, (row.decode() for row in one.rows), strict=True))
             file = write_phylip(Path(folder) / f"r{number}.phy", rows)
-            run_iqtree(file, file, "-m", best.models[0].spec, "-seed", number + 1)
+            run_iqtree(file, file, "-st", kind, "-m", model, "-seed", number + 1)
             found = plltool.read_tree(f"{file}.treefile", best.tree.names)
             theirs.append(splits_with_substitutions(found, n_sites))
     replicates = plltool.bootstrap(data, best.models, replicates=n_replicates, threads=1)
@@ -98,14 +103,14 @@ def compare_standard(
 
 
 def compare_ultrafast(
-    data: dict[str, str], best: plltool.SearchResult, wanted: list[int], n_seeds: int
+    data: dict[str, str], kind: str, model: str, best: plltool.SearchResult, wanted: list[int], n_seeds: int
 ) -> dict[str, list[float]]:
     """The ultrafast supports of the branches `wanted`, means over seeds."""
     ours, theirs = [], []
     with tempfile.TemporaryDirectory() as folder:
         file = write_phylip(Path(folder) / "all.phy", data)
         for seed in range(1, n_seeds + 1):
-            made = bootstrap_with_iqtree(file, str(best.models[0].spec), seed)
+            made = bootstrap_with_iqtree(file, kind, model, seed)
             theirs.append(as_tree_set(made, best.tree.names).shares)
             found = plltool.ultrafast_bootstrap(data, best.tree, best.models, threads=1, seed=seed)
             ours.append(dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True)))
@@ -120,14 +125,14 @@ def compare_alignment(
 ) -> dict[str, Any]:
     """All comparisons for one alignment; those that are not asked for are as `known`."""
     data = read_rows(path, n_columns)
-    is_dna = set("".join(data.values()).upper()) <= set("ACGTUNRYKMSWBDHVX?-.")
-    model = MODELS["DNA" if is_dna else "protein"]
+    used = set("".join(data.values()).upper())
+    kind, model = next(own for characters, own in MODELS.items() if used <= set(characters))
     best = plltool.search(data, model, threads=1)
     n_sites = len(data["t0"])
     wanted = [split for split, n in splits_with_substitutions(best.tree, n_sites).items() if n >= SOLID]
-    values = compare_ultrafast(data, best, wanted, n_seeds)
+    values = compare_ultrafast(data, kind, model, best, wanted, n_seeds)
     if n_replicates:
-        values |= compare_standard(data, best, wanted, n_replicates)
+        values |= compare_standard(data, kind, model, best, wanted, n_replicates)
         known = {"replicates": n_replicates}
     kinds = [kind for kind in KINDS if f"plltool {kind}" in values]
     return {
