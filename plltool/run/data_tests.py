@@ -35,19 +35,13 @@ _TAXON_CHUNK, _SITE_CHUNK = 32, 4096  # whose pairs of states are counted togeth
 
 @dataclass(frozen=True, eq=False)
 class SymmetryTests:
-    """Matched-pairs tests of symmetry, marginal and internal symmetry, in this order (Naser-Khdour et al. 2019).
+    """Matched-pairs tests of symmetry, marginal and internal symmetry, in this order (Naser-Khdour et al. 2019)."""
 
-    Attributes
-    ----------
-    n_significant, n_others : (3,) pairs of sequences with a p-value below 5 %, and with another one
-    p_values : (3,) of the pair that differs most; NaN if the test cannot be made
-    differing : (n_pairs,) shares of sites in which pairs differ that have both states; NaN for none
-    """
-
+    # n_significant, n_others: (3,) pairs of sequences with a p-value below 5 %, and with another one
     n_significant: tuple[int, ...]
     n_others: tuple[int, ...]
-    p_values: tuple[float, ...]
-    differing: FloatArray
+    p_values: tuple[float, ...]  # (3,) of the pair that differs most; NaN if the test cannot be made
+    differing: FloatArray  # (n_pairs,) shares of sites in which pairs differ that have both states; NaN for none
 
 
 def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:

@@ -51,8 +51,6 @@ def resolve_inputs(
 ) -> tuple[Dataset, list[Model]]:
     """An alignment, cut into the parts that have separate models, and new objects of these models.
 
-    Parameters
-    ----------
     model : see `plltool.search`; a list of models, one for each part, needs an alignment that is cut already
     brlen : how the branch lengths of the parts are linked, one of LINKAGES; if they are scaled, the models of several
         parts have scalers

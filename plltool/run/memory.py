@@ -118,21 +118,15 @@ def ask_engine(
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """What a search would take.
+    """What a search would take."""
 
-    Attributes
-    ----------
-    device, kind : where it would run; "numpy", "cpu", "gpu" or what else the (first) device calls itself
-    device_name, layouts : what digits depend on: the device without its index, and the layout of each shard
-    n_bytes, offered_bytes : memory that it would hold there at most, and that CLAs may take
-    full_bytes, suffices : memory of CLAs beyond which the search is no faster, and whether they may take as much
-    """
-
-    device: str
+    device: str  # device, kind: where it would run; "numpy", "cpu", "gpu" or what else the (first) device calls itself
     kind: str
+    # device_name, layouts: what digits depend on: the device without its index, and the layout of each shard
     device_name: str
     layouts: tuple[dict[str, object], ...]
-    n_bytes: int
+    n_bytes: int  # n_bytes, offered_bytes: memory that it would hold there at most, and that CLAs may take
+    # full_bytes, suffices: memory of CLAs beyond which the search is no faster, and whether they may take as much
     full_bytes: int
     offered_bytes: int
     suffices: bool

@@ -50,27 +50,18 @@ class FittedModel:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Choice(Shown, ABC):
-    """What is chosen for an alignment, or for its parts, and how.
+    """What is chosen for an alignment, or for its parts, and how."""
 
-    Attributes
-    ----------
-    criterion : one of BIC, AIC and AICc
-    lnl : log-likelihood under what was chosen
-    newick : the tree with its lengths; mean ones if each part has its own
-    data, n_patterns : the parts that were given, and distinct columns, added up over the parts that were chosen
-    device, driver, reason, seconds, warnings, version : see `Result`
-    seed : of the start tree
-    """
-
-    criterion: str
-    lnl: float
-    newick: str
+    criterion: str  # one of BIC, AIC and AICc
+    lnl: float  # log-likelihood under what was chosen
+    newick: str  # the tree with its lengths; mean ones if each part has its own
+    # data, n_patterns: the parts that were given, and distinct columns, added up over the parts that were chosen
     data: Dataset
     n_patterns: int
-    device: str
+    device: str  # device, driver, reason, seconds, warnings, version: see `Result`
     driver: str
     reason: str
-    seed: int
+    seed: int  # of the start tree
     seconds: float
     warnings: tuple[str, ...]
     version: str = VERSION

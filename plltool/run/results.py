@@ -43,26 +43,18 @@ from plltool.tree_search.root_scan import RootPlace
 
 @dataclass(frozen=True)
 class PartResult:
-    """The result for one part of the alignment.
+    """The result for one part of the alignment."""
 
-    Attributes
-    ----------
-    name, sites : the part's name, empty if it is the whole alignment and has none, and its columns, as text
-    n_sites, n_patterns : numbers of columns, and of distinct ones
-    model, parameters : model string with all parameter values, and the model as numbers, see `Model.describe`
-    scaler : factor of the tree's branch lengths
-    newick : the tree with the part's own branch lengths if they are unlinked, otherwise None
-    """
-
-    name: str
+    name: str  # name, sites: the part's name, empty if it is the whole alignment and has none, and its columns, as text
     sites: str
-    n_sites: int
+    n_sites: int  # n_sites, n_patterns: numbers of columns, and of distinct ones
     n_patterns: int
+    # model, parameters: model string with all parameter values, and the model as numbers, see `Model.describe`
     model: str
-    scaler: float
+    scaler: float  # factor of the tree's branch lengths
     lnl: float
     parameters: dict[str, Any]
-    newick: str | None
+    newick: str | None  # the tree with the part's own branch lengths if they are unlinked, otherwise None
 
 
 @dataclass(frozen=True, eq=False)

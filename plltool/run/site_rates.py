@@ -34,17 +34,11 @@ class SiteCategories:
 
 @dataclass(frozen=True, eq=False)
 class PerSiteRates:
-    """What was found under per-site rates, of all parts; no other lnL compares with this one.
-
-    Attributes
-    ----------
-    model, fitted : see `Result`, and the models of the parts, with the category of each pattern
-    parts : the rates of each part; None for parts without +PSR
-    """
+    """What was found under per-site rates, of all parts; no other lnL compares with this one."""
 
     lnl: float
-    model: str
-    parts: tuple[SiteCategories | None, ...]
+    model: str  # model, fitted: see `Result`, and the models of the parts, with the category of each pattern
+    parts: tuple[SiteCategories | None, ...]  # the rates of each part; None for parts without +PSR
     fitted: tuple[Model, ...]
 
     def as_record(self) -> dict[str, Any]:

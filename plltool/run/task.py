@@ -27,26 +27,18 @@ from plltool.tree_search.parsimony import parsimony_tree
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Patterns, models, constraint and seed of a run; it can be sent to other processes.
+    """Patterns, models, constraint and seed of a run; it can be sent to other processes."""
 
-    Attributes
-    ----------
-    all_names, names : all taxa, and those that are left: one of each group of identical sequences, except for those
-        that the constraint separates
-    groups : the taxa of `all_names` that each of `names` stands for, see `without_duplicates`
-    parts, models : the patterns and the model of each part; models have their start values
-    seed : of all random choices
-    unlinked : whether each part has branch lengths of its own
-    whole_constraint, constraint : on trees of `all_names` and of `names`; None if every tree will do
-    """
-
+    # all_names, names: all taxa, and those that are left: one of each group of identical sequences, except for those
+    # that the constraint separates
     all_names: tuple[str, ...]
     names: tuple[str, ...]
-    groups: list[list[int]]
-    parts: list[Patterns]
+    groups: list[list[int]]  # the taxa of `all_names` that each of `names` stands for, see `without_duplicates`
+    parts: list[Patterns]  # parts, models: the patterns and the model of each part; models have their start values
     models: list[Model]
-    seed: int = DEFAULT_SEED
-    unlinked: bool = False
+    seed: int = DEFAULT_SEED  # of all random choices
+    unlinked: bool = False  # whether each part has branch lengths of its own
+    # whole_constraint, constraint: on trees of `all_names` and of `names`; None if every tree will do
     whole_constraint: Constraint | None = None
     constraint: Constraint | None = None
 

@@ -79,23 +79,14 @@ STATE_KINDS = MARGINAL, JOINT = "marginal", "joint"
 
 @dataclass(frozen=True, eq=False)
 class AncestralPart:
-    """The states at the inner nodes in one part of the alignment.
-
-    Attributes
-    ----------
-    columns : (n, width) the columns of each site, from 0, ascending; a codon has three
-    symbols : the name of each state
-    probabilities : (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
-    joint : (n_nodes, n) the most probable states of all nodes together
-    joint_lnl : log-probability of these states, the categories of the sites, and the data
-    """
+    """The states at the inner nodes in one part of the alignment."""
 
     name: str
-    columns: IndexArray
-    symbols: tuple[str, ...]
-    probabilities: FloatArray
-    joint: IndexArray
-    joint_lnl: float
+    columns: IndexArray  # (n, width) the columns of each site, from 0, ascending; a codon has three
+    symbols: tuple[str, ...]  # the name of each state
+    probabilities: FloatArray  # (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
+    joint: IndexArray  # (n_nodes, n) the most probable states of all nodes together
+    joint_lnl: float  # log-probability of these states, the categories of the sites, and the data
 
     @property
     def sites(self) -> IndexArray:

@@ -46,23 +46,16 @@ ALPHABETS = {DNA.name: "nuc_nogap", PROTEIN.name: "aa_nogap"}  # TreeTime's name
 
 @dataclass(frozen=True)
 class ClockSettings:
-    """How a tree is dated.
+    """How a tree is dated."""
 
-    Attributes
-    ----------
-    root : one of DATE_ROOTS; without a meaning where the tree comes with a root
-    clock_rate, clock_error : substitutions per site and year, and their standard error; None finds them
-    coalescent : prior on the times of nodes, one of DATE_COALESCENTS, or None
-    relaxed : slack and coupling of an autocorrelated clock, or None for a strict one
-    lengths : TreeTime's branch-length mode, one of DATE_LENGTHS
-    """
-
-    root: str = BEST
+    root: str = BEST  # one of DATE_ROOTS; without a meaning where the tree comes with a root
+    # clock_rate, clock_error: substitutions per site and year, and their standard error; None finds them
     clock_rate: float | None = None
     clock_error: float | None = None
-    coalescent: str | None = None
+    coalescent: str | None = None  # prior on the times of nodes, one of DATE_COALESCENTS, or None
+    # slack and coupling of an autocorrelated clock, or None for a strict one
     relaxed: tuple[float, float] | None = None
-    lengths: str = AUTO
+    lengths: str = AUTO  # TreeTime's branch-length mode, one of DATE_LENGTHS
 
     def __post_init__(self) -> None:
         check_one_of("root", self.root, DATE_ROOTS)

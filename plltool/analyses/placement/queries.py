@@ -34,18 +34,11 @@ Finder: TypeAlias = Callable[[TreeLikelihood], Places]
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Different sequences to place, aligned to a reference.
+    """Different sequences to place, aligned to a reference."""
 
-    Attributes
-    ----------
-    names : for each sequence the names of all queries that have it
-    codes : for each part of the reference (n, n_sites), in the order of the sites of the part
-    without_data : names of the queries that have nothing but gaps; they are not among `names`
-    """
-
-    names: tuple[tuple[str, ...], ...]
-    codes: tuple[CodeArray, ...]
-    without_data: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]  # for each sequence the names of all queries that have it
+    codes: tuple[CodeArray, ...]  # for each part of the reference (n, n_sites), in the order of the sites of the part
+    without_data: tuple[str, ...]  # names of the queries that have nothing but gaps; they are not among `names`
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:

@@ -183,15 +183,10 @@ _EXAMPLES = {
 def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
     """The prior that a text names.
 
-    Parameters
-    ----------
+    Raises InputError if the text names no distribution that is `allowed`, or its values are not such as it takes.
+
     what : what it is the prior of, for errors
     allowed : names of distributions
-
-    Raises
-    ------
-    InputError
-        If the text names no distribution that is `allowed`, or its values are not such as it takes.
     """
     expected = " or ".join(_EXAMPLES[name] for name in allowed)
     found = re.fullmatch(r"\s*([a-z]+)\s*\(([^()]*)\)\s*", text.lower())
@@ -320,11 +315,9 @@ class Parameter:
 def find_parameters(models: Sequence[Model], priors: Mapping[str, Any]) -> list[Parameter]:
     """The free parameters of the models, part by part.
 
-    Raises
-    ------
-    InputError
-        If a model has free parameters of other kinds, a process that is not time-reversible, per-site rates or a
-        correction for ascertainment bias, or if a prior is for another number of shares or for impossible values only.
+    Raises InputError if a model has free parameters of other kinds, a process that is not time-reversible, per-site
+    rates or a correction for ascertainment bias, or if a prior is for another number of shares or for impossible values
+    only.
     """
     found = []
     for part, model in enumerate(models):

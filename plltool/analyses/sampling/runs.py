@@ -166,10 +166,7 @@ Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
 
 
 class ChainRuns(ABC):
-    """All runs of a sampler, for use in a ``with`` block.
-
-    `device` says where they are.
-    """
+    """All runs of a sampler, for use in a ``with`` block. `device` says where they are."""
 
     device: DeviceUse
 

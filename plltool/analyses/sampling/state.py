@@ -148,8 +148,6 @@ class QuestionProgram:
     A question may put other CLAs and places in those of `operands` and `places`, which are by node, and writes to the
     slots `others` of inner nodes and to `spare`, for CLAs that are read at once.
 
-    Parameters
-    ----------
     operands : (n_nodes,) the CLA below each node: a slot, or ~tip
     first : the first of `question_slots`
     rows, n_values : the program so far and the number of its values

@@ -37,9 +37,8 @@ def choose_if_asked(
 ) -> tuple[ModelLike | None, ModelChoice | SchemeChoice | None]:
     """The model for a search, chosen if that is asked for; and how it was chosen.
 
-    The tree is the given start tree of the search, if there is one. Partitions without a model have the models in
-    their file. Raises InputError for partitions beside a model, and for words that do not go with partitions or without
-    them.
+    The tree is the given start tree of the search, if there is one. Partitions without a model have the models in their
+    file. Raises InputError for partitions beside a model, and for words that do not go with partitions or without them.
     """
     word, plus, suffix = model.upper().partition("+") if isinstance(model, str) else ("", "", "")
     suffix = plus + suffix
