@@ -8,10 +8,10 @@ same resampled alignments, as `iqtree2 -b` does of its own ones, so that only th
 inner branches are compared as they are, and once more with the short branches of the replicates left out: those with
 less than REPLICATE_UNDECIDED expected substitutions, which plltool resolves at random and IQ-TREE as its search leaves
 them. The ultrafast supports are compared with those of `iqtree2 -bb 1000`, with the same number of seeds each. Models
-are GTR+F+G4 for DNA, LG+F+G4 for proteins and MK+G4 for morphology. Branches of the best tree with less than half a substitution are left
-out, because no program can say anything about them. --columns takes that many columns at random, the same ones in each
-run, so that IQ-TREE's searches take seconds. Without replicates only ultrafast supports are compared. A file that is
-there keeps what it has of other sets and kinds of supports.
+are GTR+F+G4 for DNA, LG+F+G4 for proteins and MK+G4 for morphology. Branches of the best tree with less than half a
+substitution are left out, because no program can say anything about them. --columns takes that many columns at random,
+the same ones in each run, so that IQ-TREE's searches take seconds. Without replicates only ultrafast supports are
+compared. A file that is there keeps what it has of other sets and kinds of supports.
 """
 
 import re
