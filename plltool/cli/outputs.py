@@ -311,8 +311,6 @@ def claim_files(
 ) -> None:
     """Make sure that the files can be written when the work is done.
 
-    Parameters
-    ----------
     redo : whether all that exist may be replaced; None if the command has no --redo
     may_go : files that may be replaced in any case
     by_prefix : files whose names begin with --prefix

@@ -94,24 +94,21 @@ def search(
         sequences = options.load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
         reporter.expect("supports" if choice.kinds else "")
+        settings = task.settings(hardware) | {"partitions": partitions, "options": effort, "time": time}
         result = outputs.go_on_or_start_over(
             lambda: plltool.search(
                 sequences,
                 task.model,
-                partitions=partitions,
                 start=start.load(sequences, task.brlen),
-                options=effort,
-                time=time,
                 profile=profile,
                 site_lnl=site_lnl is not None,
                 listener=reporter.progress,
                 checkpoint=outputs.checkpoints[0],
-                **task.settings(hardware),
+                **settings,
             )
         )
         write_results(result, outputs, views, site_lnl)
-        best, interrupted = result, result.interrupted
-        told: list[str] = []
+        best, interrupted, told = result, result.interrupted, list[str]()
         if choice.kinds and not interrupted:
             reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and UFBOOT in choice.kinds else "")
             best, told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)

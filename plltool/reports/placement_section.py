@@ -6,7 +6,7 @@ import math
 from statistics import median
 
 from plltool.constants import SURE_WEIGHT
-from plltool.io.jplace import Jplace
+from plltool.io.jplace import Jplace, JplaceRow
 from plltool.reports.blocks import Block, Facts, Picture, Prose, Section, Table
 from plltool.reports.figures import count
 from plltool.reports.methods import Cited
@@ -25,10 +25,13 @@ def describe(records: Records) -> list[Section]:
     return [] if records.placements is None else [_describe_placements(records.placements, records.prefix.name)]
 
 
+Best = list[tuple[str, JplaceRow]]  # each query, and its best place
+
+
 def _describe_placements(found: Jplace, name: str) -> Section:
     n_nodes = len(found.nodes.parents)
     weights, numbers = [0.0] * n_nodes, [0] * n_nodes  # of all places, and queries that have their best place there
-    best = []
+    best: Best = []
     for names, places in found.queries:
         for place in places:
             weights[found.node_of[place.edge_num]] += len(names) * place.like_weight_ratio
@@ -36,16 +39,22 @@ def _describe_placements(found: Jplace, name: str) -> Section:
         numbers[found.node_of[first.edge_num]] += len(names)
         best += [(own, first) for own in names]
     shares = [place.like_weight_ratio for _, place in best]
-    sure = sum(share >= SURE_WEIGHT for share in shares)
     facts = Facts((
         ("Query sequences placed", str(len(best))),
         ("Distinct sequences", str(len(found.queries))),
         ("Weight of the best placement", f"median {median(shares):.3f}" if shares else "-"),
-        (f"Queries with a weight of at least {SURE_WEIGHT:g}", str(sure)),
+        (f"Queries with a weight of at least {SURE_WEIGHT:g}", str(sum(share >= SURE_WEIGHT for share in shares))),
         ("Branches with a best placement", str(sum(number > 0 for number in numbers))),
     ))  # fmt: skip
-    largest = max(*weights, 1e-300)
+    drawn = _draw_tree(found, weights, numbers), *([_draw_weights(shares)] if best else [])
+    pointer = f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others."
+    tables = _tabulate(found, weights, numbers, best)
+    return Section("placements", "Placements", (facts, *drawn, *tables, Prose(pointer)))
 
+
+def _draw_tree(found: Jplace, weights: list[float], numbers: list[int]) -> Block:
+    """The tree, with a band behind each branch as wide as its weight says."""
+    largest = max(*weights, 1e-300)
     marks = [
         Mark(str(number or ""), band=WIDEST * math.sqrt(weight / largest))
         for number, weight in zip(numbers, weights, strict=True)
@@ -54,20 +63,22 @@ def _describe_placements(found: Jplace, name: str) -> Section:
         "The reference tree. Numbers are the queries whose best placement is on the branch or in the collapsed clade."
     )
     legend = "The width of the band behind a branch shows the sum of the weights of all placements on it."
-    blocks: list[Block] = [facts, mark_tree(found.nodes, marks, caption, legend=legend, widest=WIDEST)]
-    if best:
-        heights = [0.0] * BINS
-        for share in shares:
-            heights[min(max(int(share * BINS), 0), BINS - 1)] += 1
-        plot = draw_bars(
-            heights, [1 / BINS] * BINS, ("weight of the best placement", "queries"), "Weights of best placements"
-        )
-        blocks.append(
-            Picture(
-                plot,
-                "The likelihood weight of the best placement of each query; 1 means that no other placement is likely.",
-            )
-        )
+    return mark_tree(found.nodes, marks, caption, legend=legend, widest=WIDEST)
+
+
+def _draw_weights(shares: list[float]) -> Block:
+    """How many queries have a best placement of each weight."""
+    heights = [0.0] * BINS
+    for share in shares:
+        heights[min(max(int(share * BINS), 0), BINS - 1)] += 1
+    axes = "weight of the best placement", "queries"
+    plot = draw_bars(heights, [1 / BINS] * BINS, axes, "Weights of best placements")
+    text = "The likelihood weight of the best placement of each query; 1 means that no other placement is likely."
+    return Picture(plot, text)
+
+
+def _tabulate(found: Jplace, weights: list[float], numbers: list[int], best: Best) -> tuple[Block, Block]:
+    """The branches with the largest weights, and the best placement of each query."""
     edge_of = {node: edge for edge, node in found.node_of.items()}
     names_of = name_branches(found.nodes)
     order = sorted((node for node in edge_of if weights[node] > 0), key=lambda node: (-weights[node], edge_of[node]))
@@ -76,7 +87,6 @@ def _describe_placements(found: Jplace, name: str) -> Section:
         for node in order[:MOST_BRANCHES]
     )
     header = ("Branch", "Edge number in jplace", "Queries with best placement", "Sum of weights")
-    blocks.append(Table(_caption("Branches with the most placements", len(order), MOST_BRANCHES), header, rows))
     listed = tuple(
         (
             query,
@@ -88,9 +98,10 @@ def _describe_placements(found: Jplace, name: str) -> Section:
         for query, place in best[:MOST_QUERIES]
     )
     columns = ("Query", "Branch", "Weight", "Pendant branch length", "lnL of the tree with it")
-    blocks.append(Table(_caption("Best placements of queries", len(best), MOST_QUERIES), columns, listed))
-    pointer = f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others."
-    return Section("placements", "Placements", (*blocks, Prose(pointer)))
+    return (
+        Table(_caption("Branches with the most placements", len(order), MOST_BRANCHES), header, rows),
+        Table(_caption("Best placements of queries", len(best), MOST_QUERIES), columns, listed),
+    )
 
 
 def _caption(text: str, n_rows: int, most: int) -> str:

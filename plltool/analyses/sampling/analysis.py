@@ -102,15 +102,16 @@ def sample(
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
     run.announce_data(models if model is None else ())
     sampled = frozenset({"lengths", *(own.kind for own in parameters)})
-    used, share = priors.of_kinds(sampled), run.hardware.share
+    used = priors.of_kinds(sampled)
     for name, text in used.items():
         _log.info("prior of %s: %s", name, text)
     setup = _set_up(run, space, options, first)
     named = {f"prior of {name}": text for name, text in used.items()}
-    identity = {"share": share} | run.identity | {"start": describe_start(first)} | named | _identify(setup)
+    identity = (
+        {"share": run.hardware.share} | run.identity | {"start": describe_start(first)} | named | _identify(setup)
+    )
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any]]:
-        """Sample to the end, from the checkpoint on if there is one."""
         with _open_runs(setup, workers, hardware) as runs:
             if runs.device.layout:
                 run.fallback = announce_engine(runs.device, runs.device.reason, hardware)
@@ -123,9 +124,10 @@ def sample(
     course, known = run.ask(attempt)
     posterior = summarise(course.samples, data.names, course.first, run.outgroup)
     given = dict(asdict(priors).items() - asdict(Priors().canonical()).items())
-    remarks = [*remarks_on_data(data, models, LINKED), *course.remarks(), *posterior.warnings]
-    idle = sorted(given.keys() - used.keys())
-    remarks += [f"prior of {name}: the model has no such parameter to sample" for name in idle]
+    idle = [
+        f"prior of {name}: the model has no such parameter to sample" for name in sorted(given.keys() - used.keys())
+    ]
+    remarks = [*remarks_on_data(data, models, LINKED), *course.remarks(), *posterior.warnings, *idle]
     return SampleResult(
         posterior=posterior,
         samples=course.samples,
