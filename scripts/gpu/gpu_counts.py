@@ -357,7 +357,7 @@ def main() -> None:
     with wanted_groups(1):
         found = count_rounds(*sizes) | {"search": count_search(*sizes)}
     with wanted_groups(groups):
-        levels = count_rounds(*sizes)
+        levels = count_rounds(*sizes) | {"search": count_search(*sizes)}
     results = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "taxa": options.taxa,
