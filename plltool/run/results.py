@@ -222,7 +222,7 @@ class SearchResult(Result):
     start_distances : Robinson-Foulds distance from `tree` to the tree reached from each start tree; identical sequences
         count once
     climb_distances : the distances between the trees reached from the start trees, a row for each
-    settings : all that the search depends on besides data, seed and device, by name, see `identify_search`
+    settings : all that the search depends on besides data, seed and device, by name, see `Run.identity`
     """
 
     interrupted: bool = field(default=False, kw_only=True)
