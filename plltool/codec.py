@@ -30,6 +30,7 @@ def saved(*attributes: str) -> Callable[[type[T]], type[T]]:
     """
 
     def declare(cls: type[T]) -> type[T]:
+        assert cls.__name__ not in _SAVED, f"another class {cls.__name__} is saved"
         all_fields = tuple(own.name for own in fields(cls)) if is_dataclass(cls) else getattr(cls, "_fields", ())
         _SAVED[cls.__name__] = cls, attributes or all_fields
         return cls

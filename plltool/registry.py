@@ -31,7 +31,7 @@ class OutputFile:
     what: str  # what it holds, a noun
     when: str = ""  # when it is written, or what else to know; empty if it always is
     kinds: tuple[str, ...] = ()  # what KIND stands for
-    # whether all in it comes from other files, so that each command with the prefix writes it anew
+    # whether it is made from other files, and so is made again by each command with the prefix
     is_derived: bool = False
 
     @property

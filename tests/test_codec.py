@@ -43,7 +43,7 @@ def back(value):
 @pytest.mark.parametrize(
     "value",
     [None, True, 7, 2**127, 0.1 + 0.2, -0.0, np.inf, 1e-308, "a\udc80\0é", [], (), (1, (2, None)), ["x", [3.5]],
-     b"\0\xff", {"a": 1, 2: (3,)}, {b"b", b"a"}, ("a", "b"),
+     b"\0\xff", {"a": 1, 2: (3,)}, {b"a"}, ("a", "b"),
      [("a", "b"), ("b",), ("a", "b"), ()], Pair(1, Box(Pair("x", [])))],
 )  # fmt: skip
 def test_values_come_back_as_they_were(value):
@@ -57,6 +57,7 @@ def test_numbers_of_numpy_become_plain_ones():
     assert [*map(type, found)] == [float, int, bool]
     assert found == [0.1, 3, True]
     assert np.isnan(back(np.nan))
+    assert back({b"b", b"a", b"c"}) == {b"a", b"b", b"c"}
     assert back(-(3**30_000)) == -(3**30_000), "more digits than Python shows"
 
 

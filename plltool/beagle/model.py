@@ -27,9 +27,8 @@ class EigenSystem:
     values: FloatArray  # float64 (S,) real parts
     turns: FloatArray  # float64 (S,) imaginary parts
     partner: IndexArray  # (S,) the other place of each pair
-    # right, left: float64 (S, S)
-    right: FloatArray
-    left: FloatArray
+    right: FloatArray  # float64 (S, S)
+    left: FloatArray  # float64 (S, S)
 
     @classmethod
     def of(cls, right: FloatArray, left: FloatArray, values: FloatArray) -> EigenSystem:

@@ -22,7 +22,6 @@ class Resource:
     """Where an instance can run."""
 
     number: int  # its place in the list
-    # name, description: what it is
     name: str
     description: str
     support_flags: Flag  # what it can do

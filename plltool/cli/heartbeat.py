@@ -27,15 +27,13 @@ JSON_TO_STDERR = "-"
 class Facts:
     """What is known of a running command."""
 
-    # activity, activity_seconds: what is being done, and for how long
-    activity: str
-    activity_seconds: float
+    activity: str  # what is being done
+    activity_seconds: float  # for how long
     best_lnl: float | None  # of the data, None if there is none yet
     seconds: float  # since the command began
     left: float | None  # seconds that the present step still takes, None where nobody knows
     later: str  # steps that follow it, empty if none does
-    # round, moves, tree: of the last report, as text; empty if something else is being done since, other than the next
-    # replicate
+    # of the last report, as text; all three are empty if something else than the next replicate is being done since
     round: str = ""
     moves: str = ""
     tree: str = ""

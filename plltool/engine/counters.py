@@ -16,20 +16,18 @@ class Counters:
     """The work done so far. CLAs stay on the device, so they are never among the bytes."""
 
     launches: int = 0  # kernels enqueued
-    # instructions, newviews: instructions executed; one counts once, whatever the number of patterns
-    instructions: int = 0
-    newviews: int = 0
-    bytes_to_device: int = 0  # bytes_to_device, bytes_from_device: bytes copied
+    instructions: int = 0  # executed; one counts once, whatever the number of patterns
+    newviews: int = 0  # likewise
+    bytes_to_device: int = 0  # bytes copied
     bytes_from_device: int = 0
-    # exchanges, bytes_exchanged: sums over the ranks of an MPI job, and the bytes that this rank sent for them
-    exchanges: int = 0
-    bytes_exchanged: int = 0
+    exchanges: int = 0  # sums over the ranks of an MPI job
+    bytes_exchanged: int = 0  # that this rank sent for them
     requests: dict[str, int] = field(default_factory=dict)  # number of requests of each kind
     # instructions in all requests of each kind; divided by `requests`, the mean batch
     request_instructions: dict[str, int] = field(default_factory=dict)
     device_seconds: float | None = None  # run time of the kernels by the device's clock; None where it is not measured
-    bytes_held: int = 0  # bytes_held, peak_bytes: memory of all arrays on the device, now and at most
-    peak_bytes: int = 0
+    bytes_held: int = 0  # memory of all arrays on the device now
+    peak_bytes: int = 0  # and at most
 
     def hold(self, n_bytes: int) -> None:
         """Count memory taken on the device, or given back where negative."""

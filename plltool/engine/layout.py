@@ -53,9 +53,9 @@ LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states 
 class Layout:
     """Shapes of everything an engine stores. Raises EngineError if there are more codes than two bytes can hold."""
 
-    n_states: int  # n_states, n_components, n_taxa: shape of the data and the model
-    n_components: int
-    n_taxa: int
+    n_states: int  # of the model
+    n_components: int  # likewise
+    n_taxa: int  # of the data
     part_patterns: tuple[int, ...]  # number of patterns of each part
     vw: int  # lanes of a block
     tile_blocks: int = 1  # blocks of a tile

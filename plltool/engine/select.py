@@ -37,11 +37,11 @@ _log = logging.getLogger("plltool")
 class EnginePlan:
     """How an engine would hold its data."""
 
-    layout: Layout  # layout, storage: see there
+    layout: Layout
     storage: Storage
     memory: int  # bytes that CLAs may take
-    offered: int  # offered, useful: bytes that they could have, and beyond which they would make nothing faster
-    useful: int
+    offered: int  # bytes that they could have
+    useful: int  # bytes beyond which they would make nothing faster
 
 
 def plan_engine(

@@ -34,8 +34,7 @@ class Record:
 class AnnouncedSize:
     """The size of an alignment as its file announces it."""
 
-    # n_taxa, n_sites: the size; n_taxa is None where the file does not tell it
-    n_taxa: int | None
+    n_taxa: int | None  # None where the file does not tell it
     n_sites: int
     origin: str  # where the file announces it, for messages
 

@@ -42,10 +42,9 @@ class _TreeKind(NamedTuple):
 
     name: str  # what errors call such a tree
     root: Any  # its root
-    # children, label, length: of a node: its children, its name or None, the length of the branch above it or None
-    children: Callable[[Any], Iterable[Any]]
-    label: Callable[[Any], str | None]
-    length: Callable[[Any], float | None]
+    children: Callable[[Any], Iterable[Any]]  # of a node
+    label: Callable[[Any], str | None]  # its name or None
+    length: Callable[[Any], float | None]  # of the branch above it, or None
 
 
 def _identify_tree(given: TreeObject) -> _TreeKind:

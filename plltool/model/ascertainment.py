@@ -37,9 +37,8 @@ class Correction(NamedTuple):
 
     value: FloatArray  # (k,) F
     shares: FloatArray  # (n_states, k) f p_c, the slope of F in each l_c
-    # squares, products: factors of sum_c f p_c l_c' l_c' and of (sum_c f p_c l_c')^2 in F'': a and b / f
-    squares: float
-    products: float
+    squares: float  # a, the factor of sum_c f p_c l_c' l_c' in F''
+    products: float  # b / f, the factor of (sum_c f p_c l_c')^2 there
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,8 @@ class Dataset:
     n_sites: int  # of the whole alignment, columns without a part and added constant sites included
     parts: tuple[Part, ...]  # in the order in which they were described
     warnings: tuple[str, ...]  # what a user should know about the data, one line each
-    # names_are, constant_sites: see `Sequences`
-    names_are: str = WHOLE
-    constant_sites: tuple[int, ...] = ()
+    names_are: str = WHOLE  # see `Sequences`
+    constant_sites: tuple[int, ...] = ()  # likewise
 
     def __repr__(self) -> str:
         data = ", ".join(dict.fromkeys(block.states.name for block in self.alignments))

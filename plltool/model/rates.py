@@ -56,10 +56,10 @@ class SiteRates:
     # shape of the gamma distribution; None without gamma, or in a specification that does not fix it.
     alpha: float | None = None
     pinv: float | None = None  # share of invariable sites; None likewise
-    # rates, weights: (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise. Of per-site rates up to
-    # n_categories; None before the sites have rates.
+    # (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise. Of per-site rates up to n_categories;
+    # None before the sites have rates.
     rates: tuple[float, ...] | None = None
-    weights: tuple[float, ...] | None = None
+    weights: tuple[float, ...] | None = None  # likewise
     # (n_patterns,) of per-site rates, the index of each pattern's rate; None before patterns have rates. Until then all
     # have the rate 1.
     category_of: IndexArray | None = field(default=None, compare=False, repr=False)

@@ -41,15 +41,14 @@ SAME_LENGTH, OTHER_LENGTH = 1.5, 2.0  # ratio of sums of lengths: below, one opt
 class PolishRound:
     """A finished round: all that the next rounds depend on, besides tree and models."""
 
-    number: int  # number, lnl: of the round
+    number: int  # of the round
     lnl: float
     is_last: bool  # whether there is no next round
     precision: float  # of branch lengths in the next round, lnL
     n_finishes: int  # number of finishes that have been tried, see `polish`; other optima of the parts are the first
-    # other_lnl, other_length: lnL and sum of the lengths where another start of the lengths leads; nan if to none that
-    # is worse and whose sum differs by OTHER_LENGTH
+    # where another start of the lengths leads; nan if to nothing worse whose sum of lengths differs by OTHER_LENGTH
     other_lnl: float
-    other_length: float
+    other_length: float  # the sum of the lengths there
     curvatures: Curvatures  # what is known of the Hessians of the parts
 
     @property

@@ -46,9 +46,8 @@ class Records:
     concordance: Record | None  # of PREFIX.cf.json, None without it; the evaluation in it is the last of `runs`
     samples: Record | None  # of PREFIX.sample.json, None without it
     placements: Jplace | None  # of PREFIX.jplace, None without it
-    # mutations, genes: the rows of PREFIX.mutations.tsv and PREFIX.genes.tsv
-    mutations: tuple[Row, ...]
-    genes: tuple[Row, ...]
+    mutations: tuple[Row, ...]  # the rows of PREFIX.mutations.tsv
+    genes: tuple[Row, ...]  # the rows of PREFIX.genes.tsv
     n_bootstraps: int  # number of bootstrap trees; 0 without any
     commands: tuple[str, ...]  # the command lines, as far as they are known
     left_out: tuple[str, ...] = ()  # a line for each record that does not belong to the first one

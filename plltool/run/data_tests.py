@@ -37,9 +37,8 @@ _TAXON_CHUNK, _SITE_CHUNK = 32, 4096  # whose pairs of states are counted togeth
 class SymmetryTests:
     """Matched-pairs tests of symmetry, marginal and internal symmetry, in this order (Naser-Khdour et al. 2019)."""
 
-    # n_significant, n_others: (3,) pairs of sequences with a p-value below 5 %, and with another one
-    n_significant: tuple[int, ...]
-    n_others: tuple[int, ...]
+    n_significant: tuple[int, ...]  # (3,) pairs of sequences with a p-value below 5 %
+    n_others: tuple[int, ...]  # (3,) pairs with another one
     p_values: tuple[float, ...]  # (3,) of the pair that differs most; NaN if the test cannot be made
     differing: FloatArray  # (n_pairs,) shares of sites in which pairs differ that have both states; NaN for none
 

@@ -120,16 +120,14 @@ def ask_engine(
 class MemoryPlan:
     """What a search would take."""
 
-    device: str  # device, kind: where it would run; "numpy", "cpu", "gpu" or what else the (first) device calls itself
-    kind: str
-    # device_name, layouts: what digits depend on: the device without its index, and the layout of each shard
-    device_name: str
-    layouts: tuple[dict[str, object], ...]
-    n_bytes: int  # n_bytes, offered_bytes: memory that it would hold there at most, and that CLAs may take
-    # full_bytes, suffices: memory of CLAs beyond which the search is no faster, and whether they may take as much
-    full_bytes: int
-    offered_bytes: int
-    suffices: bool
+    device: str  # where it would run
+    kind: str  # "numpy", "cpu", "gpu" or what else the (first) device calls itself
+    device_name: str  # without its index; digits depend on it
+    layouts: tuple[dict[str, object], ...]  # of each shard; digits depend on them
+    n_bytes: int  # memory that it would hold there at most
+    full_bytes: int  # memory of CLAs beyond which the search is no faster
+    offered_bytes: int  # memory that CLAs may take
+    suffices: bool  # whether they may take as much as makes the search no faster
 
 
 def plan_memory(

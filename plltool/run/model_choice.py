@@ -55,10 +55,9 @@ class Choice(Shown, ABC):
     criterion: str  # one of BIC, AIC and AICc
     lnl: float  # log-likelihood under what was chosen
     newick: str  # the tree with its lengths; mean ones if each part has its own
-    # data, n_patterns: the parts that were given, and distinct columns, added up over the parts that were chosen
-    data: Dataset
-    n_patterns: int
-    device: str  # device, driver, reason, seconds, warnings, version: see `Result`
+    data: Dataset  # the parts that were given
+    n_patterns: int  # distinct columns, added up over the parts that were chosen
+    device: str  # see `Result`, also for what follows
     driver: str
     reason: str
     seed: int  # of the start tree

@@ -45,15 +45,14 @@ from plltool.tree_search.root_scan import RootPlace
 class PartResult:
     """The result for one part of the alignment."""
 
-    name: str  # name, sites: the part's name, empty if it is the whole alignment and has none, and its columns, as text
-    sites: str
-    n_sites: int  # n_sites, n_patterns: numbers of columns, and of distinct ones
-    n_patterns: int
-    # model, parameters: model string with all parameter values, and the model as numbers, see `Model.describe`
-    model: str
+    name: str  # empty if it is the whole alignment and has none
+    sites: str  # its columns, as text
+    n_sites: int  # number of columns
+    n_patterns: int  # number of distinct columns
+    model: str  # model string with all parameter values
     scaler: float  # factor of the tree's branch lengths
     lnl: float
-    parameters: dict[str, Any]
+    parameters: dict[str, Any]  # the model as numbers, see `Model.describe`
     newick: str | None  # the tree with the part's own branch lengths if they are unlinked, otherwise None
 
 

@@ -37,9 +37,9 @@ class PerSiteRates:
     """What was found under per-site rates, of all parts; no other lnL compares with this one."""
 
     lnl: float
-    model: str  # model, fitted: see `Result`, and the models of the parts, with the category of each pattern
+    model: str  # see `Result`
     parts: tuple[SiteCategories | None, ...]  # the rates of each part; None for parts without +PSR
-    fitted: tuple[Model, ...]
+    fitted: tuple[Model, ...]  # the models of the parts, with the category of each pattern
 
     def as_record(self) -> dict[str, Any]:
         """All but the model objects, for a record."""

@@ -29,18 +29,16 @@ from plltool.tree_search.parsimony import parsimony_tree
 class Task:
     """Patterns, models, constraint and seed of a run; it can be sent to other processes."""
 
-    # all_names, names: all taxa, and those that are left: one of each group of identical sequences, except for those
-    # that the constraint separates
-    all_names: tuple[str, ...]
+    all_names: tuple[str, ...]  # all taxa
+    # one taxon of each group of identical sequences, except for those that the constraint separates
     names: tuple[str, ...]
     groups: list[list[int]]  # the taxa of `all_names` that each of `names` stands for, see `without_duplicates`
-    parts: list[Patterns]  # parts, models: the patterns and the model of each part; models have their start values
-    models: list[Model]
+    parts: list[Patterns]  # the patterns of each part
+    models: list[Model]  # the model of each part, with its start values
     seed: int = DEFAULT_SEED  # of all random choices
     unlinked: bool = False  # whether each part has branch lengths of its own
-    # whole_constraint, constraint: on trees of `all_names` and of `names`; None if every tree will do
-    whole_constraint: Constraint | None = None
-    constraint: Constraint | None = None
+    whole_constraint: Constraint | None = None  # on trees of `all_names`; None if every tree will do
+    constraint: Constraint | None = None  # on trees of `names`, likewise
 
     @classmethod
     def of(

@@ -107,9 +107,8 @@ class _Survey:
     top: int  # the inner node
     visits: list[tuple[int, int, int]]  # (node, parent, branch) of every other node, in preorder
     tips: list[int]  # the tips in preorder, so that those below a node are neighbours
-    # first, last: by node, the range of the tips below it
-    first: dict[int, int]
-    last: dict[int, int]
+    first: dict[int, int]  # by node, the first of the tips below it
+    last: dict[int, int]  # the last of them
     children: dict[int, list[int]]  # by node, the nodes next below it
     depths: dict[int, float]  # by node, the distance from the top
     distances: FloatArray  # (n_tips, n_tips) between tips

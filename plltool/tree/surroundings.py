@@ -17,9 +17,8 @@ class Subtree(NamedTuple):
     """What hangs at an end of a branch, seen from there."""
 
     taxa: int  # its taxa as a set of bits, see `plltool.tree.splits`
-    # node, column: the inner node at which it hangs, and its place among the neighbours of that node
-    node: int
-    column: int
+    node: int  # the inner node at which it hangs
+    column: int  # its place among the neighbours of that node
 
 
 class Surroundings(NamedTuple):

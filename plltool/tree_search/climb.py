@@ -148,9 +148,9 @@ class Round:
     """The result of one round of climbing."""
 
     lnl: float  # lnL after the round; never lower than before
-    n_moves: int  # n_moves, chosen: the moves that were kept
+    n_moves: int  # that were kept
     joints: IndexArray  # of subtrees to scan in the next round: near a change, or with a gain that had to wait
-    chosen: tuple[Move, ...] = ()
+    chosen: tuple[Move, ...] = ()  # the moves that were kept
 
 
 def climb_round(

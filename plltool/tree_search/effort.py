@@ -100,10 +100,6 @@ class SearchOptions:
         DEFAULT_EFFORT, "How hard to search; the options below override what it sets.", choices=EFFORT_NAMES
     )
     starts: int | None = setting(None, "Number of start trees; the best tree found from any of them wins.", min=1)
-    perturbations: int | None = setting(
-        None, "Maximum number of times to perturb the best trees and search again.", min=0
-    )
-    nstop: int | None = setting(None, "Stop after this many perturbations in a row without a gain in lnL.", min=1)
     radii: tuple[int, ...] | None = setting(
         None,
         "Radii of the SPR stages, in branches; the next one is tried as long as a stage gains.",
@@ -111,6 +107,10 @@ class SearchOptions:
         parse=_parse_radii,
         metavar="N[,N]...",
     )
+    perturbations: int | None = setting(
+        None, "Maximum number of times to perturb the best trees and search again.", min=0
+    )
+    nstop: int | None = setting(None, "Stop after this many perturbations in a row without a gain in lnL.", min=1)
     epsilon: float | None = setting(
         None, "End the search from a start tree when a round gains less lnL than this.", min=0, min_open=True
     )

@@ -36,8 +36,8 @@ class Exchanges:
     """
 
     region: IndexArray  # (n_rows,) the region that a row belongs to, from 0
-    node: IndexArray  # node, parent: (n_rows,) nodes of the tree
-    parent: IndexArray
+    node: IndexArray  # (n_rows,) nodes of the tree
+    parent: IndexArray  # likewise
     lengths: FloatArray  # (n_rows, ...) with a last axis for parts that have lengths of their own
     gains: FloatArray  # (n_regions,) lnL gained by each exchange alone, with all lengths as they are in the two trees
 

@@ -23,8 +23,8 @@ TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion,
 class Insertions:
     """Moves of one neighbourhood, ready to be applied."""
 
-    joints: IntArray  # joints, columns: (n,) inner node and column of the subtree to prune
-    columns: IntArray
+    joints: IntArray  # (n,) inner node of the subtree to prune
+    columns: IntArray  # (n,) its column there
     branches: IndexArray  # (n,) the branch to regraft into, as numbered before any move
     toward_gap: BoolArray  # (n,) bool, whether the first end of that branch is the one nearer to the gap
     healed: FloatArray  # (n,) length of the branch that closes the gap; (n, n_parts) if parts have lengths of their own

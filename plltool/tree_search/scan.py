@@ -36,8 +36,8 @@ ROAMING_STEPS = 200_000  # that free subtrees make at most in one scan; one may 
 class Prunes:
     """Subtrees to move, and the branch that heals each gap."""
 
-    joints: IntArray  # joints, columns: (n,) inner node and the column of its subtree
-    columns: IntArray
+    joints: IntArray  # (n,) inner node
+    columns: IntArray  # (n,) the column of its subtree
     healed: FloatArray  # (n,) length of the branch that closes the gap; (n, n_parts) if parts have lengths of their own
 
     def __len__(self) -> int:
@@ -51,14 +51,12 @@ class Steps:
     prune: IndexArray  # (n,) index of the prune
     parent: IndexArray  # (n,) index of the step before, -1 at the gap; always smaller than the index of the step itself
     depth: IndexArray  # (n,) number of branches walked before this one
-    # source, source_branch: (n,) the CLA from which the step starts, and the branch to it; at the gap, the CLA on the
-    # other side and the healed branch; at later steps ``source`` is not used
-    source: IndexArray
-    source_branch: IndexArray
-    side: IndexArray  # side, side_branch: (n,) CLA and branch of the sibling; branches are as instructions name them
-    side_branch: IndexArray
-    beyond: IndexArray  # beyond, branch: (n,) the CLA beyond the branch of insertion, and that branch
-    branch: IndexArray
+    source: IndexArray  # (n,) at the gap, the CLA on its other side; not used at later steps
+    source_branch: IndexArray  # (n,) the branch to the CLA from which the step starts; at the gap, the healed one
+    side: IndexArray  # (n,) CLA of the sibling
+    side_branch: IndexArray  # (n,) its branch, as instructions name it
+    beyond: IndexArray  # (n,) the CLA beyond the branch of insertion
+    branch: IndexArray  # (n,) that branch
     upward: IndexArray  # (n,) 1 if that branch leads towards the root tip, else 0
     key: IndexArray  # (n,) orders the steps of a prune depth first
     # (n,) lnL after regrafting the subtree in the middle of the branch, with all other lengths unchanged

@@ -88,8 +88,8 @@ class Cursor:
 class ClimbState:
     """The state of the search from one start tree, independent of any engine."""
 
-    tree: Tree  # tree, models: the current ones, and the best so far
-    models: list[Model]
+    tree: Tree  # the current one, and the best so far
+    models: list[Model]  # likewise
     cursor: Cursor = field(default_factory=Cursor)  # the position of the climb
     interrupted: bool = False  # whether the listener stopped the search
 

@@ -40,8 +40,8 @@ class Excursion:
     """What an excursion has found."""
 
     met: Sequence[MetTree]  # the trees on the way, without those that were known
-    lnl: float  # lnl, optimum: the tree at its end, a local optimum, and its lnL
-    optimum: Tree
+    lnl: float  # of the tree at its end
+    optimum: Tree  # the tree at its end, a local optimum
 
 
 @saved()

@@ -36,10 +36,9 @@ def test_every_command_has_a_page(command):
     assert f".. click:: plltool.cli.{function}:{function}\n   :prog: plltool {command}\n" in page
 
 
-def test_the_rows_of_the_readme_are_commands():
+def test_the_readme_has_a_row_for_every_command():
     rows = re.findall(r"^\| \[`([a-z-]+)`\]\((.*?)\) \| ", README, re.MULTILINE)
-    assert len(rows) > 20
-    assert all(page == f"docs/commands/{stem_of(name)}.md" and name in ANALYSES for name, page in rows)
+    assert sorted(rows) == sorted((name, f"docs/commands/{stem_of(name)}.md") for name in ANALYSES)
 
 
 def test_the_readme_is_short():

@@ -49,9 +49,8 @@ class ClockSettings:
     """How a tree is dated."""
 
     root: str = BEST  # one of DATE_ROOTS; without a meaning where the tree comes with a root
-    # clock_rate, clock_error: substitutions per site and year, and their standard error; None finds them
-    clock_rate: float | None = None
-    clock_error: float | None = None
+    clock_rate: float | None = None  # substitutions per site and year; None finds it
+    clock_error: float | None = None  # its standard error
     coalescent: str | None = None  # prior on the times of nodes, one of DATE_COALESCENTS, or None
     # slack and coupling of an autocorrelated clock, or None for a strict one
     relaxed: tuple[float, float] | None = None

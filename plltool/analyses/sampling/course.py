@@ -45,10 +45,8 @@ class Snapshot:
 
     lnl: float
     best: Tree
-    # next_check, enough: the number of samples at which they are judged next, and whether they were enough at the last
-    # time
-    next_check: int
-    enough: bool
+    next_check: int  # number of samples at which they are judged next
+    enough: bool  # whether they were enough at the last time
     runs: Sequence[RunState]
     samples: Samples
 

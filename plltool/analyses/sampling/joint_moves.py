@@ -88,10 +88,9 @@ FIRST_DEVIATION = 0.05
 class Directions:
     """The covariance of the coordinates of states, which the chains of a run learn together while steps are tuned."""
 
-    # n_states, sums, products: number of states learnt from, sums (n,) of their points and of products (n, n) of these
-    n_states: int
-    sums: FloatArray
-    products: FloatArray
+    n_states: int  # number of states learnt from
+    sums: FloatArray  # (n,) of their points
+    products: FloatArray  # (n, n) of the products of these
     mean: FloatArray | None  # (n,) of the points; None before enough states are known
     factor: FloatArray  # (n, n) a root of the covariance
 

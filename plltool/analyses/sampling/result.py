@@ -54,7 +54,7 @@ def describe_posterior(found: Posterior) -> dict[str, Any]:
 def describe_trace(samples: Samples, numbers: dict[str, Summary]) -> dict[str, Any]:
     """Some numbers of some samples of all runs, the burn-in included: evenly spaced ones, and the last one.
 
-    Of the numbers that are not always there, those with the least sizes are traced.
+    All samples have the numbers in COLUMNS. Of the others, those with the smallest effective sizes are traced.
     """
     chosen = sorted({*range(0, len(samples), -(-len(samples) // MOST_POINTS)), len(samples) - 1})
     sizes = {name: np.nan_to_num(own.size, nan=np.inf) for name, own in numbers.items() if name not in COLUMNS}

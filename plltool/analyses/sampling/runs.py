@@ -97,9 +97,9 @@ MOST_WORDS = 60  # of a worker that is faster than others, before it waits for t
 class DeviceUse(NamedTuple):
     """Where chains advance; of several processes, one of them."""
 
-    device_name: str  # device_name, driver, reason: what does the arithmetic, its driver, and why it was chosen
+    device_name: str  # what does the arithmetic
     driver: str
-    reason: str
+    reason: str  # why it was chosen
     layout: dict[str, object]  # see `Layout.describe`; empty if the prior is sampled
     n_patterns: int  # number of patterns
     launch_share: float = 1.0  # the share of the patterns that are taken through a program at a time
@@ -115,13 +115,13 @@ class DeviceUse(NamedTuple):
 class RunSetup:
     """What runs are made of."""
 
-    space: StateSpace  # space, parts: what is sampled, and the data
-    parts: Sequence[Patterns]
+    space: StateSpace  # what is sampled
+    parts: Sequence[Patterns]  # the data
     # the tree with which each chain begins, those of the first run first
     starts: Sequence[tuple[Topology, list[float]]]
-    options: SampleOptions  # options, seed: as `plltool.sample` has them
+    options: SampleOptions  # as `plltool.sample` has them
     tuning: int  # number of generations in which steps are tuned
-    seed: int
+    seed: int  # likewise
 
     @property
     def move_weights(self) -> dict[str, float]:
@@ -239,8 +239,8 @@ class RunsHere(ChainRuns):
 class Stretch(NamedTuple):
     """What a worker does at a time."""
 
-    run: int  # run, state: a run and its state; None at the beginning
-    state: RunState | None
+    run: int
+    state: RunState | None  # None at the beginning
     pieces: Sequence[range]  # the generations to advance to; the worker says what it has after each piece
 
 

@@ -148,8 +148,8 @@ class RunSamples(NamedTuple):
 
     numbers: Rows  # (n, n_columns)
     lengths: Rows  # (n, n_nodes) lengths of branches
-    left: Rows  # left, right: (n, n_nodes) the topologies, see `Topology`
-    right: Rows
+    left: Rows  # (n, n_nodes) the topologies, see `Topology`
+    right: Rows  # likewise
     splits: Rows  # (n, n_nodes) the splits at the branches, by their numbers
 
     @classmethod

@@ -24,8 +24,8 @@ class Topology(NamedTuple):
 
     n_taxa: int  # number of tips
     parent: list[int]  # (n_nodes,) the node above each node; -1 for tip 0
-    left: list[int]  # left, right: (n_nodes,) the nodes below each inner node; of tip 0 `left` is the top; else -1
-    right: list[int]
+    left: list[int]  # (n_nodes,) the first node below each inner node; of tip 0 the top; else -1
+    right: list[int]  # the second one; else -1
 
     @property
     def n_nodes(self) -> int:

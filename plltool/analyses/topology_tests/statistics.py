@@ -26,21 +26,20 @@ LARGEST_ERROR = 10.0  # of d - c; beyond it they could be anything
 class TopologyTests:
     """p-values of trees, all (n_trees,)."""
 
-    lnl: FloatArray  # lnl, delta: log-likelihood, and its difference to that of the best tree
-    delta: FloatArray
+    lnl: FloatArray  # log-likelihood
+    delta: FloatArray  # its difference to that of the best tree
     bp: FloatArray  # share of replicates in which the tree is the best (bootstrap proportion, RELL)
     kh: FloatArray  # Kishino & Hasegawa 1989, against the best tree; for the best tree, against the second best
     sh: FloatArray  # Shimodaira & Hasegawa 1999, against the best of all trees
-    wkh: FloatArray  # wkh, wsh: the same with differences divided by their standard errors (Shimodaira 2002)
-    wsh: FloatArray
+    wkh: FloatArray  # the same with differences divided by their standard errors (Shimodaira 2002)
+    wsh: FloatArray  # likewise
     elw: FloatArray  # expected likelihood weight (Strimmer & Rambaut 2002); the weights sum to 1
     in_elw_set: BoolArray  # bool, whether the tree is among those with the largest weights that sum to 1 - TEST_LEVEL
     # Shimodaira 2002, approximately unbiased; trees that differ by less than AU_TIE count as one, see `find_ties`
     au: FloatArray
-    # distance, curvature: signed distance d and curvature c, from which `au` is computed; NaN without a fit
-    distance: FloatArray
-    curvature: FloatArray
-    au_low: FloatArray  # au_low, au_high: bounds of `au`, see `MultiscaleFit`; NaN without a fit
+    distance: FloatArray  # signed distance d, from which `au` is computed; NaN without a fit
+    curvature: FloatArray  # curvature c, likewise
+    au_low: FloatArray  # bounds of `au`, see `MultiscaleFit`; NaN without a fit
     au_high: FloatArray
 
     @property

@@ -36,11 +36,10 @@ class Device:
     kind: str  # "cpu", "gpu" or "other"
     has_double: bool
     compute_units: int  # cores of a CPU, multiprocessors of a GPU
-    memory: int  # memory, max_allocation: bytes in all and of the largest buffer, as the driver claims them
-    max_allocation: int
-    # max_group_items, local_memory: work-items of a work-group at most, and bytes of local memory that it can have
-    max_group_items: int
-    local_memory: int
+    memory: int  # bytes, as the driver claims
+    max_allocation: int  # bytes of the largest buffer, likewise
+    max_group_items: int  # work-items of a work-group at most
+    local_memory: int  # bytes that a work-group can have
     shares_host_memory: bool  # of a CPU or an integrated GPU
     vector_width: int  # lanes of a vector that the device's compiler is known to handle
     handle: Any  # pyopencl.Device

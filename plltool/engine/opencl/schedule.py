@@ -79,11 +79,14 @@ def spread_sums(request: Request, layout: Layout) -> tuple[Request, IndexArray]:
     On GPUs alone; their number depends on the states. Returns also (n_sums, n_values) where the values of each sum are
     among those of the request; n_sums is 0 where there is nothing to spread.
     """
+    nothing = request, np.empty((0, 1), dtype=np.intp)
+    if not layout.lane_per_item:
+        return nothing
     adding = np.flatnonzero(request.program[:, InstructionWord.OPCODE] == Opcode.RATE_MATRIX_GRADIENT)
     size, turn = layout.gradient_values, np.arange(len(adding))
     n_sums = min(len(adding), MOST_SUMS, SUM_STATES // layout.n_states)
-    if n_sums < 2 or not layout.lane_per_item:
-        return request, np.empty((0, size), dtype=np.intp)
+    if n_sums < 2:
+        return nothing
     program, n_values = request.program.copy(), request.n_values + size * (n_sums - 1)
     starts = np.append(program[adding[0], InstructionWord.RESULT], np.arange(request.n_values, n_values, size))
     program[adding, InstructionWord.RESULT] = starts[turn % n_sums]
