@@ -149,6 +149,14 @@ class TestComponents:
         np.testing.assert_allclose(p_matrices(model.components(), 0.3)[2], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"), [("MULTI3_MK", [1, 1, 1]), ("MULTI4_ORDERED", [1, 0, 0, 1, 0, 1]), ("BIN", [1])]
+)
+def test_multistate_models_by_their_definition(text, expected):
+    """All states are alike under Mk; ordered ones change to their neighbours."""
+    assert Model(parse_model(text)).exchangeabilities == pytest.approx(expected, abs=1e-9)
+
+
 class TestStart:
     def test_free_parameters_start_at_defaults(self):
         model = model_of("GTR+FO+G4")

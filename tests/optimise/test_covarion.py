@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles.codons import sense_codons
+from five_taxa import ENDS, LENGTHS, TREE, rows_of
 from oracles.covarion import covarion_lnl, covarion_matrix
 from oracles.likelihood import derivative
-from oracles.substitution import gamma_category_means, q_matrix
+from oracles.models import processes_of
+from oracles.substitution import q_matrix
 from scipy.linalg import expm
 from slopes import assert_slopes, disturb
 
@@ -18,78 +19,11 @@ from plltool.model.parameter_slopes import scale_slope
 from plltool.model.vector import get_vector, set_vector
 
 STEP = 1e-3
-TREE = "((a:0.1,b:0.3):0.2,c:0.15,(d:0.25,e:0.4):0.1);"
-ENDS = [(0, 5), (1, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 7)]
-LENGTHS = [0.1, 0.3, 0.2, 0.15, 0.1, 0.25, 0.4]
 NUMPY, OPENCL, LANES = {"device": "numpy"}, {"device": "opencl"}, {"device": "opencl", "vw": 32}
-DNA = {"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "-": "ACGT"}
-CODES = {"DNA": DNA, "protein": {letter: letter for letter in "ARNDCQEGHILKMFPSTWYV"} | {"B": "ND"}}
-
-
-def rows_of(n_states):
-    """Five sequences of 24 cells, one of them ambiguous and one a gap, and what each cell allows (5, 24, S)."""
-    rng = np.random.default_rng(n_states)
-    first = rng.integers(n_states, size=24)
-    states = np.array([np.where(rng.random(24) < 0.5, rng.integers(n_states, size=24), first) for _ in range(5)])
-    tips = np.eye(n_states)[states]
-    states[:2, 0] = n_states - 1  # so that the data show all states
-    tips[:2, 0] = np.eye(n_states)[n_states - 1]
-    if n_states == 61:
-        codons = sense_codons(1)
-        texts = ["".join(codons[k] for k in row) for row in states]
-    else:
-        symbols = {4: "ACGT", 20: "ARNDCQEGHILKMFPSTWYV"}.get(n_states, "0123456789")
-        texts = ["".join(symbols[k] for k in row) for row in states]
-    width = 3 if n_states == 61 else 1
-    texts[2] = "-" * width + texts[2][width:]
-    tips[2, 0] = 1.0
-    ambiguous = {4: ("R", [0, 2]), 20: ("B", [2, 3])}.get(n_states)
-    if ambiguous:
-        letter, allowed = ambiguous
-        texts[3] = texts[3][:1] + letter + texts[3][2:]
-        tips[3, 1] = np.eye(n_states)[allowed].sum(axis=0)
-    return dict(zip("abcde", texts, strict=True)), tips
-
-
-def directed_matrix(rates, frequencies):
-    """Q of rates AC AG AT CA .. TG, which must leave the frequencies as they are; one substitution per unit of time."""
-    q = np.zeros((4, 4))
-    q[~np.eye(4, dtype=bool)] = rates
-    np.fill_diagonal(q, -q.sum(axis=1))
-    np.testing.assert_allclose(frequencies @ q, 0.0, atol=1e-12)
-    return q / -(frequencies @ np.diagonal(q))
-
-
-def oracle_components(model):
-    """(weight, frequencies, matrix, rate) of a model's values."""
-    classes = model.classes
-    shared = np.broadcast_to(classes.exchangeabilities, (len(classes.weights), classes.exchangeabilities.shape[1]))
-    if model.spec.is_directed:
-        matrices = [directed_matrix(model.exchangeabilities, classes.frequencies[0])]
-    else:
-        matrices = [q_matrix(row, pi) for row, pi in zip(shared, classes.frequencies, strict=True)]
-    sites, pinv = model.sites, model.pinv or 0.0
-    if sites.kind == "free":
-        categories = list(zip(sites.weights, sites.rates, strict=True))
-    elif sites.kind == "gamma":
-        means = gamma_category_means(sites.alpha, sites.n_categories)
-        categories = [(1 / sites.n_categories, rate) for rate in means]
-    else:
-        categories = [(1.0, 1.0)]
-    mean = classes.weights @ classes.rates
-    components = [
-        (weight * share * (1 - pinv), pi, q, rate * own / mean / (1 - pinv))
-        for share, pi, q, own in zip(classes.weights, classes.frequencies, matrices, classes.rates, strict=True)
-        for weight, rate in categories
-    ]
-    if pinv:
-        components.append((pinv, classes.weights @ classes.frequencies, 0 * matrices[0], 0.0))
-    return components
 
 
 def oracle_lnl(model, tips, factor=1.0):
-    lengths = np.array(LENGTHS) * factor
-    return covarion_lnl(ENDS, lengths, tips, oracle_components(model), *model.switching)
+    return covarion_lnl(ENDS, LENGTHS * factor, tips, processes_of(model), *model.switching)
 
 
 CASES = [
