@@ -16,7 +16,11 @@ from .analyses.machine.bench.run import bench as bench
 from .analyses.machine.compare import Comparison as Comparison
 from .analyses.machine.compare import compare as compare
 from .analyses.machine.compare import compare_folder as compare_folder
+from .analyses.machine.compare import compare_record_folders as compare_record_folders
 from .analyses.machine.compare import compare_records as compare_records
+from .analyses.machine.compare_likelihoods import ComparedLikelihoods as ComparedLikelihoods
+from .analyses.machine.compare_likelihoods import compare_likelihoods as compare_likelihoods
+from .analyses.machine.compare_likelihoods import every_hardware as every_hardware
 from .analyses.machine.devices import devices as devices
 from .analyses.placement.analysis import PlacementResult as PlacementResult
 from .analyses.placement.analysis import place as place

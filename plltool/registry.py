@@ -253,7 +253,12 @@ _DECLARED = (
     Analysis("simulate", FILES, "Simulate an alignment along a tree."),
     Analysis("devices", MACHINE, "List and test the OpenCL devices."),
     Analysis("bench", MACHINE, "Measure the speed of an engine."),
-    Analysis("compare", MACHINE, "Compare one search on two devices, or two searches."),
+    Analysis("compare", MACHINE, "Compare trees and likelihoods of two devices, or two searches.",
+             record="compare.json", section="compare_section", order=11, where=BEFORE_TREE, files=(
+        OutputFile("compare.json", "record", "JSON; two folders have none"),
+        OutputFile("compare.log", "log"),
+        *REPORT_FILES,
+    )),
 )  # fmt: skip
 ANALYSES = {declared.name: declared for declared in _DECLARED}
 IN_REPORTS = sorted(_DECLARED, key=lambda declared: declared.order)

@@ -1,8 +1,9 @@
-"""``plltool compare``: one search on two devices, engines or vector widths, or two searches that are over."""
+"""``plltool compare``: searches or likelihoods on two devices, engines or vector widths, or searches that are over."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,14 @@ import click
 from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
-from plltool.cli.outputs import claim_files, named_outputs
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
+from plltool.cli.select_model import partitions_option
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import COMPARE_TOLERANCE, START_KINDS
 
 if TYPE_CHECKING:
-    from plltool import Comparison, SearchOptions
+    from plltool import ComparedLikelihoods, Comparison, PlltoolError, SearchOptions
 
 EXIT_DIFFERENT = 3
 EXIT_FAILED = 1  # an alignment of a folder failed, and none differs
@@ -26,27 +28,52 @@ EXIT_FAILED = 1  # an alignment of a folder failed, and none differs
 
 @dataclass(frozen=True, kw_only=True)
 class CompareTask:
-    """What is searched on either hardware, and how that is reported."""
+    """What is computed on either hardware, and how that is reported."""
 
     model: str | None = options.filled_by(options.model_option)
+    partitions: Path | None = options.filled_by(partitions_option)
+    brlen: str = options.filled_by(options.brlen_option)
     reading: options.Reading = options.filled_by(options.reading_options)
+    tree: Path | None = options.option(
+        type=PATH, help="Compare the likelihood of the tree in FILE, and its derivatives, in place of two searches."
+    )
+    fixed: bool = options.filled_by(options.fixed_option)
+    constraint: Path | None = options.filled_by(options.constraint_option)
+    bootstrap: int = options.option(
+        min=0, default=0, help="Number of bootstrap replicates whose trees are compared after the search."
+    )
     seed: int = options.filled_by(options.seed_option)
     tolerance: float = options.option(
-        min=0, default=COMPARE_TOLERANCE, help="Largest difference in lnL at which two searches count as equal."
+        min=0,
+        default=COMPARE_TOLERANCE,
+        help="Largest difference in lnL that counts as agreement.",
     )
     as_json: bool = options.filled_by(options.json_option)
     quiet: bool = options.filled_by(options.quiet_option)
     json_progress: str | None = options.filled_by(options.json_progress_option)
 
+    def check(self, is_folder: bool, start: options.StartChoice) -> None:
+        """Refuse what does not go together."""
+        if self.fixed and not self.tree:
+            raise click.UsageError("--fixed is for the tree of --tree")
+        if self.tree and (self.bootstrap or self.constraint):
+            raise click.UsageError("--bootstrap and --constraint are for searches, not for the tree of --tree")
+        reading = self.reading
+        is_given = start.start not in START_KINDS or reading.data_type != "auto" or reading.constant_sites is not None
+        if is_folder and (is_given or self.tree or self.constraint or self.partitions):
+            one = "--start FILE, --tree, --constraint, --partitions, --data-type and --constant-sites"
+            raise click.UsageError(f"{one} are for one alignment, not for a folder")
+
 
 @command(
     examples=(
-        "plltool compare data/primates.phy --a numpy:vw=2 --b opencl",
+        "plltool compare data/primates.phy --a numpy:vw=2 --b opencl --prefix devices",
+        "plltool compare data/primates.phy --tree best.nwk --model GTR+F+G4 --all",
         "plltool compare monday.json tuesday.json --tolerance 0.1",
         "plltool compare data --a opencl:vw=4 --b opencl:vw=8 --effort fast",
     ),
 )
-@click.argument("what", type=PATH, nargs=-1, required=True, metavar="ALIGNMENT|FOLDER|RECORD RECORD")
+@click.argument("what", type=PATH, nargs=-1, required=True, metavar="ALIGNMENT|FOLDER|RECORD RECORD|FOLDER FOLDER")
 @click.option(
     "--a",
     "spec_a",
@@ -59,54 +86,81 @@ class CompareTask:
     metavar="SPEC",
     help="Second device, such as numpy:vw=2, opencl or 0:0:vw=4; several, such as 0:0,1:0, divide the patterns.",
 )
+@click.option(
+    "--all", "compare_all", is_flag=True, help="Compare all devices and precisions of this machine; needs --tree."
+)
 @options.packed("task", CompareTask)
 @options.start_options
 @options.effort_options
+@file_options("compare")
 def compare(
     what: tuple[Path, ...],
     spec_a: str | None,
     spec_b: str | None,
+    compare_all: bool,
     task: CompareTask,
     start: options.StartChoice,
     effort: SearchOptions,
+    outputs: Outputs,
 ) -> None:
     """Search ALIGNMENT twice from one start tree, on two devices or with two precisions or vector widths.
 
-    With a FOLDER, do so for each alignment in it and print a line for each. With two RECORDs, compare the searches that
-    wrote these JSON files. The output shows where two searches diverge, and which subtrees each of them moved there.
+    With --tree, compute the likelihood of one tree on both, its lnL by site, and its derivatives by branch lengths and
+    model parameters, after optimising these on the first device. With a FOLDER, search each alignment in it and print a
+    line for each. With two RECORDs, compare the searches that wrote these JSON files; with two FOLDERs, the records of
+    the same name. The output shows where two searches diverge, and which subtrees each of them moved there.
 
-    The exit status is 0 if both end at the same topology and lnL, 3 if not, and 1 if an alignment of a folder cannot be
-    searched.
+    The exit status is 0 if all agree, 3 if not, and 1 if an alignment of a folder cannot be searched.
     """
+    task.check(what[0].is_dir(), start)
+    outputs.claim()
     import plltool
 
-    if len(what) == 2 and not (spec_a or spec_b):
-        _finish(task, plltool.compare_records(*what, task.tolerance))
+    has_devices = bool(spec_a and spec_b)
+    if len(what) == 2 and not (spec_a or spec_b or compare_all):
+        if what[0].is_dir():
+            _compare_many(task, plltool.compare_record_folders(*what, task.tolerance), print_results)
+        else:
+            _finish(task, plltool.compare_records(*what, task.tolerance), outputs)
         return
-    if len(what) != 1 or not (spec_a and spec_b):
-        raise click.UsageError("expected one alignment or folder with --a and --b, or two records without")
-    settings: dict[str, Any] = {
-        "a": plltool.parse_hardware(spec_a),
-        "b": plltool.parse_hardware(spec_b),
-        "labels": (spec_a, spec_b),
-        "model": task.model,
-        "seed": task.seed,
-        "tolerance": task.tolerance,
-        "options": effort,
-    }
-    claim_files(named_outputs())
-    if what[0].is_dir():
-        _compare_folder(what[0], task, start, settings)
-        return
-    with Reporter(task.quiet, json_path=task.json_progress) as reporter:
+    if len(what) != 1 or has_devices == compare_all or (spec_a is None) != (spec_b is None):
+        raise click.UsageError(
+            "expected one alignment or folder with --a and --b, or with --tree and --all, or two records or folders"
+            " without"
+        )
+    if compare_all and not task.tree:
+        raise click.UsageError("--all needs --tree")
+    if compare_all:
+        hardware = plltool.every_hardware()
+    else:
+        specs = {"a": str(spec_a), "b": str(spec_b)}
+        hardware = {spec if spec_a != spec_b else name: plltool.parse_hardware(spec) for name, spec in specs.items()}
+    with Reporter(task.quiet, outputs.log, task.json_progress) as reporter:
+        shared: dict[str, Any] = {"tolerance": task.tolerance, "brlen": task.brlen, "listener": reporter.progress}
+        if task.tree:
+            data = options.load_alignment(what[0], task.reading)
+            tree, model = options.load_tree(task.tree, data, task.brlen, start.resolve), task.partitions or task.model
+            found = plltool.compare_likelihoods(data, tree, hardware, model=model, fixed=task.fixed, **shared)
+            _finish(task, found, outputs)
+            return
+        first, second = hardware.values()
+        shared |= {"labels": (spec_a, spec_b), "model": task.model, "seed": task.seed, "options": effort}
+        shared["replicates"] = task.bootstrap
+        if what[0].is_dir():
+            names = task.reading.names
+            pairs = plltool.compare_folder(what[0], first, second, names=names, start=start.start, **shared)
+            _compare_many(task, pairs, reporter.print_results)
+            return
         data = options.load_alignment(what[0], task.reading)
-        found = plltool.compare(data, start=start.load(data), listener=reporter.progress, **settings)
-    _finish(task, found)
+        shared |= {"partitions": task.partitions, "constraint": task.constraint}
+        _finish(task, plltool.compare(data, first, second, start=start.load(data), **shared), outputs)
 
 
-def _finish(task: CompareTask, found: Comparison) -> None:
-    """Print what was found and exit."""
-    _print(task, found.as_record(), found.describe())
+def _finish(task: CompareTask, found: Comparison | ComparedLikelihoods, outputs: Outputs) -> None:
+    """Write and print what was found, and exit."""
+    record = found.as_record() | {"command": given_command()}
+    outputs.finish({"compare.json": json.dumps(record, indent=1) + "\n"})
+    _print(task, record, [*found.describe(), *outputs.describe()])
     if not found.agree:
         click.get_current_context().exit(EXIT_DIFFERENT)
 
@@ -114,42 +168,41 @@ def _finish(task: CompareTask, found: Comparison) -> None:
 def _print(task: CompareTask, record: dict[str, Any], lines: list[str]) -> None:
     """The record as JSON, or lines for people."""
     if task.as_json:
-        print_line(json.dumps(record | {"command": given_command()}, indent=1))
+        print_line(json.dumps(record, indent=1))
     else:
         print_results(lines)
 
 
-def _compare_folder(folder: Path, task: CompareTask, start: options.StartChoice, settings: dict[str, Any]) -> None:
-    """Compare on each alignment of a folder, print a line as soon as there is one, and exit."""
-    import plltool
-
-    reading = task.reading
-    if start.start not in START_KINDS or reading.data_type != "auto" or reading.constant_sites is not None:
-        raise click.UsageError("--start FILE, --data-type and --constant-sites are for one alignment, not for a folder")
+def _compare_many(
+    task: CompareTask, pairs: Iterable[tuple[str, Comparison | PlltoolError]], show: Callable[[list[str]], None]
+) -> None:
+    """Print a line for each comparison as soon as there is one, and exit."""
     records: list[dict[str, Any]] = []
     n_agree = n_differ = n_failed = 0
     if not task.as_json:
         heads = "alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""
-        print_results([_row(*heads)])
-    with Reporter(task.quiet, json_path=task.json_progress) as reporter:
-        pairs = plltool.compare_folder(
-            folder, names=reading.names, start=start.start, listener=reporter.progress, **settings
-        )
-        for path, found in pairs:
-            name = Path(path).name
-            if isinstance(found, Exception):
-                n_failed += 1
-                record, line = {"error": str(found)}, f"{name}: failed: {found}"
-            else:
-                n_agree += found.agree
-                n_differ += not found.agree
-                record, line = found.as_record(), _describe_briefly(name, found)
-            records.append({"alignment": path, **record})
-            if not task.as_json:
-                reporter.print_results([line])
+        show([_row(*heads)])
+    for path, found in pairs:
+        name = Path(path).name
+        if isinstance(found, Exception):
+            n_failed += 1
+            record, line = {"error": str(found)}, f"{name}: failed: {found}"
+        else:
+            n_agree += found.agree
+            n_differ += not found.agree
+            record, line = found.as_record(), _describe_briefly(name, found)
+        records.append({"alignment": path, **record})
+        if not task.as_json:
+            show([line])
     counts = {"n_agree": n_agree, "n_differ": n_differ, "n_failed": n_failed}
     verdict = f"{len(records)} alignments: {n_agree} agree, {n_differ} differ, {n_failed} failed"
-    _print(task, {"agree": n_agree == len(records), **counts, "alignments": records}, [verdict])
+    whole: dict[str, Any] = {
+        "agree": n_agree == len(records),
+        **counts,
+        "alignments": records,
+        "command": given_command(),
+    }
+    _print(task, whole, [verdict])
     if n_differ:
         click.get_current_context().exit(EXIT_DIFFERENT)
     if n_failed or not records:

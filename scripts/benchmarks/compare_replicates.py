@@ -72,19 +72,19 @@ def describe(ours: list[float], theirs: list[float]) -> dict[str, float]:
 
 
 def read_rows(path: Path, n_columns: int | None) -> dict[str, str]:
-    """The sequences under plain names, with all columns or a random sample of them."""
+    """The sequences that have data under plain names, with all columns or a random sample of them."""
     sequences = plltool.read_alignment(path)
     sites = np.arange(sequences.n_sites)
     if n_columns is not None and n_columns < len(sites):
         sites = np.sort(np.random.default_rng(1).choice(sites, n_columns, replace=False))
-    return {f"t{k}": row.decode() for k, row in enumerate(sequences.columns(sites))}
+    rows = [row.decode() for row in sequences.columns(sites)]
+    return {f"t{k}": row for k, row in enumerate(row for row in rows if set(row) - set("?-"))}
 
 
 def compare_standard(
     data: dict[str, str], kind: str, model: str, best: plltool.SearchResult, wanted: list[int], n_replicates: int
 ) -> dict[str, list[float]]:
     """The supports of the branches `wanted` by replicates, with and without short branches."""
-    n_sites = len(data["t0"])
     theirs = []
     with tempfile.TemporaryDirectory() as folder:
         for number, one in enumerate(plltool.resampled_alignments(data, best.models, replicates=n_replicates)):
@@ -92,9 +92,9 @@ def compare_standard(
             file = write_phylip(Path(folder) / f"r{number}.phy", rows)
             run_iqtree(file, file, "-st", kind, "-m", model, "-seed", number + 1)
             found = plltool.read_tree(f"{file}.treefile", best.tree.names)
-            theirs.append(splits_with_substitutions(found, n_sites))
+            theirs.append(splits_with_substitutions(found, len(data["t0"])))
     replicates = plltool.bootstrap(data, best.models, replicates=n_replicates, threads=1)
-    ours = [splits_with_substitutions(tree, n_sites) for tree in replicates.trees]
+    ours = [splits_with_substitutions(tree, len(data["t0"])) for tree in replicates.trees]
     return {
         f"{program} {kind}": share_of_trees(trees, wanted, least)
         for program, trees in (("plltool", ours), ("iqtree", theirs))

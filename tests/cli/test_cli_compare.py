@@ -4,10 +4,12 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 from samples import small_records
 
 from plltool.analyses.machine.compare import compare_records
+from plltool.engine.contract import InstructionWord
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.io.newick import parse_newick
 
@@ -43,10 +45,26 @@ def test_a_specification_that_cannot_be_read(plltool, small):
     assert "wv=2" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [(), ("--a", "numpy")])
-def test_half_a_question_is_a_usage_error(plltool, small, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "--a and --b"),
+        (("--a", "numpy"), "--a and --b"),
+        (("--all", "--a", "numpy", "--b", "numpy"), "--a and --b"),
+        (("--all",), "--all needs --tree"),
+        (("--a", "numpy", "--b", "numpy", "--fixed"), "--fixed is for the tree of --tree"),
+        (("--all", "--tree", __file__, "--bootstrap", "3"), "for searches"),
+    ],
+)
+def test_half_a_question_is_a_usage_error(plltool, small, arguments, told):
     result = plltool("compare", small, *arguments, status=2)
-    assert "--a and --b" in result.stderr
+    assert told in result.stderr
+
+
+def test_replicates_of_both_have_the_same_trees(plltool, small):
+    arguments = ("--a", "numpy:vw=1", "--b", "numpy:vw=4", "--bootstrap", "2", "--json", *QUICK)
+    found = json.loads(plltool("compare", small, *arguments, status=0).stdout)
+    assert found["replicates"] == [0, 0]
 
 
 # --- an engine that is broken on purpose -------------------------------------------------------------------
@@ -68,6 +86,7 @@ def test_a_broken_engine_is_found_and_its_first_moves_are_told(plltool, data_dir
     assert "in moves, or in lnL above 0.01: row 2 of the table" in result.stdout
     assert "only a moved" in result.stdout
     assert "promising" in result.stdout
+    assert "the tree of a before this round agree, so that the decisions differ" in result.stdout
     assert "the results DIFFER" in result.stdout
 
 
@@ -87,7 +106,57 @@ def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
     result = plltool("compare", small, "--a", "numpy", "--b", "opencl", *QUICK)
     assert result.exit_code == 3, result.stdout + result.stderr
     assert "above 0.01: row 1 of the table" in result.stdout
+    assert "the tree of a before this round differ:" in result.stdout
     assert "the results DIFFER" in result.stdout
+
+
+# --- one tree ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tree(plltool, data_dir, tmp_path_factory):
+    """A file with a tree of the small alignment, without lengths."""
+    names = [name for name, _ in small_records(data_dir, 6)]
+    path = tmp_path_factory.mktemp("tree") / "tree.nwk"
+    path.write_text("(({},{}),({},{}),({},{}));".format(*names))
+    return path
+
+
+def test_the_likelihood_of_a_tree_on_two_devices(plltool, small, tree, tmp_path):
+    arguments = ("--tree", tree, "--model", "HKY+F+G4", "--a", "numpy:vw=1", "--b", "numpy:vw=4")
+    result = plltool("compare", small, *arguments, "--prefix", tmp_path / "two", status=0)
+    record = json.loads((tmp_path / "two.compare.json").read_text())
+    evaluated = plltool("evaluate", small, tree, "--model", "HKY+F+G4", "--device", "numpy", "--json", status=0)
+    assert record["lnl"] == pytest.approx(json.loads(evaluated.stdout)["lnl"], abs=1e-6)
+    (pair,) = record["comparison"]["pairs"]
+    assert all(abs(pair[name]) < 1e-9 for name in ("lnl", "site_lnl", "slope"))
+    assert "the likelihoods agree" in result.stdout
+    assert "Largest differences" in (tmp_path / "two.txt").read_text()
+
+
+def test_a_wrong_derivative_of_one_branch_is_found(plltool, data_dir, small, tree, monkeypatch):
+    """A tenth is added to the slopes in the length of the fifth taxon's branch where VW is 2; lnL stays right."""
+    derivative = NumpyEngine._derivative
+
+    def broken(self, row):
+        lnl, first, second = derivative(self, row)
+        is_wrong = self.layout.vw == 2 and row[InstructionWord.B] == ~4
+        return np.stack([lnl, first + 0.1 * is_wrong, second])
+
+    monkeypatch.setattr(NumpyEngine, "_derivative", broken)
+    arguments = ("--tree", tree, "--model", "JC", "--a", "numpy:vw=1", "--b", "numpy:vw=2", "--fixed", "--json")
+    result = plltool("compare", small, *arguments, status=3)
+    (pair,) = json.loads(result.stdout)["comparison"]["pairs"]
+    assert f"('{sorted(name for name, _ in small_records(data_dir, 6))[4]}' | others)" in pair["slope_in"]
+    assert abs(pair["lnl"]) < 1e-9
+
+
+def test_all_devices(plltool, small, tree):
+    result = plltool("compare", small, "--tree", tree, "--model", "JC", "--all", "--json", status=0)
+    found = json.loads(result.stdout)["comparison"]
+    labels = [own["label"] for own in found["devices"]]
+    assert labels[:3] == ["numpy:vw=1", "numpy:vw=2", "numpy:vw=4"]
+    assert len(found["pairs"]) == len(labels) * (len(labels) - 1) / 2
 
 
 # --- records ------------------------------------------------------------------------------------------------
@@ -139,6 +208,35 @@ def splits(tree):
                     stack += [(other, node) for other in tree.neighbours[node].tolist() if other != parent]
             found.add(frozenset(side if tree.names[0] not in side else set(tree.names) - side))
     return found
+
+
+def test_two_folders_of_records(plltool, records, tmp_path):
+    """One search is the same in both, one has another seed, one is missing; records of other commands do not count."""
+    folders = [tmp_path / "old", tmp_path / "new"]
+    for folder in folders:
+        folder.mkdir()
+        shutil.copy(records[0], folder / "same.json")
+        (folder / "same.evaluate.json").write_text("{}")
+    shutil.copy(records[0], folders[0] / "other.json")
+    shutil.copy(records[2], folders[1] / "other.json")
+    shutil.copy(records[0], folders[0] / "lost.json")
+    rows = plltool("compare", *folders, "--tolerance", "0.5", status=1).stdout.splitlines()
+    assert [row.split()[0] for row in rows] == ["alignment", "lost.json:", "other.json", "same.json", "3"]
+    assert f"{folders[1] / 'lost.json'}: no such record" in rows[1]
+    assert rows[3].split()[-1] == "agree"
+
+
+def test_both_trees_in_the_report_mark_what_the_other_lacks(plltool, records, tmp_path):
+    record = json.loads(records[0].read_text())
+    names = re.findall(r"[A-Z]\w+", record["tree"])
+    record["tree"] = record["tree"].replace(names[0], "X").replace(names[3], names[0]).replace("X", names[3])
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(record))
+    plltool("compare", records[0], changed, "--prefix", tmp_path / "both", status=3)
+    found = compare_records(records[0], changed)
+    assert found.rf > 0
+    page = (tmp_path / "both.html").read_text()
+    assert page.count(f"dots mark the {found.rf // 2} branches that the other tree lacks") == 2
 
 
 def test_records_of_other_taxa_are_refused(plltool, records, tmp_path):

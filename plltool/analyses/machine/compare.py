@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from plltool.analyses.machine.compare_likelihoods import ComparedLikelihoods, compare_likelihoods
 from plltool.analyses.search.analysis import search
-from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED, WHOLE
+from plltool.analyses.selection.auto_model import choose_if_asked
+from plltool.analyses.supports.bootstrap import bootstrap as make_replicates
+from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, DEFAULT_SEED, WHOLE
 from plltool.errors import InputError, PlltoolError, shorten, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_formats import NAMES_HINT
@@ -18,7 +23,8 @@ from plltool.io.alignment_reader import looks_like_alignment, read_alignment
 from plltool.io.content import source_name
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
-from plltool.progress import Listener, Move, Progress, ignore
+from plltool.progress import Listener, Move, Progress, StopSearch, ignore
+from plltool.registry import ANALYSES
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
@@ -26,6 +32,8 @@ from plltool.run.memory import plan_memory
 from plltool.tree.splits import branch_score_distance, rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
+
+_log = logging.getLogger("plltool")
 
 NO_ROUND = "-"
 SHOWN_MOVES = 5  # of either search, in the first round in which they differ
@@ -69,11 +77,22 @@ class Comparison(Shown):
     """Two searches, and the largest difference of lnL that counts as agreement.
 
     The columns of its table are stage, radius, round, lnl_a and lnl_b, of each round.
+
+    Attributes
+    ----------
+    a, b : the searches
+    tolerance : the largest difference of lnL that counts as agreement
+    before : both devices on the tree of a before the first round in which the searches differ; None if they do not
+        differ, or the devices are not at hand
+    replicates : (n_replicates,) Robinson-Foulds distances between the trees of both devices for each resampled
+        alignment; empty if none were asked for
     """
 
     a: ComparedRun
     b: ComparedRun
     tolerance: float
+    before: ComparedLikelihoods | None = None
+    replicates: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         found = "agree" if self.agree else "differ"
@@ -105,8 +124,8 @@ class Comparison(Shown):
 
     @property
     def agree(self) -> bool:
-        """Whether the topologies are the same and the final lnL differs by at most the tolerance."""
-        return self.rf == 0 and abs(self.difference) <= self.tolerance
+        """Whether all topologies are the same and the final lnL differs by at most the tolerance."""
+        return self.rf == 0 and abs(self.difference) <= self.tolerance and not any(self.replicates)
 
     @property
     def other_settings(self) -> list[str]:
@@ -150,14 +169,19 @@ class Comparison(Shown):
         return sorted(own[0], key=lambda move: -move.gain), sorted(own[1], key=lambda move: -move.gain)
 
     def as_record(self) -> dict[str, Any]:
-        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`."""
+        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`.
+
+        It has what the record of `a` has, too, so that it is the record of a run for a report.
+        """
         moves_a, moves_b = self.own_moves()
-        names = "agree", "rf", "branch_score", "difference", "tolerance", "first_difference"
+        names = "agree", "rf", "branch_score", "difference", "tolerance", "first_difference", "other_settings"
         return {
+            **{name: value for name, value in self.a.record.items() if name != "trace"},
             **{name: getattr(self, name) for name in names},
             "moves_of_a": [asdict(move) for move in moves_a],
             "moves_of_b": [asdict(move) for move in moves_b],
-            "other_settings": self.other_settings,
+            "before": None if self.before is None else self.before.as_record()["comparison"],
+            "replicates": list(self.replicates),
             "label_a": self.a.label,
             "label_b": self.b.label,
             "a": self.a.record,
@@ -179,6 +203,7 @@ class Comparison(Shown):
             "",
             f"no {where}" if first is None else f"first {where}: row {first + 1} of the table",
             *_describe_parting(self),
+            *_describe_replicates(self.replicates),
             f"final lnL: {a.lnl:.6f} and {b.lnl:.6f}, difference {self.difference:.6f}",
             f"Robinson-Foulds distance: {self.rf}",
             f"branch score distance: {self.branch_score:.6f}",
@@ -207,7 +232,19 @@ def _describe_parting(comparison: Comparison) -> list[str]:
     for name, moves in zip("ab", comparison.own_moves(), strict=True):
         lines += [f"  only {name} moved {_describe_move(move)}" for move in moves[:SHOWN_MOVES]]
         lines += [f"  and {len(moves) - SHOWN_MOVES} more"] * (len(moves) > SHOWN_MOVES)
-    return lines
+    if comparison.before is None:
+        return lines
+    verdict = "agree, so that the decisions differ" if comparison.before.agree else "differ"
+    lines.append(f"  the likelihoods of the tree of a before this round {verdict}:")
+    return [*lines, *(f"    {line}" for line in comparison.before.largest())]
+
+
+def _describe_replicates(distances: Sequence[int]) -> list[str]:
+    """How many replicates have the same topology on both devices."""
+    if not distances:
+        return []
+    text = f"replicates with the same topology: {distances.count(0)} of {len(distances)}"
+    return [f"{text}, largest Robinson-Foulds distance {max(distances)}" if any(distances) else text]
 
 
 def _describe_move(move: Move) -> str:
@@ -254,30 +291,100 @@ def compare(
     b: Hardware,
     *,
     model: ModelLike | None = None,
+    partitions: str | os.PathLike[str] | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    constraint: TreeLike | None = None,
     start: TreeLike = "parsimony",
     seed: int = DEFAULT_SEED,
     tolerance: float = COMPARE_TOLERANCE,
     options: SearchOptions | None = None,
+    replicates: int = 0,
     listener: Listener = ignore,
     labels: tuple[str, str] = ("a", "b"),
 ) -> Comparison:
     """Run one search on two devices or engines.
 
+    Where the searches part, a goes once more to the round before, and both devices compute the likelihood of its tree:
+    this tells whether the likelihoods differ, or only what the searches made of them.
+
     Parameters
     ----------
-    a, b : the hardware of the two runs
+    a, b : the hardware of the two runs; a chooses the model if that is asked for
     tolerance : see `Comparison`
+    replicates : how many bootstrap replicates both make
     labels : the names of the two runs
-    alignment, model, start, seed, options, listener : as for `plltool.search`, also for errors
+    alignment, model, partitions, brlen, constraint, start, seed, options, listener : as for `plltool.search`, also for
+        errors
     """
-    data, models = resolve_inputs(alignment, model, rooted=True)
+    model, _ = choose_if_asked(alignment, model, partitions, start, brlen, seed, asdict(a))  # type: ignore[arg-type]
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     for hardware in (a, b):  # a missing device is refused before anything runs
         plan_memory(data.patterns, models, hardware)
-    runs = []
-    for hardware, label in zip((a, b), labels, strict=True):
-        result = search(data, models, seed=seed, start=start, options=options, listener=listener, **asdict(hardware))
-        runs.append(ComparedRun(label, result.tree, result.trace, result.as_record()))
-    return Comparison(runs[0], runs[1], tolerance)
+    how: dict[str, Any] = {"seed": seed, "brlen": brlen, "constraint": constraint, "options": options}
+    results = [search(data, models, start=start, listener=listener, **how, **asdict(own)) for own in (a, b)]
+    runs = [
+        ComparedRun(label, result.tree, result.trace, result.as_record())
+        for label, result in zip(labels, results, strict=True)
+    ]
+    trees = [
+        make_replicates(data, results[0].models, replicates=replicates, listener=listener, **how, **asdict(own)).trees
+        for own in ((a, b) if replicates else ())
+    ]
+    distances = tuple(rf_distance(*pair) for pair in zip(*trees, strict=True))
+    found = Comparison(runs[0], runs[1], tolerance, replicates=distances)
+    if found.first_difference is None:
+        return found
+    stop = partial(_stop_after, iter(range(max(1, found.first_difference) - 1)))
+    _log.info("the searches differ: a searches once more to the round before, for the likelihoods of its tree")
+    _log.disabled = True  # it is known that this one is interrupted
+    try:
+        early = search(data, models, start=start, listener=stop, workers=1, **how, **asdict(a))
+    finally:
+        _log.disabled = False
+    how = {"model": list(early.models), "brlen": brlen, "fixed": True, "tolerance": tolerance}
+    return replace(found, before=compare_likelihoods(data, early.tree, {"a": a, "b": b}, **how))
+
+
+def _stop_after(earlier: Iterator[int], _: Progress) -> None:
+    """A listener that stops a search after the round that follows these."""
+    if next(earlier, None) is None:
+        raise StopSearch
+
+
+def compare_record_folders(
+    a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = COMPARE_TOLERANCE
+) -> Iterator[tuple[str, Comparison | PlltoolError]]:
+    """`compare_records` of the records of searches with the same name in two folders, in the order of names.
+
+    Yields each name and its comparison; an error takes its place where one of them is missing or cannot be compared.
+    Raises InputError if a folder cannot be read, or both have no such record.
+    """
+    found = [{path.name for path in _files_of(folder) if _is_search(path)} for folder in (a, b)]
+    if not (found[0] or found[1]):
+        raise InputError(f"{os.fspath(a)}: found no records of searches, expected files such as NAME.json")
+    for name in sorted(found[0] | found[1]):
+        try:
+            for own, folder in zip(found, (a, b), strict=True):
+                if name not in own:
+                    raise InputError(f"{Path(folder, name)}: no such record, expected one as in the other folder")
+            yield name, compare_records(Path(a, name), Path(b, name), tolerance)
+        except PlltoolError as problem:
+            yield name, problem
+
+
+def _files_of(folder: str | os.PathLike[str]) -> list[Path]:
+    """The files of a folder; InputError if it cannot be read."""
+    try:
+        return sorted(path for path in Path(folder).iterdir() if path.is_file())
+    except OSError as error:
+        raise InputError(f"{os.fspath(folder)}: cannot read the folder: {error.strerror}") from error
+
+
+def _is_search(path: Path) -> bool:
+    """Whether a file is called as the record of a search is: PREFIX.json, not PREFIX.evaluate.json."""
+    endings = {row.ending for own in ANALYSES.values() for row in own.files}
+    others = tuple(f".{ending}" for ending in endings if ending.endswith(".json"))
+    return path.suffix == ".json" and not path.name.endswith(others)
 
 
 def compare_folder(
@@ -293,11 +400,7 @@ def compare_folder(
 
     Yields the name of each file, and its comparison. Raises InputError if the folder cannot be read.
     """
-    try:
-        paths = sorted(path for path in Path(folder).iterdir() if path.is_file())
-    except OSError as error:
-        raise InputError(f"{os.fspath(folder)}: cannot read the folder: {error.strerror}") from error
-    for path in filter(looks_like_alignment, paths):
+    for path in filter(looks_like_alignment, _files_of(folder)):
         try:
             data = read_alignment(path, names=names)
             if any(NAMES_HINT in warning for warning in data.warnings):
