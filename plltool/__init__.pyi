@@ -10,9 +10,9 @@ from .analyses.concordance.genes import genes as genes
 from .analyses.concordance.result import Concordance as Concordance
 from .analyses.dating.analysis import DateResult as DateResult
 from .analyses.dating.analysis import date as date
-from .analyses.machine.bench.report import read_benchmark as read_benchmark
 from .analyses.machine.bench.run import Benchmark as Benchmark
 from .analyses.machine.bench.run import bench as bench
+from .analyses.machine.bench.run import read_benchmark as read_benchmark
 from .analyses.machine.compare import Comparison as Comparison
 from .analyses.machine.compare import compare as compare
 from .analyses.machine.compare import compare_folder as compare_folder
@@ -29,8 +29,8 @@ from .analyses.sampling.result import SampleResult as SampleResult
 from .analyses.sampling.settings import Priors as Priors
 from .analyses.sampling.settings import SampleOptions as SampleOptions
 from .analyses.search.analysis import search as search
-from .analyses.selection.select_model import select_model as select_model
-from .analyses.selection.select_scheme import select_scheme as select_scheme
+from .analyses.selection.analysis import select_model as select_model
+from .analyses.selection.analysis import select_scheme as select_scheme
 from .analyses.supports.alrt import AlrtResult as AlrtResult
 from .analyses.supports.alrt import alrt as alrt
 from .analyses.supports.bootstrap import BootstrapResult as BootstrapResult
@@ -44,11 +44,11 @@ from .analyses.supports.ultrafast import ultrafast_bootstrap as ultrafast_bootst
 from .analyses.toolbox.check import check as check
 from .analyses.toolbox.report import Report as Report
 from .analyses.toolbox.report import report as report
-from .analyses.toolbox.show import root_trees as root_trees
-from .analyses.toolbox.show import show as show
 from .analyses.toolbox.simulate import Simulation as Simulation
 from .analyses.toolbox.simulate import simulate as simulate
 from .analyses.toolbox.trees import consensus as consensus
+from .analyses.toolbox.trees import root_trees as root_trees
+from .analyses.toolbox.trees import show as show
 from .analyses.toolbox.trees import tree_distances as tree_distances
 from .analyses.toolbox.trees import write_consensus as write_consensus
 from .analyses.topology_tests.analysis import TopologyTestResult as TopologyTestResult

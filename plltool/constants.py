@@ -13,7 +13,6 @@ MASK_STATES = 8  # states up to which a code is a bit mask: one byte, and each o
 MIN_BRANCH_LENGTH = 1e-6  # RAxML-NG's bound; shorter lengths do not change lnL in double precision
 MAX_BRANCH_LENGTH = 100.0  # RAxML-NG's bound; far beyond saturation
 ERROR_STEP = 1e-5  # relative change of a length for second derivatives, whose relative errors are about as large
-COARSE_ERROR_STEP = 1e-2  # the same if slopes have 24 bits
 DEFAULT_BRANCH_LENGTH = 0.1  # for branches without a length in the start tree (RAxML-NG, IQ-TREE)
 
 # --- model parameters -----------------------------------------------------------------------------------
@@ -28,7 +27,6 @@ MIN_RAY_WEIGHT = 1e-8  # over that of the last ray; many estimates have rates of
 MAX_RAY_WEIGHT = 1e8
 MIN_OMEGA = 1e-6  # nonsynonymous to synonymous rate (PAML's bounds are 1e-6 and 999)
 MAX_OMEGA = 1e3
-START_OMEGA, START_KAPPA = 0.4, 2.0  # where they are optimised (PAML's example)
 MIN_FREQUENCY = 1e-3  # of an optimised base frequency
 MIN_ALPHA = 0.02  # shape of the gamma distribution; below it categories underflow (RAxML)
 MAX_ALPHA = 1e10  # one rate: with 100 the lnL of 65,536 patterns without variation was 480 too low
@@ -52,33 +50,21 @@ MIN_SITE_RATE = 2.0**-10  # of +PSR, relative to the mean; a lower one changes l
 MAX_SITE_RATE = 2.0**5
 
 # --- optimisation ---------------------------------------------------------------------------------------
-MANY_RATES = 100  # of a directed model, from which on its optimisation begins with curvatures from expected changes
 MAX_BACKTRACKS = 10  # along one direction; each at least halves the step
 LENGTHS_PRECISION = 2e-4  # lnL, of the lengths likewise; with 0.001 two lengths of dna354 stop halfway, 0.013 too low
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- choice of a model ------------------------------------------------------------------------------------
 CRITERIA = ("BIC", "AIC", "AICc")  # the first is the default, as in ModelFinder
-SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
-SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried over, once optimised; found: 0.4 or more
 SELECTION_PRECISION = 0.5  # lnL, of a model that may yet prove to be out of the question
 SIGNIFICANCE = 0.05  # of tests of data
-MAX_SYMMETRY_TAXA = 1000  # whose pairs are tested for symmetry
-MAX_SYMMETRY_WORK = 10**12  # products of indicators that the tests may take, about ten seconds on one core
-SATURATED_SHARE = 0.9  # of the differences between unrelated sequences, from which on data are saturated
-SELECTION_BATCH = 65536  # patterns times states of the parts that are fitted in the same launches
-MERGE_PRECISION = 0.1  # lnL, of two parts that may share a model
 MERGE_ALGORITHMS = GREEDY, RCLUSTER, RCLUSTERF = "greedy", "rcluster", "rclusterf"
 DEFAULT_CLUSTER_PERCENT = 10.0  # of the pairs of parts that relaxed clustering tries, as in PartitionFinder 2
 SELECTION_TOLERANCE = 0.005  # lnL by which a model may be below a special case of it; else it is optimised again
 
 # --- search ---------------------------------------------------------------------------------------------
 SCAN_VALUES_PER_LAUNCH = 8_000_000  # partial sums of work-groups that the device holds at once (64 MB)
-SCREENING_PATTERNS = 500  # from which a search has a screen: 0.67 of its time with 1,193, 1.2 times with 348
-ELSEWHERE_FORESIGHT = 10.0  # likewise, from lengths that do not return to an optimum that is known
 START_EPSILON = 5.0  # lnL precision of lengths and model on the start tree
-SMALL_SEARCH = 100_000  # taxa times patterns times start trees; a smaller one ends before other processes have begun
-ENDLESS = 10**9  # perturbations of such a search
 BASES = b"ACGT"
 CONSTANT_SITES = "numbers of constant sites with A, C, G and T: four whole numbers from 0 on, such as 310,190,205,295"
 MAX_CONSTANT_SITES = 10**15  # their sum; doubles count exactly far beyond
@@ -93,18 +79,10 @@ FUSE = "fuse"  # the stage that fuses the climbs from several start trees
 GENE_STAGE = "gene trees"  # the stage whose rounds are the trees of genes
 REPLICATE_STAGE = "bootstrap"  # the stage whose rounds are bootstrap replicates
 ULTRAFAST_STAGE = "ufboot"  # the stage whose rounds are excursions of the ultrafast bootstrap
-STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a default climb; only for forecasts
-    "start": 10.0, "nni": 14.0, "spr": 17.0, "model": 3.0, FUSE: 2.0, PERTURB: 6.0, "polish": 6.0,
-}  # fmt: skip
 
 # --- analyses of a finished tree -------------------------------------------------------------------------
 ALRT_REPLICATES = 1000  # Guindon et al. 2010
-PLACE_BATCH = 64  # queries that an engine holds at a time; with similar ones it lacks the columns that none of them has
 PLACE_HEURISTIC = 0.99999  # of the likelihood weights of the scores of branches: those that have it are optimised
-PLACE_MARGIN = 12.0  # lnL below the best place of a query, from which places do not matter: a weight of 6e-6
-PLACE_TIE = 0.5  # lnL between two best places of a query, up to which they are judged with the branch's length free
-PLACE_SHARES = (0.1, 0.5, 0.9)  # of a branch, from its first end: where queries are scored
-PLACE_PRECISION = 1e-4  # lnL that a step must promise
 FILTER_WEIGHT = 0.99999  # of all likelihood weights: that of the places that are reported (EPA-NG's name and number)
 SURE_WEIGHT = 0.95  # likelihood weight of a place from which it is called sure
 FILTER_MOST = 7  # places of a query that are reported at most (EPA-NG, RAxML)
@@ -112,13 +90,8 @@ NODE = "Node"  # begins the names of inner nodes, before a number from 1
 DATE_ROOTS = ("best", "min-dev", "oldest")  # of trees in time: ways in which TreeTime finds the root
 DATE_COALESCENTS = ("const", "skyline")  # priors on the times of nodes, TreeTime's names
 DATE_LENGTHS = ("auto", "input", "joint", "marginal")  # how branch lengths enter, TreeTime's names
-DATE_LEVEL = 0.9  # probability that a date lies in its interval: that of the treetime command
-DATE_TIP_SLACK = 3.0  # overdispersion of the clock at tips, in mutations: that of the treetime command
-DATE_ITERATIONS = 2  # rounds of dating: those of the treetime command
 TEST_REPLICATES = 10_000  # of topology tests; the same number at each scale of AU
 TEST_LEVEL = 0.05  # trees with smaller p-values are rejected; the weights of ELW's set sum to 1 minus this
-AU_TIE = 0.01  # lnL; trees that differ by less are one tree to AU: the precision of the optimisation
-AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, over all columns (Shimodaira 2002)
 
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
@@ -136,19 +109,12 @@ DEFAULT_MODELS = {  # by the name of the data, without the number of a genetic c
 }
 STANDARD_CODE = 1
 GENETIC_CODES = (1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16, *range(21, 34))  # their numbers, as NCBI counts
-PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 LINKAGES = LINKED, SCALED, UNLINKED = "linked", "scaled", "unlinked"  # how the branch lengths of parts are related
 DEFAULT_LINKAGE = SCALED  # RAxML-NG's default
 DEFAULT_SEED = 1  # so that a run without --seed can be repeated
-MIN_SCRATCH_SLOTS = 32  # CLAs of a search in addition to those of the tree; the deepest scan needs 30
 MAX_SCRATCH_SLOTS = 256  # insertions that are optimised in one launch
-MAX_STREAMED_SCRATCH_SLOTS = 1024  # if each launch recomputes the tree's CLAs: 1.1 times faster on 150 taxa than 256
-STREAMED_TILES = 64  # from which CPUs search as fast or faster if CLAs are made again rather than held
-REMADE_TILES = 16  # the same for tasks that make all CLAs for each request anyway: with fewer there is little to gain
 COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # inner branches up to this length carry no information (RAxML-NG)
 MAX_SHOWN_VALUES = 12  # of a list in a model that is shown to people: UNREST has as many; records have all
-MAX_SHOWN_ROOTS = 3  # places of the root with the best supports that are shown to people; records have all
-ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
 CHECKPOINT_PATIENCE = 100.0  # times the duration of the last write before the next one: writing takes 1 % at most
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
@@ -160,34 +126,17 @@ CONCORDANCE_KINDS = GCF, QCF, SCF, SCFL, IC, ICA = "gcf", "qcf", "scf", "scfl", 
 SITE_QUARTETS = 100  # drawn around each branch for its site concordance factor (Minh, Hahn & Lanfear 2020)
 QUARTET_VALUES = 8_000_000  # numbers that the host holds at once when it counts quartets (64 MB)
 MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other
-BOOTSTOP_STEP = 50  # replicates between two tests whether there are enough (RAxML)
-BOOTSTOP_MOST = 1000  # replicates at most, if the tests never say that there are enough (RAxML)
-REPLICATE_EFFORT = "fast"  # of the search of a bootstrap replicate, by default
-REPLICATE_RADII = (5, 10)  # SPR radii; the supports are closer to those of default searches than with radius 5 alone
-REPLICATE_UNDECIDED = 0.1  # substitutions on a branch that carries no information; one supporting site gives about 1
 RAPID_CHAINS = 10  # chains of the rapid bootstrap, which can run at the same time
-RAPID_LENGTH = 10  # replicates of a chain before it starts again (Stamatakis, Hoover & Rougemont 2008)
-RAPID_RADII = (5,)  # SPR radii of a rapid replicate
 UFBOOT_SETS = 1000  # resampled alignments of the ultrafast bootstrap (Minh et al. 2013)
-UFBOOT_STEP = 10  # excursions between two convergence tests
-UFBOOT_LEAST = 20  # excursions at least
-UFBOOT_MOST = 200  # and at most
-UFBOOT_CORRELATION = 0.99  # of the supports at two tests in a row, from which on they have converged (Minh et al. 2013)
-UFBOOT_DIFFERENCE = 0.015  # mean absolute difference up to which they have converged, too: the error of shares of 1000
 
 # --- sampling -------------------------------------------------------------------------------------------
 DEFAULT_RUNS, DEFAULT_CHAINS, DEFAULT_TEMPERATURE = 2, 4, 0.1  # MrBayes' defaults
 MAX_RUNS = 8
-LEAST_IN_PRIOR, MOST_IN_PRIOR = 1e-10, 1e10  # numbers of a distribution; densities of others overflow
 SAMPLE_STAGE = "sample"  # the stage whose rounds are generations of chains
 SAMPLE_EVERY = 20  # generations
 DEFAULT_BURNIN = 0.25  # share of the samples (MrBayes)
-TUNING_GENERATIONS = 5_000  # in which steps are tuned, at most; common moves are then made some hundred times
 ENOUGH_DEVIATION = 0.01  # of split frequencies between runs, at which they agree (MrBayes' manual)
 ENOUGH_SIZE = 200  # effective samples of each number
-AUTO_GENERATIONS = 100_000_000  # after which a run that has not converged ends
-FIRST_CHECK, CHECK_GROWTH = 100, 1.1  # samples before the first look at convergence, and their growth until the next
-CREDIBLE_SHARE = 0.95  # of the posterior probability
 
 # --- trees to look at ------------------------------------------------------------------------------------
 ROOT_KINDS = MIDPOINT, MAD, OUTGROUP = "midpoint", "mad", "outgroup"

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, Unpack
 
-from plltool.constants import ASSUMED_MEMORY, PRECISIONS
 from plltool.errors import InputError, check_one_of, show_name
 from plltool.settings import setting
 
+PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
+ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
 
 

@@ -16,18 +16,11 @@ import numpy as np
 
 from plltool.alignment.codons import CODON, TRIPLETS, codon_space, data_name, genetic_code_of, translation
 from plltool.arrays import FloatArray
-from plltool.constants import (
-    MAX_EXCHANGEABILITY,
-    MAX_OMEGA,
-    MIN_EXCHANGEABILITY,
-    MIN_OMEGA,
-    STANDARD_CODE,
-    START_KAPPA,
-    START_OMEGA,
-)
+from plltool.constants import MAX_EXCHANGEABILITY, MAX_OMEGA, MIN_EXCHANGEABILITY, MIN_OMEGA, STANDARD_CODE
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign
 from plltool.model.published import read_figures, read_words, unpack_matrix
 
+START_OMEGA, START_KAPPA = 0.4, 2.0  # where they are optimised (PAML's example)
 # The kappas of each model: what a change must be that they multiply.
 TRANSITION, TRANSVERSION = "transition", "transversion"
 SINGLE_OMEGA: dict[str, tuple[str, ...]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any
@@ -19,8 +19,7 @@ from plltool.model.codons import per_base_factors
 from plltool.model.components import Classes, Components
 from plltool.model.covarion import hidden_frequencies, switching_components, switching_matrices
 from plltool.model.nonreversible import directed_components, frequencies_of_rates, rates_matrix, scaled_matrix
-from plltool.model.rates import SITE_GROUPS
-from plltool.model.rates_over_sites import RatesOverSites
+from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import (
     ModelSpec,
     initial_class_weights,
@@ -31,8 +30,11 @@ from plltool.model.spec import (
 )
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
 from plltool.model.values import (
+    check_alpha,
     check_exchangeabilities,
+    check_free_rates,
     check_frequencies,
+    check_pinv,
     check_rate_parameters,
     check_scaler,
 )
@@ -43,7 +45,7 @@ GROUPS = ("rates", "frequencies", "class_weights", "switching", *SITE_GROUPS, SC
 
 
 @saved("_rates", "_frequencies", "_class_weights", "_switching", "_scaler", "_sites", "_sites_at_start")
-class Model(RatesOverSites):
+class Model:
     """A substitution model: its specification and the current values of its parameters.
 
     Values in the braces of the specification are fixed. The other parameters form the groups of `free_parameters`. They
@@ -211,6 +213,60 @@ class Model(RatesOverSites):
         """Take over the values of another model of the same specification, bit for bit; a saved one has no others."""
         self._forget()
         self.__dict__.update(other.__dict__)
+
+    # --- rates over sites -----------------------------------------------------------------------------------
+
+    @property
+    def alpha(self) -> float | None:
+        """The shape of the gamma distribution; None without +G."""
+        return self._sites.alpha
+
+    @property
+    def pinv(self) -> float | None:
+        """The share of invariable sites; None without +I."""
+        return self._sites.pinv
+
+    @property
+    def sites(self) -> SiteRates:
+        """How rates vary over sites, with all values filled in."""
+        return self._sites
+
+    @property
+    def has_site_rates(self) -> bool:
+        """Whether each site has one rate (+PSR) rather than a mixture of rates."""
+        return self._sites.kind == "psr"
+
+    def set_alpha(self, value: float) -> None:
+        """Set the shape of the gamma distribution."""
+        if self._sites.kind != "gamma":
+            raise InputError(f"model {self.spec.shown} has no gamma rates (+G), so alpha cannot be set")
+        self.set_sites(replace(self._sites, alpha=check_alpha(value)))
+
+    def set_pinv(self, value: float) -> None:
+        """Set the share of invariable sites."""
+        if not self._sites.invariable:
+            raise InputError(f"model {self.spec.shown} has no invariable sites (+I), so their share cannot be set")
+        self.set_sites(replace(self._sites, pinv=check_pinv(value)))
+
+    def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
+        """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1."""
+        given = tuple(np.ravel(rates).tolist()), tuple(np.ravel(weights).tolist())
+        n = self._sites.n_categories
+        if self._sites.kind != "free":
+            raise InputError(f"model {self.spec.shown} has no free rates (+R), so they cannot be set")
+        if [len(values) for values in given] != [n, n]:
+            raise InputError(f"expected {n} rates and {n} weights, found {len(given[0])} and {len(given[1])}")
+        checked = check_free_rates(*given)
+        self.set_sites(replace(self._sites, rates=checked[0], weights=checked[1]))
+
+    def set_sites(self, sites: SiteRates) -> None:
+        """Set how rates vary over sites: of the specification's kind, with all values."""
+        self._sites = sites
+        self._sites_at_start = False
+
+    def site_starts(self, groups: Collection[str]) -> list[SiteRates]:
+        """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""
+        return self._sites.starts(groups) if self._sites_at_start else []
 
     # --- setting values, free or fixed ----------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import MANY_RATES
 from plltool.model.components import partners
 from plltool.model.covarion import observed_slopes
 from plltool.model.model import SCALER, Model
@@ -16,6 +15,7 @@ from plltool.model.rates import SITE_GROUPS
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
 from plltool.model.vector import get_bounds, get_vector
 
+MANY_RATES = 100  # of a directed model, from which on its optimisation begins with curvatures from expected changes
 DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
 
 

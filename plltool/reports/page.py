@@ -1,4 +1,4 @@
-"""A report as one HTML file, which loads nothing and is readable without JavaScript."""
+"""A report as one HTML file, which loads nothing and is readable without JavaScript; and results in notebooks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import json
 import math
 from collections.abc import Sequence
 from importlib.resources import files
+from typing import Any
 
 from plltool.constants import REPORT_ROWS, VERSION
+from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import (
+    Block,
     Cell,
+    Drawn,
     Facts,
     Folded,
     Gallery,
@@ -19,10 +23,12 @@ from plltool.reports.blocks import (
     MarkedTree,
     Picture,
     Prose,
+    Row,
     Section,
     Table,
     TreePicture,
 )
+from plltool.reports.figures import count
 from plltool.reports.markup import Markup, element
 from plltool.reports.tree_drawing import TreeDrawing
 from plltool.reports.tree_section import collapse_large, draw_marked, tell_collapsed
@@ -168,3 +174,42 @@ def _tree_data(block: TreePicture | MarkedTree) -> str:
         if block.time is not None:
             data["time"] = {"latest": block.time.latest, "ranges": block.time.ranges}
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+SHOWN_ROWS = 12  # of a table
+_WIDEST = 48  # letters of a cell
+_LARGE = 100.0  # numbers beyond this have decimals, others significant digits
+
+
+def write_result(title: str, drawn: Drawn | None, rows: Sequence[Row], warnings: Sequence[str]) -> str:
+    """A result as HTML; the parameters are what `Shown` knows of it."""
+    blocks: list[Block] = [Prose(title.strip("<>"))]
+    if isinstance(drawn, MarkedTree):
+        blocks.append(drawn)
+    elif drawn is not None:
+        newick, kinds = drawn
+        blocks.append(TreePicture(parse_nodes(newick, "the tree").ladderized(), kinds))
+    if rows:
+        more = len(rows) - SHOWN_ROWS
+        caption = f"The first {SHOWN_ROWS} of {len(rows)} rows of to_dataframe()" if more > 0 else "to_dataframe()"
+        written = tuple(tuple(map(_write_value, row.values())) for row in rows[:SHOWN_ROWS])
+        blocks.append(Table(caption, tuple(rows[0]), written))
+    if warnings:
+        blocks += [Prose(f"{count(len(warnings), 'warning')}:"), Items(tuple(warnings))]
+    style = element("style", Markup(read_part("notebook.css")))
+    return element("div", style, *map(_write_block, blocks), class_="plltool")
+
+
+def _write_block(block: Block) -> Markup:
+    if not isinstance(block, TreePicture | MarkedTree):
+        return write_block(block)
+    drawing, caption = draw_tree(block)
+    return element("figure", Markup(drawing._repr_html_()), element("figcaption", caption))
+
+
+def _write_value(value: Any) -> str:
+    """A value for people."""
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:.3f}" if abs(value) > _LARGE else f"{value:.4g}"
+    text = ", ".join(map(_write_value, value)) if isinstance(value, tuple) else str(value)
+    return "-" if value is None else text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

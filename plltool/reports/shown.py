@@ -30,7 +30,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: static HTML, which takes the colours of the page."""
-        from plltool.reports.notebook import write_result
+        from plltool.reports.page import write_result
 
         return write_result(repr(self), self._drawn(), self._rows(), getattr(self, "warnings", ()))
 

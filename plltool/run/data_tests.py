@@ -13,20 +13,16 @@ from plltool.alignment.composition import composition, p_values, shared_frequenc
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.states import DNA, MULTISTATE, CodeArray, StateSpace
 from plltool.arrays import FloatArray
-from plltool.constants import (
-    MAX_SYMMETRY_TAXA,
-    MAX_SYMMETRY_WORK,
-    MIN_BRANCH_LENGTH,
-    SATURATED_SHARE,
-    SIGNIFICANCE,
-    UNLINKED,
-)
+from plltool.constants import MIN_BRANCH_LENGTH, SIGNIFICANCE, UNLINKED
 from plltool.model.describe import describe_parameters
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part
 from plltool.model.scheme import column_states
 
+MAX_SYMMETRY_TAXA = 1000  # whose pairs are tested for symmetry
+MAX_SYMMETRY_WORK = 10**12  # products of indicators that the tests may take, about ten seconds on one core
+SATURATED_SHARE = 0.9  # of the differences between unrelated sequences, from which on data are saturated
 FEW_SITES = 20  # all of which may vary by chance
 TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `SymmetryTests`
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     ALRT_REPLICATES,
-    COARSE_ERROR_STEP,
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
     ERROR_STEP,
@@ -56,6 +55,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.root_scan import RootPlace, describe_places, place_root, scan_root
 
+COARSE_ERROR_STEP = 1e-2  # in place of ERROR_STEP if slopes have 24 bits
 LENGTHS = "lengths"
 LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
 

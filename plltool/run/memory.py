@@ -8,13 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from plltool.alignment.patterns import Patterns
-from plltool.constants import (
-    MAX_SCRATCH_SLOTS,
-    MAX_STREAMED_SCRATCH_SLOTS,
-    MIN_SCRATCH_SLOTS,
-    REMADE_TILES,
-    STREAMED_TILES,
-)
+from plltool.constants import MAX_SCRATCH_SLOTS
 from plltool.engine.layout import Layout
 from plltool.engine.requests import Holder
 from plltool.engine.select import find_automatic, plan_engine
@@ -27,6 +21,10 @@ from plltool.run.engines import open_engine, plan_shards, settle_share
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
 from plltool.tree_search.scan import scan_limit
 
+MIN_SCRATCH_SLOTS = 32  # CLAs of a search in addition to those of the tree; the deepest scan needs 30
+MAX_STREAMED_SCRATCH_SLOTS = 1024  # if each launch recomputes the tree's CLAs: 1.1 times faster on 150 taxa than 256
+STREAMED_TILES = 64  # from which CPUs search as fast or faster if CLAs are made again rather than held
+REMADE_TILES = 16  # the same for tasks that make all CLAs for each request anyway: with fewer there is little to gain
 _log = logging.getLogger("plltool")
 
 T = TypeVar("T")

@@ -19,7 +19,6 @@ from plltool.constants import (
     GCF,
     IC,
     ICA,
-    MAX_SHOWN_ROOTS,
     NEIGHBOUR_KINDS,
     QCF,
     ROOTSTRAP,
@@ -41,6 +40,7 @@ from plltool.tree.splits import smaller_sides
 from plltool.tree.supports import Convergence
 from plltool.tree.topology import Tree
 
+MAX_SHOWN_ROOTS = 3  # places of the root with the best supports that are shown to people; records have all
 PERCENT, SHARE, CERTAINTY = "per cent", "0 to 1", "-1 to 1"
 DECIMALS = {PERCENT: 1, SHARE: 3, CERTAINTY: 3}  # of labels, at most
 RECORD_DECIMALS = 10

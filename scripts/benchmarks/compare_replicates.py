@@ -25,7 +25,7 @@ import numpy as np
 from rivals import load, make_parser, run_iqtree, save, today, write_phylip
 
 import plltool
-from plltool.constants import REPLICATE_UNDECIDED
+from plltool.analyses.supports.replicates import REPLICATE_UNDECIDED
 from plltool.run.inputs import as_tree_set
 from plltool.tree.splits import branch_splits
 

@@ -35,7 +35,7 @@ import numpy as np
 from find_races import find_library
 
 import plltool
-from plltool.analyses.machine.bench.data import FixedModel, Shape, encode_states, make_data
+from plltool.analyses.machine.bench.items import FixedModel, Shape, encode_states, make_data
 from plltool.arrays import IntArray
 from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from helpers import caterpillar, make_tree
 
-from plltool.analyses.machine.bench import data, run
-from plltool.analyses.machine.bench.data import FixedModel, Shape, encode_states, make_data
-from plltool.analyses.machine.bench.items import count_rescaled, make_items
-from plltool.analyses.machine.bench.report import BENCHMARK_KEYS, compare_rows, describe_rows, read_benchmark
-from plltool.analyses.machine.bench.run import bench, newview_bound, time_in_turn
+from plltool.analyses.machine.bench import items, run
+from plltool.analyses.machine.bench.items import FixedModel, Shape, count_rescaled, encode_states, make_data, make_items
+from plltool.analyses.machine.bench.run import bench, compare_rows, describe_rows, read_benchmark
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.select import make_engine
@@ -104,7 +102,7 @@ def test_counts_of_a_tree_of_four_taxa():
 
 def test_the_bound_is_a_twentieth_of_the_vectors_of_eight():
     vectors_per_second = 3e9
-    assert newview_bound(4, 4, 8 * vectors_per_second) == pytest.approx(vectors_per_second / 20)
+    assert run.newview_bound(4, 4, 8 * vectors_per_second) == pytest.approx(vectors_per_second / 20)
 
 
 def test_items_ask_for_what_they_are_named_after():
@@ -149,7 +147,7 @@ def test_rescaled_patterns():
     assert count_rescaled(likelihood_of(*small)) == 0
 
 
-@pytest.mark.parametrize("shape", [data.DEFAULT_SHAPES[-1], data.QUICK_SHAPES[-1]])
+@pytest.mark.parametrize("shape", [items.DEFAULT_SHAPES[-1], items.QUICK_SHAPES[-1]])
 def test_a_shape_really_rescales(shape):
     data = make_data(shape, 4, np.random.default_rng([1, 4, *shape]))
     assert count_rescaled(likelihood_of(*data)) > 0
@@ -171,7 +169,7 @@ def test_all_take_turns(monkeypatch):
 
     monkeypatch.setattr(run.time, "perf_counter", lambda: now[0])
     works = {"a": work("a", lambda _: 0.01), "b": work("b", lambda call: 0.004 if call < 8 else 0.008)}
-    found = time_in_turn(works, 3)
+    found = run.time_in_turn(works, 3)
     assert "".join(done) == "aa" + "bb" + 3 * ("aaa" + "bbbbbb")  # samples of 20 ms, a call before each
     assert found == pytest.approx({"a": 0.01, "b": 0.008})
 
@@ -196,7 +194,7 @@ def test_ratios():
 def test_there_and_back(tmp_path):
     done = bench(Hardware("numpy"), 4, [Shape(5, 9)], repetitions=1)
     record = done.as_record("plltool bench")
-    assert set(BENCHMARK_KEYS) <= record.keys()
+    assert set(run.BENCHMARK_KEYS) <= record.keys()
     path = tmp_path / "x.json"
     path.write_text(json.dumps(record, allow_nan=False))
     assert read_benchmark(path) == list(done.rows)
@@ -217,7 +215,7 @@ def test_there_and_back(tmp_path):
 )
 def test_what_is_no_benchmark(tmp_path, content, part):
     if isinstance(content, dict):
-        content = json.dumps(dict.fromkeys(BENCHMARK_KEYS, "") | content)
+        content = json.dumps(dict.fromkeys(run.BENCHMARK_KEYS, "") | content)
     path = tmp_path / "x.json"
     path.write_text(content)
     with pytest.raises(InputError, match=str(path)) as caught:

@@ -278,8 +278,8 @@ class TestSampling:
 
     @pytest.fixture(autouse=True)
     def _every_sample_is_saved(self, monkeypatch):
-        monkeypatch.setattr("plltool.analyses.sampling.course.SAVE_SECONDS", 0.0)
-        monkeypatch.setattr("plltool.analyses.sampling.course.CHECKPOINT_PATIENCE", 0.0)
+        monkeypatch.setattr("plltool.analyses.sampling.analysis.SAVE_SECONDS", 0.0)
+        monkeypatch.setattr("plltool.analyses.sampling.analysis.CHECKPOINT_PATIENCE", 0.0)
 
     def told(self, found):
         return {name: text for name, text in found.texts().items() if name != "sample.json"}, found.acceptance

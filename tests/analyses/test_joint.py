@@ -10,7 +10,7 @@ from oracles.likelihood import orient, transition_matrices
 from plltool.alignment import resampling
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.states import DNA
-from plltool.analyses.ancestral.joint import joint_states
+from plltool.analyses.ancestral.analysis import joint_states
 
 
 def best_states(ends, lengths, sets, components, n_tips):

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 import plltool
 from plltool.analyses.placement import queries as placement
 from plltool.analyses.placement.analysis import Placement, PlacementFilter
-from plltool.constants import PLACE_TIE
+from plltool.analyses.placement.queries import PLACE_TIE
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_newick
 from plltool.tree.random_tree import random_tree

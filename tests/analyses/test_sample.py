@@ -176,9 +176,9 @@ class KilledError(Exception):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path, monkeypatch):
-    monkeypatch.setattr("plltool.analyses.sampling.course.REPORT_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.analyses.sampling.course.SAVE_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.analyses.sampling.course.CHECKPOINT_PATIENCE", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.analysis.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.analysis.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.analysis.CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 4)  # of two chains at two times
     few = plltool.SampleOptions(generations=120, chains=2, sample_every=5, burnin=0.4)  # 48 generations of tuning
     settings = {"device": device, "threads": 1, "seed": 5}
@@ -211,7 +211,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
 def test_workers_change_no_bit(small, device, tmp_path, monkeypatch):
     """Three runs in two processes, sample by sample, so that a run goes from one to the other; then here again."""
     monkeypatch.setattr("plltool.analyses.sampling.runs.RunsInWorkers.seconds", 0.0)
-    monkeypatch.setattr("plltool.analyses.sampling.course.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.analysis.REPORT_SECONDS", 0.0)
     few = plltool.SampleOptions(generations=90, runs=3, chains=2, sample_every=10, burnin=0.4)
     settings = {"options": few, "device": device, "threads": 1, "seed": 5}
     whole = plltool.sample(small, "HKY+FO+G4", workers=1, **settings)
@@ -235,7 +235,7 @@ def test_workers_stop_where_a_look_says_that_it_is_enough(small, monkeypatch):
         ("ENOUGH_SIZE", -1.0),
         ("AUTO_GENERATIONS", 500),
     ):
-        monkeypatch.setattr(f"plltool.analyses.sampling.course.{name}", value)
+        monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", value)
     few = plltool.SampleOptions(chains=1, sample_every=5)
     found = plltool.sample(small, "JC", options=few, device="numpy", threads=1, workers=2)
     assert found.converged
@@ -246,7 +246,7 @@ def test_a_run_that_is_enough_goes_no_further(small, tmp_path, monkeypatch):
     """The same call ends with the same bits, whether the run was over or was stopped."""
     monkeypatch.setattr("plltool.analyses.sampling.settings.TUNING_GENERATIONS", 0)
     for name, value in (("FIRST_CHECK", 10), ("ENOUGH_DEVIATION", 9.0), ("ENOUGH_SIZE", 3.0), ("REPORT_SECONDS", 0.0)):
-        monkeypatch.setattr(f"plltool.analyses.sampling.course.{name}", value)
+        monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", value)
     few = plltool.SampleOptions(chains=1, sample_every=5)
 
     def sample(folder, listener=lambda _: None):
@@ -296,9 +296,9 @@ def children():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds children in /proc")
 def test_a_worker_that_is_killed_leaves_a_checkpoint(small, tmp_path, monkeypatch):
-    monkeypatch.setattr("plltool.analyses.sampling.course.REPORT_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.analyses.sampling.course.SAVE_SECONDS", 0.0)
-    monkeypatch.setattr("plltool.analyses.sampling.course.CHECKPOINT_PATIENCE", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.analysis.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.analysis.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.analysis.CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr("plltool.io.checkpoint.CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr("plltool.analyses.sampling.runs.RunsInWorkers.seconds", 0.0)
     monkeypatch.setattr(
@@ -416,7 +416,7 @@ def test_priors_of_nothing_are_told_and_change_no_run(small, tmp_path):
 
 
 def test_interrupted(small, monkeypatch):
-    monkeypatch.setattr("plltool.analyses.sampling.course.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sampling.analysis.REPORT_SECONDS", 0.0)
 
     def stop(event):
         if event.round >= 15:

@@ -100,7 +100,7 @@ def test_parts_that_evolve_alike_are_merged(choice, simulated):
 
 def test_all_parts_begin_together_where_each_of_them_ended(simulated, monkeypatch):
     """At their own rates, before everything is optimised together."""
-    monkeypatch.setattr("plltool.analyses.selection.select_scheme.polish", lambda _: None)
+    monkeypatch.setattr("plltool.analyses.selection.analysis.polish", lambda _: None)
     parts = plltool.select_scheme(*simulated, device="numpy", seed=3, **SETTINGS).parts
     assert [part.lnl for part in parts] == pytest.approx([part.best.lnl for part in parts], abs=1e-6)
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
+from plltool.analyses.topology_tests import statistics
 from plltool.analyses.topology_tests.statistics import (
     TopologyTests,
     compare_with_best,
@@ -17,7 +18,7 @@ from plltool.analyses.topology_tests.statistics import (
     smallest_set,
     win_shares,
 )
-from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
+from plltool.constants import TEST_LEVEL
 
 N_REPLICATES = 400
 
@@ -85,7 +86,7 @@ def test_au_without_a_fit():
 
 def deviance(fit, counts, n):
     """Minus the logarithm of the binomial likelihood (Shimodaira 2002)."""
-    z = fit[0] * np.sqrt(AU_SCALES) + fit[1] / np.sqrt(AU_SCALES)
+    z = fit[0] * np.sqrt(statistics.AU_SCALES) + fit[1] / np.sqrt(statistics.AU_SCALES)
     return -np.sum(counts * norm.logsf(z) + (n - counts) * norm.logcdf(z))
 
 
@@ -95,7 +96,7 @@ def deviance(fit, counts, n):
 def test_the_fit_has_the_largest_likelihood(counts):
     """scipy's simplex, which knows no derivatives, finds the same coefficients; zeros count."""
     counts = np.array(counts)
-    fit = fit_multiscale(counts[:, None] / 10_000, np.array(AU_SCALES), 10_000)
+    fit = fit_multiscale(counts[:, None] / 10_000, np.array(statistics.AU_SCALES), 10_000)
     start = [float(fit.distance[0]) + 0.5, float(fit.curvature[0]) - 0.3]
     options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000, "maxfev": 5000}
     best = minimize(deviance, start, (counts, 10_000), method="Nelder-Mead", options=options)
@@ -105,9 +106,9 @@ def test_the_fit_has_the_largest_likelihood(counts):
 
 def judge(d, c, rng, n_draws=300, n=10_000):
     """The shares of draws in which AU keeps a tree, rejects it, and cannot tell."""
-    z = d * np.sqrt(AU_SCALES) + c / np.sqrt(AU_SCALES)
-    counts = rng.binomial(n, norm.sf(z)[:, None], (len(AU_SCALES), n_draws))
-    fit = fit_multiscale(counts / n, np.array(AU_SCALES), n)
+    z = d * np.sqrt(statistics.AU_SCALES) + c / np.sqrt(statistics.AU_SCALES)
+    counts = rng.binomial(n, norm.sf(z)[:, None], (len(statistics.AU_SCALES), n_draws))
+    fit = fit_multiscale(counts / n, np.array(statistics.AU_SCALES), n)
     nothing = np.zeros(n_draws)
     tests = TopologyTests(*[nothing] * 9, fit.p, fit.distance, fit.curvature, fit.low, fit.high)
     unclear = tests.au_undetermined
@@ -129,14 +130,14 @@ def test_au_of_trees_that_are_hardly_ever_the_best(curvature):
 def test_a_fit_that_says_nothing_is_not_determined():
     """One tree wins once, with most columns drawn: d and c could be anything."""
     counts = np.array([[0]] * 9 + [[1]])
-    fit = fit_multiscale(counts / 10_000, np.array(AU_SCALES), 10_000)
+    fit = fit_multiscale(counts / 10_000, np.array(statistics.AU_SCALES), 10_000)
     assert fit.low[0] < 1e-6
     assert fit.high[0] > 1 - 1e-6
 
 
 def test_a_tree_that_loses_once_is_not_rejected():
     counts = np.array([[10_000]] * 9 + [[9_999]])
-    assert fit_multiscale(counts / 10_000, np.array(AU_SCALES), 10_000).p[0] > 0.99
+    assert fit_multiscale(counts / 10_000, np.array(statistics.AU_SCALES), 10_000).p[0] > 0.99
 
 
 def test_two_trees():
@@ -168,7 +169,7 @@ def test_equal_trees():
 
 
 def test_two_trees_that_differ_by_rounding_have_the_same_au():
-    """A third tree is about as good; one of the first two is always better, by less than AU_TIE."""
+    """A third tree is about as good; one of the first two is always better, by less than statistics.AU_TIE."""
     rng = np.random.default_rng(15)
     first = rng.normal(-5, 1, 300)
     sites = np.stack([first, first + 1e-6, first + rng.normal(0, 0.2, 300)])
@@ -186,7 +187,7 @@ def test_au_keeps_two_trees_that_are_equally_good(spread):
     sites = np.stack([first, first + change * spread / math.sqrt(np.sum(change**2))])
     au = run_tests(sites, [np.ones(400)], 2000, np.random.default_rng(18)).au
     assert au[0] == pytest.approx(au[1], abs=0.1)
-    assert au[0] == pytest.approx(1.0 if spread < AU_TIE else 0.5, abs=0.05)
+    assert au[0] == pytest.approx(1.0 if spread < statistics.AU_TIE else 0.5, abs=0.05)
 
 
 def test_a_third_tree_wins_against_either_of_two_that_tie():

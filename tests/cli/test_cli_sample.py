@@ -6,7 +6,7 @@ from collections import Counter
 import dendropy
 import pytest
 
-from plltool.analyses.sampling.course import SampleCourse
+from plltool.analyses.sampling.analysis import SampleCourse
 
 
 def test_sample(plltool, small, tmp_path):

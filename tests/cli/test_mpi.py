@@ -186,8 +186,8 @@ def test_an_error_of_rank_0_is_one_line_and_ends_the_crew(few, tmp_path, command
 
 
 def test_an_error_in_a_task_of_a_rank_is_one_line(few, tmp_path):
-    program = "import os, sys\nfrom plltool.analyses.search import climbers\nfrom plltool.errors import InputError\n"
-    program += "def fail(*_, **__):\n    raise InputError('found no engine')\nclimbers.open_engine = fail\n"
+    program = "import os, sys\nfrom plltool.analyses.search import analysis\nfrom plltool.errors import InputError\n"
+    program += "def fail(*_, **__):\n    raise InputError('found no engine')\nanalysis.Climber.__init__ = fail\n"
     program += "from plltool.cli import main; main(prog_name='plltool')"
     asked = ("search", few.name, *CREW, "--starts", "2", "--prefix", "run")
     done = mpi(3, tmp_path, *asked, program=[sys.executable, "-P", "-c", program])

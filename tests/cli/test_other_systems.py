@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from plltool import hardware
-from plltool.constants import ASSUMED_MEMORY
+from plltool.hardware import ASSUMED_MEMORY
 from plltool.io import record
 
 HIDDEN = """

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from plltool.io.newick import parse_newick
+from plltool.tree.concordance import find_surroundings
 from plltool.tree.splits import members_of
-from plltool.tree.surroundings import find_surroundings
 
 
 def named(tree, around):

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
+from plltool.alignment.resampling import batches
 from plltool.alignment.states import join_cells, spell
-from plltool.analyses.ancestral.joint import joint_states
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import NODE
 from plltool.errors import check_one_of
 from plltool.io.alignment_formats import format_fasta, format_table
 from plltool.io.newick_writer import find_root, write_newick, write_nexus
+from plltool.model.components import Components
 from plltool.reports.blocks import Drawn, Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
@@ -24,6 +26,60 @@ from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.rooting import OutgroupLike, mean_tree, usable_outgroup, write_rooted
 from plltool.tree.topology import Tree
+
+
+def joint_states(
+    tree: Tree, lengths: FloatArray, components: Components, patterns: Patterns
+) -> tuple[FloatArray, IndexArray]:
+    """The most probable states of all inner nodes together, where branches have these `lengths` (n_edges,).
+
+    Where sites have rates or classes of a mixture, the category of a site is chosen together with its states, and under
+    a covarion model whether each node is on or off. Everything is computed on the host, in logarithms.
+
+    Returns (n_patterns,) log-probability of these states, their category and the data, and (n_taxa - 2, n_patterns) the
+    states of the data.
+    """
+    with np.errstate(divide="ignore"):  # a change may be impossible
+        changes = np.log(np.stack([components.transition_matrices(float(length)) for length in lengths], axis=1))
+        masses = np.log(components.masses())
+    best = np.full(patterns.n_patterns, -np.inf)
+    states = np.zeros((tree.n_taxa - 2, patterns.n_patterns), dtype=np.intp)
+    n_hidden = components.n_states // patterns.states.n_states
+    tips = np.where(np.tile(patterns.states.state_sets, n_hidden), 0.0, -np.inf)  # of each code
+    for some in batches(patterns.n_patterns, tree.n_nodes * components.n_states):
+        for change, mass in zip(changes, masses, strict=True):
+            value, own = _trace(tree, change, mass, tips[patterns.codes[:, some]])
+            better = value > best[some]
+            best[some] = np.where(better, value, best[some])
+            states[:, some] = np.where(better, own, states[:, some])
+    return best, states % patterns.states.n_states
+
+
+def _trace(tree: Tree, changes: FloatArray, mass: FloatArray, tips: FloatArray) -> tuple[FloatArray, IndexArray]:
+    """Values and states of one component: (n_patterns,), (n_taxa - 2, n_patterns).
+
+    `changes` (n_edges, n_states, n_states) and `mass` (n_states,) are logarithms of the transition probabilities and of
+    the component's weight times its frequencies; `tips` (n_taxa, n_patterns, n_states) 0 where a state is allowed, -inf
+    elsewhere.
+    """
+    n_taxa, n_patterns, n_states = tips.shape
+    root = int(tree.neighbours[0, 0])
+    visits = [visit for visit in tree.directed_from(root) if not (tree.is_rooted and visit[0] == 0)]
+    values = np.zeros((tree.n_nodes, n_patterns, n_states))
+    values[:n_taxa] = tips
+    choices = np.empty((tree.n_nodes, n_patterns, n_states), dtype=np.uint8)
+    for node, parent, branch in reversed(visits):
+        for state in range(n_states):
+            options = values[node] + changes[branch, state]
+            choices[node, :, state] = options.argmax(axis=1)
+            values[parent, :, state] += options.max(axis=1)
+    at_root = values[root] + mass
+    found: npt.NDArray[np.intp] = np.empty((tree.n_nodes, n_patterns), dtype=np.intp)
+    found[root] = at_root.argmax(axis=1)
+    for node, parent, _ in visits:
+        found[node] = choices[node, np.arange(n_patterns), found[parent]]
+    return at_root.max(axis=1), found[n_taxa:]
+
 
 ANY_OF = "/"  # between the states that an ambiguous tip may have
 
@@ -227,7 +283,7 @@ def ancestral_states(
 ) -> AncestralResult:
     """Marginal probabilities of the states at all inner nodes (Yang, Kumar & Nei 1995), joint states, and mutations.
 
-    Joint states are the most probable states of all nodes together (Pupko et al. 2000), see `optimise.joint`. Mutations
+    Joint states are the most probable states of all nodes together (Pupko et al. 2000), see `joint_states`. Mutations
     are where the states at the ends of a branch differ. Branch lengths and model parameters are optimised. Parameters
     and errors as for `evaluate`.
     """

@@ -27,9 +27,15 @@ from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.supports import Supports
 from plltool.seeds import QUARTETS, generator
-from plltool.tree.concordance import GeneTree, count_genes, internode_certainty, quartet_shares
+from plltool.tree.concordance import (
+    GeneTree,
+    Surroundings,
+    count_genes,
+    find_surroundings,
+    internode_certainty,
+    quartet_shares,
+)
 from plltool.tree.splits import branch_splits, everyone, members_of
-from plltool.tree.surroundings import Surroundings, find_surroundings
 from plltool.tree.topology import Tree
 
 PAIRS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))  # the subtrees that have the same state: the first two, the last two

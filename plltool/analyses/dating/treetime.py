@@ -19,16 +19,7 @@ from scipy.special import ndtri
 
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.arrays import FloatArray
-from plltool.constants import (
-    DATE_COALESCENTS,
-    DATE_ITERATIONS,
-    DATE_LENGTHS,
-    DATE_LEVEL,
-    DATE_ROOTS,
-    DATE_TIP_SLACK,
-    NO_NODE,
-    NODE,
-)
+from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS, NO_NODE, NODE
 from plltool.errors import InputError, check_least, check_one_of
 from plltool.io.alignment_formats import format_fasta
 from plltool.io.date_reader import SampleDate
@@ -38,6 +29,9 @@ from plltool.model.partition import Dataset
 from plltool.model.substitution import exchangeability_matrix
 from plltool.tree.rooted_nodes import RootedNodes
 
+DATE_LEVEL = 0.9  # probability that a date lies in its interval: that of the treetime command
+DATE_TIP_SLACK = 3.0  # overdispersion of the clock at tips, in mutations: that of the treetime command
+DATE_ITERATIONS = 2  # rounds of dating: those of the treetime command
 BEST, CONSTANT = DATE_ROOTS[0], DATE_COALESCENTS[0]
 AUTO, INPUT = DATE_LENGTHS[:2]
 LEAST_DATED = 3  # taxa

@@ -14,16 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.constants import (
-    ELSEWHERE_FORESIGHT,
-    MAX_BACKTRACKS,
-    MAX_SCRATCH_SLOTS,
-    MIN_BRANCH_LENGTH,
-    PLACE_MARGIN,
-    PLACE_PRECISION,
-    PLACE_SHARES,
-    SCAN_VALUES_PER_LAUNCH,
-)
+from plltool.constants import MAX_BACKTRACKS, MAX_SCRATCH_SLOTS, MIN_BRANCH_LENGTH, SCAN_VALUES_PER_LAUNCH
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
 from plltool.optimise.likelihood import TreeLikelihood
@@ -31,6 +22,10 @@ from plltool.optimise.steps import apply_step, at_bound, newton_step, without_ro
 from plltool.tree_search.insertions import join, uphill_step
 from plltool.tree_search.neighbours import optimise_joins
 
+ELSEWHERE_FORESIGHT = 10.0  # times the gain that the next step promises: what all further steps may gain
+PLACE_MARGIN = 12.0  # lnL below the best place of a query, from which places do not matter: a weight of 6e-6
+PLACE_SHARES = (0.1, 0.5, 0.9)  # of a branch, from its first end: where queries are scored
+PLACE_PRECISION = 1e-4  # lnL that a step must promise
 PENDANT = 2  # place of the pendant length among the three at a query
 AT_END = 2.0  # times the least length: a place that is no further from an end of its branch is there, but for rounding
 

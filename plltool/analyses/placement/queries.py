@@ -15,7 +15,6 @@ from plltool.alignment.patterns import Patterns, compress
 from plltool.alignment.states import DNA, CodeArray
 from plltool.analyses.placement.branches import Places, free_branches, optimise_places, score_branches
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import PLACE_BATCH, PLACE_TIE
 from plltool.engine.counters import Counters
 from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
@@ -29,6 +28,8 @@ from plltool.run.memory import ask_engine
 from plltool.tree.operations import directed_slots
 from plltool.tree.topology import Tree
 
+PLACE_BATCH = 64  # queries that an engine holds at a time; with similar ones it lacks the columns that none of them has
+PLACE_TIE = 0.5  # lnL between two best places of a query, up to which they are judged with the branch's length free
 Finder: TypeAlias = Callable[[TreeLikelihood], Places]
 
 

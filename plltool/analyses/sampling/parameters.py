@@ -15,9 +15,11 @@ import numpy as np
 
 from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import FloatArray
-from plltool.constants import LEAST_IN_PRIOR, MIN_ALPHA, MOST_IN_PRIOR
+from plltool.constants import MIN_ALPHA
 from plltool.errors import InputError, shorten, show_name
 from plltool.model.model import Model
+
+LEAST_IN_PRIOR, MOST_IN_PRIOR = 1e-10, 1e10  # numbers of a distribution; densities of others overflow
 
 
 @dataclass(frozen=True)

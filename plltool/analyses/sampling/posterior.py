@@ -13,7 +13,6 @@ import numpy as np
 from plltool.analyses.sampling.samples import Samples
 from plltool.analyses.sampling.tree import format_newick, to_tree
 from plltool.arrays import FloatArray
-from plltool.constants import CREDIBLE_SHARE
 from plltool.io.newick import parse_nodes
 from plltool.io.newick_writer import write_newick, write_nodes, written_label
 from plltool.io.tree_files import write_splits
@@ -22,6 +21,7 @@ from plltool.tree.consensus import make_consensus
 from plltool.tree.splits import TreeSet, branch_splits, make_tree_set
 from plltool.tree.topology import Tree
 
+CREDIBLE_SHARE = 0.95  # of the posterior probability
 DIGITS = 6  # behind the point of numbers in files of samples, as in those of MrBayes
 
 

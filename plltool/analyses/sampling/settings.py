@@ -16,11 +16,11 @@ from plltool.constants import (
     ENOUGH_SIZE,
     MAX_RUNS,
     SAMPLE_EVERY,
-    TUNING_GENERATIONS,
 )
 from plltool.errors import InputError, check_least
 from plltool.settings import setting
 
+TUNING_GENERATIONS = 5_000  # in which steps are tuned, at most; common moves are then made some hundred times
 PRIOR_FORMS = {
     "lengths": ("exponential", "gammadir"),
     "rates": ("dirichlet",),

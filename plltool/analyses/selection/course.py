@@ -26,7 +26,7 @@ from plltool.analyses.selection.model_fits import (
     Polish,
     Step,
 )
-from plltool.constants import SELECTION_KEPT_LOSS, SELECTION_MARGIN, SELECTION_PRECISION, SELECTION_TOLERANCE
+from plltool.constants import SELECTION_PRECISION, SELECTION_TOLERANCE
 from plltool.errors import InputError
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.candidates import (
@@ -44,6 +44,8 @@ from plltool.model.describe import shorten_model
 from plltool.model.spec import ModelSpec
 from plltool.progress import announce
 
+SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
+SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried over, once optimised; found: 0.4 or more
 _log = logging.getLogger("plltool")
 
 Pair: TypeAlias = tuple[str, str]  # a substitution model and rates over sites, as in a model string

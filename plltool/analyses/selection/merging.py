@@ -22,12 +22,13 @@ import numpy as np
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.selection.model_fits import Carry, Fit, Improve, ModelFitter, PartData
-from plltool.constants import GREEDY, MERGE_PRECISION, RCLUSTERF
+from plltool.constants import GREEDY, RCLUSTERF
 from plltool.model.criteria import information_score
 from plltool.model.partition import Part
 from plltool.progress import announce
 from plltool.run.model_choice import Merge
 
+MERGE_PRECISION = 0.1  # lnL, of two parts that may share a model
 _log = logging.getLogger("plltool")
 
 

@@ -21,7 +21,6 @@ from plltool.constants import (
     MAX_POLISH_ROUNDS,
     MIN_BRANCH_LENGTH,
     SCALED,
-    SELECTION_BATCH,
     SELECTION_TOLERANCE,
     UNLINKED,
 )
@@ -43,6 +42,7 @@ from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search.root_scan import place_root
 
+SELECTION_BATCH = 65536  # patterns times states of the parts that are fitted in the same launches
 T = TypeVar("T")
 
 

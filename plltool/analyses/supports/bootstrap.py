@@ -25,20 +25,7 @@ from plltool.analyses.supports.replicates import (
     most_at_once,
 )
 from plltool.analyses.supports.support import load_target, map_replicates
-from plltool.constants import (
-    BOOTSTOP_MOST,
-    BOOTSTOP_STEP,
-    DEFAULT_LINKAGE,
-    DEFAULT_SEED,
-    FBP,
-    RAPID_RADII,
-    REPLICATE_EFFORT,
-    REPLICATE_KINDS,
-    REPLICATE_RADII,
-    REPLICATE_STAGE,
-    ROOTSTRAP,
-    VERSION,
-)
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, FBP, REPLICATE_KINDS, REPLICATE_STAGE, ROOTSTRAP, VERSION
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER
@@ -60,6 +47,11 @@ from plltool.tree.supports import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 
+BOOTSTOP_STEP = 50  # replicates between two tests whether there are enough (RAxML)
+BOOTSTOP_MOST = 1000  # replicates at most, if the tests never say that there are enough (RAxML)
+REPLICATE_EFFORT = "fast"  # of the search of a bootstrap replicate, by default
+REPLICATE_RADII = (5, 10)  # SPR radii; the supports are closer to those of default searches than with radius 5 alone
+RAPID_RADII = (5,)  # SPR radii of a rapid replicate
 AUTO = "auto"
 
 _log = logging.getLogger("plltool")

@@ -23,7 +23,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.alignment.resampling import Urn, take_patterns
 from plltool.arrays import FloatArray
 from plltool.codec import saved
-from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
+from plltool.constants import RAPID_CHAINS, START_EPSILON
 from plltool.engine.requests import Holder
 from plltool.errors import CheckpointError
 from plltool.hardware import Hardware
@@ -45,6 +45,8 @@ from plltool.tree_search.root_scan import explore_roots
 from plltool.tree_search.stages import TreeSearch, planned_stages
 from plltool.tree_search.state import ClimbState, Cursor
 
+REPLICATE_UNDECIDED = 0.1  # substitutions on a branch that carries no information; one supporting site gives about 1
+RAPID_LENGTH = 10  # replicates of a chain before it starts again (Stamatakis, Hoover & Rougemont 2008)
 NAME = "replicate-"  # and the number, from 1: what a replicate is called in a checkpoint
 
 _log = logging.getLogger("plltool")

@@ -16,18 +16,7 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import (
-    DEFAULT_LINKAGE,
-    DEFAULT_SEED,
-    UFBOOT,
-    UFBOOT_CORRELATION,
-    UFBOOT_DIFFERENCE,
-    UFBOOT_LEAST,
-    UFBOOT_MOST,
-    UFBOOT_SETS,
-    UFBOOT_STEP,
-    ULTRAFAST_STAGE,
-)
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UFBOOT, UFBOOT_SETS, ULTRAFAST_STAGE
 from plltool.engine.requests import Holder
 from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
@@ -51,6 +40,11 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
 from plltool.tree_search.ufboot_search import Excursion, UfbootSearch, UfbootState
 
+UFBOOT_STEP = 10  # excursions between two convergence tests
+UFBOOT_LEAST = 20  # excursions at least
+UFBOOT_MOST = 200  # and at most
+UFBOOT_CORRELATION = 0.99  # of the supports at two tests in a row, from which on they have converged (Minh et al. 2013)
+UFBOOT_DIFFERENCE = 0.015  # mean absolute difference up to which they have converged, too: the error of shares of 1000
 STATE = "ufboot"  # its name in a checkpoint
 Order: TypeAlias = tuple[int | None, Sequence[Tree], Set[bytes]]  # the arguments of an ExcursionMaker
 Make: TypeAlias = Callable[[Iterable[Order]], Iterator[Excursion]]

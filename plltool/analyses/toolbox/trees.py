@@ -1,14 +1,111 @@
-"""Sets of trees: their distances and their consensus."""
+"""Trees to look at and with other roots, and sets of trees: their distances and their consensus."""
 
 from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
 
 from plltool.arrays import FloatArray
 from plltool.constants import MAJORITY
 from plltool.errors import InputError
-from plltool.io.tree_files import write_splits
-from plltool.run.inputs import TreesLike, as_tree_set
+from plltool.io.newick_writer import write_nodes
+from plltool.io.tree_files import find_nodes, load_nodes, write_splits
+from plltool.reports.picture import TimeScale, is_support
+from plltool.reports.shape import drawn_lengths
+from plltool.reports.tree_drawing import TreeDrawing
+from plltool.run.inputs import TreeLike, TreesLike, as_tree_set
+from plltool.run.rooting import OutgroupLike, root_nodes
 from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
+from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import RF, distances
+from plltool.tree.topology import Tree
+
+_log = logging.getLogger("plltool")
+
+
+def show(
+    tree: TreeLike,
+    root: str | None = None,
+    outgroup: OutgroupLike | None = None,
+    ladderize: bool = False,
+    latest: float | None = None,
+    node_names: bool = False,
+) -> TreeDrawing:
+    """A tree to look at.
+
+    Parameters
+    ----------
+    tree : file (Newick or NEXUS, the first tree counts), Newick text, Tree, or tree of dendropy, Biopython or ete;
+        nodes may have any number of branches
+    root : "midpoint" (Farris 1972), "mad" (minimal ancestor deviation, Tria et al. 2017), "outgroup", or None for the
+        tree's own
+    outgroup : taxa on one side of the root; a name, or several
+    ladderize : put the smaller of two clades first
+    latest : year of the latest tip, if branch lengths are years: pictures get an axis of years, and bars where the file
+        has the intervals of nodes, as NEXUS of plltool, BEAST and MrBayes does
+    node_names : keep names of inner nodes, too; otherwise only supports stay there
+
+    Raises
+    ------
+    InputError
+        If the tree cannot be read or has fewer than two taxa, a root by distances finds a branch without a length, the
+        outgroup is not one clade, or a tree without lengths, or an infinite year, is to be drawn in time.
+    """
+    nodes, source = _as_nodes(tree)
+    if len(nodes.parents) < 3:
+        raise InputError(f"{source}: found a tree of fewer than 2 taxa, expected at least 2")
+    nodes = _root(nodes, source, root, outgroup)
+    if not node_names:
+        below = nodes.children()
+        kept = [label if is_support(label) or not below[node] else "" for node, label in enumerate(nodes.labels)]
+        nodes = replace(nodes, labels=kept)
+    if latest is not None and not (math.isfinite(latest) and drawn_lengths(nodes)[1]):
+        raise InputError(f"{source}: latest: found {latest:g}, expected a year, and a tree with lengths in years")
+    nodes = nodes.ladderized() if ladderize else nodes
+    return TreeDrawing(nodes, time=None if latest is None else _in_time(nodes, latest))
+
+
+def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | None = None) -> list[str]:
+    """The trees of a file with other roots, each as a line of Newick; labels stay with their branches.
+
+    Parameters
+    ----------
+    trees : a file of any number of trees, or one tree in any form that `show` takes
+    by, outgroup : see `root` and `outgroup` of `show`, also for errors; one of them must be given
+    """
+    if by is None and outgroup is None:
+        raise InputError("root: found neither a way to find the root nor an outgroup, expected one")
+    if isinstance(trees, Tree):
+        found = [_as_nodes(trees)]
+    else:
+        source, several = find_nodes(trees)
+        found = [(nodes, f"{source}: tree {number}") for number, nodes in enumerate(several, start=1)]
+        if not found:
+            raise InputError(f"{source}: found no tree, expected at least one")
+    return [write_nodes(_root(nodes, source, by, outgroup)) for nodes, source in found]
+
+
+def _as_nodes(tree: TreeLike) -> tuple[RootedNodes, str]:
+    return (RootedNodes.of_tree(tree), "the tree") if isinstance(tree, Tree) else load_nodes(tree)
+
+
+def _in_time(nodes: RootedNodes, latest: float) -> TimeScale:
+    """The years of the tree, and those between which its inner nodes lie, where the file tells that."""
+    ranges: list[tuple[float, float] | None] = [None] * len(nodes.parents)
+    for node, (least, most) in nodes.heights.items():
+        ranges[node] = latest - most, latest - least
+    return TimeScale(latest, tuple(ranges))
+
+
+def _root(nodes: RootedNodes, source: str, by: str | None, outgroup: OutgroupLike | None) -> RootedNodes:
+    try:
+        rooted, remark = root_nodes(nodes, by, outgroup)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    if remark:
+        _log.info("%s: %s", source, remark)
+    return rooted
 
 
 def tree_distances(trees: TreesLike, kind: str = RF, relative: bool = False) -> FloatArray:

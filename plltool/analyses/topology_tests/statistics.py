@@ -13,8 +13,10 @@ import numpy as np
 
 from plltool.alignment.resampling import resampled_sums
 from plltool.arrays import BoolArray, FloatArray
-from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
+from plltool.constants import TEST_LEVEL
 
+AU_TIE = 0.01  # lnL; trees that differ by less are one tree to AU: the precision of the optimisation
+AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, over all columns (Shimodaira 2002)
 AU_BOUNDS = 3.0  # standard errors
 AU_UNDETERMINED = 0.01  # a p-value that may be smaller than this, and that keeps a tree, is not determined
 MAX_SCORING_STEPS, SCORING_PRECISION = 100, 1e-12  # of d and c

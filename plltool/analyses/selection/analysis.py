@@ -1,4 +1,4 @@
-"""`select_scheme` chooses a substitution model for each part of an alignment, and which parts share one.
+"""The choice of a substitution model: `select_model`, and `select_scheme` for each part and which parts share one.
 
 All parts begin under the default models of their data, whose branch lengths are optimised together. On these lengths,
 up to what `brlen` leaves free to each part, parts are merged and candidates compared; in the end everything is
@@ -8,6 +8,7 @@ of a scheme.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,22 +22,26 @@ import numpy as np
 from plltool.analyses.selection.course import Candidates, Selection, run_together
 from plltool.analyses.selection.merging import Grouping, PartGroup, distinct_names
 from plltool.analyses.selection.model_fits import Fit, ModelFitter, PartData, ask_fitter, compare_fits
-from plltool.analyses.selection.select_model import choose_tree
 from plltool.constants import (
     CRITERIA,
     DEFAULT_CLUSTER_PERCENT,
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
+    GREEDY,
     LINKED,
     MAX_POLISH_ROUNDS,
     MERGE_ALGORITHMS,
     SCALED,
     SELECTION_PRECISION,
+    START_KINDS,
     UNLINKED,
 )
 from plltool.errors import InputError, check_least, check_one_of, show_name
 from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.model_reader import read_model
+from plltool.io.newick import ROOT_REMOVED
 from plltool.model.ascertainment import Ascertainment
+from plltool.model.candidates import GAMMA, VARIABLE_ONLY, parse_candidate
 from plltool.model.criteria import information_score
 from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset
@@ -45,12 +50,108 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import polish
 from plltool.progress import announce
-from plltool.run.inputs import AlignmentLike, TreeLike, cut_inputs, default_model
+from plltool.run.inputs import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_tree,
+    cut_inputs,
+    default_model,
+    refuse_invariable,
+    resolve_inputs,
+)
 from plltool.run.keywords import takes_keywords
-from plltool.run.model_choice import PartChoice, SchemeChoice, finite_or_none
+from plltool.run.model_choice import ModelChoice, PartChoice, SchemeChoice, finite_or_none
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.run import Run
+from plltool.seeds import STARTS, generator
 from plltool.tree.topology import Tree
+
+
+@takes_keywords(HardwareSettings)
+def select_model(
+    alignment: AlignmentLike,
+    tree: TreeLike | None = None,
+    *,
+    criterion: str = CRITERIA[0],
+    free_rates: bool = True,
+    ascertainment: bool = False,
+    also: Sequence[str] = (),
+    seed: int = DEFAULT_SEED,
+    **hardware: Unpack[HardwareSettings],
+) -> ModelChoice:
+    """Choose the model that describes an alignment best, with all lengths and parameters optimised on one tree.
+
+    Parameters
+    ----------
+    alignment : as for `plltool.search`; it is not cut into parts
+    tree : as for `plltool.evaluate`; by default the parsimony tree that a search with this seed starts from. Only
+        candidates that are not time-reversible have a root, for which `plltool.evaluate` says what holds
+    criterion : "BIC", "AIC" or "AICc"; the others are reported, but models that only they prefer may be left out
+    free_rates : whether +R2 to +R10 are among the candidates
+    ascertainment : whether all candidates have +ASC_LEWIS, and none has +I, because invariable sites were left out
+    also : model strings of more candidates, such as mixtures, without rates over sites, which they get in turn
+    seed : of the parsimony tree
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If alignment, tree or a candidate cannot be used, the criterion is unknown, or it is AICc and the sites are too
+        few for it; and for a column that does not vary if `ascertainment` says that all do.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = perf_counter()
+    check_one_of("criterion", criterion, CRITERIA)
+    check_least("seed", seed, 0)
+    data, models = resolve_inputs(alignment, None)
+    if len(data.parts) > 1:
+        names = ", ".join(part.name for part in data.parts)
+        found = f"found several kinds of data ({names})"
+        raise InputError(f"{data.source}: {found}, expected a file with the partitions (--partitions)")
+    run = Run(data, models, LINKED, Hardware.of(**hardware), began, seed=seed, all_taxa=True)
+    run.announce_data()
+    [patterns] = run.task.parts
+    correction = Ascertainment("lewis") if ascertainment else None
+    possible = Candidates.of(patterns.states, free_rates, correction, [read_model(text) for text in also])
+    if correction is not None:
+        refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0])
+    chosen_on, remarks = choose_tree(run, tree)
+    if possible.any_rooted:
+        remarks = tuple(remark for remark in remarks if ROOT_REMOVED not in remark)
+    n_sites = data.parts[0].n_sites
+
+    def choose(fitter: ModelFitter) -> Selection:
+        selection = Selection(PartData(patterns), possible, criterion, n_sites)
+        run_together([selection], fitter)
+        return selection
+
+    selection = ask_fitter(choose, run, chosen_on)
+    best = selection.best
+    return ModelChoice(
+        lnl=best.lnl,
+        candidates=compare_fits(list(selection.fits.values()), n_sites, criterion),
+        criterion=criterion,
+        left_out=tuple(selection.left_out),
+        newick=write_rooted(best.tree, None)[0],
+        spec=best.spec,
+        data=data,
+        n_patterns=patterns.n_patterns,
+        **run.known,
+        seed=seed,
+        seconds=run.seconds,
+        warnings=run.warn(remarks),
+    )
+
+
+def choose_tree(run: Run, tree: TreeLike | None) -> tuple[Tree, tuple[str, ...]]:
+    """The tree on which all models are fitted, and warnings about it."""
+    if tree is not None:
+        given = as_tree(tree, run.data.names)
+        return given, given.warnings
+    announce("parsimony tree")
+    return run.task.parsimony_tree(generator(run.task.seed, STARTS, 0)), ()
 
 
 @takes_keywords(HardwareSettings)
@@ -244,3 +345,56 @@ def _fit_roughly(likelihood: TreeLikelihood) -> None:
         lnl = optimiser.run(SELECTION_PRECISION)
         if lnl - before < SELECTION_PRECISION:
             break
+
+
+_log = logging.getLogger("plltool")
+
+AUTOMATIC = {  # what to choose by, and whether among free rates too
+    "AUTO": ("BIC", True),
+    "MFP": ("BIC", True),
+    "TEST": ("BIC", False),
+    **{name.upper(): (name, True) for name in CRITERIA},
+}
+MERGE = "+MERGE"
+
+
+def choose_if_asked(
+    alignment: AlignmentLike,
+    model: ModelLike | None,
+    partitions: str | PathLike[str] | None,
+    start: TreeLike,
+    brlen: str,
+    seed: int,
+    hardware: HardwareSettings,
+) -> tuple[ModelLike | None, ModelChoice | SchemeChoice | None]:
+    """The model for a search, chosen if that is asked for; and how it was chosen.
+
+    The tree is the given start tree of the search, if there is one. Partitions without a model have the models in their
+    file. Raises InputError for partitions beside a model, and for words that do not go with partitions or without them.
+    """
+    word, plus, suffix = model.upper().partition("+") if isinstance(model, str) else ("", "", "")
+    suffix = plus + suffix
+    if word not in AUTOMATIC or suffix not in ("", VARIABLE_ONLY, MERGE):
+        if partitions is not None and model is None:
+            return fspath(partitions), None
+        if partitions is not None:
+            shown = show_name(model) if isinstance(model, str) else "another one"
+            hint = "to choose one for each partition, or none to use the models in the file"
+            raise InputError(f"model: found {shown} beside partitions, expected 'auto' {hint}")
+        return model, None
+    if partitions is None and suffix == MERGE:
+        shown = show_name(str(model))
+        raise InputError(f"model: found {shown} without partitions, expected a file with the partitions")
+    if partitions is not None and suffix == VARIABLE_ONLY:
+        shown = show_name(str(model))
+        raise InputError(f"model: found {shown} beside partitions, expected +ASC in the lines of partitions")
+    criterion, free_rates = AUTOMATIC[word]
+    how: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **hardware}
+    tree = None if isinstance(start, str) and start in START_KINDS else start
+    if partitions is None:
+        one = select_model(alignment, tree, ascertainment=bool(suffix), **how)
+        _log.info("%s", one.describe())
+        return one.spec, one
+    choice = select_scheme(alignment, partitions, tree, merge=GREEDY if suffix else None, brlen=brlen, **how)
+    _log.info("%s", choice.describe())
+    return choice.scheme, choice
