@@ -194,10 +194,8 @@ def parse_hardware(text: str) -> Hardware:
 def _set(hardware: Hardware, text: str, setting: str, value: str) -> Hardware:
     if setting == "precision" and value in PRECISIONS:
         return replace(hardware, precision=value)
-    if setting == "vw" and is_count(value):
-        return replace(hardware, vw=int(value))
-    if setting == "threads" and is_count(value):
-        return replace(hardware, threads=int(value))
+    if setting in ("vw", "threads") and is_count(value):
+        return replace(hardware, **{setting: int(value)})  # type: ignore[arg-type]
     if setting == "memory":
         return replace(hardware, memory=parse_size(value))
     if setting == "share":

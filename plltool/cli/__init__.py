@@ -85,12 +85,6 @@ def _stop(ctx: click.Context, code: int, message: str, kind: str = "") -> NoRetu
     ctx.exit(code)
 
 
-def _stop_silently() -> NoReturn:
-    """Whoever read stdout has gone, as `head` does: exit as if by SIGPIPE, without a message at shutdown."""
-    drop_stdout()
-    sys.exit(EXIT_SIGNAL + SIGPIPE)
-
-
 def load_command(name: str) -> click.Command:
     """The command of the module with its name."""
     stem = name.replace("-", "_")
@@ -158,7 +152,9 @@ class MainGroup(Group):
         except _Terminated as error:
             _stop(ctx, EXIT_SIGNAL + error.args[0], "terminated")
         except BrokenPipeError:
-            _stop_silently()
+            # whoever read stdout has gone, as `head` does: exit as if by SIGPIPE, without a message at shutdown
+            drop_stdout()
+            sys.exit(EXIT_SIGNAL + SIGPIPE)
         except MemoryError as error:
             _stop(ctx, EXIT_ERROR, f"out of memory: {error}", ERROR)
         except Exception as error:

@@ -10,33 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool import Hardware
+from plltool import Hardware, registry
+from plltool.cli import options
 from plltool.cli.command import SUPPORTS, command, given_command
 from plltool.cli.option_values import PATH, NumberOr
-from plltool.cli.options import (
-    SearchTask,
-    filled_by,
-    hardware_options,
-    load_alignment,
-    option,
-    packed,
-    search_task_options,
-)
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import kinds_option
 from plltool.cli.terminal import print_results
 from plltool.constants import EFFORT_NAMES, FBP, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
-from plltool.registry import (
-    ADOPTED_FOLDER,
-    ALIGNMENT_FILES,
-    BOOTSTRAPS,
-    REPLICATE_FILES,
-    REPLICATE_FOLDER,
-    SUPPORT_FILES,
-    UFBOOT_FILES,
-    UFBOOT_FOLDER,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +45,7 @@ rapid_option = click.option(
 write_replicates_option = click.option("--write-replicates", is_flag=True, help="Also write the resampled alignments.")
 
 
-def refuse_writing(write_replicates: bool, task: SearchTask) -> None:
+def refuse_writing(write_replicates: bool, task: options.SearchTask) -> None:
     """Raise UsageError for resampled alignments with added sites, which may be billions."""
     if write_replicates and task.reading.constant_sites is not None:
         raise click.UsageError("--write-replicates goes without --constant-sites")
@@ -73,12 +55,12 @@ def refuse_writing(write_replicates: bool, task: SearchTask) -> None:
 class SupportChoice:
     """The supports that a search makes of its tree: the number of replicates, or a test of it, and the kinds."""
 
-    bootstrap: int | str | None = option(
+    bootstrap: int | str | None = options.option(
         type=NumberOr(*AUTOMATIC),
         metavar="N|auto|autoMRE|autoFC",
         help="Also search N resampled alignments, or as many as a test finds enough (Pattengale et al. 2010).",
     )
-    supports: tuple[str, ...] = filled_by(
+    supports: tuple[str, ...] = options.filled_by(
         kinds_option(
             SUPPORT_KINDS,
             "",
@@ -88,16 +70,16 @@ class SupportChoice:
             " 2011) do not.",
         )
     )
-    rapid: bool = filled_by(rapid_option)
-    replicate_effort: str | None = filled_by(replicate_effort_option)
-    write_replicates: bool = filled_by(write_replicates_option)
+    rapid: bool = options.filled_by(rapid_option)
+    replicate_effort: str | None = options.filled_by(replicate_effort_option)
+    write_replicates: bool = options.filled_by(write_replicates_option)
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds that were asked for, otherwise "fbp" if there are replicates."""
         return self.supports or (FBP,) * (self.bootstrap is not None)
 
-    def check(self, task: SearchTask) -> None:
+    def check(self, task: options.SearchTask) -> None:
         """Raise UsageError unless the choices fit together, and the task."""
         by_replicates = [kind for kind in self.kinds if kind in REPLICATE_KINDS]
         if by_replicates and self.bootstrap is None:
@@ -110,14 +92,14 @@ class SupportChoice:
     def choose(self, outputs: Outputs) -> Outputs:
         """The files of a search that makes these supports alone."""
         if self.bootstrap is None:
-            outputs = outputs.without(REPLICATE_FILES)
-        return outputs if UFBOOT in self.kinds else outputs.without(UFBOOT_FILES)
+            outputs = outputs.without(registry.REPLICATE_FILES)
+        return outputs if UFBOOT in self.kinds else outputs.without(registry.UFBOOT_FILES)
 
     def make(
         self,
         result: SearchResult,
         sequences: Sequences,
-        task: SearchTask,
+        task: options.SearchTask,
         hardware: Hardware,
         outputs: Outputs,
         listener: Callable[[Progress], None],
@@ -139,9 +121,9 @@ class SupportChoice:
             workers=task.workers,
             listener=listener,
             taken=files.take,
-            bootstrap_checkpoint=outputs.path(REPLICATE_FOLDER),
-            ufboot_checkpoint=outputs.path(UFBOOT_FOLDER),
-            adopted_checkpoint=outputs.path(ADOPTED_FOLDER),
+            bootstrap_checkpoint=outputs.path(registry.REPLICATE_FOLDER),
+            ufboot_checkpoint=outputs.path(registry.UFBOOT_FOLDER),
+            adopted_checkpoint=outputs.path(registry.ADOPTED_FOLDER),
             **asdict(hardware),
         )
         lines = []
@@ -156,7 +138,7 @@ class SupportChoice:
         return made.result, lines, made.interrupted
 
 
-support_options = packed("choice", SupportChoice, SUPPORTS)
+support_options = options.packed("choice", SupportChoice, SUPPORTS)
 
 
 class ReplicateFiles:
@@ -165,7 +147,7 @@ class ReplicateFiles:
     def __init__(self, outputs: Outputs):
         self._outputs = outputs
         self._lines: list[str] = []
-        path = outputs.path(BOOTSTRAPS)
+        path = outputs.path(registry.BOOTSTRAPS)
         self._n_before = path.read_bytes().count(b"\n") if outputs.resumes and path.exists() else 0
 
     def take(self, newick: str) -> None:
@@ -177,9 +159,9 @@ class ReplicateFiles:
 
     def write(self) -> None:
         """Write all trees so far."""
-        self._outputs.write({BOOTSTRAPS: "".join(self._lines)})
+        self._outputs.write({registry.BOOTSTRAPS: "".join(self._lines)})
 
-    def write_alignments(self, sequences: Sequences, task: SearchTask, number: int) -> None:
+    def write_alignments(self, sequences: Sequences, task: options.SearchTask, number: int) -> None:
         """Write the resampled alignments as FASTA."""
         import plltool
 
@@ -206,7 +188,7 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
         "plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run",
     ),
 )
-@search_task_options
+@options.search_task_options
 @click.option(
     "--replicates",
     type=NumberOr(*AUTOMATIC),
@@ -225,10 +207,10 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
 @rapid_option
 @replicate_effort_option
 @write_replicates_option
-@hardware_options
+@options.hardware_options
 @file_options("bootstrap", source="alignment")
 def bootstrap(
-    task: SearchTask,
+    task: options.SearchTask,
     replicates: int | str,
     tree: Path | None,
     supports: tuple[str, ...],
@@ -247,13 +229,13 @@ def bootstrap(
     """
     refuse_writing(write_replicates, task)
     if tree is None:
-        outputs = outputs.without(SUPPORT_FILES)
+        outputs = outputs.without(registry.SUPPORT_FILES)
     outputs.claim()
     import plltool
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
-        sequences = load_alignment(task.alignment, task.reading)
+        sequences = options.load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
 
         def make() -> tuple[BootstrapResult, ReplicateFiles]:
@@ -268,7 +250,7 @@ def bootstrap(
                 options=plltool.replicate_options(replicate_effort, rapid),
                 listener=reporter.progress,
                 taken=files.take,
-                checkpoint=outputs.path(REPLICATE_FOLDER),
+                checkpoint=outputs.path(registry.REPLICATE_FOLDER),
                 **task.settings(hardware),
             )
             return made, files
@@ -281,7 +263,7 @@ def bootstrap(
         if found.supports is not None:
             outputs.write(found.supports.texts())
             lines += found.supports.describe()
-        outputs.remove_stale(*ALIGNMENT_FILES if outputs.resumes else ())
+        outputs.remove_stale(*registry.ALIGNMENT_FILES if outputs.resumes else ())
         outputs.write_report()
         if not found.interrupted:
             outputs.finish_checkpoint()

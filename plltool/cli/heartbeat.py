@@ -164,13 +164,6 @@ class JsonLines:
             self._stream.close()
 
 
-def describe_versions() -> str:
-    """Python and the libraries that digits may depend on."""
-    import plltool
-
-    return ", ".join(f"{name} {version}" for name, version in plltool.software_versions().items())
-
-
 def open_to_append(path: Path) -> TextIO:
     """Text that keeps names of any bytes; InputError if it cannot be written."""
     try:

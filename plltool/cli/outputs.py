@@ -115,11 +115,6 @@ class Outputs:
     def _paths(self, row: OutputFile) -> list[Path]:
         return [] if self._prefix is None else row.present(self._prefix)
 
-    @property
-    def _results(self) -> list[Path]:
-        rows = [row for row in self._table if not (row.is_log or row.is_checkpoint or row.is_derived)]
-        return [path for row in rows for path in self._paths(row)]
-
     # --- before the work --------------------------------------------------------------------------------------
 
     def claim(self) -> None:
@@ -157,7 +152,8 @@ class Outputs:
         )
         self._claimed = sorted({*(row.ending for row in rows), *(name for name, _ in claims), *own})
         for folder in self.checkpoints:
-            claim_folder(folder)
+            if folder.exists() and not folder.is_dir():
+                raise InputError(f"{folder}: cannot make the folder: it is a file")
             if not (self._redo or self.resumes) and plltool.has_checkpoint(folder):
                 raise InputError(f"{folder}: a checkpoint of another run; --redo starts over")
 
@@ -270,7 +266,8 @@ class Outputs:
     def remove_stale(self, *kept: OutputFile) -> None:
         """Remove the results of an earlier run that this one has not written, except those `kept`."""
         may_stay = {path for row in kept for path in self._paths(row)} | self._written
-        stale = [path for path in self._results if path not in may_stay and path.exists()]
+        rows = [row for row in self._table if not (row.is_log or row.is_checkpoint or row.is_derived)]
+        stale = [path for row in rows for path in self._paths(row) if path not in may_stay and path.exists()]
         for path in stale:
             path.unlink(missing_ok=True)
         if stale:
@@ -345,12 +342,6 @@ def _status(path: Path) -> os.stat_result | None:
         return path.stat()
     except (OSError, ValueError):
         return None
-
-
-def claim_folder(path: Path) -> None:
-    """Raise InputError if a folder of that name cannot be made, since something else has it."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: cannot make the folder: it is a file")
 
 
 def write_named(path: Path, text: str) -> None:

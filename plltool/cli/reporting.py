@@ -20,18 +20,8 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
-from plltool.cli import job
+from plltool.cli import heartbeat, job
 from plltool.cli.command import given_command
-from plltool.cli.heartbeat import (
-    JSON_TO_STDERR,
-    Heartbeat,
-    JsonLines,
-    about,
-    describe_versions,
-    draw_progress,
-    name_counts,
-    open_log,
-)
 from plltool.cli.outputs import COMMAND_LINE, FINISHED
 from plltool.cli.terminal import (
     WARNING,
@@ -70,30 +60,32 @@ class Reporter(logging.Handler):
 
     def __init__(self, quiet: bool, log_path: Path | None = None, json_path: str | None = None, append: bool = False):
         super().__init__()
-        self._quiet = quiet or json_path == JSON_TO_STDERR
-        self._warns = json_path != JSON_TO_STDERR
+        self._quiet = quiet or json_path == heartbeat.JSON_TO_STDERR
+        self._warns = json_path != heartbeat.JSON_TO_STDERR
         self._log_path = log_path
         self._append = append
         self._file: TextIO | None = None  # open to the end, for it is locked, see `open_log`
         self._log_ended = False
         self._head: list[str] = []  # what the log begins with; it is written with the first line that follows
-        self._json = JsonLines(json_path if job.is_first() else None)
+        self._json = heartbeat.JsonLines(json_path if job.is_first() else None)
         self._draws = can_redraw(sys.stderr) and not self._quiet
         self._drawn = 0  # characters of the line that stands on the terminal
         self._interrupted = self._told_of_interrupt = False
-        self._heartbeat = Heartbeat()
+        self._heartbeat = heartbeat.Heartbeat()
         self._next_line = 0.0  # seconds of the command, from which on a generation has a line again
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
+        import plltool
+
         if self._log_path is not None:
-            self._file = open_log(self._log_path)
+            self._file = heartbeat.open_log(self._log_path)
         self._json.open(self._append)
         self._old_level = _log.level
         _log.setLevel(logging.DEBUG)  # see `plltool.progress.announce`
         _log.addHandler(self)
-        versions = describe_versions()
+        versions = ", ".join(f"{name} {version}" for name, version in plltool.software_versions().items())
         began = f"began: {datetime.now():%Y-%m-%d %H:%M:%S}"
         self._head = [f"plltool {VERSION}", versions, f"{COMMAND_LINE}{given_command()}", began]
         self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
@@ -248,7 +240,7 @@ class Reporter(logging.Handler):
     def _draw(self) -> None:
         """Draw the line of a terminal in place of the one that stands there."""
         erased = self._erase()
-        line = draw_progress(self._heartbeat.facts(), count_columns(sys.stderr), has_colour(sys.stderr))
+        line = heartbeat.draw_progress(self._heartbeat.facts(), count_columns(sys.stderr), has_colour(sys.stderr))
         self._write_stderr(erased + line)
         self._drawn = len(click.unstyle(line))
 
@@ -267,7 +259,7 @@ class Reporter(logging.Handler):
 
 def describe_progress(event: Progress, seconds: float, later: str = "") -> str:
     """One round as a line for a log; `seconds` count from the start of the command."""
-    counts = name_counts(event)
+    counts = heartbeat.name_counts(event)
     tree = f"{counts['tree']:<8} " if counts["tree"] else ""
     moves = f"  {counts['moves']}" if counts["moves"] else ""
     return (
@@ -280,8 +272,10 @@ def _left(event: Progress, later: str) -> str:
     stage, whole = event.stage_left or 0.0, event.left or 0.0
     if event.stage == REPLICATE_STAGE and event.left is None and event.n_rounds:  # fewer replicates may be enough
         most = event.seconds / event.round * (event.n_rounds - event.round)
-        return f"  left: at most {about(most)}"
+        return f"  left: at most {heartbeat.about(most)}"
     if whole < TOLD_SECONDS:
         return ""
-    told = f"stage {about(stage)}, all {about(whole)}" if TOLD_SECONDS <= stage < whole else about(whole)
+    told = heartbeat.about(whole)
+    if TOLD_SECONDS <= stage < whole:
+        told = f"stage {heartbeat.about(stage)}, all {told}"
     return f"  left: {told}, then {later}" if later else f"  left: {told}"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -173,21 +172,16 @@ def describe_profile(result: SearchResult) -> list[str]:
     ]
 
 
-def describe_batches(counters: Mapping[str, Any]) -> str:
-    """How many requests of each kind, and their mean size."""
-    sizes = counters["request_instructions"]
-    requests = counters["requests"].items()
-    return ", ".join(f"{name} {number} x {sizes[name] / number:.0f} instructions" for name, number in requests)
-
-
 def describe_work(result: SearchResult) -> list[str]:
     """What the device did, for the log."""
     counters = result.counters
+    sizes, requests = counters["request_instructions"], counters["requests"].items()
+    sized = (f"{name} {number} x {sizes[name] / number:.0f} instructions" for name, number in requests)
     return [
         f"device: {result.device}",
         f"driver: {result.driver}",
         f"layout: {result.layout}",
         f"launches: {counters['launches']}, instructions: {counters['instructions']}",
         f"bytes to the device: {counters['bytes_to_device']}, from it: {counters['bytes_from_device']}",
-        f"requests: {describe_batches(counters)}",
+        f"requests: {', '.join(sized)}",
     ]

@@ -47,7 +47,7 @@ class AnnouncedSize:
         legal = bytes(np.flatnonzero(states.code_of != ILLEGAL_CODE).astype(np.uint8))
         first = None
         for records in readings:
-            if self._is_size_of(records):
+            if self.n_taxa in (None, len(records)) and self._count_right_lengths(records) == len(records):
                 if not any(record.sequence.translate(None, legal) for record in records):
                     return records
                 first = first or records
@@ -66,9 +66,6 @@ class AnnouncedSize:
             found = f"taxon {show_name(wrong.name)} (line {wrong.line}) has {len(wrong.sequence)} sites"
         taxa = "" if self.n_taxa is None else f"{self.n_taxa} taxa of "
         return f"{found}, {self.origin} announces {taxa}{self.n_sites} sites"
-
-    def _is_size_of(self, records: Sequence[Record]) -> bool:
-        return self.n_taxa in (None, len(records)) and self._count_right_lengths(records) == len(records)
 
     def _count_right_lengths(self, records: Sequence[Record]) -> int:
         return sum(len(record.sequence) == self.n_sites for record in records)
@@ -240,14 +237,6 @@ _MAX_DIGITS = 18  # of a number in the header; longer ones are no sizes
 _INTERLEAVED, _SEQUENTIAL = "I", "S"  # PAML's options at the end of the header
 
 
-@dataclass(frozen=True)
-class _Header:
-    n_taxa: int
-    n_sites: int
-    line: int
-    layout: str | None  # the option, if there is one
-
-
 def starts_like_phylip(text: bytes) -> bool:
     """Whether the first line with text starts with two whole numbers."""
     tokens = text.lstrip().split(b"\n", 1)[0].split()
@@ -263,57 +252,50 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     ``S`` or ``I``. ``.`` stands for the character of the first sequence.
     """
     (header_line, header_text), *lines = number_lines(text)
-    header = _parse_header(header_text, header_line, source)
-    announced = AnnouncedSize(header.n_taxa, header.n_sites, f"line {header.line}")
-    relaxed = _read_layouts(lines, header, split_name)
+    announced, layout = _parse_header(header_text, f"line {header_line}", source)
+    relaxed = _read_layouts(lines, announced, layout, split_name)
     records = announced.choose_reading(relaxed, states)
     if records is None:
-        records = announced.choose_reading(_read_layouts(lines, header, _split_strict), states)
+        records = announced.choose_reading(_read_layouts(lines, announced, layout, _split_strict), states)
     if records is None:
         raise InputError(f"{source}: {announced.explain_mismatch(relaxed)}")
     return resolve_matches(records, _MATCH)
 
 
-def _parse_header(text: bytes, line: int, source: str) -> _Header:
+def _parse_header(text: bytes, where: str, source: str) -> tuple[AnnouncedSize, str]:
+    """The announced sizes, and the option that names the layout, empty without one."""
     n_taxa, n_sites, *options = text.split()
     if int(n_taxa) == 0 or int(n_sites) == 0:
-        raise InputError(
-            f"{source}: line {line}: found {int(n_taxa)} taxa and {int(n_sites)} sites, expected at least 1 of each"
-        )
-    found = decode_name(b" ".join(options)).upper()
-    if found not in ("", _INTERLEAVED, _SEQUENTIAL):
-        raise InputError(
-            f"{source}: line {line}: found {show_name(found)} after the two sizes, expected nothing, "
-            f"{_INTERLEAVED} (interleaved) or {_SEQUENTIAL} (sequential)"
-        )
-    return _Header(int(n_taxa), int(n_sites), line, found or None)
+        found = f"found {int(n_taxa)} taxa and {int(n_sites)} sites"
+        raise InputError(f"{source}: {where}: {found}, expected at least 1 of each")
+    layout = decode_name(b" ".join(options)).upper()
+    if layout not in ("", _INTERLEAVED, _SEQUENTIAL):
+        expected = f"expected nothing, {_INTERLEAVED} (interleaved) or {_SEQUENTIAL} (sequential)"
+        raise InputError(f"{source}: {where}: found {show_name(layout)} after the two sizes, {expected}")
+    return AnnouncedSize(int(n_taxa), int(n_sites), where), layout
 
 
-def _read_layouts(lines: Sequence[Line], header: _Header, split: NameSplitter) -> list[list[Record]]:
-    """A reading for each layout that the header allows."""
-    readings = []
-    if header.layout != _INTERLEAVED:
-        readings.append(read_sequential(lines, header.n_sites, split))
-    if header.layout != _SEQUENTIAL:
-        readings.append(_read_interleaved(lines, header, split))
-    return readings
+def _read_layouts(
+    lines: Sequence[Line], announced: AnnouncedSize, layout: str, split: NameSplitter
+) -> list[list[Record]]:
+    """A reading for each layout that the header allows.
 
-
-def _read_interleaved(lines: Sequence[Line], header: _Header, split: NameSplitter) -> list[Record]:
-    """Blocks of one line per taxon; the first block holds the names.
-
-    With PAML's option the later blocks may be preceded by a line that holds only a site number.
+    Interleaved blocks have one line per taxon, and the first one holds the names. With PAML's option the later blocks
+    may be preceded by a line that holds only a site number.
     """
-    named, unnamed = lines[: header.n_taxa], lines[header.n_taxa :]
-    if header.layout == _INTERLEAVED:
-        unnamed = [(number, line) for number, line in unnamed if not line.strip().isdigit()]
-    rows: list[Row] = []
-    for number, line in named:
-        name, sequence = split(line)
-        rows.append((name, number, [sequence]))
-    for index, (_, line) in enumerate(unnamed):
-        rows[index % header.n_taxa][2].append(remove_blanks(line))
-    return join_rows(rows)
+    readings = []
+    if layout != _INTERLEAVED:
+        readings.append(read_sequential(lines, announced.n_sites, split))
+    if layout != _SEQUENTIAL:
+        rows: list[Row] = []
+        for number, line in lines[: announced.n_taxa]:
+            name, sequence = split(line)
+            rows.append((name, number, [sequence]))
+        unnamed = [line for _, line in lines[announced.n_taxa :] if not (layout and line.strip().isdigit())]
+        for index, line in enumerate(unnamed):
+            rows[index % len(rows)][2].append(remove_blanks(line))
+        readings.append(join_rows(rows))
+    return readings
 
 
 def _split_strict(line: bytes) -> tuple[str, bytes]:

@@ -99,7 +99,14 @@ class Checkpoint:
     def _compare(self, record: Mapping[str, Any]) -> None:
         """Raise CheckpointError unless the folder belongs to this run, as `run.json` or a state says."""
         try:
-            self._compare_with(_read_identity(self.folder), record)
+            found = _read_identity(self.folder)
+            for item in [*record, *(item for item in found if item not in record)]:
+                here, there = record.get(item, "nothing"), found.get(item, "nothing")
+                if here != there:
+                    if isinstance(here, dict) and isinstance(there, dict):
+                        here, there = _without_equals(here, there), _without_equals(there, here)
+                    differs = f"{_shown(item)}: the checkpoint has {_shown(there)}, this command {_shown(here)}"
+                    raise CheckpointError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
         except CheckpointError as error:
             if not any(self._is_own(path) for path in _states(self.folder)):
                 raise
@@ -113,16 +120,6 @@ class Checkpoint:
         except (OSError, *DAMAGE):
             return False
         return True
-
-    def _compare_with(self, found: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-        """Raise CheckpointError unless the identity that was found is the identity of this run."""
-        for item in [*record, *(item for item in found if item not in record)]:
-            here, there = record.get(item, "nothing"), found.get(item, "nothing")
-            if here != there:
-                if isinstance(here, dict) and isinstance(there, dict):
-                    here, there = _without_equals(here, there), _without_equals(there, here)
-                differs = f"{_shown(item)}: the checkpoint has {_shown(there)}, this command {_shown(here)}"
-                raise CheckpointError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
 
     # --- states -----------------------------------------------------------------------------------------------
 

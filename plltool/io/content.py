@@ -46,7 +46,8 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
             packed = _read_chunks(file, source)
         if not packed.startswith(_GZIP_MAGIC):
             return packed
-        return _unpack(packed, source)
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as unpacked:  # which may have several members
+            return _read_chunks(unpacked, source, max(TRUSTED_CONTENT, MAX_GZIP_RATIO * len(packed)))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{source}: found a broken or incomplete gzip file ({error})") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
@@ -83,12 +84,6 @@ def _take_stdin() -> IO[bytes]:
         raise InputError(f"standard input: {STDIN!r} can be read only once; name a file instead")
     _spent.add(sys.stdin)
     return sys.stdin.buffer
-
-
-def _unpack(packed: bytes, source: str) -> bytes:
-    """The content of a gzip file, which may have several members."""
-    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
-        return _read_chunks(file, source, max(TRUSTED_CONTENT, MAX_GZIP_RATIO * len(packed)))
 
 
 def _read_chunks(file: IO[bytes] | gzip.GzipFile, source: str, believable: int | None = None) -> bytes:

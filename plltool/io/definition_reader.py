@@ -26,7 +26,7 @@ from plltool.arrays import FloatArray
 from plltool.errors import InputError, shorten, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.content import find_file, read_text, source_name
-from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
+from plltool.io.nexus_commands import Command, bracket_end, split_commands, starts_like_nexus
 from plltool.model import mixtures, nucleotides, proteins, user
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -128,7 +128,7 @@ def _split(text: str) -> list[_Piece] | None:
     while match := _WORD.match(text, position):
         start = position = match.end()
         while text.startswith("{", position):
-            end = _find_end(text, position)
+            end = bracket_end(_BRACE.finditer(text, position), "{")
             if end < 0:
                 return None
             position = end
@@ -139,16 +139,6 @@ def _split(text: str) -> list[_Piece] | None:
             return pieces if end_of_piece else None
         position = end_of_piece.end()
     return None
-
-
-def _find_end(text: str, start: int) -> int:
-    """The position after the brace that closes the one at `start`; -1 without one."""
-    depth = 0
-    for brace in _BRACE.finditer(text, start):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return brace.end()
-    return -1
 
 
 def _expand(pieces: Sequence[_Piece], known: Definitions, where: str, names: tuple[str, ...] = ()) -> str:

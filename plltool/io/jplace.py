@@ -98,27 +98,22 @@ def parse_jplace(content: bytes, source: str) -> Jplace:
         raise InputError(f"{source}: fields: {problem}, expected {', '.join(JplaceRow._fields)}") from None
     nodes = parse_nodes(_EDGE_NUMBER.sub(lambda found: "" if found[1] else found[0], text), f"{source}: tree")
     numbers = [int(found[1]) for found in _EDGE_NUMBER.finditer(text) if found[1]]
-    closed = _closing_order(nodes)
-    if len(set(numbers)) != len(numbers) or len(numbers) < len(closed):
-        found = f"{source}: tree: found {len(set(numbers))} different numbers of branches"
-        raise InputError(f"{found}, expected one at each of {len(closed)}")
-    node_of = dict(zip(numbers, closed, strict=False))
-    queries = tuple(_parse_query(entry, fields, node_of, f"{source}: query {k}") for k, entry in _enumerate(given))
-    return Jplace(nodes, node_of, queries)
-
-
-def _closing_order(nodes: RootedNodes) -> list[int]:
-    """All nodes but the root in the order in which their texts end."""
+    # all nodes but the root in the order in which their texts end
     order, unclosed = list[int](), list[int]()
     for node, parent in enumerate(nodes.parents[1:], start=1):
         while unclosed and unclosed[-1] != parent:
             order.append(unclosed.pop())
         unclosed.append(node)
-    return order + unclosed[::-1]
-
-
-def _enumerate(given: dict[str, Any]) -> Iterable[tuple[int, Any]]:
-    return enumerate(given["placements"] if isinstance(given["placements"], list) else [], start=1)
+    closed = order + unclosed[::-1]
+    if len(set(numbers)) != len(numbers) or len(numbers) < len(closed):
+        found = f"{source}: tree: found {len(set(numbers))} different numbers of branches"
+        raise InputError(f"{found}, expected one at each of {len(closed)}")
+    node_of = dict(zip(numbers, closed, strict=False))
+    entries = given["placements"] if isinstance(given["placements"], list) else []
+    queries = tuple(
+        _parse_query(own, fields, node_of, f"{source}: query {k}") for k, own in enumerate(entries, start=1)
+    )
+    return Jplace(nodes, node_of, queries)
 
 
 def _parse_query(

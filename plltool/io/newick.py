@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import chain
 
@@ -20,6 +20,7 @@ from plltool.arrays import IndexArray, IntArray
 from plltool.constants import CONCORDANCE_KINDS, DEFAULT_BRANCH_LENGTH, NO_NODE, SUPPORT_KINDS
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names, match_labels, number_labels, refuse_duplicates
+from plltool.io.nexus_commands import bracket_end
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
 from plltool.tree.topology import Tree
@@ -87,18 +88,21 @@ def number_tips(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, whose: str = "the alignment"
 ) -> dict[int, int]:
     """The number of each tip (by its node) among the `names` of `whose`; by default tips are numbered as they come."""
-    has_children = set(nodes.parents)
-    tips = [node for node in range(len(nodes.parents)) if node not in has_children]
+    tips = _tips(nodes)
     labels = [nodes.labels[tip] for tip in tips]
     return dict(zip(tips, number_labels(labels, nodes.bare, source, names, whose), strict=True))
+
+
+def _tips(nodes: RootedNodes) -> list[int]:
+    has_children = set(nodes.parents)
+    return [node for node in range(len(nodes.parents)) if node not in has_children]
 
 
 def number_some_tips(
     nodes: RootedNodes, source: str, names: Sequence[str], what: str, whose: str = "the alignment"
 ) -> dict[int, int]:
     """The number of each tip among `names`, as `number_tips`; `what`, such as "the constraint", may lack some."""
-    has_children = set(nodes.parents)
-    tips = [node for node in range(len(nodes.parents)) if node not in has_children]
+    tips = _tips(nodes)
     labels = [nodes.labels[tip] for tip in tips]
     refuse_duplicates(labels, f"{source}: {what}")
     numbers = match_labels(labels, nodes.bare, names)
@@ -169,7 +173,9 @@ class _Parser:
             if kind == "note":
                 told = {key.lower(): text.strip('"') for key, text in _ANNOTATION.findall(value)}
                 if state >= _State.CLOSED and not nodes.labels[node]:
-                    nodes.labels[node] = _find_supports(told)
+                    # plltool's kinds with slashes between them, or the first of others
+                    own = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
+                    nodes.labels[node] = "/".join(own) or next((told[key] for key in _SUPPORTS if key in told), "")
                 height = next((_RANGE.fullmatch(told[key]) for key in _HEIGHTS if key in told), None)
                 if height is not None and is_length(height[1]) and is_length(height[2]):
                     nodes.heights[node] = float(height[1]), float(height[2])
@@ -209,7 +215,9 @@ class _Parser:
                 raise self._error(position, _END, "a quote that closes the one here")
             kind = str(match.lastgroup)
             if kind == "comment":
-                start, position = position, self._comment_end(position)
+                start, position = position, bracket_end(_BRACKET.finditer(text, position), "[")
+                if position < 0:
+                    raise self._error(start, _END, "a ']' that closes the comment here")
                 if text.startswith("[&", start):
                     yield "note", text[start + 2 : position - 1], start
                 continue
@@ -222,25 +230,10 @@ class _Parser:
             position = match.end()
         yield "end", "", position
 
-    def _comment_end(self, start: int) -> int:
-        """The position after the comment that begins at `start`."""
-        depth = 0
-        for bracket in _BRACKET.finditer(self.text, start):
-            depth += 1 if bracket[0] == "[" else -1
-            if depth == 0:
-                return bracket.end()
-        raise self._error(start, _END, "a ']' that closes the comment here")
-
     def _error(self, position: int, found: str, expected: str) -> InputError:
         line = self.text.count("\n", 0, position) + 1
         column = position - self.text.rfind("\n", 0, position)
         return InputError(f"{self.source}:{line}:{column}: found {found}, expected {expected}")
-
-
-def _find_supports(told: Mapping[str, str]) -> str:
-    """The supports in an annotation: plltool's kinds with slashes between them, or the first of others."""
-    own = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
-    return "/".join(own) or next((told[key] for key in _SUPPORTS if key in told), "")
 
 
 # --- from rooted nodes to a tree ------------------------------------------------------------------------

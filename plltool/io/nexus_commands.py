@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import AnyStr
 
 from plltool.errors import InputError
 from plltool.io.alignment_formats import decode_name
@@ -49,7 +50,10 @@ def split_commands(content: bytes, source: str) -> Iterator[Command]:
     while (mark := _MARK.search(text, position)) is not None:
         position = mark.end()
         if mark[0] == b"[":
-            position = _find_comment_end(text, mark.start(), first_line, source)
+            position = bracket_end(_BRACKET.finditer(text, mark.start()), b"[")
+            if position < 0:
+                line = first_line + text.count(b"\n", 0, mark.start())
+                raise InputError(f"{source}: line {line}: found a comment without end, expected ']'")
             is_tree = is_tree or _TREE.match(text, copied) is not None
             if is_tree and text.startswith(b"[&", mark.start()):
                 continue
@@ -64,15 +68,14 @@ def split_commands(content: bytes, source: str) -> Iterator[Command]:
     yield _make_command(b"".join([*parts, text[copied:]]), line, is_closed=False)
 
 
-def _find_comment_end(text: bytes, start: int, first_line: int, source: str) -> int:
-    """The position after the bracket that closes the comment opened at `start`; comments may be nested."""
+def bracket_end(brackets: Iterator[re.Match[AnyStr]], opening: AnyStr) -> int:
+    """The position after the bracket that closes the first of some, which may be nested; -1 without one."""
     depth = 0
-    for bracket in _BRACKET.finditer(text, start):
-        depth += 1 if bracket[0] == b"[" else -1
+    for bracket in brackets:
+        depth += 1 if bracket[0] == opening else -1
         if depth == 0:
             return bracket.end()
-    line = first_line + text.count(b"\n", 0, start)
-    raise InputError(f"{source}: line {line}: found a comment without end, expected ']'")
+    return -1
 
 
 def _make_command(text: bytes, line: int, is_closed: bool) -> Command:

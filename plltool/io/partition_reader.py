@@ -163,15 +163,11 @@ def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
     return tuple(_default_part(name, sites, sites.where, read_model) for name, sites in charsets.items())
 
 
-def _name_chosen(commands: Sequence[Command]) -> str:
-    """The partition that the last ``set partition = NAME`` names; empty without one."""
-    options = [command.parse_options() for command in commands if command.word == "set"]
-    return next((found["partition"] for found in reversed(options) if "partition" in found), "")
-
-
 def _choose(commands: Sequence[Command], source: str) -> Command | None:
     """The partition or charpartition that is set, else the only charpartition, else the only partition, if any."""
-    wanted = _name_chosen(commands)
+    # by the last "set partition = NAME"
+    options = [command.parse_options() for command in commands if command.word == "set"]
+    wanted = next((found["partition"] for found in reversed(options) if "partition" in found), "")
     kinds = [[command for command in commands if command.word == word] for word in ("charpartition", "partition")]
     given = [*kinds[0], *kinds[1]] if wanted else kinds[0] or kinds[1]
     named = [c for c in given if _split_set(c, source)[0] == wanted] if wanted else given

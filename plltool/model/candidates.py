@@ -30,7 +30,12 @@ def substitution_models(states: StateSpace) -> tuple[str, ...]:
     if states.name == "protein":
         return tuple(name + frequencies for frequencies in ("", "+F") for name in proteins.published_matrices())
     if states.name == MULTISTATE:
-        return _multistate_models(states.n_states)
+        # with 2 states, ORDERED is MK, and MK+FO is GTR
+        published = (multistate.ORDERED, multistate.MK)
+        kinds = [*(f"{kind}+FO" for kind in published), *published] if states.n_states > 2 else [multistate.MK]
+        if states.n_states <= SELECTION_GTR_STATES:
+            kinds.insert(0, multistate.GTR)
+        return tuple(f"MULTI{states.n_states}_{kind}" for kind in kinds)
     genetic_code = genetic_code_of(states.name)
     if genetic_code is not None:
         return _codon_models(genetic_code)
@@ -46,15 +51,6 @@ def check_candidate(spec: ModelSpec, states: StateSpace) -> None:
     if has_more:
         expected = "a substitution model without +I, +G, +R and the like, which candidates get in turn"
         raise InputError(f"model: found {spec.shown} as a candidate, expected {expected}")
-
-
-def _multistate_models(n_states: int) -> tuple[str, ...]:
-    """With 2 states, ORDERED is MK, and MK+FO is GTR."""
-    published = (multistate.ORDERED, multistate.MK)
-    kinds = [*(f"{kind}+FO" for kind in published), *published] if n_states > 2 else [multistate.MK]
-    if n_states <= SELECTION_GTR_STATES:
-        kinds.insert(0, multistate.GTR)
-    return tuple(f"MULTI{n_states}_{kind}" for kind in kinds)
 
 
 def _codon_models(genetic_code: int) -> tuple[str, ...]:

@@ -137,7 +137,11 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     if word in proteins.canonical_names():
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
     if word == user.PREFIX:
-        return _read_user(token)
+        symbols, _, values = (token.values or "").partition("}{")
+        if not values or "{" in values:
+            raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{STATES}}{{rate/rate/...}}")
+        rates = replace(token, values=values).numbers()
+        return _default_spec(token.checked(user.make_name, split_states(symbols), rates))
     if word == mixtures.MATRICES:
         return _read_mixture(token)
     if word in genotypes.NAMES:
@@ -246,14 +250,6 @@ def _read_exchangeabilities(token: Token, spec: ModelSpec) -> ModelSpec:
         raise token.error("the exchangeabilities of this model are fixed, so no values in braces are accepted")
     rates = token.numbers() if "/" in (token.values or "") else (*token.numbers(), 1.0)
     return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs))
-
-
-def _read_user(token: Token) -> ModelSpec:
-    symbols, _, values = (token.values or "").partition("}{")
-    if not values or "{" in values:
-        raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{STATES}}{{rate/rate/...}}")
-    rates = replace(token, values=values).numbers()
-    return _default_spec(token.checked(user.make_name, split_states(symbols), rates))
 
 
 def _read_mixture(token: Token) -> ModelSpec:

@@ -133,7 +133,11 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     else:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
         warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
-        warnings += _empty_warnings(scheme, blocks)
+        warnings += [
+            f"{spec.where}: partition {show_name(spec.name)}: found no data (only gaps)"
+            for spec, block in zip(scheme, blocks, strict=True)
+            if gap_share(block) == 1.0
+        ]
     refuse_no_data(blocks)
     if added:
         of_columns = [1] * n_columns + [count for count in added if count]
@@ -233,7 +237,9 @@ def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray
     try:
         if isinstance(given, Sequences):
             states = _kind_of(given, spec, sites)
-            _check_strides(spec, states)
+            if states.width > 1 and any(some.stride > 1 for some in spec.ranges):
+                found = f"found {states.name} data in columns {', '.join(map(str, spec.ranges))}"
+                raise InputError(f"{spec.where}: {found}, expected all columns of each codon")
             return encode(given, states, sites)
         check_states(given, spec.model)
     except InputError as problem:
@@ -241,13 +247,6 @@ def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray
     codes = np.ascontiguousarray(given.codes[:, sites])
     codes.setflags(write=False)
     return replace(given, codes=codes, warnings=())
-
-
-def _check_strides(spec: PartSpec, states: StateSpace) -> None:
-    """Raise InputError if a part of codons has only every second or third column."""
-    if states.width > 1 and any(some.stride > 1 for some in spec.ranges):
-        found = f"found {states.name} data in columns {', '.join(map(str, spec.ranges))}"
-        raise InputError(f"{spec.where}: {found}, expected all columns of each codon")
 
 
 def check_states(given: Alignment, model: ModelSpec | None) -> None:
@@ -316,15 +315,6 @@ def _bases_warnings(given: Sequences | Alignment, whole: Alignment) -> list[str]
         return []
     found = "read as protein, although at least half of the letters are A, C, G or T"
     return [f"{given.source}: {found}; do some sequences or columns hold DNA?"]
-
-
-def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
-    """A line for each part without data, whose model and lengths mean nothing."""
-    return [
-        f"{spec.where}: partition {show_name(spec.name)}: found no data (only gaps)"
-        for spec, block in zip(scheme, blocks, strict=True)
-        if gap_share(block) == 1.0
-    ]
 
 
 def _gap_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:

@@ -64,14 +64,11 @@ class Ranks:
             raise DeviceError("the ranks disagree about the size of their sums")
         failed, total, squares = (int(number) for number in received[:HEADER])
         if failed:
-            raise self._first_error(error)
+            number, first = next((k, found) for k, found in enumerate(self.gather(error)) if found is not None)
+            raise DeviceError(f"rank {number}: {first}") if type(first) is DeviceError else first
         if self.size * squares != total * total:
             raise DeviceError("the ranks disagree: they have not asked for the same; are their machines different?")
         return received[HEADER:].reshape(values.shape)
-
-    def _first_error(self, own: PlltoolError | None) -> PlltoolError:
-        number, error = next((k, found) for k, found in enumerate(self.gather(own)) if found is not None)
-        return DeviceError(f"rank {number}: {error}") if type(error) is DeviceError else error
 
     def gather(self, own: T) -> list[T]:
         found: list[T] = self._comm.allgather(own)

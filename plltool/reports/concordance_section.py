@@ -37,11 +37,9 @@ def _describe_concordance(found: Record, name: str) -> Section:
         marks.append(Mark() if branch is None else _mark(branch, list(shown.values())))
     columns = list(shown.values())
     caption = f"The number of the branch in the table: {' / '.join(columns)}."
-    legend = (
-        f"The colour of a dot shows {columns[0]}: green from 50 % on, yellow from a third, red below."
-        if columns
-        else ""
-    )
+    legend = ""
+    if columns:
+        legend = f"The colour of a dot shows {columns[0]}: green from 50 % on, yellow from a third, red below."
     blocks: list[Block] = [mark_tree(nodes, marks, caption, legend=legend)]
     listed = [column for column in COLUMNS if column in found["columns"]]
     rows = tuple((str(branch["id"]), *(_write(branch["columns"][own], own) for own in listed)) for branch in branches)

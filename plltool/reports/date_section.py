@@ -21,11 +21,11 @@ def describe(records: Records) -> list[Section]:
     clock, root, tips = dating["clock"], dating["nodes"][0], dating["root_to_tip"]
     level = _share(dating)
     rows = [
-        ("Clock rate", f"{clock['rate']:.4g} substitutions per site and year{_range(clock['interval'], level, '.4g')}")
+        ("Clock rate", f"{clock['rate']:.4g} substitutions per site and year{_range(clock['interval'], level, '.4g')}"),
+        ("Root", f"{root['year']:.2f}{_range(root['interval'], level, '.2f')}, {root['day']}"),
+        ("Tips with a date", str(len(tips))),
+        ("R2 of the regression", f"{clock['r_squared']:.3f}"),
     ]
-    rows.append(("Root", f"{root['year']:.2f}{_range(root['interval'], level, '.2f')}, {root['day']}"))
-    rows.append(("Tips with a date", str(len(tips))))
-    rows.append(("R2 of the regression", f"{clock['r_squared']:.3f}"))
     if clock["coalescent_time"] is not None:
         rows.append(("Coalescent time", f"{clock['coalescent_time']:.4g} years"))
     picture = mark_dated(dating, run["dated_tree"])

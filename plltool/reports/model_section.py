@@ -77,10 +77,7 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
     ]
     rows = tuple(
         (
-            part["name"],
-            part["sites"],
-            str(part["n_sites"]),
-            str(part["n_patterns"]),
+            *(str(part[name]) for name in ("name", "sites", "n_sites", "n_patterns")),
             shorten_model(part["parameters"]["spec"]),
             f"{part['lnl']:.3f}",
             f"{length:.4f}",
@@ -97,16 +94,10 @@ def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Pic
     """The parameters of one model, and its rates over sites."""
     own, of = part["parameters"], f" of partition {name}" if name else ""
     blocks: list[Facts | Table | Prose | Picture] = []
-    rows = [
-        (label, f"{own[key]:.6g}")
-        for key, label in (
-            ("alpha", f"Alpha, the shape of the gamma distribution{of}"),
-            ("pinv", f"Proportion of invariable sites{of}"),
-        )
-        if own.get(key) is not None
-    ]
+    labels = {"alpha": f"Alpha, the shape of the gamma distribution{of}", "pinv": f"Proportion of invariable sites{of}"}
+    rows = tuple((label, f"{own[key]:.6g}") for key, label in labels.items() if own.get(key) is not None)
     if rows:
-        blocks.append(Facts(tuple(rows)))
+        blocks.append(Facts(rows))
     if is_at_bound(own.get("alpha")):
         blocks.append(Prose(f"{EQUAL_RATES[0].upper()}{EQUAL_RATES[1:]}."))
     for key, caption, columns in (
@@ -146,18 +137,9 @@ def _describe_choice(choice: Record) -> list[Block]:
         )
         return [Prose(text), Table("Chosen models", ("Partition", "Model", "lnL"), chosen)]
     columns = ("Model", "lnL", "Parameters", "AIC", "AICc", "BIC", "Weight by AIC", "by AICc", "by BIC")
+    names = ("aic", "aicc", "bic", "aic_weight", "aicc_weight", "bic_weight")
     rows = tuple(
-        (
-            own["name"],
-            score(own["lnl"]),
-            str(own["n_parameters"]),
-            score(own["aic"]),
-            score(own["aicc"]),
-            score(own["bic"]),
-            score(own["aic_weight"]),
-            score(own["aicc_weight"]),
-            score(own["bic_weight"]),
-        )
+        (own["name"], score(own["lnl"]), str(own["n_parameters"]), *(score(own[name]) for name in names))
         for own in choice["candidates"]
     )
     left = len(choice["left_out"])

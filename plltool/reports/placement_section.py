@@ -87,20 +87,14 @@ def _tabulate(found: Jplace, weights: list[float], numbers: list[int], best: Bes
         for node in order[:MOST_BRANCHES]
     )
     header = ("Branch", "Edge number in jplace", "Queries with best placement", "Sum of weights")
-    listed = tuple(
-        (
-            query,
-            names_of[found.node_of[place.edge_num]],
-            f"{place.like_weight_ratio:.4f}",
-            f"{place.pendant_length:.5f}",
-            f"{place.likelihood:.4f}",
-        )
-        for query, place in best[:MOST_QUERIES]
-    )
+    listed = []
+    for query, place in best[:MOST_QUERIES]:
+        found_at = f"{place.like_weight_ratio:.4f}", f"{place.pendant_length:.5f}", f"{place.likelihood:.4f}"
+        listed.append((query, names_of[found.node_of[place.edge_num]], *found_at))
     columns = ("Query", "Branch", "Weight", "Pendant branch length", "lnL of the tree with it")
     return (
         Table(_caption("Branches with the most placements", len(order), MOST_BRANCHES), header, rows),
-        Table(_caption("Best placements of queries", len(best), MOST_QUERIES), columns, listed),
+        Table(_caption("Best placements of queries", len(best), MOST_QUERIES), columns, tuple(listed)),
     )
 
 

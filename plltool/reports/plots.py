@@ -151,15 +151,8 @@ def _widened(given: tuple[float, float]) -> tuple[float, float]:
 
 
 def _svg(content: Sequence[Markup], height: float) -> Markup:
-    return element(
-        "svg",
-        *content,
-        role="img",
-        class_="plot",
-        viewBox=f"0 0 {WIDTH:g} {height:g}",
-        width=f"{WIDTH:g}",
-        height=f"{height:g}",
-    )
+    size = {"width": f"{WIDTH:g}", "height": f"{height:g}"}
+    return element("svg", *content, role="img", class_="plot", viewBox=f"0 0 {WIDTH:g} {height:g}", **size)
 
 
 def _bar(x: float, y: float, width: float, height: float, text: str) -> Markup:

@@ -22,6 +22,7 @@ PRIORS = {  # what the records of priors call the parameters, and a text
 ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 MOST_DIFFERING = 20  # splits in the table
 MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point
+MCC = "is the sampled tree with the highest product of clade probabilities"
 SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 
 
@@ -31,17 +32,12 @@ def describe(records: Records) -> list[Section]:
     if run is None:
         return []
     trees = (
-        ("consensus", "Majority-rule tree", "It shows the branches that occur in more than half of the samples."),
-        (
-            "mcc",
-            "Maximum clade credibility tree",
-            "It is the sampled tree with the highest product of clade probabilities.",
-        ),
+        ("consensus", "Majority-rule tree", "shows the branches that occur in more than half of the samples"),
+        ("mcc", "Maximum clade credibility tree", MCC),
     )
+    title = f"Samples of the {_source(run)} distribution"
     return [
-        Section(
-            "posterior", f"Samples of the {_source(run)} distribution", (_describe_run(run), *_describe_verdict(run))
-        ),
+        Section("posterior", title, (_describe_run(run), *_describe_verdict(run))),
         *(_describe_tree(run, key, title, text) for key, title, text in trees),
         _describe_numbers(run, name),
         _describe_agreement(run, name),
@@ -60,6 +56,7 @@ def _describe_run(run: Record) -> Facts:
     chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
     temperature = f", temperature {options['temperature']:g}" if options["chains"] > 1 else ""
     of_each = " of each run" if options["runs"] > 1 else ""
+    burnin = count(run["burnin_samples"], "sample")
     rows = [("Model", "; ".join(dict.fromkeys(run["models"])))]
     if options["prior_only"]:
         rows.append(("Likelihood", "none: the prior was sampled"))
@@ -67,10 +64,7 @@ def _describe_run(run: Record) -> Facts:
     rows += [
         ("Chains", f"{chains}{temperature}, seed {run['seed']}"),
         ("Generations", f"{run['generations']}, a sample every {options['sample_every']}"),
-        (
-            "Burn-in",
-            f"the first {count(run['burnin_samples'], 'sample')}, before generation {run['burnin_generation']}",
-        ),
+        ("Burn-in", f"the first {burnin}, before generation {run['burnin_generation']}"),
         ("Samples kept", f"{n_samples}{of_each}"),
         ("Device", run["device"]),
         ("Time", duration(run["seconds"])),
@@ -146,7 +140,7 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
 
 def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:
     nodes, source = parse_nodes(run["posterior"][key], "the record").ladderized(), _source(run)
-    about = f"{text} Branch labels are {source} probabilities, lengths are means of the samples with the branch."
+    about = f"It {text}. Branch labels are {source} probabilities, lengths are means of the samples with the branch."
     return Section(key, title, (TreePicture(nodes, ((f"{source} probability", "0 to 1"),)), Prose(about)))
 
 

@@ -31,20 +31,17 @@ def describe(records: Records) -> list[Section]:
         return []
     run = records.runs["search"]
     lnls, trace = run["start_lnls"], run.get("trace", [])
-    moves = sum(event["moves"] for event in trace)
-    rows = [
+    facts = Facts((
         ("Start trees", str(len(lnls))),
         ("Seed", str(run["seed"])),
         ("Rounds", str(len(trace))),
-        ("Subtrees moved", str(moves)),
+        ("Subtrees moved", str(sum(event["moves"] for event in trace))),
         ("Time", duration(run["seconds"])),
-    ]
-    blocks: list[Block] = [Facts(tuple(rows))]
+    ))  # fmt: skip
+    blocks: list[Block] = [facts]
     if trace:
-        plot = _plot_trace(trace)
-        blocks.append(
-            Picture(plot, "Log-likelihood against time: each dot is a round of the search, coloured by stage")
-        )
+        caption = "Log-likelihood against time: each dot is a round of the search, coloured by stage"
+        blocks.append(Picture(_plot_trace(trace), caption))
     distances = run.get("start_distances") or ["-"] * len(lnls)
     ended = tuple(
         (f"{number}", f"{lnl:.4f}", f"{lnl - run['lnl']:.4f}", str(distance))

@@ -15,6 +15,7 @@ from plltool.reports.records import Record, Records
 BINS = 10
 STRONG = 0.95  # of the largest support: branches from here on are counted
 MEANS = {"autoMRE": "weighted RF distance", "autoFC": "correlation"}  # by which halves of the replicates are compared
+CONVERGED = {True: ("yes", "good"), False: ("no", "bad")}
 SUPPORT_SOURCES = {  # what a kind of support is called in a text, and its source
     FBP: ("the nonparametric bootstrap", "Felsenstein 1985"),
     TBE: ("the transfer bootstrap expectation", "Lemoine et al. 2018"),
@@ -28,14 +29,13 @@ TESTS = ("kh", "sh", "wkh", "wsh", "au")
 
 def describe(records: Records) -> list[Section]:
     """How sure the branches are, and which trees the data reject."""
-    found = _describe_supports(records)
-    return found + [_describe_tests(run) for name, run in records.runs.items() if name == "test"]
+    return _describe_supports(records) + [_describe_tests(run) for name, run in records.runs.items() if name == "test"]
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
     """The same for the methods."""
-    found = _tell_supports(records, cited)
-    return found + [_tell_tests(run, cited) for name, run in records.runs.items() if name == "test"]
+    tests = [_tell_tests(run, cited) for name, run in records.runs.items() if name == "test"]
+    return _tell_supports(records, cited) + tests
 
 
 def _describe_supports(records: Records) -> list[Section]:
@@ -72,12 +72,7 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
     criterion = tests[0]["criterion"]
     what = MEANS[criterion]
     rows = tuple(
-        (
-            str(test["n_trees"]),
-            f"{test['mean']:.4f}",
-            share(test["agreeing"]),
-            Cell("yes", "good") if test["converged"] else Cell("no", "bad"),
-        )
+        (str(test["n_trees"]), f"{test['mean']:.4f}", share(test["agreeing"]), Cell(*CONVERGED[test["converged"]]))
         for test in tests
     )
     text = (
@@ -153,15 +148,12 @@ def _tell_supports(records: Records, cited: Cited) -> list[str]:
 
 
 def _tell_tests(run: Record, cited: Cited) -> str:
-    tests = run["tests"]
-    told = [
-        name + cited.cite(source)
-        for name, source in (
-            ("the KH test", "Kishino & Hasegawa 1989"),
-            ("the SH test", "Shimodaira & Hasegawa 1999"),
-            ("the weighted KH and SH tests and the AU test", "Shimodaira 2002"),
-            ("expected likelihood weights", "Strimmer & Rambaut 2002"),
-        )
-    ]
+    sources = {
+        "the KH test": "Kishino & Hasegawa 1989",
+        "the SH test": "Shimodaira & Hasegawa 1999",
+        "the weighted KH and SH tests and the AU test": "Shimodaira 2002",
+        "expected likelihood weights": "Strimmer & Rambaut 2002",
+    }
+    tests, told = run["tests"], [name + cited.cite(source) for name, source in sources.items()]
     number = f"{tests['n_replicates']:,} RELL replicates"
     return f"We compared {len(tests['trees'])} trees with {list_words(told)}, using {number}."

@@ -8,17 +8,8 @@ import numpy as np
 
 from plltool.arrays import FloatArray, IntArray
 from plltool.constants import DRAWING_WIDTH
+from plltool.reports import picture
 from plltool.reports.pdf import write_pdf
-from plltool.reports.picture import (
-    Mark,
-    Picture,
-    TimeScale,
-    draw_rectangular,
-    draw_timed,
-    draw_unrooted,
-    no_marks,
-    support_marks,
-)
 from plltool.reports.shape import drawn_lengths, nice_length, node_rows
 from plltool.reports.svg import write_svg
 from plltool.tree.rooted_nodes import RootedNodes
@@ -130,8 +121,8 @@ class TreeDrawing:
     """
 
     nodes: RootedNodes
-    marks: tuple[Mark, ...] | None = None
-    time: TimeScale | None = None
+    marks: tuple[picture.Mark, ...] | None = None
+    time: picture.TimeScale | None = None
 
     @property
     def n_taxa(self) -> int:
@@ -176,15 +167,15 @@ class TreeDrawing:
         """The tree as PNG, 3 pixels to a point; as `pdf`."""
         return write_pdf(self._picture(width, labels, unrooted), as_png=True)
 
-    def _picture(self, width: float, labels: bool, unrooted: bool) -> Picture:
-        marks = no_marks(self.nodes)
+    def _picture(self, width: float, labels: bool, unrooted: bool) -> picture.Picture:
+        marks = picture.no_marks(self.nodes)
         if labels:
-            marks = support_marks(self.nodes) if self.marks is None else list(self.marks)
+            marks = picture.support_marks(self.nodes) if self.marks is None else list(self.marks)
         if unrooted:
-            return draw_unrooted(self.nodes, width, marks)
+            return picture.draw_unrooted(self.nodes, width, marks)
         if self.time is not None:
-            return draw_timed(self.nodes, self.time, width, marks)
-        return draw_rectangular(self.nodes, width, marks)
+            return picture.draw_timed(self.nodes, self.time, width, marks)
+        return picture.draw_rectangular(self.nodes, width, marks)
 
     def _repr_svg_(self) -> str:
         return self.svg()

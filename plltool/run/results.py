@@ -16,14 +16,7 @@ from plltool.errors import InputError, shorten
 from plltool.io.newick_writer import collapse_newick, write_nexus
 from plltool.io.record import format_record, nan_to_null
 from plltool.io.site_values import format_for, format_sites, site_rows
-from plltool.model.describe import (
-    describe_data,
-    describe_model,
-    describe_parameters,
-    format_scheme,
-    name_rates,
-    shorten_model,
-)
+from plltool.model import describe
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
@@ -155,7 +148,7 @@ class Result(Shown):
             "driver": self.driver,
             "software": software_versions(),
             "command": command,
-            "data": describe_data(self.data),
+            "data": describe.describe_data(self.data),
         }
         if not np.isnan(self.other.lnl):
             record["other_optimum"] = self.other._asdict()
@@ -173,8 +166,8 @@ class Result(Shown):
             if part.name:
                 of_rates = f"partition {part.name}: "
                 about = f"{of_rates}lnL {part.lnl:.6f}, {part.n_sites} sites, model "
-            lines.append(about + shorten_model(part.model))
-            lines += [of_rates + rates] if (rates := name_rates(model)) else []
+            lines.append(about + describe.shorten_model(part.model))
+            lines += [of_rates + rates] if (rates := describe.name_rates(model)) else []
         return lines
 
     def format_site_lnl(self, name: str | PathLike[str] = "") -> str:
@@ -341,11 +334,11 @@ def describe_tree(
             model=model.to_string(),
             scaler=model.scaler,
             lnl=lnl,
-            parameters=describe_model(model),
+            parameters=describe.describe_model(model),
             newick=write_rooted(tree.with_lengths(tree.lengths[:, number]), outgroup)[0] if unlinked else None,
         )
         for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))
     )
-    scheme = format_scheme(data, models)
+    scheme = describe.format_scheme(data, models)
     fields = {"tree": shown, "newick": newick, "model": scheme, "models": tuple(models), "parts": parts}
-    return fields | {"parameters": describe_parameters(models), "outgroup": outgroup}, remarks
+    return fields | {"parameters": describe.describe_parameters(models), "outgroup": outgroup}, remarks

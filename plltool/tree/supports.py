@@ -139,7 +139,8 @@ def check_convergence(trees: TreeSet, criterion: str, rng: np.random.Generator) 
         if criterion == FC:
             values[cut] = correlate(first[present].astype(np.float64), second[present].astype(np.float64))
         else:
-            values[cut] = _weighted_distance(trees, first, second, half)
+            shares = [_consensus_shares(trees, counts, half) for counts in (first, second)]
+            values[cut] = float(np.abs(shares[0] - shares[1]).sum()) / (2 * max(1, len(trees.names) - 3))
     agree = values >= BOOTSTOP_CORRELATION if criterion == FC else values <= BOOTSTOP_WRF
     return Convergence(trees.n_trees, criterion, float(values.mean()), float(agree.mean()))
 
@@ -156,11 +157,6 @@ def correlate(a: FloatArray, b: FloatArray) -> float:
     first, second = a - a.mean(), b - b.mean()
     spread = float(np.sqrt((first @ first) * (second @ second)))
     return float(first @ second) / spread if spread else float(np.array_equal(a, b))
-
-
-def _weighted_distance(trees: TreeSet, first: IndexArray, second: IndexArray, half: int) -> float:
-    shares = [_consensus_shares(trees, counts, half) for counts in (first, second)]
-    return float(np.abs(shares[0] - shares[1]).sum()) / (2 * max(1, len(trees.names) - 3))
 
 
 def _consensus_shares(trees: TreeSet, counts: IndexArray, n_trees: int) -> FloatArray:

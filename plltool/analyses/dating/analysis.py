@@ -5,21 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from os import PathLike
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from plltool.analyses.dating.treetime import (
-    AUTO,
-    BEST,
-    ClockSettings,
-    DatedNode,
-    DatedTree,
-    SiteData,
-    date_tree,
-    require_treetime,
-)
+from plltool.analyses.dating import treetime
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED
 from plltool.errors import InputError, check_least, show_name
 from plltool.io.content import source_name
@@ -55,10 +47,10 @@ class DateResult(Result):
     seed : of what TreeTime draws at random
     """
 
-    dated: DatedTree = field(kw_only=True)
+    dated: treetime.DatedTree = field(kw_only=True)
 
     @property
-    def root(self) -> DatedNode:
+    def root(self) -> treetime.DatedNode:
         """The most recent common ancestor of all taxa."""
         return self.dated.dates[0]
 
@@ -145,12 +137,12 @@ def date(
     dates: DatesLike,
     model: ModelLike | None = None,
     *,
-    root: str = BEST,
+    root: str = treetime.BEST,
     clock_rate: float | None = None,
     clock_error: float | None = None,
     coalescent: str | None = None,
     relaxed: tuple[float, float] | None = None,
-    lengths: str = AUTO,
+    lengths: str = treetime.AUTO,
     name_column: str | None = None,
     date_column: str | None = None,
     seed: int = DEFAULT_SEED,
@@ -184,9 +176,10 @@ def date(
     InputError
         Also if fewer than three taxa have a date, or TreeTime is not installed, or finds no clock in the dates.
     """
-    chosen = ClockSettings(root, clock_rate, clock_error, coalescent, relaxed, lengths)
+    chosen = treetime.ClockSettings(root, clock_rate, clock_error, coalescent, relaxed, lengths)
     check_least("seed", seed, 0)
-    require_treetime()
+    if find_spec("treetime") is None:
+        raise InputError("dates of a tree need TreeTime: pip install 'plltool[dating]'")
     data, models = resolve_inputs(alignment, model, settings.get("brlen", DEFAULT_LINKAGE))
     known, unused = _match_dates(dates, name_column, date_column, data.names)
 
@@ -195,9 +188,12 @@ def date(
         nodes, outgroup = RootedNodes.of_tree(shown), settings.get("outgroup")
         if outgroup is not None:
             nodes, _ = root_nodes(nodes, None, outgroup)
-        sites = SiteData.of(likelihood.data, likelihood.models)
+        sites = treetime.SiteData.of(likelihood.data, likelihood.models)
         announce("dating")
-        return {"dated": date_tree(nodes, outgroup is not None, known, data.n_sites, sites, chosen, seed), "seed": seed}
+        return {
+            "dated": treetime.date_tree(nodes, outgroup is not None, known, data.n_sites, sites, chosen, seed),
+            "seed": seed,
+        }
 
     told = replace(data, warnings=(*data.warnings, *unused))
     return evaluate_and_ask(ask, DateResult, told, tree, models, {}, **settings)

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,11 +165,6 @@ class DatedTree:
             "level": DATE_LEVEL,
             "treetime": self.version,
         }
-
-
-def require_treetime() -> None:
-    if find_spec("treetime") is None:
-        raise InputError("dates of a tree need TreeTime: pip install 'plltool[dating]'")
 
 
 def date_tree(

@@ -165,7 +165,8 @@ class Chains:
         if self.generation in (self._tuning // 2, self._tuning):
             for counts in (self.tried, self.accepted, self.swaps_tried, self.swaps_accepted):
                 counts[:] = 0
-        number = self._draw_move()
+        drawn = self._schedule.random() * self._bounds[-1]
+        number = next(number for number, bound in enumerate(self._bounds) if drawn < bound)
         for _ in range(self._moves[number][0].repeats):
             self._move(number)
         self.generation += 1
@@ -178,10 +179,6 @@ class Chains:
             for _ in range(self.n_chains if self.n_chains > 1 else 0):
                 self._swap(run)
 
-    def _draw_move(self) -> int:
-        drawn = self._schedule.random() * self._bounds[-1]
-        return next(number for number, bound in enumerate(self._bounds) if drawn < bound)
-
     def _move(self, number: int) -> None:
         """One move of a kind by every chain.
 
@@ -191,10 +188,11 @@ class Chains:
         places = [chain - chain % self.n_chains + rank for chain, rank in enumerate(self.ranks)]
         self._survey(number)
         proposals = [
-            self._possible(move.propose(state, steps[place], rng, self._heats[rank]))
+            move.propose(state, steps[place], rng, self._heats[rank])
             for (move, state, rng), place, rank in zip(self._movers(number), places, self.ranks, strict=True)
         ]
-        foreseen = [_as_foreseen(proposal) for proposal in proposals]
+        proposals = [None if own is None or own.state.log_prior == -math.inf else own for own in proposals]
+        foreseen = [None if own is None or own.lnl is None else own.state._replace(lnl=own.lnl) for own in proposals]
         for chain, (place, proposal, known) in enumerate(zip(places, proposals, foreseen, strict=True)):
             if known is not None and not self._accepts(number, chain, place, proposal, known):
                 proposals[chain] = None
@@ -222,10 +220,6 @@ class Chains:
         if any(asked):
             answers = self._likelihoods.ask(asked)
             self.states = [answer or state for answer, state in zip(answers, self.states, strict=True)]
-
-    def _possible(self, proposal: Proposal | None) -> Proposal | None:
-        """The proposal, unless its prior density is 0."""
-        return None if proposal is None or proposal.state.log_prior == -math.inf else proposal
 
     def _accepts(self, number: int, chain: int, place: int, proposal: Proposal | None, answer: State | None) -> bool:
         """Whether a chain accepts what it has proposed, whose likelihood is known."""
@@ -265,10 +259,3 @@ class Chains:
 def _acceptance(gain: float) -> float:
     """The probability min(1, exp(gain)); 0 if the gain is not a number."""
     return 0.0 if math.isnan(gain) else math.exp(min(0.0, gain))
-
-
-def _as_foreseen(proposal: Proposal | None) -> State | None:
-    """The new state with the likelihood that its move knows, if it knows it."""
-    if proposal is None or proposal.lnl is None:
-        return None
-    return proposal.state._replace(lnl=proposal.lnl)

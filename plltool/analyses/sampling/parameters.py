@@ -168,17 +168,11 @@ LengthPrior: TypeAlias = Exponential | GammaDirichlet
 NumberPrior: TypeAlias = Exponential | Uniform
 Prior: TypeAlias = Exponential | Uniform | Dirichlet | GammaDirichlet
 
-_FORMS: dict[str, tuple[type[Prior], int | None]] = {  # by their names, with the number of values; None for any
-    "exponential": (Exponential, 1),
-    "uniform": (Uniform, 2),
-    "dirichlet": (Dirichlet, None),
-    "gammadir": (GammaDirichlet, 4),
-}
-_EXAMPLES = {
-    "exponential": "exponential(10)",
-    "uniform": "uniform(0,1)",
-    "dirichlet": "dirichlet(1)",
-    "gammadir": "gammadir(1,0.1,1,1)",
+_FORMS: dict[str, tuple[type[Prior], int | None, str]] = {  # by names: the number of values, None for any; an example
+    "exponential": (Exponential, 1, "exponential(10)"),
+    "uniform": (Uniform, 2, "uniform(0,1)"),
+    "dirichlet": (Dirichlet, None, "dirichlet(1)"),
+    "gammadir": (GammaDirichlet, 4, "gammadir(1,0.1,1,1)"),
 }
 
 
@@ -190,20 +184,18 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
     what : what it is the prior of, for errors
     allowed : names of distributions
     """
-    expected = " or ".join(_EXAMPLES[name] for name in allowed)
+    expected = " or ".join(_FORMS[name][2] for name in allowed)
     found = re.fullmatch(r"\s*([a-z]+)\s*\(([^()]*)\)\s*", text.lower())
     if found is None or found[1] not in allowed:
         raise InputError(f"prior of {what}: found {show_name(text)}, expected {expected}")
     name = found[1]
-    form, size = _FORMS[name]
+    form, size, example = _FORMS[name]
     words = [word.strip() for word in found[2].split(",")]
     shown = shorten(",".join(words))
     try:
         values = tuple(map(float, words))
     except ValueError:
-        raise InputError(
-            f"prior of {what}: found {show_name(text)}, expected numbers, as in {_EXAMPLES[name]}"
-        ) from None
+        raise InputError(f"prior of {what}: found {show_name(text)}, expected numbers, as in {example}") from None
     if size is not None and len(values) != size:
         raise InputError(f"prior of {what}: found {len(values)} values of {name}, expected {size}, as in {expected}")
     if form is Uniform:

@@ -94,7 +94,9 @@ def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequ
         [f"{share:.4g}" for share in found.shares.tolist()],
         found.pendants.tolist(),
     )
-    best = _most_credible(trees)
+    # the tree whose splits have the largest product of shares
+    logs = np.log(trees.counts)[trees.members]
+    best = int(np.argmax(np.add.reduceat(np.append(logs, 0.0), trees.starts[:-1]))) if len(logs) else 0
     tree = _with_means(to_tree(*samples.tree(*chosen[best]), names), trees)
     shares = trees.shares
     labels = [f"{shares.get(split, 1.0):.4g}" for split in branch_splits(tree)]
@@ -119,12 +121,6 @@ def _with_outgroup(newick: str, name: str, outgroup: Sequence[str] | None) -> tu
         return newick, []
     rooted, remarks = root_by_outgroup(parse_nodes(newick, f"the {name}"), outgroup)
     return write_nodes(rooted), [f"{name}: {remark}" for remark in remarks]
-
-
-def _most_credible(trees: TreeSet) -> int:
-    """The number of the tree whose splits have the largest product of shares."""
-    logs = np.log(trees.counts)[trees.members]
-    return int(np.argmax(np.add.reduceat(np.append(logs, 0.0), trees.starts[:-1]))) if len(logs) else 0
 
 
 def _with_means(tree: Tree, trees: TreeSet) -> Tree:

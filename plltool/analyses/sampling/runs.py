@@ -79,15 +79,10 @@ def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[Move]:
     if space.parameters:
         directions = Directions.of_size(space.n_coordinates)
         moves.append(JointDraw(space, JOINT_WEIGHT, directions))
-        if have_one_shape(space):
+        shapes = [model.components() for model in space.models]
+        if len({(own.n_states, own.n_components) for own in shapes}) == 1:  # a program makes as many slopes of each
             moves.append(JointLangevin(space, JOINT_LANGEVIN_WEIGHT, directions))
     return moves
-
-
-def have_one_shape(space: StateSpace) -> bool:
-    """Whether all parts have as many states and components, so that a program makes as many slopes of each."""
-    shapes = [model.components() for model in space.models]
-    return len({(own.n_states, own.n_components) for own in shapes}) == 1
 
 
 WORKER_SECONDS = 1.0  # between two words of a worker, if a sample does not take longer

@@ -226,7 +226,9 @@ class Samples:
         """The tree of one sample, with the lengths (n_nodes,) of its branches."""
         kept = self._runs[run]
         left, right = kept.left.all[number], kept.right.all[number]
-        parent = find_parents(left[None], right[None])[0]
+        parent = np.full_like(left, -1)
+        for below in (left, right):
+            parent[below[below >= 0]] = np.flatnonzero(below >= 0)
         topology = Topology(self._n_taxa, parent.tolist(), left.tolist(), right.tolist())
         return topology, kept.lengths.all[number].tolist()
 
@@ -254,12 +256,3 @@ class Samples:
         return {
             name: (effective_size(numbers[:, :, k]), r_hat(numbers[:, :, k])) for k, name in enumerate(self.columns)
         }
-
-
-def find_parents(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """(n, n_nodes) the node above each node of each tree, from those below it; -1 for none."""
-    parent = np.full_like(left, -1)
-    for below in (left, right):
-        tree, node = np.nonzero(below >= 0)
-        parent[tree, below[tree, node]] = node
-    return parent

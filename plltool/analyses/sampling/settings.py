@@ -7,16 +7,7 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any
 
-from plltool.constants import (
-    DEFAULT_BURNIN,
-    DEFAULT_CHAINS,
-    DEFAULT_RUNS,
-    DEFAULT_TEMPERATURE,
-    ENOUGH_DEVIATION,
-    ENOUGH_SIZE,
-    MAX_RUNS,
-    SAMPLE_EVERY,
-)
+from plltool import constants
 from plltool.errors import InputError, check_least
 from plltool.settings import setting
 
@@ -107,21 +98,23 @@ class SampleOptions:
 
     generations: int | str = setting(
         AUTO,
-        f"Number of generations. With auto, the chains run until ASDSF is below {ENOUGH_DEVIATION} and every"
-        f" effective sample size above {ENOUGH_SIZE}.",
+        f"Number of generations. With auto, the chains run until ASDSF is below {constants.ENOUGH_DEVIATION} and every"
+        f" effective sample size above {constants.ENOUGH_SIZE}.",
         metavar="N|auto",
     )
-    runs: int = setting(DEFAULT_RUNS, "Number of runs.", min=1, max=MAX_RUNS)
-    chains: int = setting(DEFAULT_CHAINS, "Number of chains of each run, one cold and the others heated.", min=1)
+    runs: int = setting(constants.DEFAULT_RUNS, "Number of runs.", min=1, max=constants.MAX_RUNS)
+    chains: int = setting(
+        constants.DEFAULT_CHAINS, "Number of chains of each run, one cold and the others heated.", min=1
+    )
     temperature: float = setting(
-        DEFAULT_TEMPERATURE,
+        constants.DEFAULT_TEMPERATURE,
         "Chain H, counted from 0, samples the posterior to the power 1 / (1 + H * temperature).",
         min=0,
         max=10,
     )
-    sample_every: int = setting(SAMPLE_EVERY, "Take a sample every N generations.", min=1)
+    sample_every: int = setting(constants.SAMPLE_EVERY, "Take a sample every N generations.", min=1)
     burnin: float = setting(
-        DEFAULT_BURNIN,
+        constants.DEFAULT_BURNIN,
         "Proportion of the samples to discard as burn-in. Samples from the tuning phase are always discarded.",
         min=0,
         max=1,
@@ -144,8 +137,8 @@ class SampleOptions:
         if not isinstance(self.generations, str) and self.generations < self.sample_every:
             wanted = f"at least {self.sample_every}, those between two samples"
             raise InputError(f"generations: found {self.generations}, expected {wanted}")
-        if self.runs > MAX_RUNS:
-            raise InputError(f"runs: found {self.runs}, expected at most {MAX_RUNS}")
+        if self.runs > constants.MAX_RUNS:
+            raise InputError(f"runs: found {self.runs}, expected at most {constants.MAX_RUNS}")
         if not (isinstance(self.temperature, Real) and 0 <= self.temperature <= 10):
             raise InputError(f"temperature: found {self.temperature!r}, expected a number from 0 to 10")
         if not (isinstance(self.burnin, Real) and 0 <= self.burnin < 1):

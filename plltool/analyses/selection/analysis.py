@@ -242,7 +242,15 @@ class _Request:
         possible = self._candidates()
         announce("branch lengths of all partitions under default models")
         start = fitter.joint(self.datasets, self._default_models(), self._tree(fitter.tree, len(self.datasets)))
-        _fit_roughly(start)
+        # until a round gains little
+        optimiser = ModelOptimiser(start, scale=True)
+        lnl = -math.inf
+        for _ in range(MAX_POLISH_ROUNDS):
+            before = lnl
+            smooth(start, SELECTION_PRECISION)
+            lnl = optimiser.run(SELECTION_PRECISION)
+            if lnl - before < SELECTION_PRECISION:
+                break
         grouping = Grouping(self._groups(start, fitter), self.criterion, self._n_shared(start.tree))
         if not math.isfinite(grouping.score()):
             n = grouping.n_parameters
@@ -333,18 +341,6 @@ class _Request:
             **{name.lower(): finite_or_none(score) for name, score in scores.items()},
             "newick": write_rooted(mean_tree(likelihood.tree, sites), None)[0],
         }
-
-
-def _fit_roughly(likelihood: TreeLikelihood) -> None:
-    """Optimise lengths and models until a round gains little."""
-    optimiser = ModelOptimiser(likelihood, scale=True)
-    lnl = -math.inf
-    for _ in range(MAX_POLISH_ROUNDS):
-        before = lnl
-        smooth(likelihood, SELECTION_PRECISION)
-        lnl = optimiser.run(SELECTION_PRECISION)
-        if lnl - before < SELECTION_PRECISION:
-            break
 
 
 _log = logging.getLogger("plltool")

@@ -90,7 +90,10 @@ class Grouping:
             announce(f"merging {len(self.groups)} parts")
             pairs = self._pairs()
             if algorithm != GREEDY:
-                pairs = _most_similar(pairs, percent)
+                # the share of the pairs whose overall rates differ least, at least one pair
+                n = math.ceil(len(pairs) * percent / 100)
+                order = sorted(range(len(pairs)), key=lambda number: abs(pairs[number][0].rate - pairs[number][1].rate))
+                pairs = [pairs[number] for number in sorted(order[:n])]
             self._try(pairs, fitter)
             before = self.score()
             scores = [self.score(self._with(self._tried[_members(pair)])) for pair in pairs]
@@ -157,13 +160,6 @@ def _keeps_codons(pair: tuple[PartGroup, PartGroup]) -> bool:
 
 def _members(pair: tuple[PartGroup, PartGroup]) -> frozenset[str]:
     return frozenset(part.name for group in pair for part in group.parts)
-
-
-def _most_similar(pairs: list[tuple[PartGroup, PartGroup]], percent: float) -> list[tuple[PartGroup, PartGroup]]:
-    """The share of the pairs whose overall rates differ least, at least one pair."""
-    n = math.ceil(len(pairs) * percent / 100)
-    order = sorted(range(len(pairs)), key=lambda number: abs(pairs[number][0].rate - pairs[number][1].rate))
-    return [pairs[number] for number in sorted(order[:n])]
 
 
 def _join(pair: tuple[PartGroup, PartGroup]) -> PartData:

@@ -68,7 +68,8 @@ def run_tests(
     kh, sh, wkh, wsh = compare_with_best(gains, once, errors)
     elw = likelihood_weights(once)
     ties = find_ties(gains, errors)
-    shares = np.array([win_shares_with_ties(sums, ties) for sums in drawn])
+    best = [sums == sums.max(axis=1, keepdims=True) for sums in drawn]
+    shares = np.array([np.mean(own @ ties, axis=0) for own in best])  # of booleans, @ is any(... and ...)
     fit = fit_multiscale(shares, np.array(AU_SCALES), n_replicates)
     bp = win_shares(once)
     chosen = smallest_set(elw, 1 - TEST_LEVEL)
@@ -91,12 +92,6 @@ def find_ties(gains: FloatArray, errors: FloatArray) -> BoolArray:
     are lnL up to a constant, and `errors` those of `difference_errors`.
     """
     return np.hypot(gains[:, None] - gains, errors) < AU_TIE
-
-
-def win_shares_with_ties(sums: FloatArray, ties: BoolArray) -> FloatArray:
-    """The share of replicates (n_replicates, n_trees) in which each tree, or one that it ties with, is the best."""
-    best = sums == sums.max(axis=1, keepdims=True)
-    return np.mean(best @ ties, axis=0)  # of booleans, @ is any(... and ...)
 
 
 def difference_errors(sites: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
