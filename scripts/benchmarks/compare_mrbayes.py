@@ -122,8 +122,7 @@ def read_numbers(prefix: Path) -> dict[str, np.ndarray]:
         lines = Path(f"{prefix}.run{run}.p").read_text().splitlines()[1:]
         rows = np.array([line.split("\t") for line in lines[1:]], dtype=float)
         tables.append(rows[int(DEFAULT_BURNIN * len(rows)) :])
-    columns = lines[0].split("\t")
-    return {name: np.array([rows[:, k] for rows in tables]) for k, name in enumerate(columns) if k}
+    return {name: np.array([rows[:, k] for rows in tables]) for k, name in enumerate(lines[0].split("\t")) if k}
 
 
 def read_trees(prefix: Path) -> list[TreeSet]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from plltool.analyses.machine.compare_likelihoods import ComparedLikelihoods, compare_likelihoods
 from plltool.analyses.search.analysis import search
-from plltool.analyses.selection.auto_model import choose_if_asked
+from plltool.analyses.selection.analysis import choose_if_asked
 from plltool.analyses.supports.bootstrap import bootstrap as make_replicates
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, DEFAULT_SEED, WHOLE
 from plltool.errors import InputError, PlltoolError, shorten, show_name
