@@ -1,4 +1,6 @@
-"""The source distribution and the wheel built from it: nothing is missing, and a search runs from the wheel alone."""
+"""Packages: sources, wheel, manual pages, recipes of other package managers; nothing is missing, and a search runs."""
+
+from __future__ import annotations
 
 import os
 import re
@@ -6,11 +8,16 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
+import make_man_pages
 import pytest
 from make_man_pages import make_pages
+
+import plltool
+from plltool.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 LEFTOVERS = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "*.plltool.*")
@@ -101,3 +108,77 @@ def test_the_wheels_kernels_build(installed, tmp_path):
     code = "from plltool.cli import main; main(['devices'], prog_name='plltool')"
     done = run("-c", code, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path})
     assert re.search(r"^ +test +passed$", done.stdout, re.MULTILINE)
+
+
+PAGES = make_man_pages.make_pages()
+COMMANDS = {f"plltool-{name}": command for name, command in main.commands.items()}
+COMMANDS |= {f"plltool-trees-{name}": command for name, command in main.commands["trees"].commands.items()}
+
+
+def test_every_command_has_a_page():
+    assert PAGES.keys() == {f"{name}.1" for name in ("plltool", *COMMANDS)}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_page_has_all_sections_and_every_option(name):
+    page, command = PAGES[f"{name}.1"], COMMANDS[name]
+    assert re.match(rf'\.TH "{name.upper()}" "1" "" "plltool [0-9.]+" "plltool manual"\n\.SH NAME\n', page)
+    assert {"NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO"} <= set(re.findall(r"^\.SH (.*)$", page, re.MULTILINE))
+    shown = page.replace("\\-", "-")
+    assert [
+        word for option in command.params for word in option.opts if word.startswith("--") and word not in shown
+    ] == []
+
+
+def test_wheels_install_what_is_built():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    assert make_man_pages.FOLDER == REPOSITORY / "build" / "man"
+    assert project["tool"]["setuptools"]["data-files"] == {"share/man/man1": ["build/man/*.1"]}
+
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DRIVER = "pocl"  # the OpenCL driver for CPUs, which pip users get as an extra
+
+
+def dependencies(text):
+    """Names and least versions of a list in YAML, without what only builds."""
+    found = re.findall(r"^ +- ([a-z-]+)(?: (>=[0-9.]+))?$", text, re.MULTILINE)
+    return {name: least for name, least in found if name not in ("pip", "conda-forge", "nodefaults", "setuptools")}
+
+
+def expected():
+    found = dict(re.fullmatch(r"([a-z-]+)(>=.*)", text).groups() for text in PROJECT["dependencies"])
+    (driver,) = PROJECT["optional-dependencies"][DRIVER]
+    return found | {"python": PROJECT["requires-python"], DRIVER: driver[driver.index(">=") :]}
+
+
+def test_environment():
+    text = (REPOSITORY / "packaging" / "environment.yml").read_text(encoding="utf-8")
+    assert dependencies(text) == expected()
+
+
+def test_conda_recipe():
+    """As rattler-build reads it."""
+    rattler_build = pytest.importorskip("rattler_build", reason="needs rattler-build: pip install py-rattler-build")
+    recipe = rattler_build.Stage0Recipe.from_file(str(REPOSITORY / "packaging" / "conda" / "recipe.yaml"))
+    (variant,) = recipe.render()
+    package, wanted = variant.recipe.package, variant.recipe.requirements.run
+    assert (str(package.name), str(package.version)) == (PROJECT["name"], plltool.__version__)
+    assert dict(str(item).split() for item in wanted) == expected()
+
+
+def test_citation():
+    text = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", text, re.MULTILINE)[1] == plltool.__version__
+    assert re.search(r"^license: (.*)$", text, re.MULTILINE)[1] == PROJECT["license"]
+    assert set(re.findall(r"^  - ([^:\n]+)$", text, re.MULTILINE)) == set(PROJECT["keywords"])
+
+
+def test_the_image_and_the_workflow_run_what_the_readme_says():
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    image = (REPOSITORY / "packaging" / "Dockerfile").read_text(encoding="utf-8")
+    assert "plltool search data/primates.phy" in image
+    assert "plltool search data/primates.phy" in readme
+    workflow = (REPOSITORY / ".github" / "workflows" / "check.yml").read_text(encoding="utf-8")
+    assert "run: scripts/check.sh" in workflow
+    assert "scripts/check.sh" in readme

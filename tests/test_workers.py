@@ -158,6 +158,7 @@ def refuse_to_begin():
 
 
 def test_what_a_rank_said_unheard_does_not_reach_its_next_parent(monkeypatch):
+    monkeypatch.setattr(logging.getLogger("plltool"), "propagate", True)  # this process is also the rank, which ends it
     queues = {(a, b): Queue() for a in range(2) for b in range(2)}
     served = Thread(target=crew_module.serve, args=(crew_module.Line(Wires(1, queues), 0),), daemon=True)
     served.start()

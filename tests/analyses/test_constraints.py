@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import read_states
 from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
+from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import bootstrap
@@ -23,8 +24,7 @@ def newick(nested):
 @pytest.fixture(scope="module")
 def few(data_dir):
     """Name to sequence: 13 taxa of the hard set."""
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:14]
-    return {name: "".join(lines) for name, *lines in map(str.split, records)}
+    return hard_taxa(data_dir, 13)
 
 
 def random_constraint(rng, names, n_members):

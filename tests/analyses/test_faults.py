@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from small_alignments import hard_taxa
 
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.sampling.analysis import sample
@@ -29,8 +30,7 @@ SETTINGS = {"model": "HKY+G2", "seed": 5, "workers": 1, "threads": 1, "options":
 
 @pytest.fixture(scope="module")
 def few(data_dir):
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
-    return {name: "".join(lines)[:150] for name, *lines in map(str.split, records)}
+    return hard_taxa(data_dir, 8, 150)
 
 
 @pytest.fixture(autouse=True)

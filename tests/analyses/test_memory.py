@@ -103,6 +103,16 @@ def test_workers_share_the_memory(sequences):
     assert alone.counters["peak_bytes"] < both.counters["peak_bytes"] < 1.25 * memory
 
 
+@pytest.mark.opencl
+def test_the_record_counts_what_is_held_once_the_engine_is_closed(sequences):
+    """All CLAs are released by then; a resident engine that still works holds as much as it ever did."""
+    found = search(sequences, MODEL, device="opencl", effort="fast")
+    for result in (found, evaluate(sequences, found.tree, MODEL, device="opencl")):
+        with Likelihood(sequences, found.tree, MODEL, device="opencl") as likelihood:
+            clas = likelihood.engine.cla_bytes
+        assert result.counters["bytes_held"] <= result.counters["peak_bytes"] - clas
+
+
 def test_too_little(sequences):
     with pytest.raises(DeviceError, match=r"^memory: found 1000 bytes, expected at least \d+K: \d+ taxa need that for"):
         search(sequences, MODEL, device="numpy", memory=1000)

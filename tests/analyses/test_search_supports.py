@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from interruptions import PowerCut
+from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports import ultrafast
@@ -25,8 +27,7 @@ QUICK = {"options": SearchOptions("fast", radii=(1,)), "workers": 1}
 @pytest.fixture(scope="module")
 def few(data_dir):
     """Name to sequence: 8 taxa of the hard set."""
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
-    return {name: "".join(lines)[:150] for name, *lines in map(str.split, records)}
+    return hard_taxa(data_dir, 8, 150)
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +93,6 @@ def test_an_interruption_leaves_what_was_made(best):
 
 
 # --- better trees ---------------------------------------------------------------------------------------------------
-
-
-class PowerCut(Exception):  # noqa: N818 - none is
-    """What a listener raises in its place."""
 
 
 @pytest.fixture(scope="module")

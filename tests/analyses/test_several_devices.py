@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from small_alignments import hard_taxa
 
 from plltool.analyses.machine.bench.run import bench
 from plltool.analyses.machine.compare import compare
@@ -39,8 +40,7 @@ TWO = [
 
 @pytest.fixture(scope="module")
 def few(data_dir):
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
-    return {name: "".join(lines)[:150] for name, *lines in map(str.split, records)}
+    return hard_taxa(data_dir, 8, 150)
 
 
 @pytest.fixture

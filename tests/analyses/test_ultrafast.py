@@ -4,6 +4,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from interruptions import PowerCut
+from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports import ultrafast
@@ -37,10 +39,6 @@ IQTREE = {
 }
 
 
-class PowerCut(Exception):  # noqa: N818 - none is
-    """What a listener raises in its place."""
-
-
 @pytest.fixture(scope="module")
 def primates(data_dir):
     return data_dir / "primates.phy"
@@ -49,8 +47,7 @@ def primates(data_dir):
 @pytest.fixture(scope="module")
 def few(data_dir):
     """Name to sequence: 9 taxa of the hard set, one of them twice."""
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:10]
-    few = {name: "".join(lines)[:150] for name, *lines in map(str.split, records)}
+    few = hard_taxa(data_dir, 9, 150)
     return few | {"twin": next(iter(few.values()))}
 
 

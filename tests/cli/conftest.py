@@ -1,10 +1,11 @@
-"""Small alignment files, and running the command in this process."""
+"""Small alignment files, a tree that a search found, and running the command in this process."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from samples import STRANGE_NAMES, small_records
+from small_alignments import STRANGE_NAMES, primates, write_fasta
 
 from plltool.cli import main
 
@@ -12,19 +13,37 @@ from plltool.cli import main
 @pytest.fixture
 def small(data_dir, tmp_path) -> Path:
     """A FASTA file of 6 primates and 300 sites."""
-    path = tmp_path / "small.fasta"
-    path.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in small_records(data_dir, 6)))
-    return path
+    return write_fasta(tmp_path / "small.fasta", primates(data_dir, 6, 300))
+
+
+@pytest.fixture
+def names(data_dir):
+    """The names of the small file in its order."""
+    return list(primates(data_dir, 6))
+
+
+@pytest.fixture(scope="session")
+def searched(plltool, data_dir, tmp_path_factory) -> Path:
+    """A folder with the small file and all that a search under HKY+F writes."""
+    folder = tmp_path_factory.mktemp("searched")
+    path = write_fasta(folder / "small.fasta", primates(data_dir, 6, 300))
+    plltool("search", path, "--model", "HKY+F", "--device", "numpy", status=0)
+    return folder
+
+
+@pytest.fixture
+def tree(searched, small):
+    """The tree that a search of the small file found; the other files of the search are beside it."""
+    for path in searched.glob("small.fasta.plltool.*"):
+        shutil.copy(path, small.parent)
+    return f"{small}.plltool.best.nwk"
 
 
 @pytest.fixture
 def strange(data_dir, tmp_path) -> Path:
     """A FASTA file whose names have blanks, quotes, commas and letters beyond ASCII."""
-    records = small_records(data_dir, len(STRANGE_NAMES))
-    path = tmp_path / "strange.fasta"
-    lines = [f">{name}\n{sequence}\n" for name, (_, sequence) in zip(STRANGE_NAMES, records, strict=True)]
-    path.write_text("".join(lines), encoding="utf-8")
-    return path
+    rows = primates(data_dir, len(STRANGE_NAMES), 300).values()
+    return write_fasta(tmp_path / "strange.fasta", dict(zip(STRANGE_NAMES, rows, strict=True)))
 
 
 @pytest.fixture(scope="session")

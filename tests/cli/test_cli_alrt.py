@@ -9,12 +9,6 @@ from plltool.analyses.supports.alrt import alrt
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 
 
-@pytest.fixture
-def tree(plltool, small):
-    assert plltool("search", small, *QUICK).exit_code == 0
-    return f"{small}.plltool.best.nwk"
-
-
 def test_files_and_labels(plltool, small, tree, tmp_path):
     result = plltool("alrt", small, "--tree", tree, *QUICK, "--replicates", 100, "--prefix", tmp_path / "a", status=0)
     assert "supports: sh-alrt/abayes" in result.stdout

@@ -15,12 +15,6 @@ from plltool.tree.splits import rf_distance
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 
 
-@pytest.fixture
-def tree(plltool, small):
-    assert plltool("search", small, *QUICK).exit_code == 0
-    return f"{small}.plltool.best.nwk"
-
-
 def test_files(plltool, small, tree, tmp_path):
     plltool("ancestral", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a", status=0)
     rows = [line.split("\t") for line in (tmp_path / "a.state").read_text().splitlines()]

@@ -6,6 +6,7 @@ import re
 import signal
 
 import pytest
+from small_alignments import hard_taxa, write_fasta
 
 from plltool.analyses.supports.replicates import Replicator
 from plltool.constants import SUPPORT_KINDS
@@ -182,9 +183,7 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
 @pytest.mark.slow
 def test_a_better_tree_takes_the_place_of_the_tree(plltool, data_dir, tmp_path):
     """A fast search of these taxa ends one unit below the best tree."""
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
-    few, prefix = tmp_path / "few.fasta", tmp_path / "run"
-    few.write_text("".join(">" + record for record in records))
+    few, prefix = write_fasta(tmp_path / "few.fasta", hard_taxa(data_dir, 8)), tmp_path / "run"
     run = ("search", few, "--model", "HKY", "--device", "numpy", "--effort", "fast", "--seed", 3, "--prefix", prefix)
     assert plltool(*run, "--site-lnl", tmp_path / "sites.tsv").exit_code == 0
     before = read_record(f"{prefix}.json")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from small_alignments import write_fasta
 
 from plltool import read_alignment
 
@@ -76,16 +77,13 @@ def test_kind_of_data(plltool, small):
      ("MORPH", "multistate"), ("Binary", "multistate"), ("CODON2", "codon2"), ("AUTO", "DNA")],
 )  # fmt: skip
 def test_names_of_other_programs(plltool, small, word, data):
-    small.write_text("".join(f">t{number}\n{row}\n" for number, row in enumerate(_rows_of(data))))
+    rows = ["ACTCGAGTCTACGCG", "ACTCGAGTCTACGCA", "ACCCGAGTCTACGCG", "ACTCGAGTTTACGCA"]
+    if data == "multistate":
+        rows = ["011010", "010011", "110010", "010010"]
+    write_fasta(small, dict(zip("abcd", rows, strict=True)))
     result = plltool("check", small, "--data-type", word, "--device", "numpy", status=0)
     assert f"({data})" in result.stdout
     assert read_alignment(small, word).states.name == data or word == "AUTO"
-
-
-def _rows_of(data):
-    if data == "multistate":
-        return ["011010", "010011", "110010", "010010"]
-    return ["ACTCGAGTCTACGCG", "ACTCGAGTCTACGCA", "ACCCGAGTCTACGCG", "ACTCGAGTTTACGCA"]
 
 
 @pytest.mark.parametrize(
@@ -103,17 +101,11 @@ def test_options_of_the_device_that_cannot_be_read(plltool, small, option, value
 def test_symmetry_says_which_p_value_it_prints(plltool, tmp_path):
     """Of two pairs that differ at 20 sites each way only the last, of a and c, is lopsided: Bowker's chi is 20."""
     a, c = "A" * 40 + "ACGT" * 5, "G" * 20 + "A" * 20 + "ACGT" * 5
-    (tmp_path / "x.fa").write_text(f">a\n{a}\n>b\n{a}\n>c\n{c}\n")
-    lines = plltool("check", tmp_path / "x.fa", "--device", "numpy").stdout.splitlines()
+    path = write_fasta(tmp_path / "x.fa", {"a": a, "b": a, "c": c})
+    lines = plltool("check", path, "--device", "numpy").stdout.splitlines()
     (line,) = [line for line in lines if line.startswith("symmetry rejected")]
     assert (
         line == "symmetry rejected for 2 of 2 pairs of sequences (p < 0.05); p = 7.744e-06 for the most divergent pair"
     )
-    same = plltool("check", write_same(tmp_path / "same.fa"), "--device", "numpy").stdout
-    assert "rejected for" not in same
-
-
-def write_same(path):
-    """Sequences that do not differ: no pair can be tested."""
-    path.write_text("".join(f">{name}\nACGTACGT\n" for name in "abc"))
-    return path
+    same = write_fasta(tmp_path / "same.fa", dict.fromkeys("abc", "ACGTACGT"))  # no pair can be tested
+    assert "rejected for" not in plltool("check", same, "--device", "numpy").stdout

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from samples import small_records
+from small_alignments import hard_taxa, primates, write_fasta
 
 from plltool.analyses.machine.compare import compare_records
 from plltool.engine.contract import InstructionWord
@@ -79,8 +79,7 @@ def test_a_broken_engine_is_found_and_its_first_moves_are_told(plltool, data_dir
 
     monkeypatch.setattr(NumpyEngine, "_insert", broken)
     arguments = ("--a", "numpy:vw=4", "--b", "numpy:vw=2", "--model", "JC", "--start", "random", "--effort", "fast")
-    few = tmp_path / "few.fasta"
-    few.write_text(">".join((data_dir / "hard.fasta").read_text().split(">")[:21]))
+    few = write_fasta(tmp_path / "few.fasta", hard_taxa(data_dir, 20))
     result = plltool("compare", few, *arguments, "--radius", "1")
     assert result.exit_code == 3, result.stdout + result.stderr
     assert "in moves, or in lnL above 0.01: row 2 of the table" in result.stdout
@@ -116,7 +115,7 @@ def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
 @pytest.fixture(scope="module")
 def tree(plltool, data_dir, tmp_path_factory):
     """A file with a tree of the small alignment, without lengths."""
-    names = [name for name, _ in small_records(data_dir, 6)]
+    names = list(primates(data_dir, 6))
     path = tmp_path_factory.mktemp("tree") / "tree.nwk"
     path.write_text("(({},{}),({},{}),({},{}));".format(*names))
     return path
@@ -147,7 +146,7 @@ def test_a_wrong_derivative_of_one_branch_is_found(plltool, data_dir, small, tre
     arguments = ("--tree", tree, "--model", "JC", "--a", "numpy:vw=1", "--b", "numpy:vw=2", "--fixed", "--json")
     result = plltool("compare", small, *arguments, status=3)
     (pair,) = json.loads(result.stdout)["comparison"]["pairs"]
-    assert f"('{sorted(name for name, _ in small_records(data_dir, 6))[4]}' | others)" in pair["slope_in"]
+    assert f"('{sorted(primates(data_dir, 6))[4]}' | others)" in pair["slope_in"]
     assert abs(pair["lnl"]) < 1e-9
 
 
@@ -166,8 +165,7 @@ def test_all_devices(plltool, small, tree):
 def records(plltool, data_dir, tmp_path_factory):
     """Three runs: twice the same, and one from another seed that has stopped at the start tree."""
     folder = tmp_path_factory.mktemp("records")
-    small = folder / "small.fasta"
-    small.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in small_records(data_dir, 6)))
+    small = write_fasta(folder / "small.fasta", primates(data_dir, 6, 300))
     for name, more in (("one", ()), ("two", ()), ("other", ("--seed", 9, "--perturbations", 0))):
         plltool("search", small, "--device", "numpy", *QUICK, "--prefix", folder / name, *more, status=0)
     return [folder / f"{name}.json" for name in ("one", "two", "other")]
@@ -283,9 +281,8 @@ def test_a_folder_takes_no_start_tree(plltool, tmp_path):
 
 
 @pytest.fixture
-def different(plltool, small, tmp_path):
+def different(plltool, small, tmp_path, names):
     """Searches a, and others by what is different."""
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     groups, other = tmp_path / "groups.nwk", tmp_path / "other.fasta"
     groups.write_text(f"(({names[0]},{names[1]}),{names[2]},{names[3]});")
     turned = str.maketrans("ACGT", "CGTA")  # of the same size, and the same lnL under JC

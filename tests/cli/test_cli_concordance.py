@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from small_alignments import write_fasta
 
 TREE = "(a:.1,b:.2,((c:.1,d:.2)90:.1,(e:.1,f:.1)100:.2)55:.1);"
 GENES = ["((a,b),(c,d),(e,f));", "((a,b),((c,e),d));", "(a,(b,c),(d,(e,f)));"]
@@ -13,7 +14,7 @@ def files(tmp_path):
     rows = {"a": "AACAAT", "b": "AACAAT", "c": "CAAGAA", "d": "CAAGCA", "e": "CACCAA", "f": "CACACA"}
     (tmp_path / "tree.nwk").write_text(TREE)
     (tmp_path / "genes.nwk").write_text("\n".join(GENES))
-    (tmp_path / "sites.fasta").write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    write_fasta(tmp_path / "sites.fasta", rows)
     return tmp_path
 
 

@@ -10,8 +10,8 @@ SITES = "6 taxa, 360 sites with 60 constant ones added"
 
 
 @pytest.fixture
-def tree(small, tmp_path):
-    a, b, c, d, e, f = (line[1:] for line in small.read_text().splitlines() if line.startswith(">"))
+def tree(names, tmp_path):
+    a, b, c, d, e, f = names
     path = tmp_path / "tree.nwk"
     path.write_text(f"((({a}:0.1,{b}:0.1):0.1,{c}:0.1):0.1,{d}:0.1,({e}:0.1,{f}:0.1):0.1);")
     return path

@@ -9,9 +9,8 @@ TREE = "(({}:0.05,{}:0.1):0.02,{}:0.15,({}:0.1,({}:0.15,{}:0.2):0.03):0.05);\n"
 
 
 @pytest.fixture
-def given(small, tmp_path):
+def given(small, tmp_path, names):
     """A run of six taxa with dates that fit a clock, more or less."""
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     (tmp_path / "tree.nwk").write_text(TREE.format(*names))
     dates = ("2000-01-01", "2005-06-XX", "2010.5", "2008", "[2012.0:2013.5]", "2020-12-31")
     lines = [f"{name},{day}\n" for name, day in zip(names, dates, strict=True)]

@@ -11,13 +11,6 @@ from plltool.io.record import read_record
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 
 
-@pytest.fixture
-def tree(plltool, small):
-    """The tree that a search found."""
-    assert plltool("search", small, *QUICK).exit_code == 0
-    return f"{small}.plltool.best.nwk"
-
-
 def test_json_is_one_object_with_the_keys_of_a_search(plltool, small, tree):
     result = plltool("evaluate", small, "--tree", tree, *QUICK, "--json", status=0)
     found = json.loads(result.stdout)

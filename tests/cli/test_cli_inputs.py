@@ -12,11 +12,6 @@ ROOTED = "its root is removed; --outgroup roots the result"
 
 
 @pytest.fixture
-def names(small):
-    return [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
-
-
-@pytest.fixture
 def tree(names, tmp_path):
     """A rooted tree of the small alignment, a zero and a negative length in it."""
     a, b, c, d, e, f = names

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from samples import small_records
+from small_alignments import primates, write_fasta
 
 NUMPY = ("--device", "numpy")
 FAST = ("--model", "JC", "--effort", "fast", *NUMPY)
@@ -11,37 +11,30 @@ NOTE = "names are whole headers with blanks"
 
 
 @pytest.fixture
-def records(data_dir):
-    return small_records(data_dir, 6)
-
-
-@pytest.fixture
-def described(records, tmp_path):
+def described(data_dir, tmp_path):
     """The small alignment with descriptions behind the names, as databases write them."""
-    path = tmp_path / "described.fasta"
-    path.write_text("".join(f">{name} mitochondrion OX=1\n{sequence}\n" for name, sequence in records))
-    return path
+    rows = primates(data_dir, 6, 300)
+    return write_fasta(tmp_path / "described.fasta", {f"{name} mitochondrion OX=1": row for name, row in rows.items()})
 
 
 @pytest.fixture
-def tree(records, tmp_path):
+def tree(names, tmp_path):
     path = tmp_path / "tree.nwk"
-    a, b, c, d, e, f = (name for name, _ in records)
-    path.write_text(f"((({a},{b}),{c}),{d},({e},{f}));")
+    path.write_text("((({},{}),{}),{},({},{}));".format(*names))
     return path
 
 
-def names_in(newick, records):
-    return [name in newick and f"{name} mitochondrion" not in newick for name, _ in records]
+def names_in(newick, names):
+    return [name in newick and f"{name} mitochondrion" not in newick for name in names]
 
 
-def test_search_and_the_commands_after_it(plltool, described, records, tmp_path):
+def test_search_and_the_commands_after_it(plltool, described, names, tmp_path):
     plain = plltool("search", described, *FAST, "--prefix", tmp_path / "w")
     assert plain.stderr.count(NOTE) == 1
     assert "mitochondrion" in (tmp_path / "w.best.nwk").read_text()
     cut = plltool("search", described, *FAST, "--prefix", tmp_path / "x", "--names", "first-word", status=0)
     assert NOTE not in cut.stderr
-    assert all(names_in((tmp_path / "x.best.nwk").read_text(), records))
+    assert all(names_in((tmp_path / "x.best.nwk").read_text(), names))
     a, b = (json.loads((tmp_path / f"{prefix}.json").read_text()) for prefix in "wx")
     assert (a["data"]["names"], b["data"]["names"]) == ("whole", "first-word")
     compared = plltool("compare", tmp_path / "w.json", tmp_path / "x.json", status=1)
@@ -61,7 +54,7 @@ def test_others_take_it(plltool, described, tree, command, tmp_path):
     assert NOTE not in cut.stdout + cut.stderr
 
 
-def test_genes(plltool, described, records, tmp_path):
+def test_genes(plltool, described, names, tmp_path):
     folder = tmp_path / "genes"
     folder.mkdir()
     for name in ("g1", "g2"):
@@ -72,14 +65,14 @@ def test_genes(plltool, described, records, tmp_path):
         "genes", folder, *FAST, "--prefix", tmp_path / "x", "--workers", "1", "--names", "first-word", status=0
     )
     assert NOTE not in cut.stderr
-    assert all(names_in((tmp_path / "x.best.nwk").read_text(), records))
-    assert all(names_in((tmp_path / "x.genes.nwk").read_text(), records))
+    assert all(names_in((tmp_path / "x.best.nwk").read_text(), names))
+    assert all(names_in((tmp_path / "x.genes.nwk").read_text(), names))
     assert json.loads((tmp_path / "x.json").read_text())["data"]["names"] == "first-word"
 
 
-def test_reference_and_queries_of_place(plltool, described, records, tree, tmp_path):
-    queries = tmp_path / "queries.fasta"
-    queries.write_text(f">read1 length=300\n{records[0][1]}\n")
+def test_reference_and_queries_of_place(plltool, described, data_dir, tree, tmp_path):
+    (query,) = primates(data_dir, 1, 300).values()
+    queries = write_fasta(tmp_path / "queries.fasta", {"read1 length=300": query})
     arguments = ["--reference", described, "--tree", tree, "--model", "JC", "--queries", queries, *NUMPY]
     plain = plltool("place", *arguments, "--prefix", tmp_path / "w", status=0)
     assert f"{queries}: {NOTE}" in plain.stderr
@@ -100,21 +93,17 @@ def test_compare_a_folder(plltool, described, tmp_path):
     assert NOTE not in cut.stderr
 
 
-def test_a_run_goes_on_with_the_same_names_only(plltool, records, tmp_path):
-    path = tmp_path / "plain.fasta"
-    path.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in records))
-    arguments = ["bootstrap", path, *FAST[:2], *NUMPY, "--replicates", "1", "--prefix", tmp_path / "x"]
+def test_a_run_goes_on_with_the_same_names_only(plltool, small, tmp_path):
+    arguments = ["bootstrap", small, *FAST[:2], *NUMPY, "--replicates", "1", "--prefix", tmp_path / "x"]
     assert plltool(*arguments).exit_code == 0
     other = plltool(*arguments, "--names", "first-word", status=1)
     assert "a checkpoint of another run: names: the checkpoint has whole, this command first-word" in other.stderr
 
 
-def test_cutting_that_makes_duplicates(plltool, records, tmp_path):
-    path = tmp_path / "twice.fasta"
-    path.write_text("".join(f">Homo {name}\n{sequence}\n" for name, sequence in records))
+def test_cutting_that_makes_duplicates(plltool, names, tmp_path):
+    path = write_fasta(tmp_path / "twice.fasta", {f"Homo {name}": "ACGT" for name in names})
     refused = plltool("check", path, *NUMPY, "--names", "first-word", status=1)
-    first, second = records[0][0], records[1][0]
-    headers = f"'Homo {first}' (line 1) and 'Homo {second}' (line 3)"
+    headers = f"'Homo {names[0]}' (line 1) and 'Homo {names[1]}' (line 3)"
     assert refused.stderr.splitlines() == [
         f"plltool: error: {path}: headers {headers} have the same first word, expected words that differ, or"
         " --names whole"

@@ -39,8 +39,7 @@ def test_what_is_written_is_read_back(plltool, small, scheme, tmp_path, brlen):
         assert json.loads(again.stdout)["lnl"] == pytest.approx(record["lnl"], rel=1e-12)
 
 
-def test_the_first_of_several_trees_is_taken_with_a_warning(plltool, small, tmp_path):
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+def test_the_first_of_several_trees_is_taken_with_a_warning(plltool, small, tmp_path, names):
     trees = tmp_path / "t.nwk"
     trees.write_text("({},{},({},({},({},{}))));\n({},{},({},{},({},{})));\n".format(*names, *names))
     result = plltool("evaluate", small, "--tree", trees, "--model", "JC", "--fixed", *NUMPY, status=0)
@@ -50,10 +49,9 @@ def test_the_first_of_several_trees_is_taken_with_a_warning(plltool, small, tmp_
     assert "found 2 trees" not in plltool("evaluate", small, "--tree", trees, "--model", "JC", *NUMPY).stderr
 
 
-def test_files_of_an_earlier_run_go(plltool, small, scheme, tmp_path):
+def test_files_of_an_earlier_run_go(plltool, small, scheme, tmp_path, names):
     """A run without parts does not leave the models of one with parts beside its own results."""
     arguments = ("evaluate", small, "--tree", tmp_path / "t.nwk", "--prefix", tmp_path / "run", "--fixed", *NUMPY)
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     (tmp_path / "t.nwk").write_text("({},{},({},({},({},{}))));".format(*names))
     assert plltool(*arguments, "--model", scheme).exit_code == 0
     assert (tmp_path / "run.evaluate.model").read_text().count("\n") == 2
@@ -72,8 +70,7 @@ def test_check_tells_of_parts(plltool, small, scheme):
     assert facts["device_bytes"] > whole["device_bytes"]
 
 
-def test_trees_of_parts_that_do_not_fit(plltool, small, scheme, tmp_path):
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+def test_trees_of_parts_that_do_not_fit(plltool, small, scheme, tmp_path, names):
     shape = "({},{},({},({},({},{}))));"
     one, other = shape.format(*names), shape.format(*names[1:], names[0])
     path = tmp_path / "t.nwk"
@@ -89,8 +86,7 @@ def test_trees_of_parts_that_do_not_fit(plltool, small, scheme, tmp_path):
     assert plltool("evaluate", small, *options).exit_code == 0
 
 
-def test_search_starts_from_trees_of_parts(plltool, small, scheme, tmp_path):
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+def test_search_starts_from_trees_of_parts(plltool, small, scheme, tmp_path, names):
     path = tmp_path / "t.nwk"
     path.write_text("".join("({}:{x},{},({},({},({},{}))));\n".format(*names, x=x) for x in (0.001, 3.0)))
     options = ("--start", path, "--brlen", "unlinked", "--effort", "fast", *NUMPY)
@@ -116,9 +112,8 @@ def test_errors_are_one_line(plltool, small, tmp_path):
     assert result.stderr == (f"plltool: error: {path}: line 2: partition 'b': column 150 is already in partition 'a'\n")
 
 
-def test_trees_of_parts_in_nexus(plltool, small, scheme, tmp_path):
+def test_trees_of_parts_in_nexus(plltool, small, scheme, tmp_path, names):
     """The same lengths of parts as from lines of Newick."""
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     shape = "({}:0.1,{}:{},({}:0.3,({}:0.2,({}:0.1,{}:0.2):0.05):0.1):0.02);"
     trees = [shape.format(*names[:2], length, *names[2:]) for length in (0.2, 0.9)]
     lines, nexus = tmp_path / "t.nwk", tmp_path / "t.nex"

@@ -75,9 +75,8 @@ def written(table, prefix):
         ("bootstrap", ("--tree", "T", "--replicates", 1, "--write-replicates")),
     ],
 )
-def test_what_is_written_stands_in_the_table_and_in_the_help(plltool, small, prefix, tmp_path, command, given):
+def test_what_is_written_stands_in_the_table_and_in_the_help(plltool, small, prefix, tmp_path, command, given, names):
     table = ANALYSES[command].files
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     tree = tmp_path / "tree"
     tree.write_text(2 * "({},{},({},({},({},{}))));\n".format(*names))
     before = set(tmp_path.iterdir())
@@ -172,8 +171,7 @@ def test_two_runs_at_the_same_time(plltool, small, prefix):
 
 
 @pytest.mark.parametrize("command", ["alrt", "test", "ancestral", "bootstrap"])
-def test_progress_as_json(plltool, small, prefix, command):
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+def test_progress_as_json(plltool, small, prefix, command, names):
     tree = prefix.with_name("tree.nwk")
     texts = [f"({names[0]},{names[1]},(({names[2]},{names[3]}),({names[4]},{names[5]})));"]
     texts.append(texts[0].replace(names[1], "X").replace(names[2], names[1]).replace("X", names[2]))

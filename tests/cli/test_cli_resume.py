@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from small_alignments import primates, write_fasta
 
 from plltool.analyses.supports.replicates import Replicator
 from plltool.cli.outputs import Outputs
@@ -52,12 +53,8 @@ def outcome(tmp_path):
 @pytest.fixture(scope="module")
 def expected(data_dir, tmp_path_factory):
     """What a run reaches that nobody stops; every line of its log but the first tells of a round or of the end."""
-    from samples import small_records
-
     folder = tmp_path_factory.mktemp("whole")
-    path = folder / "small.fasta"
-    path.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in small_records(data_dir, 6)))
-    return finish(path, folder)
+    return finish(write_fasta(folder / "small.fasta", primates(data_dir, 6, 300)), folder)
 
 
 @pytest.mark.parametrize(
@@ -237,9 +234,8 @@ def test_a_damaged_mark_throws_no_replicate_away(plltool, small, tmp_path, monke
     assert trees.read_text() == (tmp_path / "whole.bootstraps.nwk").read_text()
 
 
-def test_a_run_that_is_killed_while_it_writes_may_begin_anew(plltool, small, tmp_path, monkeypatch):
+def test_a_run_that_is_killed_while_it_writes_may_begin_anew(plltool, small, tmp_path, monkeypatch, names):
     """It left some of its results, and has no checkpoint; other command lines may not replace them."""
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     tree = tmp_path / "tree.nwk"
     tree.write_text("(({},{}),({},{}),({},{}));".format(*names))
     common = ("--device", "numpy", "--prefix", tmp_path / "run")

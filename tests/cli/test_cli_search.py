@@ -3,7 +3,7 @@
 import click
 import pytest
 from oracles.constraint import obeys
-from samples import STRANGE_NAMES
+from small_alignments import STRANGE_NAMES
 
 from plltool.cli.option_values import Duration
 from plltool.io.newick import parse_newick
@@ -15,7 +15,7 @@ from plltool.tree.splits import rf_distance
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 
 
-def test_writes_tree_record_and_log(plltool, small):
+def test_writes_tree_record_and_log(plltool, small, names):
     result = plltool("search", small, *QUICK, "--seed", 7, status=0)
     prefix = small.with_name("small.fasta.plltool")
     record = read_record(f"{prefix}.json")
@@ -23,7 +23,6 @@ def test_writes_tree_record_and_log(plltool, small):
     assert (record["n_taxa"], record["n_sites"], record["seed"]) == (6, 300, 7)
     assert record["command"].startswith("plltool search ")
     assert f"lnL: {record['lnl']:.6f}" in result.stdout
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     assert sorted(read_tree(f"{prefix}.best.nwk").names) == sorted(names)
     log = prefix.with_name(prefix.name + ".log").read_text()
     for part in ("plltool 0.", "command: ", "device: ", "polish", "launches: ", "bytes to the device: ", "lnL: "):
@@ -117,8 +116,7 @@ def test_a_prefix_that_cannot_be_written_is_found_first(plltool, small, prefix):
     assert "alignment" not in result.stderr, "it began to work"
 
 
-def test_start_file_with_multifurcations(plltool, small, tmp_path):
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+def test_start_file_with_multifurcations(plltool, small, tmp_path, names):
     start = tmp_path / "star.nwk"
     start.write_text(f"({','.join(names)});")
     refused = plltool("search", small, *QUICK, "--start", start, status=1)
@@ -200,8 +198,7 @@ def log_of(alignment):
     return alignment.with_name(f"{alignment.name}.plltool.log").read_text()
 
 
-def test_a_constraint_is_obeyed_and_logged(plltool, small):
-    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+def test_a_constraint_is_obeyed_and_logged(plltool, small, names):
     held = small.with_name("held.nwk")
     held.write_text(f"(({names[0]},{names[5]}),{names[1]},{names[3]});\n")
     result = plltool("search", small, *QUICK, "--constraint", held, status=0)

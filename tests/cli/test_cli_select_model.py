@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from small_alignments import write_fasta
 
 QUICK = ("--device", "numpy", "--no-free-rates")
 
@@ -40,12 +41,11 @@ def test_json_on_stdout(plltool, binary):
 
 
 def test_variable_columns(plltool, tmp_path):
-    file = tmp_path / "characters.fasta"
     rows = {"a": "0110200110", "b": "0100210111", "c": "1010110011", "d": "1011010101", "e": "1001021000"}
-    file.write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    file = write_fasta(tmp_path / "characters.fasta", rows)
     result = plltool("select-model", file, *QUICK, "--ascertainment", "--json", "--quiet", status=0)
     assert json.loads(result.stdout)["model_choice"]["best"].endswith("+ASC_LEWIS")
-    file.write_text("".join(f">{name}\n{row}0\n" for name, row in rows.items()))
+    write_fasta(file, {name: f"{row}0" for name, row in rows.items()})
     result = plltool("select-model", file, *QUICK, "--ascertainment", "--redo", status=1)
     assert "found 1 column in which all taxa have or may have the same state, first column 11" in result.stderr
 

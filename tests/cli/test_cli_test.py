@@ -14,13 +14,10 @@ QUICK = ("--model", "HKY+F", "--device", "numpy")
 
 
 @pytest.fixture
-def trees(plltool, small, tmp_path):
+def trees(tree, names, tmp_path):
     """The tree of a search behind a random one."""
-    assert plltool("search", small, *QUICK).exit_code == 0
-    best = Path(f"{small}.plltool.best.nwk").read_text()
-    names = sorted(line[1:].strip() for line in small.read_text().splitlines() if line.startswith(">"))
     path = tmp_path / "trees.nwk"
-    path.write_text("((({},{}),{}),({},{}),{});\n".format(*names) + best)
+    path.write_text("((({},{}),{}),({},{}),{});\n".format(*sorted(names)) + Path(tree).read_text())
     return path
 
 
@@ -44,9 +41,9 @@ def test_files_and_table(plltool, small, trees, tmp_path):
     assert plltool("test", small, *arguments).exit_code == 1
 
 
-def test_the_outgroup_roots_all_trees(small, trees):
+def test_the_outgroup_roots_all_trees(small, trees, names):
     """In the first one it is a clade, in the other one not, so that its first taxon is taken there."""
-    names = sorted(line[1:].strip() for line in small.read_text().splitlines() if line.startswith(">"))
+    names = sorted(names)
     found = topology_tests(small, trees, "JC", device="numpy", replicates=10, outgroup=names[3:5]).newicks
     for text, outgroup in zip(found, (names[3:5], names[3:4]), strict=True):
         root = DendropyTree.get(data=text, schema="newick", preserve_underscores=True).seed_node
@@ -69,10 +66,10 @@ def test_one_tree_is_not_enough(plltool, small, trees, tmp_path):
     assert "expected at least 2" in result.stderr
 
 
-def test_trees_of_one_topology_get_a_warning(plltool, small, trees):
+def test_trees_of_one_topology_get_a_warning(plltool, small, trees, names):
     """The third tree is the first one, written from another node; the second is another."""
     first, second = trees.read_text().split()
-    names = sorted(line[1:].strip() for line in small.read_text().splitlines() if line.startswith(">"))
+    names = sorted(names)
     assert first == "((({},{}),{}),({},{}),{});".format(*names)
     trees.write_text("\n".join([first, second, "(({2},({0},{1})),{5},({4},{3}));".format(*names)]) + "\n")
     result = plltool("test", small, "--trees", trees, *QUICK, "--replicates", 10)

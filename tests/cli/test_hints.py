@@ -89,15 +89,6 @@ def test_all_hints_are_true():
         assert not rest or rest[0] in main.commands[first].commands
 
 
-@pytest.mark.parametrize(("word", "kind"), [("AA", "protein"), ("DNA", "DNA"), ("NT", "DNA"), ("MORPH", "multistate")])
-def test_kinds_of_data_as_other_programs_call_them(plltool, tmp_path, word, kind):
-    path = tmp_path / "x.fa"
-    path.write_text(">a\n0101\n>b\n0111\n>c\n1101\n" if word == "MORPH" else ">a\nACGT\n>b\nACGA\n>c\nACCT\n")
-    assert (
-        kind.lower() in plltool("check", path, "--data-type", word, "--device", "numpy").stdout.splitlines()[0].lower()
-    )
-
-
 def test_an_unknown_kind_of_data_gets_a_short_answer(plltool):
     line = plltool("check", "x.phy", "--data-type", "RNAX").stderr.splitlines()[-1]
     assert "found 'RNAX', expected one of: auto, dna, rna, protein, bin, morph, multi, codon, or codon2" in line

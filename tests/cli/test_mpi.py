@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from small_alignments import hard_taxa, write_fasta
 
 from plltool.analyses.search.analysis import search
 from plltool.io.newick import parse_newick
@@ -49,10 +50,7 @@ def mpi(size, folder, *arguments, program=PLLTOOL):
 
 @pytest.fixture
 def few(data_dir, tmp_path):
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
-    path = tmp_path / "few.fasta"
-    path.write_text("".join(f">{name}\n{''.join(lines)[:150]}\n" for name, *lines in map(str.split, records)))
-    return path
+    return write_fasta(tmp_path / "few.fasta", hard_taxa(data_dir, 8, 150))
 
 
 @pytest.mark.parametrize("size", [1, 2, pytest.param(4, marks=pytest.mark.slow)])

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samples import small_records
+from small_alignments import primates
 
 from plltool.io.part_trees import read_tree
 
@@ -67,7 +67,7 @@ def test_search_runs_on_numpy_and_says_so(no_platform, data_dir, tmp_path):
     assert "no OpenCL platform" in lines[0]
     assert "pip install" in lines[0]
     tree = read_tree(tmp_path / "run.best.nwk")
-    assert sorted(tree.names) == sorted(name for name, _ in small_records(data_dir, 12))
+    assert sorted(tree.names) == sorted(primates(data_dir))
     (warning,) = json.loads((tmp_path / "run.json").read_text())["warnings"]
     assert lines[0].endswith(warning)
     assert warning in (tmp_path / "run.log").read_text()

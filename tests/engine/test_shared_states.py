@@ -162,7 +162,7 @@ def test_local_memory_and_items_are_what_the_layout_says(make_engine, kind, n_st
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
 def test_repeated_requests(make_engine, kind):
-    """The same bits every time, on all cores; see test_repeatability.py."""
+    """The same bits every time, on all cores; see test_sums.py."""
     case = Case(20, 2, (90, 135), n_taxa=5)
     program, n_values, _ = case.everything()
     engine = case.engine(make_engine, kind, optimised=True)

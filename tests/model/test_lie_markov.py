@@ -1,12 +1,14 @@
-"""Lie Markov models: closure, rays and time reversal from their definitions; rates and names as IQ-TREE has them."""
+"""Lie Markov models: closure, rays and time reversal from their definitions; rates, names and lnL of IQ-TREE 2.0.7."""
 
 import numpy as np
 import pytest
 
+import plltool
 from plltool.errors import InputError
 from plltool.model.lie_markov import MODELS, PAIRINGS, WITHOUT_PAIRS, basis_of, find_rays
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from tests.analyses.test_rooted import IQTREE_TREE, PRIMATES, SMALL
 
 PAIRED = {"RY": ("AG", "CT"), "WS": ("AT", "CG"), "MK": ("AC", "GT")}
 # -m RY8.8{0.3,0.2,0.1,-0.2,0.6,0.1,0.2} of IQ-TREE 2.0.7: rates AC AG AT CA CG CT GA GC GT TA TC TG
@@ -131,3 +133,63 @@ def test_refused(text, problem):
 def test_rates_cannot_be_set():
     with pytest.raises(InputError, match=r"of RY8\.8 follow from weights of rays and cannot be set"):
         Model(parse_model("RY8.8")).set_exchangeabilities(np.ones(12))
+
+
+# -m MODEL -te IQTREE_TREE -blfix: lnL of the checkpoint
+IQTREE_LNL = """
+1.1 -6945.514890  WS2.2b{-0.71} -6767.162590  3.3a{0.0,0.19} -6935.768980  RY3.3b{-0.9,-0.67} -7908.798928
+WS3.3c{0.81,-0.82} -8070.556201  MK3.4{-0.7,0.85} -6784.372963  4.4a{0.23,-0.25,0.02} -7319.302121
+WS4.4b{0.31,-0.43,-0.69} -7835.272154  MK4.5a{0.55,0.32,0.02} -7005.676185  RY4.5b{0.6,0.09,0.91} -7867.791375
+WS5.6a{-0.56,0.1,-0.03,-0.28} -6835.635773  MK5.6b{0.17,-0.5,0.57,0.7} -7743.652697
+RY5.7a{-0.71,-0.06,-0.42,-0.79} -7465.426294  WS5.7b{0.75,-0.13,-0.67,0.33} -7301.723948
+MK5.7c{-0.57,0.76,-0.54,-0.89} -6751.636898  RY5.11a{-0.57,-0.29,-0.06,0.77} -7489.834481
+WS5.11b{0.37,-0.31,-0.92,-0.65} -7670.627246  MK5.11c{0.94,-0.08,0.36,-0.85} -7228.371721
+RY5.16{-0.89,0.66,0.17,-0.36} -7243.131714  WS6.6{-0.35,-0.78,-0.62,-0.9,0.64} -6816.452724
+6.7a{-0.06,-0.71,0.45,-0.58,-0.83} -7489.321285  RY6.7b{0.19,0.75,-0.9,0.58,-0.59} -6807.655549
+WS6.8a{-0.77,-0.92,-0.39,0.43,-0.01} -6917.564809  MK6.8b{0.67,-0.54,-0.35,-0.46,0.91} -7645.866488
+RY6.17a{0.84,-0.3,-0.12,-0.35,0.47} -6913.922048  WS6.17b{-0.87,-0.82,-0.18,-0.48,0.66} -6780.518605
+MK8.8{0.46,0.09,0.31,0.37,0.53,0.81,-0.67} -7257.202980  RY8.10a{0.24,-0.68,-0.11,0.54,0.75,0.49,-0.88} -7352.524452
+WS8.10b{-0.27,-0.64,0.95,-0.68,-0.49,-0.27,-0.83} -7149.210600
+MK8.16{0.7,0.26,-0.65,0.0,-0.8,0.21,-0.51} -7822.147520  RY8.17{-0.88,-0.73,0.1,0.26,-0.33,0.27,-0.28} -7421.635309
+WS8.18{-0.7,-0.35,-0.2,0.78,-0.73,-0.79,0.12} -6995.830988
+MK9.20a{0.88,0.77,0.38,-0.82,0.58,0.35,-0.68,-0.07} -6953.329133
+9.20b{-0.86,0.57,0.42,0.58,0.49,-0.44,0.55,-0.48} -7605.346032
+WS10.12{-0.69,-0.21,0.0,-0.41,0.2,0.19,-0.49,0.23,-0.27} -6935.964066
+MK10.34{0.45,-0.4,0.57,-0.16,0.1,0.33,0.03,-0.46,0.91} -7670.829910
+12.12{-0.77,-0.33,0.09,-0.9,-0.66,0.57,0.54,0.26,0.76,0.49,-0.38} -7491.586208
+"""
+# -m MODEL+G4 -te IQTREE_TREE
+IQTREE_OPTIMISED = [("RY8.8", -5715.322566), ("RY2.2b", -5955.832256)]
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_the_lnl_of_another_program(device):
+    models, lnls = IQTREE_LNL.split()[::2], IQTREE_LNL.split()[1::2]
+    step = 1 if device == "numpy" else 6
+    found = [plltool.evaluate(PRIMATES, IQTREE_TREE, model, fixed=True, device=device).lnl for model in models[::step]]
+    assert found == pytest.approx([*map(float, lnls[::step])], abs=1e-5)
+
+
+@pytest.mark.parametrize(("model", "lnl"), IQTREE_OPTIMISED)
+def test_optimised_as_well_as_elsewhere(model, lnl):
+    result = plltool.evaluate(PRIMATES, IQTREE_TREE, f"{model}+G4", device="numpy")
+    assert result.lnl > lnl - 0.01
+    again = plltool.evaluate(PRIMATES, result.newick, result.model, fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(result.lnl, abs=1e-8)
+
+
+def test_simulated_rates_come_back():
+    """A model with more rays than dimensions; 10,000 sites leave errors of a tenth or so."""
+    name = "WS5.7a{0.4,-0.3,0.5,0.2}"
+    data = plltool.simulate(SMALL, name, 10000, seed=5)
+    result = plltool.evaluate(data.as_sequences(), SMALL, "WS5.7a", device="numpy")
+    expected = Model(parse_model(name)).exchangeabilities
+    found = result.models[0].exchangeabilities
+    assert found / found.mean() == pytest.approx(expected / expected.mean(), abs=0.25)
+
+
+def test_a_reversible_member_has_no_root():
+    data = plltool.simulate(SMALL, "RY3.4{0.5,0.4}", 500, seed=2).as_sequences()
+    result = plltool.search(data, "RY3.4", seed=1, effort="fast")
+    assert not result.tree.is_rooted
+    assert plltool.alrt(data, result.newick, "RY3.4", replicates=100).lnl == pytest.approx(result.lnl, abs=0.05)

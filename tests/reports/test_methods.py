@@ -1,6 +1,7 @@
-"""What a model string says to a report, and the sources that it owes."""
+"""What a model string says to a report, and the sources that it owes, which are those of the documentation."""
 
 import re
+from pathlib import Path
 
 import pytest
 from page_records import record_of_search, record_of_supports, write
@@ -58,3 +59,25 @@ def test_a_bootstrap_alone_has_methods(tmp_path):
     write(tmp_path / "x.support.json", record_of_supports())
     text = " ".join(plltool.report(tmp_path / "x").text.split())
     assert "Branch support was assessed with the nonparametric bootstrap (Felsenstein 1985; 50 replicates) and" in text
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+REFERENCES = " ".join((DOCS / "references.md").read_text(encoding="utf-8").split())
+PAGE = (DOCS / "models.md").read_text(encoding="utf-8")
+MODELS = " ".join(PAGE.split())
+ROWS = re.findall(r"^\| ([\w.]+) \|.*\| ([^|]*\b(?:19|20)\d\d\b[^|]*) \|$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("key", read_table("citations.txt"))
+def test_every_reference_stands_in_the_documentation(key):
+    text = read_table("citations.txt")[key]
+    assert text in REFERENCES or text.removesuffix(".") in MODELS
+    year = re.search(r"\d{4}", key)[0]
+    assert year in text
+    assert text.startswith(key.split()[0].rstrip(","))
+
+
+@pytest.mark.parametrize(("name", "source"), ROWS, ids=[name for name, _ in ROWS])
+def test_every_model_with_a_source_has_it_here(name, source):
+    (found,) = source_of_model(f"{name.replace('MULTIx', 'MULTI5')}+FO+G4")
+    assert source.startswith(re.sub(r"(?<=\d)[ab]$", "", found))

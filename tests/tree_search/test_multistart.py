@@ -5,6 +5,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
+from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
@@ -41,8 +42,7 @@ def test_neither_the_first_stages_nor_the_last_one_count():
 @pytest.fixture(scope="module")
 def few(data_dir):
     """Name to sequence: 14 taxa of the hard set."""
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:15]
-    return {name: "".join(lines) for name, *lines in map(str.split, records)}
+    return hard_taxa(data_dir, 14)
 
 
 def test_giving_up_does_not_change_the_winner(few, monkeypatch):

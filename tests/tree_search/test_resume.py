@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from interruptions import PowerCut, stop_after
+from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.codec import to_arrays
@@ -22,15 +24,10 @@ OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=5, nstop=2
 SHORT = replace(OPTIONS, starts=1, radii=(1,), perturbations=2)
 
 
-class PowerCut(Exception):  # noqa: N818 - none is
-    """Raised by a listener instead of StopSearch."""
-
-
 @pytest.fixture(scope="module")
 def few(data_dir):
     """Name to sequence: 9 taxa of the hard set, one of them twice."""
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:10]
-    few = {name: "".join(lines)[:150] for name, *lines in map(str.split, records)}
+    few = hard_taxa(data_dir, 9, 150)
     return few | {"twin": next(iter(few.values()))}
 
 
@@ -43,17 +40,6 @@ def _every_state_is_written(monkeypatch):
 def screened(monkeypatch):
     """Searches of this process have a screen, however few the patterns."""
     monkeypatch.setattr(engines, "SCREENING_PATTERNS", 1)
-
-
-def stop_after(n_events, error=PowerCut):
-    heard = []
-
-    def listen(event):
-        heard.append(event)
-        if len(heard) == n_events:
-            raise error
-
-    return listen
 
 
 def describe(event):

@@ -1,4 +1,4 @@
-"""The stages of a climb: how far radii widen, and when rounds end."""
+"""The stages of a climb: how far radii widen, when rounds end, and the rules that end a climb."""
 
 import numpy as np
 import pytest
@@ -17,10 +17,11 @@ from plltool.tree.duplicates import restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.climb import Round
-from plltool.tree_search.effort import SearchOptions, SearchPlan
+from plltool.tree_search.effort import LARGE_ALIGNMENT, SearchOptions, SearchPlan
 from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.stages import STAGE_EPSILON, Stage, TreeSearch, planned_stages
 from plltool.tree_search.state import Cursor
+from plltool.tree_search.stopping import is_significant
 
 PLENTY = 10 * STAGE_EPSILON
 
@@ -222,3 +223,46 @@ def test_perturbations_go_on_with_the_random_numbers_of_before(monkeypatch, n_ev
         forecast.begin(cursor.spent)
         cursor = TreeSearch(likelihood, plan, forecast, stop, cursor).perturb(np.random.default_rng(5)).cursor
     assert drawn == np.random.default_rng(5).random(4).tolist()
+
+
+def test_a_gain_is_significant_beyond_1_645_standard_errors():
+    # 100 sites: half gain a + 1, half a - 1; standard error of the sum: sqrt(100 * 100 / 99) = 10.0504
+    before, noise = np.zeros(100), np.tile([1.0, -1.0], 50)
+    critical = 1.645 * 10.050378
+    ones = np.ones(100)
+    assert is_significant(before, noise + 1.001 * critical / 100, ones)
+    assert not is_significant(before, noise + 0.999 * critical / 100, ones)
+    assert not is_significant(noise + 1.0, noise, ones)  # a loss is none
+
+
+def test_a_pattern_counts_as_often_as_it_occurs():
+    difference, weights = np.array([1.2, -0.8, 0.3]), np.array([30.0, 10.0, 20.0])
+    for shift in (-0.4, -0.2, 0.0):
+        sites = np.repeat(difference + shift, weights.astype(int))
+        apart = is_significant(np.zeros(60), sites, np.ones(60))
+        assert is_significant(np.zeros(3), difference + shift, weights) == apart
+
+
+def test_large_alignments_ask_for_significance():
+    assert SearchOptions().plan(0.0, 1000, LARGE_ALIGNMENT // 1000).stop == "kh"
+    assert SearchOptions().plan(0.0, 1000, LARGE_ALIGNMENT // 1000 - 1).stop == "epsilon"
+    assert SearchOptions("thorough").plan(0.0, 1000, LARGE_ALIGNMENT // 1000).stop == "epsilon"
+    assert SearchOptions(stop="rf").plan(0.0, 1000, LARGE_ALIGNMENT // 1000).stop == "rf"
+
+
+@pytest.mark.parametrize("rule", ["rf", "kh"])
+def test_a_climb_ends_where_its_rule_says_so(data_dir, rule):
+    """A search from its own result changes nothing: lengths, one NNI round, and the polish."""
+    rows = [line.split() for line in (data_dir / "primates.phy").read_text().splitlines()[1:9]]
+    few = {name: sequence[:300] for name, sequence in rows}
+    settings = {"model": "JC", "device": "numpy"}
+    best = search(few, **settings)
+    stages = {}
+    for name in ("epsilon", rule):
+        heard = []
+        options = SearchOptions(stop=name, perturbations=2)
+        again = search(few, start=best.tree, options=options, listener=heard.append, **settings)
+        assert again.lnl == pytest.approx(best.lnl, abs=0.01)
+        stages[name] = list(dict.fromkeys(event.stage for event in heard))
+    assert stages[rule] == ["start", "nni", "polish"]
+    assert stages["epsilon"] == ["start", "nni", "spr", "model", "perturb", "polish"]

@@ -4,6 +4,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from interruptions import PowerCut
+from small_alignments import hard_taxa
 
 from plltool.analyses.search import analysis as searches
 from plltool.analyses.search.analysis import search
@@ -15,10 +17,6 @@ from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.stopping import Deadline
 
 SETTINGS = {"model": "JC", "device": "numpy", "seed": 3, "options": SearchOptions("fast", nstop=3)}
-
-
-class PowerCut(Exception):  # noqa: N818 - none is
-    """What a listener raises in its place."""
 
 
 class Clock:
@@ -43,8 +41,7 @@ def clock(monkeypatch):
 @pytest.fixture(scope="module")
 def few(data_dir):
     """Name to sequence: 8 taxa of the hard set, one of them twice."""
-    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
-    few = {name: "".join(lines)[:100] for name, *lines in map(str.split, records)}
+    few = hard_taxa(data_dir, 8, 100)
     return few | {"twin": next(iter(few.values()))}
 
 

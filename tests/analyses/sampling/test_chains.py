@@ -1,17 +1,23 @@
-"""What chains keep for a checkpoint, and the moves that a space has."""
+"""What chains keep for a checkpoint, the moves of a space, CLAs that proposals leave alone, and Fitch's rule."""
 
 import numpy as np
 import pytest
-from sampling.toys import LENGTHS, PRIORS, draw_topology, make_parts, make_space
+from helpers import numpy_engine, random_codes
+from oracles.likelihood import pruning
+from oracles.parsimony import fitch_score
+from oracles.substitution import q_matrix
+from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_topology, make_parts, make_space
 
+from plltool.alignment.encoding import make_alignment
+from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.chains import Chains
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
-from plltool.analyses.sampling.likelihoods import Likelihoods
+from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, sampling_slots
 from plltool.analyses.sampling.moves import BranchMultiplier
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.runs import make_moves
-from plltool.analyses.sampling.state import StateSpace
-from plltool.analyses.sampling.topology_moves import Interchange
+from plltool.analyses.sampling.state import Proposal, Slopes, StateSpace
+from plltool.analyses.sampling.topology_moves import FitchSets, Interchange, Regrafts, prune
 from plltool.codec import to_arrays
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -95,3 +101,84 @@ def test_slopes_in_parameters_are_asked_for_where_all_parts_have_one_shape(secon
     kinds = [type(move) for move in make_moves(space, make_parts())]
     assert JointDraw in kinds
     assert (JointLangevin in kinds) == is_made
+
+
+N_TAXA, N_CHAINS = 8, 2
+PROBLEM = make_space("HKY+FO", N_TAXA)
+
+
+@pytest.mark.parametrize("move", make_moves(PROBLEM, make_parts(N_TAXA)), ids=lambda move: move.name)
+def test_lnl_after_many_proposals_is_that_of_the_tree(move):
+    rng = np.random.default_rng(1)
+    codes, weights = random_codes(rng, N_TAXA, 12), np.ones(12)
+    model = PROBLEM.models[0]
+    engine = numpy_engine(sampling_slots(N_TAXA, N_CHAINS), codes, weights, [Shape(model.components())])
+    likelihoods = EngineLikelihoods(PROBLEM, engine, N_CHAINS)
+    states = likelihoods.begin([PROBLEM.draw(draw_topology(PROBLEM, rng), rng) for _ in range(N_CHAINS)])
+    n_accepted = 0
+    for _ in range(20):
+        states = surveyed(likelihoods, move, states, rng)
+        proposals = [move.propose(state, move.step, rng) for state in states]
+        proposals = [own if own is None or own.state.log_prior > -np.inf else None for own in proposals]
+        for chain, answer in enumerate(likelihoods.ask(proposals)):
+            if answer is not None and rng.random() < 0.6:  # whatever its likelihood is
+                likelihoods.accept(chain)
+                states[chain] = answer
+                n_accepted += 1
+    assert n_accepted > 8
+    for state in states:
+        assert state.lnl == pytest.approx(lnl_of(state, codes), rel=1e-11)  # double, short sums
+
+
+def test_what_is_known_of_a_state_is_forgotten_with_it():
+    state = PROBLEM.draw(draw_topology(PROBLEM, np.random.default_rng(3)), np.random.default_rng(3))
+    question = Slopes(14)
+    (state,) = Likelihoods().ask([Proposal(state, 0.0, (), question=question)])
+    assert state.known == (question, [0.0] * 39)
+    assert PROBLEM.moved(state, state.topology, state.lengths).known is None
+    assert PROBLEM.revalued(state, {0: state.values[0]}).known is None
+
+
+def surveyed(likelihoods, move, states, rng):
+    """The states with the answers to what a move asks."""
+    questions = [move.ask(state, rng) for state in states]
+    if None in questions:
+        return states
+    asked = [Proposal(state, 0.0, (), question=own) for state, own in zip(states, questions, strict=True)]
+    return likelihoods.ask(asked)
+
+
+def lnl_of(state, codes):
+    (own,) = state.models
+    components = [(1.0, own.frequencies.tolist(), q_matrix(own.exchangeabilities, own.frequencies))]
+    branches, lengths = branches_of(state)
+    return pruning(branches, lengths, codes.T.tolist(), components).sum()
+
+
+@pytest.mark.parametrize("n_taxa", [4, 9])
+def test_insertions_add_the_changes_of_whole_trees(n_taxa):
+    """The trees with a tip in each place differ by as much as the oracle says; those left out add a constant."""
+    space, rng = make_space("JC", n_taxa=n_taxa), np.random.default_rng(4)
+    parts = [*make_parts(n_taxa, 60), *make_parts(n_taxa, 25)]
+    codes, weights = np.concatenate([part.masks for part in parts], axis=1), np.concatenate([p.weights for p in parts])
+    sets = FitchSets(parts)
+    state = space.draw(draw_topology(space, rng), rng)
+    tip = next(k for k in range(1, n_taxa) if state.topology.parent[k] != state.topology.top)
+    rest, _ = prune(state.topology, tip)
+    costs = sets.insertions(rest, sets.below(rest), sets.tips[tip])
+    assert len(costs) == 2 * (n_taxa - 1) - 3
+    regrafts = Regrafts.of(state.topology, tip, 2 * n_taxa)
+    found = []
+    for number, edge in enumerate(regrafts.edges):
+        topology, _ = regrafts.neighbour(state, number) if number else (state.topology, None)
+        branches, _ = branches_of(state._replace(topology=topology))
+        found.append(fitch_score(branches, codes, weights) - costs[edge])
+    assert set(found) == {found[0]}
+    assert len(set(costs.values())) > 1
+
+
+def test_sites_at_which_trees_do_not_differ_are_left_out():
+    """One state alone, one that is found once, unknown ones; with R, which may be A or G, trees differ."""
+    columns = ["AAAA", "AAAC", "AACG", "NNAC", "AACC", "ARCY", "AANC"]
+    part = compress(make_alignment("abcd", ["".join(rows) for rows in zip(*columns, strict=True)], "toy"))
+    assert FitchSets([part]).n_sites == len(["AACC", "ARCY"])

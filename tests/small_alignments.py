@@ -1,0 +1,23 @@
+"""Small alignments that several test folders read, as name to sequence, and names that are hard to keep."""
+
+STRANGE_NAMES = (
+    "Foo_bar", "Foo bar", "foo_bar", "it's", "été:(x)", "a,b", "T. rex [1]", '{x}="y"/🌳', "n" * 990 + " '[(;:,)]"
+)  # fmt: skip
+
+
+def primates(data_dir, n_taxa=12, n_sites=898):
+    """The first taxa and sites of the primates."""
+    rows = [line.split() for line in (data_dir / "primates.phy").read_text().splitlines()[1 : n_taxa + 1]]
+    return {name: sequence[:n_sites] for name, sequence in rows}
+
+
+def hard_taxa(data_dir, n_taxa, n_sites=None):
+    """The first taxa and sites of an alignment whose best tree is hard to find."""
+    records = (data_dir / "hard.fasta").read_text().split(">")[1 : n_taxa + 1]
+    return {name: "".join(lines)[:n_sites] for name, *lines in map(str.split, records)}
+
+
+def write_fasta(path, rows):
+    """The path of a FASTA file that has now these sequences."""
+    path.write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()), encoding="utf-8")
+    return path
