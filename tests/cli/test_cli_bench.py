@@ -78,13 +78,6 @@ def test_a_real_run_writes_its_file(plltool, tmp_path):
     assert again.stdout.count("newview, 5 taxa, 20 patterns") == 1
 
 
-@pytest.mark.opencl
-def test_on_a_device(plltool):
-    result = plltool("bench", "--device", "opencl", "--shape", "5x20", "--repetitions", "1", status=0)
-    assert "of the patterns rescaled" in result.stdout
-    assert "GB/s, peak" in result.stdout
-
-
 def test_a_broken_file_is_one_line(plltool, tmp_path, monkeypatch):
     monkeypatch.setattr("plltool.bench", lambda *_: pytest.fail("it began to work"))
     path = tmp_path / "x.json"

@@ -298,17 +298,6 @@ def test_replicates_of_another_run_are_not_added_to(bootstrap, tmp_path, change,
     assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
 
 
-def test_a_damaged_replicate_alone_is_made_again(bootstrap, tmp_path, made):
-    assert bootstrap(3).exit_code == 0
-    trees = (tmp_path / "run.bootstraps.nwk").read_text()
-    (tmp_path / "run.bootstrap.checkpoint" / "replicate-2.state").write_text("x")
-    again = bootstrap(3)
-    assert again.exit_code == 0
-    assert "replicate 2 is missing or damaged and is computed again" in again.stderr
-    assert made == [0, 1, 2, 1]
-    assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
-
-
 def test_two_runs_cannot_make_the_same_replicates(bootstrap, plltool, small, tmp_path, monkeypatch):
     """Whichever of `bootstrap` and `search --bootstrap` comes second is refused before it begins."""
     search = ("search", small, *QUICK, "--effort", "fast", "--bootstrap", "1", "--prefix", tmp_path / "run")

@@ -60,13 +60,6 @@ def test_two_things_do_not_go_to_one_file(plltool, small, tree, tmp_path):
     assert not path.exists()
 
 
-def test_fixed_says_what_has_no_value(plltool, small, tree):
-    result = plltool(
-        "evaluate", small, "--tree", tree, "--model", "HKY+FO+G4", "--device", "numpy", "--fixed", status=0
-    )
-    assert "no values for rates, frequencies and alpha" in result.stderr
-
-
 def test_site_lnl_sums_to_lnl(plltool, small, tree, tmp_path):
     sites = tmp_path / "sites.tsv"
     result = plltool("evaluate", small, "--tree", tree, *QUICK, "--site-lnl", sites, "--json")

@@ -113,10 +113,6 @@ def test_the_commands():
     assert sorted(main.commands) == expected
 
 
-def test_version(plltool):
-    assert __version__ in plltool("--version").stdout
-
-
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from plltool.cli import main\n"

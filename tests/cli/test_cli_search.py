@@ -39,14 +39,6 @@ def test_progress_is_on_stderr_only(plltool, small):
     assert "polish" in (small.parent / "small.fasta.plltool.log").read_text()
 
 
-def test_same_seed_same_tree(plltool, small, tmp_path):
-    trees = []
-    for name in ("a", "b"):
-        assert plltool("search", small, *QUICK, "--prefix", tmp_path / name, "--start", "random").exit_code == 0
-        trees.append((tmp_path / f"{name}.best.nwk").read_text())
-    assert trees[0] == trees[1]
-
-
 def test_strange_names_survive_in_every_file(plltool, strange, tmp_path):
     part = tmp_path / "x.part"
     part.write_text("HKY+F, one = 1-150\nHKY+F, two = 151-300\n")
@@ -103,11 +95,6 @@ def test_refuses_to_overwrite_without_redo(plltool, small):
     assert tree.read_text() != "mine"
 
 
-def test_a_failed_run_does_not_block_the_next(plltool, small):
-    assert plltool("search", small, "--model", "NONSENSE").exit_code == 1
-    assert plltool("search", small, *QUICK).exit_code == 0
-
-
 @pytest.mark.parametrize("prefix", ["missing/x", "small.fasta/x", "folder"])
 def test_a_prefix_that_cannot_be_written_is_found_first(plltool, small, prefix):
     (small.parent / "folder.json").mkdir()
@@ -135,13 +122,6 @@ def test_the_effort_is_said_with_its_reason(plltool, small):
     result = plltool("search", small, *QUICK, "--redo", *options)
     assert "effort thorough: start trees: 1, perturbations: at most 1, stop rule: rf\n" in result.stderr
     assert "round 1   lnL" in next(line for line in result.stderr.splitlines() if " s  polish" in line)
-
-
-def test_several_starts_are_all_recorded(plltool, small):
-    plltool("search", small, *QUICK, "--starts", 3, "--start", "random", "--radius", "3", "--epsilon", "1", status=0)
-    record = read_record(f"{small}.plltool.json")
-    assert len(record["start_lnls"]) == 3
-    assert record["lnl"] == max(record["start_lnls"])
 
 
 @pytest.mark.parametrize(

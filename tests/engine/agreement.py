@@ -60,6 +60,16 @@ class Case:
         self.codes, self.state_sets = random_tips(rng, n_taxa, sum(parts), n_states, **more)
         self.weights = rng.integers(1, 9, sum(parts)).astype(float)
 
+    @classmethod
+    def of(cls, ends, lengths, mixture, codes, weights=None, state_sets=None):
+        """One part with what is given, in place of random numbers."""
+        case = cls.__new__(cls)
+        case.ends, case.lengths, case.mixtures = np.asarray(ends), np.asarray(lengths), [mixture]
+        case.codes, case.state_sets = codes, state_sets
+        case.n_taxa, case.parts = len(codes), (codes.shape[1],)
+        case.weights = np.ones(codes.shape[1]) if weights is None else weights
+        return case
+
     def engine(self, make_engine, kind, n_slots=None, **more):
         n_slots, given = n_slots or self.n_taxa - 1, (self.codes, self.weights, self.mixtures, self.parts)
         return make_engine(kind, n_slots, *given, state_sets=self.state_sets, **more)
@@ -110,6 +120,21 @@ class Case:
         """lnL of each pattern across a branch, not weighted."""
         program, a, b = self.to(branch)
         return lnl_of_sites(engine, a, b, branch, self.lengths, program)
+
+    def lnl_everywhere(self, engine, branches, node):
+        """lnL of one part by every instruction that gives one: across branches, and at a node in each role."""
+        found = []
+        for branch in branches:
+            program, a, b = self.to(branch)
+            engine.run(program, self.lengths)
+            edges = [(a, b, branch), (b, a, branch)]
+            found += evaluate_edges(engine, edges, self.lengths)[:, 0].tolist()
+            found += engine.derivatives(edges, self.lengths)[:, 0, 0].tolist()
+        program, around = program_to_node(self.ends, self.n_taxa, node)
+        for turn in range(3):
+            whole = np.concatenate([program, joins(around, self.n_taxa - 2, turn)])
+            found += engine.execute(prog.Request(whole, 11), self.lengths)[0, :2].tolist()
+        return np.array(found)
 
     def everything(self):
         return everything(self.rng, self.ends, self.n_taxa)

@@ -10,22 +10,18 @@ from itertools import product
 
 import numpy as np
 import pytest
-from agreement import joins
+from agreement import Case as RandomCase
 from engine_kinds import Kind, as_params
 from helpers import (
     caterpillar,
-    evaluate_edges,
     lnl_of_sites,
     make_tree,
     mix,
-    program_to_branch,
-    program_to_node,
     random_ends,
 )
 from oracles.likelihood import derivative, orient, pruning, transition_matrices
 
 from plltool.engine import program as prog
-from plltool.engine.contract import TRIPLET_VALUES
 from plltool.model.rates import gamma_means
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 
@@ -46,7 +42,7 @@ STEP = 0.01  # of a length, or of the logarithm of a rate
 NOISE = 1e-11  # of that difference for a rate that does not matter: lnL of 1,000 is rounded to 1e-13, over STEP
 
 
-class Case:
+class Case(RandomCase):
     """Four clades around an inner branch, GTR+G4, and columns that treat each clade in its own way.
 
     Three clades have random shapes. In the fourth, a caterpillar, tips near its far end come first, so that a column
@@ -56,13 +52,14 @@ class Case:
     def __init__(self, seed, clade_taxa, alpha):
         rng = np.random.default_rng(seed)
         self.clade_taxa = clade_taxa
-        self.n_taxa = N_CLADES * clade_taxa
+        self.n_taxa, self.state_sets = N_CLADES * clade_taxa, None
         self.joints = (2 * self.n_taxa - 4, 2 * self.n_taxa - 3)
         self.ends, self.lengths = self._join_clades(rng)
         self.codes = np.column_stack([*self._mosaics(rng), *self._spines(rng)])
+        self.parts = (self.codes.shape[1],)
         self.weights = rng.integers(1, 9, self.codes.shape[1]).astype(float)
         self.mixture = mix([(0.25, FREQUENCIES, np.array(EXCHANGEABILITIES), r) for r in gamma_means(alpha, 4)])
-        self.site_lnl = self.oracle(self.lengths)
+        self.mixtures, self.expected = [self.mixture], self.oracle(self.lengths)
 
     def _join_clades(self, rng):
         """The last tip of a tree of clade_taxa + 1 becomes the joint that the clade hangs on."""
@@ -110,10 +107,6 @@ class Case:
         """lnL of each column."""
         return pruning(self.ends.tolist(), lengths, self.codes.T.tolist(), components or self.mixture.oracle)
 
-    def engine(self, make_engine, kind, precision, n_slots=None):
-        n_slots = n_slots or self.n_taxa - 1  # a CLA for each inner node, and a propagated one
-        return make_engine(kind, n_slots, self.codes, self.weights, [self.mixture], precision=precision)
-
     def root_branches(self):
         """The branch between the joints, that of a tip, and one halfway along the caterpillar."""
         tip = SPINE * self.clade_taxa + self.clade_taxa // 2
@@ -159,9 +152,9 @@ def test_one_exponent_per_column_is_not_enough(case, real):
     """Many columns come out with likelihood 0, and some, which is worse, with a wrong one."""
     shared = scaled_pruning(case, real, shared_axes=(0, 1))
     assert np.isneginf(shared).sum() > 20  # measured: 50 and 62
-    assert (np.isfinite(shared) & (shared < case.site_lnl - 50)).sum() >= 2  # measured: 2 and 5, by up to 827
+    assert (np.isfinite(shared) & (shared < case.expected - 50)).sum() >= 2  # measured: 2 and 5, by up to 827
     by_component = scaled_pruning(case, real, shared_axes=1)
-    np.testing.assert_allclose(by_component, case.site_lnl, **site_tolerance(real == np.float32))
+    np.testing.assert_allclose(by_component, case.expected, **site_tolerance(real == np.float32))
 
 
 def site_tolerance(single):
@@ -174,35 +167,17 @@ KINDS = as_params([Kind("numpy", 4), Kind("vector", 4, 3), Kind("lanes", 32)])
 @pytest.mark.parametrize("precision", ["double", "mixed", "single"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", ["large", "steep"], indirect=True)
-def test_lnl_from_any_root(case, kind, precision, make_engine):
-    engine = case.engine(make_engine, kind, precision)
+def test_lnl_from_any_root_and_at_a_node(case, kind, precision, make_engine):
+    """The node is where two clades and the rest of the tree meet."""
+    engine = case.engine(make_engine, kind, precision=precision)
     single = precision != "double"
     for branch in case.root_branches():
-        program, a, b = program_to_branch(case.ends, case.n_taxa, branch)
-        engine.run(program, case.lengths)
-        for ends in ((a, b), (b, a)):
-            np.testing.assert_allclose(
-                lnl_of_sites(engine, *ends, branch, case.lengths), case.site_lnl, **site_tolerance(single)
-            )
-        edge = [(a, b, branch)]
-        found = [evaluate_edges(engine, edge, case.lengths)[0, 0], engine.derivatives(edge, case.lengths)[0, 0, 0]]
-        np.testing.assert_allclose(found, case.weights @ case.site_lnl, rtol=SINGLE_RTOL if single else RTOL)
-
-
-@pytest.mark.parametrize("precision", ["double", "mixed", "single"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", ["large", "steep"], indirect=True)
-def test_lnl_at_a_node(case, kind, precision, make_engine):
-    """INSERT and TRIPLET where two clades and the rest of the tree meet."""
-    engine = case.engine(make_engine, kind, precision)
-    program, around = program_to_node(case.ends, case.n_taxa, case.joints[1])
-    slot = case.n_taxa - 2
-    engine.run(program, case.lengths)
-    for turn in range(3):
-        request = prog.Request(joins(around, slot, turn), 1 + TRIPLET_VALUES)
-        found = engine.execute(request, case.lengths)[0, :2]
-        rtol = RTOL if precision == "double" else SINGLE_RTOL
-        np.testing.assert_allclose(found, case.weights @ case.site_lnl, rtol=rtol)
+        program, *ends = case.to(branch)
+        for a, b in (ends, ends[::-1]):
+            sites = lnl_of_sites(engine, a, b, branch, case.lengths, program)
+            np.testing.assert_allclose(sites, case.expected, **site_tolerance(single))
+    found = case.lnl_everywhere(engine, case.root_branches(), case.joints[1])
+    np.testing.assert_allclose(found, case.weights @ case.expected, rtol=SINGLE_RTOL if single else RTOL)
 
 
 @pytest.fixture(scope="module")
@@ -222,9 +197,9 @@ def slopes(steep):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives(steep, slopes, kind, make_engine):
-    engine = steep.engine(make_engine, kind, "double")
+    engine = steep.engine(make_engine, kind)
     for branch, expected in slopes.items():
-        program, a, b = program_to_branch(steep.ends, steep.n_taxa, branch)
+        program, a, b = steep.to(branch)
         engine.run(program, steep.lengths)
         found = engine.derivatives([(a, b, branch)], steep.lengths)[0, 0, 1:]
         for value, per_column in zip(found, expected, strict=True):
@@ -237,7 +212,7 @@ def category_gradients(steep):
     shares, gains = [], []
     for weight, *process in steep.mixture.oracle:
         alone = [(1.0, *process)]
-        shares.append(weight * np.exp(steep.oracle(steep.lengths, alone) - steep.site_lnl))
+        shares.append(weight * np.exp(steep.oracle(steep.lengths, alone) - steep.expected))
 
         def moved(log_factor, alone=alone):
             return steep.oracle(steep.lengths * np.exp(log_factor), alone)
@@ -249,7 +224,7 @@ def category_gradients(steep):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_categories(steep, category_gradients, kind, make_engine):
     """Both gradients over all branches: d lnL / d log of each category's weight and of its rate."""
-    engine = steep.engine(make_engine, kind, "double", directed_slots(steep.n_taxa))
+    engine = steep.engine(make_engine, kind, directed_slots(steep.n_taxa))
     tree = make_tree(steep.ends, steep.lengths, steep.n_taxa)
     view, components = DirectedView(tree), steep.mixture.components
     nodes, columns = view.preorder.T

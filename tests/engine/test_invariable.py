@@ -6,12 +6,13 @@ constant on either side of a branch, so that the latter becomes impossible only 
 
 import numpy as np
 import pytest
-from agreement import joins
+from agreement import Case
 from engine_kinds import FEW_KINDS, Kind, as_params
-from helpers import caterpillar, evaluate_edges, lnl_of_sites, mix, program_to_branch, program_to_node, random_tips
+from helpers import caterpillar, mix, random_tips
 from oracles.likelihood import derivative, pruning
 
 from plltool.engine import program as prog
+from plltool.errors import EngineError
 
 N_TAXA = 640
 HALF = N_TAXA // 2
@@ -21,78 +22,59 @@ SINGLE_RTOL = 1e-6
 SMALLEST_EXPONENT = 1022
 
 
-class Still:
+def make_still(n_states):
     """A caterpillar, and columns that are constant, differ by halves, by a tip, by an ambiguous one, or everywhere."""
-
-    def __init__(self, n_states):
-        rng = np.random.default_rng(n_states)
-        self.ends = np.array(caterpillar(N_TAXA))
-        self.lengths = np.full(len(self.ends), LENGTH)
-        frequencies = rng.dirichlet(np.full(n_states, 5.0))
-        exchangeabilities = rng.random((n_states, n_states)) + 0.1
-        self.mixture = mix([(0.4, frequencies, exchangeabilities, 0.0), (0.6, frequencies, exchangeabilities, 1.0)])
-        first, second, both = 1, 2, 3
-        columns = np.full((N_TAXA, 6), first)
-        columns[HALF:, 1] = second
-        columns[HALF, 2] = second
-        columns[:HALF, 3] = both
-        columns[HALF:, 4] = both
-        columns[HALF, 4] = second
-        columns[:, 5] = rng.choice([first, second], N_TAXA)
-        self.masks = columns
-        self.codes, self.state_sets = columns, None
-        if n_states > 8:
-            self.state_sets = np.array([[code >> state & 1 for state in range(n_states)] for code in (1, 2, 3)])
-            self.codes = columns - 1
-        self.weights = np.arange(1.0, 7.0)
-        self.site_lnl = self.oracle(self.lengths)
-
-    def oracle(self, lengths):
-        return pruning(self.ends.tolist(), lengths, self.masks.T.tolist(), self.mixture.oracle)
-
-    def engine(self, make_engine, kind, precision="double"):
-        return make_engine(
-            kind, N_TAXA, self.codes, self.weights, [self.mixture], precision=precision, state_sets=self.state_sets
-        )
+    rng = np.random.default_rng(n_states)
+    ends = caterpillar(N_TAXA)
+    frequencies = rng.dirichlet(np.full(n_states, 5.0))
+    exchangeabilities = rng.random((n_states, n_states)) + 0.1
+    mixture = mix([(0.4, frequencies, exchangeabilities, 0.0), (0.6, frequencies, exchangeabilities, 1.0)])
+    first, second, both = 1, 2, 3
+    codes = np.full((N_TAXA, 6), first)
+    codes[HALF:, 1] = second
+    codes[HALF, 2] = second
+    codes[:HALF, 3] = both
+    codes[HALF:, 4] = both
+    codes[HALF, 4] = second
+    codes[:, 5] = rng.choice([first, second], N_TAXA)
+    sets = None
+    if n_states > 8:
+        sets, codes = np.array([[code >> state & 1 for state in range(n_states)] for code in (1, 2, 3)]), codes - 1
+    case = Case.of(ends, np.full(len(ends), LENGTH), mixture, codes, np.arange(1.0, 7.0), sets)
+    case.expected = case.site_lnl(pruning)
+    return case
 
 
 @pytest.fixture(scope="module", params=[4, 20], ids=str)
 def still(request):
-    return Still(request.param)
+    return make_still(request.param)
 
 
 def test_the_case_is_as_told(still):
     """The changing component alone is beyond the smallest double in every column."""
-    changing = [(1.0, frequencies, q) for _, frequencies, q in still.mixture.oracle[1:]]
-    alone = pruning(still.ends.tolist(), still.lengths, still.masks.T.tolist(), changing)
+    changing = [(1.0, frequencies, q) for _, frequencies, q in still.mixtures[0].oracle[1:]]
+    alone = pruning(still.ends.tolist(), still.lengths, still.columns(), changing)
     assert np.all(alone[[0, 1, 2, 5]] < -SMALLEST_EXPONENT * np.log(2))
-    assert still.site_lnl[0] > -5
+    assert still.expected[0] > -5
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("kind", as_params(FEW_KINDS))
 def test_every_request(still, kind, precision, make_engine):
-    engine = still.engine(make_engine, kind, precision)
+    engine = still.engine(make_engine, kind, still.n_taxa, precision=precision)
     rtol = RTOL if precision == "double" else SINGLE_RTOL
-    expected = still.weights @ still.site_lnl
     middle = N_TAXA + HALF - 1  # inner node n + i carries tip i + 1
     branch = next(k for k, pair in enumerate(still.ends.tolist()) if sorted(pair) == [middle - 1, middle])
     for edge in (0, branch):
-        program, a, b = program_to_branch(still.ends, N_TAXA, edge)
-        engine.run(program, still.lengths)
-        np.testing.assert_allclose(lnl_of_sites(engine, a, b, edge, still.lengths), still.site_lnl, rtol=rtol)
-        found = engine.derivatives([(a, b, edge)], still.lengths)[0, 0]
-        assert found[0] == pytest.approx(expected, rel=rtol)
-    program, around = program_to_node(still.ends, N_TAXA, middle)
-    whole = np.concatenate([program, joins(around, N_TAXA - 2)])
-    found = engine.execute(prog.Request(whole, 11), still.lengths)[0, :2]
-    np.testing.assert_allclose(found, expected, rtol=rtol)
+        np.testing.assert_allclose(still.sites_on(engine, edge), still.expected, rtol=rtol)
+    found = still.lnl_everywhere(engine, (0, branch), middle)
+    np.testing.assert_allclose(found, still.weights @ still.expected, rtol=rtol)
 
 
 @pytest.fixture(scope="module")
 def short_branch():
     """Lengths that are short around one tip's branch, that branch, and d1 and d2 in its length: four states."""
-    still = Still(4)
+    still = make_still(4)
     lengths = still.lengths.copy()
     near = np.isin(still.ends % N_TAXA, range(HALF - 3, HALF + 3)).all(axis=1)  # tip i + 1 hangs on inner node i
     lengths[near] = 0.1
@@ -101,7 +83,7 @@ def short_branch():
     def lnl(t):
         moved = lengths.copy()
         moved[branch] = t
-        return still.weights @ still.oracle(moved)
+        return still.weights @ pruning(still.ends.tolist(), moved, still.columns(), still.mixtures[0].oracle)
 
     return still, lengths, branch, derivative(lnl, 0.1, 1e-3)
 
@@ -111,7 +93,7 @@ def test_slopes_and_shares(short_branch, kind, make_engine):
     """Slopes in a short branch, and the share of each component: that of rate 0 has all of the patterns it can make."""
     still, lengths, branch, expected = short_branch
     engine = still.engine(make_engine, kind)
-    program, a, b = program_to_branch(still.ends, N_TAXA, branch)
+    program, a, b = still.to(branch)
     engine.run(program, lengths)
     found = engine.derivatives([(a, b, branch)], lengths)[0, 0, 1:]
     np.testing.assert_allclose(found, expected, rtol=1e-6)  # the limit of the difference
@@ -123,16 +105,11 @@ def test_slopes_and_shares(short_branch, kind, make_engine):
 
 def test_nothing_is_possible(make_engine):
     """Where all components stand still, a column that varies is an error that names it."""
-    from plltool.errors import EngineError
-
     rng = np.random.default_rng(1)
     mixture = mix([(1.0, [0.25] * 4, np.ones((4, 4)), 0.0)])
     codes, _ = random_tips(rng, 5, 3, 4, unclear=0.0)
     codes[:, [0, 2]] = 1
     codes[:, 1] = [1, 2, 1, 1, 1]
-    ends = np.array(caterpillar(5))
-    engine = make_engine(Kind("numpy", 2), 3, codes, np.ones(3), [mixture])
-    program, a, b = program_to_branch(ends, 5, 0)
-    engine.run(program, np.full(len(ends), 0.1))
+    case = Case.of(caterpillar(5), np.full(7, 0.1), mixture, codes)
     with pytest.raises(EngineError, match="pattern 1"):
-        evaluate_edges(engine, [(a, b, 0)], np.full(len(ends), 0.1))
+        case.lnl_on(case.engine(make_engine, Kind("numpy", 2)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from agreement import Case as RandomCase
 from engine_kinds import FEW_KINDS, WIDE, Kind, as_params
-from helpers import as_masks, caterpillar, lnl_of_sites, numpy_engine, program_to_branch, random_mixture, random_tips
+from helpers import caterpillar, numpy_engine, random_mixture, random_tips
 from oracles.likelihood import derivative, pruning
 
 from plltool.engine.base import EngineData
@@ -138,49 +138,43 @@ def test_single_precision_is_near_double(make_engine, kind):
 # --- rescaling --------------------------------------------------------------------------------------------------
 
 
-class Deep:
+BLOCK = 8
+
+
+def make_deep(n_states, n_taxa=260, rates=(5.0, 0.001)):
     """A caterpillar whose likelihood underflows, with gaps and ambiguities in it.
 
     From column BLOCK on one half of it is constant: there the fast component falls far behind, and yet decides in the
     end, since the other half is random. Such columns fill blocks, so that no other one in them asks for rescaling.
     """
-
-    BLOCK = 8
-
-    def __init__(self, n_states, n_taxa=260, rates=(5.0, 0.001)):
-        rng = np.random.default_rng(n_states)
-        self.n_taxa = n_taxa
-        self.ends = np.array(caterpillar(n_taxa))
-        self.lengths = rng.exponential(0.5, len(self.ends)) + 0.05
-        self.mixture = random_mixture(rng, n_states, 2, rates=list(rates))
-        self.codes, self.state_sets = random_tips(rng, n_taxa, 3 * self.BLOCK, n_states, unclear=0.05)
-        state = int((self.state_sets.sum(axis=1) == 1).argmax())
-        self.codes[: n_taxa // 2, self.BLOCK : 2 * self.BLOCK] = state
-        self.codes[n_taxa // 2 :, 2 * self.BLOCK :] = state
-        masks = as_masks(self.codes, self.state_sets).T.tolist()
-        self.site_lnl = pruning(self.ends.tolist(), self.lengths, masks, self.mixture.oracle)
+    rng = np.random.default_rng(n_states)
+    ends = caterpillar(n_taxa)
+    lengths = rng.exponential(0.5, len(ends)) + 0.05
+    mixture = random_mixture(rng, n_states, 2, rates=list(rates))
+    codes, state_sets = random_tips(rng, n_taxa, 3 * BLOCK, n_states, unclear=0.05)
+    state = int((state_sets.sum(axis=1) == 1).argmax())
+    codes[: n_taxa // 2, BLOCK : 2 * BLOCK] = state
+    codes[n_taxa // 2 :, 2 * BLOCK :] = state
+    case = RandomCase.of(ends, lengths, mixture, codes, state_sets=state_sets)
+    case.expected = case.site_lnl(pruning)
+    return case
 
 
 @pytest.fixture(scope="module")
 def deep():
-    return Deep(20, 300)
+    return make_deep(20, 300)
 
 
 def test_the_case_underflows(deep):
-    assert np.all(deep.site_lnl < -745.1)
+    assert np.all(deep.expected < -745.1)
 
 
 @pytest.mark.parametrize("precision", ["double", "mixed", "single"])
 def test_deep_trees(few_kind, make_engine, deep, precision):
-    engine = make_engine(
-        few_kind, deep.n_taxa - 2, deep.codes, np.ones(3 * deep.BLOCK), [deep.mixture], precision=precision,
-        state_sets=deep.state_sets,
-    )  # fmt: skip
+    engine = deep.engine(make_engine, few_kind, precision=precision)
     for branch in (0, 1, deep.n_taxa):
-        program, a, b = program_to_branch(deep.ends, deep.n_taxa, branch)
-        engine.run(program, deep.lengths)
-        site = lnl_of_sites(engine, a, b, branch, deep.lengths)
-        np.testing.assert_allclose(site, deep.site_lnl, rtol=1e-12 if precision == "double" else 1e-6)
+        rtol = 1e-12 if precision == "double" else 1e-6
+        np.testing.assert_allclose(deep.sites_on(engine, branch), deep.expected, rtol=rtol)
 
 
 # --- codes ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers import (
     FixedModel,
+    as_masks,
     directed_mix,
     make_tree,
     random_codes,
@@ -36,21 +37,14 @@ class Case:
         rng = np.random.default_rng([n_states, n_components])
         self.ends, self.lengths = random_ends(rng, N_TAXA)
         self.branch = branch
-        self.state_sets = None
-        if n_states <= 8:
-            self.codes = random_codes(rng, N_TAXA, N_PATTERNS, n_states)
-        else:
-            self.codes, self.state_sets = random_tips(rng, N_TAXA, N_PATTERNS, n_states)
+        self.codes, self.state_sets = random_tips(rng, N_TAXA, N_PATTERNS, n_states)
         self.weights = rng.integers(1, 5, N_PATTERNS).astype(float)
         self.mixtures = [random_directed_mixture(rng, n_states, n_components) for _ in range(2)]
         self.parts = (slice(0, 14), slice(14, N_PATTERNS))
         self.tree = add_root(make_tree(self.ends, self.lengths, N_TAXA), branch, SHARE)
 
     def columns(self, part):
-        if self.state_sets is None:
-            return self.codes[:, self.parts[part]].T.tolist()
-        masks = [sum(1 << i for i, has in enumerate(row) if has) for row in np.asarray(self.state_sets)]
-        return [[masks[code] for code in column] for column in self.codes[:, self.parts[part]].T.tolist()]
+        return as_masks(self.codes, self.state_sets)[:, self.parts[part]].T.tolist()
 
     def lnl(self, part, lengths=None, oracle=None):
         """lnL of a part; `lengths` are those of the rooted tree, numbered as its branches, the root's own last."""

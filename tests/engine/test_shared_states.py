@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from engine_kinds import LOCAL_BYTES, MOST_ITEMS, Kind, as_params
-from helpers import evaluate_edges, lnl_of_sites, program_to_branch, program_to_node
-from test_many_states import OPENCL_RTOL, SINGLE_RTOL, Case, Deep
+from helpers import evaluate_edges, program_to_node
+from test_many_states import OPENCL_RTOL, SINGLE_RTOL, Case, make_deep
 
 from plltool.engine import program as prog
 
@@ -110,9 +110,9 @@ def test_three_tips(make_engine, kind):
 @pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
 def test_deep_trees(make_engine, kind, rates):
     """Either component may be the largest one; site lnL by the oracle, all else as in numpy."""
-    deep = Deep(20, rates=rates)
+    deep = make_deep(20, rates=rates)
     branch, node = deep.n_taxa, deep.n_taxa + 130
-    newviews, a, b = program_to_branch(deep.ends, deep.n_taxa, branch)
+    newviews, a, b = deep.to(branch)
     around, ((i, pi), (j, pj), (k, pk)) = program_to_node(deep.ends, deep.n_taxa, node)
     scratch = deep.n_taxa - 2
     of_branch = [
@@ -126,11 +126,9 @@ def test_deep_trees(make_engine, kind, rates):
     program = np.concatenate([newviews, *of_branch, around, *of_node])
     values = []
     for one in (kind, Kind("numpy", 4)):
-        weights = np.ones(deep.codes.shape[1])
-        engine = make_engine(one, scratch + 1, deep.codes, weights, [deep.mixture], state_sets=deep.state_sets)
+        engine = deep.engine(make_engine, one)
         values.append(engine.execute(prog.Request(program, 854), deep.lengths)[0])
-        site_lnl = lnl_of_sites(engine, a, b, branch, deep.lengths, newviews)
-        np.testing.assert_allclose(site_lnl, deep.site_lnl, rtol=1e-12)
+        np.testing.assert_allclose(deep.sites_on(engine, branch), deep.expected, rtol=1e-12)
     for some in (slice(0, 1), slice(1, 3), slice(3, 803), slice(803, 843), slice(843, 845), slice(845, 854)):
         np.testing.assert_allclose(
             values[0][some], values[1][some], rtol=1e-9, atol=OPENCL_RTOL * np.abs(values[1][some]).max()

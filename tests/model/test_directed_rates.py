@@ -109,26 +109,6 @@ def test_values_are_packed():
     assert np.array_equal(other.components().right, model.components().right)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("UNREST+FO", "the frequencies of UNREST follow from its rates, so no others are accepted"),
-        ("UNREST+F{0.25/0.25/0.25/0.25}", "follow from its rates"),
-        ("STRSYM+PSR", "per-site rates (+PSR) need a time-reversible model"),
-        ("UNREST{1/2}", "expected 12 rates separated by slashes: one per distinct rate; found 2"),
-        ("STRSYM{1/2/3/4/5/0}", "must be positive"),
-        ("UNREST+C20", "profiles need a single protein matrix"),
-        ("NQ.pfam+C20", "profiles need a single protein matrix"),
-        ("NQ.pfam{1}", "are published"),
-        ("NQ.bird+F", "the frequencies of NQ.bird follow from its rates"),
-    ],
-)
-def test_refused(text, problem):
-    with pytest.raises(InputError) as raised:
-        parse_model(text)
-    assert problem in str(raised.value)
-
-
 def test_frequencies_cannot_be_set():
     with pytest.raises(InputError, match="follow from its rates and cannot be set"):
         Model(parse_model("UNREST")).set_frequencies([0.25] * 4)

@@ -110,26 +110,6 @@ def test_models_that_have_other_names(model, other):
     assert components.transition_matrices(0.3) == pytest.approx(named.components().transition_matrices(0.3), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("RY8.8{0.1,0.2}", "expected 7 weights separated by commas, found 2"),
-        ("RY8.8{0.1/0.2}", "expected 8 parameters separated by slashes; found 2"),
-        ("RY2.2b{1.0}", "weights must lie between -0.999 and 0.999, found 1"),
-        ("RY2.2b{nan}", "weights must lie between"),
-        ("RY2.2b{1/0}", "parameters must be positive numbers"),
-        ("RY2.2b{1e-8/1e8}", "parameters relative to the one that is 1 must be positive"),
-        ("RY8.9", "unknown model"),
-        ("RY8.8+F", "the frequencies of RY8.8 follow from its rates"),
-        ("RY8.8+C10", "profiles need a single protein matrix"),
-    ],
-)
-def test_refused(text, problem):
-    with pytest.raises(InputError) as raised:
-        parse_model(text)
-    assert problem in str(raised.value)
-
-
 def test_rates_cannot_be_set():
     with pytest.raises(InputError, match=r"of RY8\.8 follow from weights of rays and cannot be set"):
         Model(parse_model("RY8.8")).set_exchangeabilities(np.ones(12))

@@ -12,7 +12,6 @@ from slopes import assert_slopes, disturb
 
 import plltool
 from plltool.codec import from_arrays, to_arrays
-from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.model.parameter_slopes import scale_slope
@@ -99,22 +98,6 @@ def test_strings_and_records():
     kept = Model(model.spec)
     kept.assign(from_arrays(to_arrays(model)))
     np.testing.assert_array_equal(get_vector(kept), get_vector(model))
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("GTR+COV{1}", "'+COV{1}' at character 4: expected 2 rates, from off to on and from on to off; found 1"),
-        ("GTR+COV{1/0}", "rates of switching must be positive numbers, from 1e-09 to 1e+09, found 0"),
-        ("GTR+COV+COV", "switching given twice"),
-        ("GTR+PSR+COV", "per-site rates (+PSR) take no invariable sites (+I), no switching (+COV) and no mixture"),
-        ("UNREST+COV", "switching needs a time-reversible model"),
-    ],
-)
-def test_refusals(text, words):
-    with pytest.raises(InputError) as caught:
-        parse_model(text)
-    assert words in str(caught.value)
 
 
 def test_ascertainment_bias():
