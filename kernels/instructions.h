@@ -366,8 +366,28 @@ STEP void triplet(const JOB_SPACE Job *job, DOUBLEV *values)
     }
 }
 
+/* Whether a gradient keeps both ends of its branch in the eigenbasis, so that it makes them once. A GPU's registers do not hold
+ * them, and many components not even a stack. */
+#define KEEPS_ENDS (REVERSIBLE && !LANE_PER_ITEM && N_COMPONENTS * N_STATES <= 256)
+#define MOST_ENDS ((KEEPS_ENDS ? N_COMPONENTS : 1) * MOST_BLOCKS * 2 * N_STATES)
+
+/* Both ends [2][k] of a component, those of the last one if not all are kept. */
+INLINE SUMV *ends_of(SUMV *ends, int component, int block)
+{
+    return ends + ((KEEPS_ENDS ? component : 0) * MOST_BLOCKS + block) * 2 * N_STATES;
+}
+
+INLINE void keep_ends(const Product *sa, const Product *sb, SUMV factor, SUMV *ends)
+{
+    UNROLL
+    for (int k = 0; k < N_STATES; k++) {
+        ends[k] = product_row(sa, k) * factor;
+        ends[N_STATES + k] = product_row(sb, k);
+    }
+}
+
 /* Each pattern's weight over its likelihood, at the scale of its largest component: the factor of its terms in a gradient. */
-STEP void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares)
+STEP void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares, SUMV *ends)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -381,6 +401,8 @@ STEP void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares)
             const __global REAL *d = job->decay + c * 3 * N_STATES;
             Product sa, sb;
             likelihood += factor * to_eigenbasis(job, &tip_a, &tip_b, block, c, &sa, &sb);
+            if (KEEPS_ENDS)
+                keep_ends(&sa, &sb, factor, ends_of(ends, c, block));
             UNROLL
             for (int k = 0; k < N_STATES - 1; k++)
                 likelihood = (d[k] * (product_row(&sa, k) * factor)) * product_row(&sb, k) + likelihood;
@@ -399,29 +421,24 @@ STEP void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares)
     }
 }
 
-/* GRADIENT_ROWS rows k of the S x S values of a table and component, from row `at` of those of all of them on. `ends`
- * [block][2][k] keeps both ends of the branch in the eigenbasis from the first of these rows to the last. */
+/* GRADIENT_ROWS rows k of the S x S values of a table and component, from row `at` of those of all of them on. `ends` keeps both
+ * ends of the branch from the first of these rows to the last, or longer. */
 STEP void rate_matrix_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, SUMV *ends, int at, DOUBLEV *values)
 {
     const __global REAL *difference = job->differences + (size_t)at * N_STATES;
     const int component = at / N_STATES % N_COMPONENTS, row = at % N_STATES;
-    if (row == 0)
+    if (!KEEPS_ENDS && row == 0)
         for (int block = 0; block < BLOCKS(job); block++) {
-            SUMV *of_block = ends + block * 2 * N_STATES;
             Product sa, sb;
             const Tip tip_a = prepare_tip(&job->a, block);
             const Tip tip_b = prepare_tip(&job->b, block);
             const INTV scale = largest_scale(job, &tip_a, &tip_b, 0, block);
             const SUMV factor = align_component(job, &tip_a, &tip_b, 0, block, component, scale);
             to_eigenbasis(job, &tip_a, &tip_b, block, component, &sa, &sb);
-            UNROLL
-            for (int k = 0; k < N_STATES; k++) {
-                of_block[k] = product_row(&sa, k) * factor;
-                of_block[N_STATES + k] = product_row(&sb, k);
-            }
+            keep_ends(&sa, &sb, factor, ends_of(ends, component, block));
         }
     for (int block = 0; block < BLOCKS(job); block++) {
-        const SUMV *sa = ends + block * 2 * N_STATES, *sb = sa + N_STATES;
+        const SUMV *sa = ends_of(ends, component, block), *sb = sa + N_STATES;
         for (int k = 0; k < GRADIENT_ROWS; k++) {
             const DOUBLEV share = shares[block] * CONVERT(double, sa[row + k]);
             UNROLL
@@ -507,7 +524,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *ou
     const __global REAL *pa = job->pa, *pb = job->pb;
 #endif
     DOUBLEV shares[MOST_BLOCKS];        /* what the passes need of each pattern */
-    SUMV ends[MOST_BLOCKS * 2 * N_STATES];
+    SUMV ends[MOST_ENDS];               /* of its branch */
     int n_passes = 1, n_made = 1;       /* how often values are added to the sums, and how many at a time */
     if (IS(op, NEWVIEW)) {
         newview(job, output, pa, pb);
@@ -518,11 +535,11 @@ INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *ou
     } else if (IS(op, EVALUATE)) {
         evaluate(job, shares);
     } else if (IS(op, RATE_MATRIX_GRADIENT)) {
-        pattern_shares(job, shares);
+        pattern_shares(job, shares, ends);
         n_passes = DIFFERENCE_TABLES * N_COMPONENTS * N_STATES / GRADIENT_ROWS;
         n_made = GRADIENT_ROWS * N_STATES;
     } else if (IS(op, MASS_GRADIENT)) {
-        pattern_shares(job, shares);
+        pattern_shares(job, shares, ends);
         n_passes = N_COMPONENTS;
         n_made = N_STATES;
     } else if (IS(op, DERIVATIVE)) {

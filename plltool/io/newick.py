@@ -256,7 +256,7 @@ def unrooted_tree(
         ends, lengths = resolve_nodes(ends, lengths, np.random.default_rng(resolve_seed))
     new_numbers = np.full(ends.max() + 1, NO_NODE, dtype=np.int32)
     new_numbers[tips] = numbers
-    inner = np.setdiff1d(ends, tips)
+    inner = np.flatnonzero((np.bincount(ends.ravel()) > 0) & (new_numbers == NO_NODE))
     new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
     tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)

@@ -36,6 +36,7 @@ class Curvatures:
 
     def __init__(self, n_functions: int):
         self.matrices: list[FloatArray | None] = [None] * n_functions
+        self.is_final = False  # whether the last minimisation ended because no step promised more
 
     def copy(self) -> Curvatures:
         """Others with the same matrices; matrices are replaced and never changed, so the two may share them."""
@@ -110,7 +111,7 @@ class _Descent:
 
     functions, epsilon : their numbers, and the precision as for `minimise`, but of this block alone
     variables, point : (k,) all variables that they have, and the best values met
-    is_done : whether it is the minimum, as far as can be told
+    is_done, is_blind : whether it is the minimum, as far as can be told; whether no curvature is known
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class _Descent:
         epsilon: float,
     ):
         self.functions = list(functions)
-        self.variables = np.unique(np.concatenate([members[number] for number in functions]))
+        self.variables = np.flatnonzero(np.bincount(np.concatenate([members[number] for number in functions])))
         self._places = [np.searchsorted(self.variables, members[number]) for number in functions]
         self._is_shared = np.bincount(np.concatenate(self._places)) > 1
         self._low, self._high = bounds[self.variables].T
@@ -154,7 +155,7 @@ class _Descent:
             return
         for number, places, old in zip(self.functions, self._places, before, strict=True):
             self._curvatures.update(number, change[places], gradients[number] - old)
-        gain = np.inf if self._is_blind else self._value - reached
+        gain = np.inf if self.is_blind else self._value - reached
         self._go(trial, values, gradients)
         self._choose_line(gain)
 
@@ -168,14 +169,14 @@ class _Descent:
     def _choose_line(self, gain: float) -> None:
         """A quasi-Newton step of the variables that are free to move; done if it and the last `gain` are small."""
         down, up = (self.point <= self._low) & (self._gradient >= 0), (self.point >= self._high) & (self._gradient <= 0)
-        self._is_blind = any(self._curvatures.matrices[number] is None for number in self.functions)
+        self.is_blind = any(self._curvatures.matrices[number] is None for number in self.functions)
         free = ~(down | up)
         self._step = self._quasi_newton(free)
         self._share, self._n_tried = 1.0, 0
         promised = float(self._gradient @ (self.trial - self.point))
         is_small = gain < self._epsilon and -promised / 2 < self._epsilon
-        self.is_done = not promised < 0 or (is_small and not self._is_blind)
-        if not promised < 0 and not self._is_blind and self._gradient[free].any():  # rounding has spoilt the Hessian
+        self.is_done = not promised < 0 or (is_small and not self.is_blind)
+        if not promised < 0 and not self.is_blind and self._gradient[free].any():  # rounding has spoilt the Hessian
             self._give_up()
 
     def _quasi_newton(self, free: BoolArray) -> FloatArray:
@@ -210,7 +211,7 @@ class _Descent:
 
     def _give_up(self) -> None:
         """Try steepest descent, unless that was tried already."""
-        was_blind = self._is_blind
+        was_blind = self.is_blind
         for number in self.functions:
             self._curvatures.matrices[number] = None
         self._choose_line(np.inf)
@@ -257,6 +258,7 @@ def minimise(
         for descent in moving:
             descent.judge(values, gradients)
             best[descent.variables] = descent.point
+    curvatures.is_final = all(one.is_done and not one.is_blind for one in descents)
     return best
 
 

@@ -28,13 +28,8 @@ class Smoothing:
     converged: bool  # whether `predicted` fell below epsilon
 
 
-def predicted_gain(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> float:
-    """The gain in lnL that full Newton steps of all free lengths promise, if neighbours did not interact."""
-    return float(np.sum(predicted_gains(lengths, d1, d2)))
-
-
 def predicted_gains(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> FloatArray:
-    """The same for each length."""
+    """The gain in lnL that a full Newton step of each free length promises, if neighbours did not interact."""
     step = apply_step(lengths, newton_step(lengths, d1, d2)) - lengths
     concave = d2 < 0
     gain = np.where(concave, d1**2 / (2 * np.where(concave, -d2, 1.0)), d1 * step)
@@ -93,7 +88,7 @@ def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
     """
     tree = likelihood.tree
     largest = likelihood.models[int(np.argmax(likelihood.part_sites))]
-    while len(np.unique(largest.mixture()[2])) > 1 and not largest.has_site_rates:
+    while np.ptp(largest.mixture()[2]) > 0 and not largest.has_site_rates:
         tried = [[model.copy() for model in likelihood.models] for _ in SCALES]
         for models, factor in zip(tried, SCALES, strict=True):
             for model in models:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
-from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
+from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS, InstructionWord
 from plltool.engine.layout import Layout
 from plltool.engine.requests import Clas, Holder
 from plltool.errors import EngineError
@@ -76,7 +76,7 @@ class TreeLikelihood:
 
     def _use_view(self, view: DirectedView) -> None:
         self.view = view
-        self._all_branches: IntArray | None = None
+        self._programs: dict[tuple[object, ...], IntArray] = {}
         self._prepared: Clas | None = None
 
     def fit(self) -> Fit:
@@ -124,11 +124,13 @@ class TreeLikelihood:
     @contextmanager
     def any_root(self) -> Iterator[Clas]:
         """Directed CLAs, for a while, of a tree whose root is where they meet; nothing else may be asked for."""
-        rooted, self.is_rooted, self._prepared = self.is_rooted, False, None
+        rooted, self.is_rooted = self.is_rooted, False
+        self._use_view(self.view)
         try:
             yield self.directed()
         finally:
-            self.is_rooted, self._prepared = rooted, None
+            self.is_rooted = rooted
+            self._use_view(self.view)
 
     def _set_weights(self, weights: FloatArray) -> None:
         self.engine.set_weights(weights)
@@ -173,6 +175,16 @@ class TreeLikelihood:
 
     # --- programs -------------------------------------------------------------------------------------------
 
+    def _once(self, make: Callable[..., IntArray], *arguments: object) -> IntArray:
+        """The program that `make` makes, with branches in `DirectedView.branch_order`, until the topology changes.
+
+        P matrices are then stored in the order in which they are read: lnL of 1,288 taxa takes 0.93 times as long.
+        """
+        name = (make.__name__, *arguments)
+        if name not in self._programs:
+            self._programs[name] = prog.renumber_branches(make(*arguments), lambda at: self.view.branch_place[at])
+        return self._programs[name]
+
     def _toward_root(self, slots: IntArray) -> tuple[IntArray, IntArray]:
         """The newviews of a post-order, with node u's CLA in ``slots[u]``, and the operand of each node (n_nodes,)."""
         tree, descent = self.tree, self.view.descent
@@ -191,10 +203,10 @@ class TreeLikelihood:
         top = int(self.view.descent.order[0])
         return ~ROOT, int(operands[top]), int(self.view.descent.branch[top])
 
-    def _likelihood_program(self) -> tuple[IntArray, tuple[int, int, int]]:
-        """A post-order on a stack, and the operands and the branch where it ends."""
+    def _likelihood_program(self) -> IntArray:
+        """A post-order on a stack, and the lnL where it ends."""
         program, operands = self._toward_root(self.view.descent.depth)
-        return program, self._root_operands(operands)
+        return np.concatenate([program, prog.evaluate(0, *self._root_operands(operands))])
 
     def _round_program(self, number: Callable[[IntArray, IntArray, IntArray], IntArray]) -> IntArray:
         """A post-order, then a pre-order in which an instruction for each branch follows the CLA that it needs.
@@ -220,11 +232,15 @@ class TreeLikelihood:
         return np.concatenate([post_order, numbers[:1], pre_order])
 
     def _all_branches_program(self) -> IntArray:
-        if self._all_branches is None:
-            self._all_branches = self._round_program(
-                lambda a, b, branch: prog.derivative(DERIVATIVE_VALUES * branch, a, b, branch)
-            )
-        return self._all_branches
+        return self._round_program(lambda a, b, branch: prog.derivative(DERIVATIVE_VALUES * branch, a, b, branch))
+
+    def _gradient_program(self, squares: int, masses: int) -> IntArray:
+        """lnL, the `squares` of the gradient in the rate matrix, and the `masses` of that at the root."""
+        gradients = self._round_program(lambda a, b, branch: prog.rate_matrix_gradient(1, a, b, branch))
+        at = self.tree.n_taxa - 2  # behind the post-order, whose CLAs of the root's branch are still there
+        ends = self._root_operands(np.arange(self.tree.n_nodes, dtype=np.int32) - self.tree.n_taxa)
+        at_root = [prog.evaluate(0, *ends), prog.mass_gradient(1 + squares, *ends)]
+        return np.concatenate([gradients[:at], *at_root, gradients[at:]])
 
     def _directed_program(self) -> IntArray:
         """All directed CLAs: a post-order, then a pre-order."""
@@ -240,13 +256,6 @@ class TreeLikelihood:
         up_a, up_b = (self.view.toward_root[nodes, (columns + turn) % 3] for turn in (1, 2))
         return prog.newview(slot, a, self.against(branch_a, up_a), b, self.against(branch_b, up_b))
 
-    def _in_order_of_use(self, program: IntArray) -> IntArray:
-        """The program with branches numbered in `DirectedView.branch_order`.
-
-        P matrices are then stored in the order in which they are read: lnL of 1,288 taxa takes 0.93 times as long.
-        """
-        return prog.renumber_branches(program, lambda branches: self.view.branch_place[branches])
-
     def against(self, branches: npt.NDArray[Index], up: BoolArray | bool) -> npt.NDArray[Index]:
         """The branches as instructions name them, if those that are `up` lead to the root from where they are read."""
         return np.where(up, ~branches, branches) if self.is_rooted else branches
@@ -254,16 +263,13 @@ class TreeLikelihood:
     def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, kind: str) -> FloatArray:
         """Run a program that overwrites the directed CLAs; its own CLAs are not read afterwards."""
         self._prepared = None
-        request = prog.Request(self._in_order_of_use(program), n_values, kind, keep=False)
-        return self.engine.execute(request, lengths[self.view.branch_order].T)
+        return self.engine.execute(prog.Request(program, n_values, kind, keep=False), lengths[self.view.branch_order].T)
 
     # --- requests -------------------------------------------------------------------------------------------
 
     def part_lnl(self) -> FloatArray:
         """lnL of each part (n_parts,)."""
-        program, (a, b, branch) = self._likelihood_program()
-        program = np.concatenate([program, prog.evaluate(0, a, b, branch)])
-        return self._execute(program, self.tree.lengths, 1, "lnl")[:, 0]
+        return self._execute(self._once(self._likelihood_program), self.tree.lengths, 1, "lnl")[:, 0]
 
     def lnl(self) -> float:
         """Log-likelihood of the tree as it stands; one launch."""
@@ -273,10 +279,10 @@ class TreeLikelihood:
         """lnL (n_models, n_parts) of the tree under other models, each with one model per part; few launches."""
         self._prepared = None
         components = [[model.components() for model in parts] for parts in models]
-        program, (a, b, branch) = self._likelihood_program()
-        edge = (a, b, int(self.view.branch_place[branch]))
+        program = self._once(self._likelihood_program)
+        a, b, branch = program[-1, [InstructionWord.A, InstructionWord.B, InstructionWord.PB]].tolist()
         lengths = self.tree.lengths[self.view.branch_order].T
-        return self.engine.likelihoods(self._in_order_of_use(program), edge, lengths, components)
+        return self.engine.likelihoods(program[:-1], (a, b, branch), lengths, components)
 
     def site_lnl(self, impossible: bool = False, parts: BoolArray | None = None) -> FloatArray:
         """lnL of each pattern (n_patterns,), not weighted; -inf where it is none, if it may be `impossible`.
@@ -285,10 +291,9 @@ class TreeLikelihood:
         correction for ascertainment bias, each of its sites has an equal share of it, unless `impossible`.
         """
         self._prepared = None
-        program, (a, b, branch) = self._likelihood_program()
-        program = np.concatenate([program, prog.evaluate(0, a, b, branch)])
+        program = self._once(self._likelihood_program)
         request = prog.Request(program, 1, "site lnl", impossible=impossible, parts=parts)
-        return self.engine.execute_sites(request, self.tree.lengths.T)[0]
+        return self.engine.execute_sites(request, self.tree.lengths[self.view.branch_order].T)[0]
 
     def component_lnl(self) -> list[FloatArray]:
         """For each part (n_components, n_patterns): lnL of each pattern and component, with the component's weight.
@@ -323,14 +328,10 @@ class TreeLikelihood:
         matrices : of each part (C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
         masses : of each part (C, S), d lnL / d log(weight * frequency) at the root
         """
-        gradients = self._round_program(lambda a, b, branch: prog.rate_matrix_gradient(1, a, b, branch))
-        at = self.tree.n_taxa - 2  # behind the post-order, whose CLAs of the root's branch are still there
-        _, b, branch = self._root_operands(np.arange(self.tree.n_nodes, dtype=np.int32) - self.tree.n_taxa)
 
         def request(layout: Layout) -> prog.Request:
             squares, masses = layout.gradient_values, layout.n_components * layout.n_states
-            at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.mass_gradient(1 + squares, ~ROOT, b, branch)]
-            program = self._in_order_of_use(np.concatenate([gradients[:at], *at_root, gradients[at:]]))
+            program = self._once(self._gradient_program, squares, masses)
             return prog.Request(program, 1 + squares + masses, "gradient", keep=False, parts=parts)
 
         self._prepared = None
@@ -351,7 +352,7 @@ class TreeLikelihood:
         """
         at = self.tree.lengths if lengths is None else np.asarray(lengths, dtype=np.float64)
         n = self.tree.n_edges
-        values = self._execute(self._all_branches_program(), at, DERIVATIVE_VALUES * n, "all branches")
+        values = self._execute(self._once(self._all_branches_program), at, DERIVATIVE_VALUES * n, "all branches")
         by_edge = add_linked(values.reshape(-1, n, DERIVATIVE_VALUES).swapaxes(0, 1), at)
         root = int(self.tree.edges[ROOT, 0])
         return by_edge[root, ..., 0], by_edge[..., 1:]
@@ -360,7 +361,7 @@ class TreeLikelihood:
         """All directed CLAs (`DirectedView`) for the current topology, models and lengths; recomputed only if stale."""
         lengths = self.tree.lengths[self.view.branch_order].T
         if self._prepared is None or not np.array_equal(self._prepared.lengths, lengths):
-            self._prepared = self.engine.prepare(self._in_order_of_use(self._directed_program()), lengths)
+            self._prepared = self.engine.prepare(self._once(self._directed_program), lengths)
         return self._prepared
 
 

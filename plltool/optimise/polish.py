@@ -78,10 +78,10 @@ def polish(
     """Optimise in place until a round gains less than POLISH_GAIN, or a share of it; return lnL, which never falls.
 
     A round optimises lengths and models in turn, lengths to a share of what the last round gained, and then all of them
-    together if they have gained little. The first round has several starts if lengths are `given`, see `_begin`. As
-    soon as a round gains little, other optima of the parts are looked for if they have factors of their own, or lengths
-    are fixed. When rounds gain no more, the finishes are tried, each once: other scales of all lengths, other rates
-    over sites, other places of the root on its branch. Rounds go on if one gains.
+    together if they have gained little, whose maximum ends the rounds. The first round has several starts if lengths
+    are `given`, see `_begin`. As soon as a round gains little, other optima of the parts are looked for if they have
+    factors of their own, or lengths are fixed. When rounds gain no more, the finishes are tried, each once: scales of
+    all lengths, other rates over sites, other places of the root on its branch. Rounds go on if one gains.
 
     Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
     `groups` are those of free model parameters to optimise; None for all. `done` is the last round of an earlier run.
@@ -116,8 +116,8 @@ def polish(
             lnl, n_finishes = optimiser.explore() if optimiser.has_own_factors or not lengths else lnl, 1
             gain = lnl - done.lnl
         if is_joint and n_finishes and gain < TOGETHER_START:
-            before, lnl = lnl, _climb_together(optimiser, chosen, lnl)
-            gain, is_precise = lnl - before, True
+            before, (lnl, is_top) = lnl, _climb_together(optimiser, chosen, lnl)
+            gain, is_precise = 0.0 if is_top else lnl - before, True
         is_over = n_finishes > 0 and is_precise and gain < least_gain
         while is_over and n_finishes <= len(finishes):
             here = Other(lnl, float(tree.lengths.sum()))
@@ -134,9 +134,10 @@ def polish(
     return done.lnl
 
 
-def _climb_together(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float) -> float:
-    """Optimise all branch lengths and the free parameters of some groups at once; return lnL, which never falls.
+def _climb_together(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float) -> tuple[float, bool]:
+    """Optimise all branch lengths and the free parameters of some groups at once.
 
+    Return lnL, which never falls, and whether it is the maximum, where a further round would gain nothing.
     Invariable sites, alpha and branch lengths explain the same data, and so do free rates, or rates of rare changes:
     lnL has narrow ridges on which no group of them gains alone. The last steps show their direction.
     """
@@ -151,9 +152,9 @@ def _climb_together(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float
     except EngineError:  # some pattern cannot be represented
         reached = -np.inf
     if reached > lnl:
-        return reached
+        return reached, memory.is_final
     likelihood.restore(before)
-    return lnl
+    return lnl, False
 
 
 def _try_other_rates(optimiser: ModelOptimiser, groups: Sequence[str], lnl: float) -> float:

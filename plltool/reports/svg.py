@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from xml.sax.saxutils import escape, quoteattr
 
 from plltool.reports.picture import DOT, LABEL_COLOUR, LINE_COLOUR, TEXT_COLOUR, Line, Picture, Text, group_lines
 
@@ -47,13 +46,13 @@ def _path(lines: Sequence[Line], colours: Mapping[str, str]) -> str:
 
 def xml_text(text: str) -> str:
     """A text as XML holds it; what XML does not allow becomes U+FFFD."""
-    return escape(_NOT_XML.sub("\ufffd", text))
+    return _NOT_XML.sub("\ufffd", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _text(text: Text, colour: str) -> str:
     x, y = _number(text.x), _number(text.y)
     turned = f' transform="rotate({_number(text.angle)} {x} {y})" dominant-baseline="central"' if text.angle else ""
-    anchor = "" if text.anchor == "start" else f" text-anchor={quoteattr(text.anchor)}"
+    anchor = "" if text.anchor == "start" else f' text-anchor="{text.anchor}"'
     return (
         f'<text x="{x}" y="{y}" font-size="{_number(text.size)}" fill="{colour}"{anchor}{turned}>'
         f"{xml_text(text.text)}</text>"

@@ -71,7 +71,7 @@ def prune_regraft(
         return None
     first, second = (int(node) for node in tree.ends[target])
     subtree_edge = int(tree.edges[joint, column])
-    nodes = np.unique(np.array([joint, near, far, first, second], dtype=np.int32))
+    nodes = np.array(sorted({joint, near, far, first, second}), dtype=np.int32)
     edges = np.array([near_edge, far_edge, target, subtree_edge], dtype=np.int32)
     undo = Undo(nodes, tree.neighbours[nodes], tree.edges[nodes], edges, tree.ends[edges], tree.lengths[edges])
     # close the gap: the near branch now joins near and far; the far branch is free

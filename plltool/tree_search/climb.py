@@ -68,7 +68,7 @@ def find_moves(
     rough = optimise_insertions(screen, prunes, steps, chosen, floor)
     kept = rough.lnl >= floor
     chosen, start = chosen[kept], rough.lengths[kept]
-    gaps, healed = np.unique(steps.prune[chosen]), prunes.healed.copy()
+    gaps, healed = np.flatnonzero(np.bincount(steps.prune[chosen])), prunes.healed.copy()
     healed[gaps] = heal(likelihood, prunes.joints[gaps], prunes.columns[gaps])
     prunes = replace(prunes, healed=healed)
     return optimise_insertions(likelihood, prunes, steps, chosen, lnl, start)
@@ -168,7 +168,7 @@ def climb_round(
     """
     moves = find_moves(likelihood, lnl, radius, joints, constraint, patient)
     ranked = rank_moves(moves, lnl)
-    waiting = np.unique(moves.joints[ranked])
+    waiting = np.flatnonzero(np.bincount(moves.joints[ranked]))
     tree = likelihood.tree
     before = tree.lengths.copy()
     most, rejected = len(ranked), 0

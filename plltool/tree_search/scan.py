@@ -133,7 +133,8 @@ def scan(
         if not len(scores):  # as of 3 taxa
             break
         if first == 0:
-            typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
+            beside = np.sort(scores[columns["depth"] == 0])
+            typical_loss = max(0.0, lnl - float(beside[[(len(beside) - 1) // 2, len(beside) // 2]].mean()))
         last = frontier["parent"]
         reached = _best_since(first, scores, columns["parent"], last) if patient else scores[last]
         onward = reached >= lnl - max(WALK_CUTOFF * typical_loss, WALK_LEAST)
@@ -244,7 +245,7 @@ def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: 
     needed[first:] = True
     at = np.arange(first, len(needed))
     while len(at):
-        at = np.unique(columns["parent"][at])
+        at = columns["parent"][at]
         at = at[(at >= 0) & (at < first)]
         needed[at] = True
     order = np.flatnonzero(needed)

@@ -43,7 +43,7 @@ def begin_once(optimiser: polish.ModelOptimiser, lnl: float, precision: float) -
 
 
 STRATEGIES: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "joint steps": (polish, "_climb_together", keep),
+    "joint steps": (polish, "_climb_together", lambda *arguments: (keep(*arguments), False)),
     "scales": (polish, "try_scales", keep_first),
     "other rates over sites": (polish, "_try_other_rates", keep),
     "given lengths first": (polish, "_begin", begin_once),

@@ -139,7 +139,7 @@ def test_rescaled_patterns():
     components, tree, codes = make_data(Shape(700, 60), 4, np.random.default_rng(5))
     likelihood = likelihood_of(components, tree, codes)
     found = count_rescaled(likelihood)
-    root = int(likelihood._likelihood_program()[1][1])
+    root = int(likelihood._likelihood_program()[-2, 1])
     counts = likelihood.engine._scales[root].max(axis=1)  # of every component: the best one was rescaled, too
     truly = np.count_nonzero(counts.ravel()[likelihood.engine.layout.lane_of_pattern])
     assert 0 < found <= truly

@@ -16,7 +16,7 @@ from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
-from plltool.optimise.lengths import SMOOTHING_EPSILON, predicted_gain, smooth, try_scales
+from plltool.optimise.lengths import SMOOTHING_EPSILON, predicted_gains, smooth, try_scales
 from plltool.optimise.likelihood import possible_likelihoods
 from plltool.optimise.polish import polish
 from plltool.optimise.steps import apply_step, at_bound, newton_step
@@ -184,10 +184,10 @@ def test_at_bound():
     assert at_bound(lengths, np.array([-1.0, 1.0, 1.0, -1.0, -1.0])).tolist() == [True, False, True, False, False]
 
 
-def test_predicted_gain():
+def test_predicted_gains():
     """d1^2 / (2 |d2|) for a small step; nothing at a bound."""
     lengths = np.array([0.1, MIN_BRANCH_LENGTH])
-    found = predicted_gain(lengths, np.array([0.01, -5.0]), np.array([-100.0, -100.0]))
+    found = predicted_gains(lengths, np.array([0.01, -5.0]), np.array([-100.0, -100.0])).sum()
     assert found == pytest.approx(0.01**2 / 200)
 
 

@@ -125,7 +125,7 @@ def test_what_is_worse_is_undone(data_dir):
     with plltool.Likelihood(data, tree, "HKY+FO+I+G4", device="numpy") as likelihood:
         inner = likelihood._likelihood
         before, lnl = inner.fit(), inner.lnl()
-        assert _climb_together(ModelOptimiser(inner, scale=True), ["alpha", "pinv"], lnl + 1000.0) == lnl + 1000.0
+        assert _climb_together(ModelOptimiser(inner, scale=True), ["alpha", "pinv"], lnl + 1e3) == (lnl + 1e3, False)
         np.testing.assert_array_equal(inner.tree.lengths, before.tree.lengths)
         assert inner.models[0].sites == before.models[0].sites
         assert inner.lnl() == pytest.approx(lnl, rel=1e-14)

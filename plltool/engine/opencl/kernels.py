@@ -173,7 +173,7 @@ class EngineKernels:
 
 def find_set(program: IntArray) -> str:
     """The first of `contract.OPCODE_SETS` that has all instructions of a program."""
-    opcodes = set(np.unique(program[:, InstructionWord.OPCODE]).tolist())
+    opcodes = set(np.flatnonzero(np.bincount(program[:, InstructionWord.OPCODE])).tolist())
     return next(name for name, known in OPCODE_SETS.items() if opcodes <= known)
 
 

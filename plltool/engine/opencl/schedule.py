@@ -144,7 +144,7 @@ def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int
     if n <= 1:
         return one_track(end)
     cuts = np.arange(n) * end // n
-    begins = np.unique(request.pieces[np.searchsorted(request.pieces, cuts, side="right") - 1])
+    begins = np.flatnonzero(np.bincount(request.pieces[np.searchsorted(request.pieces, cuts, side="right") - 1]))
     tracks = empty_tracks(len(begins))
     tracks[:, TrackWord.BEGIN], tracks[:, TrackWord.END] = begins, np.append(begins[1:], end)
     tracks[:, TrackWord.SLOT_SHIFT] = len(request.scratch) * np.arange(len(begins))
