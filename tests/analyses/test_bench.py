@@ -10,7 +10,7 @@ from helpers import caterpillar, make_tree
 
 from plltool.analyses.machine.bench import items, run
 from plltool.analyses.machine.bench.items import FixedModel, Shape, count_rescaled, encode_states, make_data, make_items
-from plltool.analyses.machine.bench.run import bench, compare_rows, describe_rows, read_benchmark
+from plltool.analyses.machine.bench.run import Benchmark, bench, describe_rows, read_benchmark
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.select import make_engine
@@ -185,10 +185,9 @@ def row(item, patterns, rate):
 def test_ratios():
     new = [row("newview", 1000, 300.0), row("scan", 1000, 50.0), row("newview", 500, 1.0)]
     old = [row("scan", 1000, 100.0), row("evaluate", 1000, 7.0), row("newview", 1000, 200.0)]
-    found = compare_rows(new, old)
-    assert found.matched == ((new[0], 1.5), (new[1], 0.5))
-    assert found.only_new == (new[2],)
-    assert found.only_old == (old[1],)
+    _, _, *told = Benchmark("", "", "", tuple(new)).describe_ratios(old, "old.json")
+    found = [f"{line.split()[0]} {line[60:].strip()}" for line in told]
+    assert found == ["newview, 1.500", "scan, 0.500", "newview, not in the file", "evaluate, in the file only"]
 
 
 def test_there_and_back(tmp_path):

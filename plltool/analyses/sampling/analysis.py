@@ -60,6 +60,7 @@ FIRST_CHECK, CHECK_GROWTH = 100, 1.1  # samples before the first look at converg
 REPORT_SECONDS = 1.0  # between two progress reports, apart from those on convergence
 SAVE_SECONDS = 1.0  # between two times that samples and state are saved, at least
 STATE_NAME = "chains"
+TUNING = "tuning"  # an item of the identity of a run
 
 _log = logging.getLogger("plltool")
 
@@ -248,11 +249,6 @@ class SampleCourse:
         if self._store is not None and self._store.problem:
             told.append(f"the last steps could not be saved: {self._store.problem}")
         return told
-
-
-TUNING = "tuning"  # an item of the identity of a run
-
-_log = logging.getLogger("plltool")
 
 
 @takes_keywords(HardwareSettings)

@@ -1,4 +1,4 @@
-"""The choice of a substitution model: `select_model`, and `select_scheme` for each part and which parts share one.
+"""The choice of a substitution model: `select_model`; of each part and of parts that share one: `select_scheme`; AUTO.
 
 All parts begin under the default models of their data, whose branch lengths are optimised together. On these lengths,
 up to what `brlen` leaves free to each part, parts are merged and candidates compared; in the end everything is
@@ -66,6 +66,16 @@ from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.run import Run
 from plltool.seeds import STARTS, generator
 from plltool.tree.topology import Tree
+
+AUTOMATIC = {  # what to choose by, and whether among free rates too
+    "AUTO": ("BIC", True),
+    "MFP": ("BIC", True),
+    "TEST": ("BIC", False),
+    **{name.upper(): (name, True) for name in CRITERIA},
+}
+MERGE = "+MERGE"
+
+_log = logging.getLogger("plltool")
 
 
 @takes_keywords(HardwareSettings)
@@ -341,17 +351,6 @@ class _Request:
             **{name.lower(): finite_or_none(score) for name, score in scores.items()},
             "newick": write_rooted(mean_tree(likelihood.tree, sites), None)[0],
         }
-
-
-_log = logging.getLogger("plltool")
-
-AUTOMATIC = {  # what to choose by, and whether among free rates too
-    "AUTO": ("BIC", True),
-    "MFP": ("BIC", True),
-    "TEST": ("BIC", False),
-    **{name.upper(): (name, True) for name in CRITERIA},
-}
-MERGE = "+MERGE"
 
 
 def choose_if_asked(

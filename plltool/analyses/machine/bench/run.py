@@ -69,15 +69,12 @@ from plltool.run.messages import announce_engine
 BENCHMARK_KEYS = ("benchmark", "version", "date", "device", "driver", "rows")
 KEY = ("item", "states", "components", "precision", "taxa", "patterns")
 RATE = "pattern_nodes_per_second"
+SHARES = ("copy_share", "multiply_add_share", "bound_share")
+ABOVE_ALL = "above 100 %: the data stay in the caches of the CPU, or other work slowed the measurement of copy and peak"
+SAMPLE_SECONDS = 0.02
+MAX_CLA_BYTES = 4 << 30  # of a default shape; larger ones are left out
 
-
-@dataclass(frozen=True)
-class Ratios:
-    """A run beside an older one: ratios of pattern-nodes per second, and the rows of one run only."""
-
-    matched: tuple[tuple[dict[str, Any], float], ...]
-    only_new: tuple[dict[str, Any], ...]
-    only_old: tuple[dict[str, Any], ...]
+_log = logging.getLogger("plltool")
 
 
 def read_benchmark(path: str | PathLike[str]) -> list[dict[str, Any]]:
@@ -92,25 +89,6 @@ def read_benchmark(path: str | PathLike[str]) -> list[dict[str, Any]]:
         if not (isinstance(row[RATE], (int, float)) and row[RATE] > 0):
             raise InputError(f"{path}: row {number}: found {RATE} {row[RATE]!r}, expected a number above 0")
     return rows
-
-
-def compare_rows(new: Sequence[dict[str, Any]], old: Sequence[dict[str, Any]]) -> Ratios:
-    """Rows of the same `KEY` side by side, in the order of `new`."""
-    before = {row_key(row): row for row in old}
-    after = {row_key(row) for row in new}
-    return Ratios(
-        tuple((row, row[RATE] / before[row_key(row)][RATE]) for row in new if row_key(row) in before),
-        tuple(row for row in new if row_key(row) not in before),
-        tuple(row for row in old if row_key(row) not in after),
-    )
-
-
-def row_key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in KEY)
-
-
-SHARES = ("copy_share", "multiply_add_share", "bound_share")
-ABOVE_ALL = "above 100 %: the data stay in the caches of the CPU, or other work slowed the measurement of copy and peak"
 
 
 def describe_rows(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -146,26 +124,12 @@ def _describe_row(row: dict[str, Any]) -> str:
     )
 
 
-def describe_ratios(ratios: Ratios, path: str) -> list[str]:
-    """New over old for every row that both runs have; the others by name."""
-    lines = ["", f"pattern-nodes per second over those in {path}"]
-    lines += [f"{_name(row):<60}{ratio:>8.3f}" for row, ratio in ratios.matched]
-    for rows, where in ((ratios.only_new, "not in the file"), (ratios.only_old, "in the file only")):
-        lines += [f"{_name(row):<60}{where}" for row in rows]
-    return lines
-
-
 def _name(row: dict[str, Any]) -> str:
+    """What was measured: the fields of `KEY`."""
     return (
         f"{row['item']}, {row['taxa']} taxa, {row['patterns']} patterns, {row['states']} states x {row['components']}, "
         f"{row['precision']}"
     )
-
-
-SAMPLE_SECONDS = 0.02
-MAX_CLA_BYTES = 4 << 30  # of a default shape; larger ones are left out
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
@@ -193,7 +157,12 @@ class Benchmark:
 
     def describe_ratios(self, old: Sequence[dict[str, Any]], name: str) -> list[str]:
         """Lines for people: the throughput over the one in `old`, the rows of the file `name`."""
-        return describe_ratios(compare_rows(self.rows, old), name)
+        names, before = [_name(row) for row in self.rows], {_name(row): row[RATE] for row in old}
+        shared = [(row, key) for row, key in zip(self.rows, names, strict=True) if key in before]
+        told = [f"{key:<60}{row[RATE] / before[key]:>8.3f}" for row, key in shared]
+        told += [f"{key:<60}not in the file" for key in names if key not in before]
+        told += [f"{key:<60}in the file only" for key in map(_name, old) if key not in names]
+        return ["", f"pattern-nodes per second over those in {name}", *told]
 
 
 def bench(
