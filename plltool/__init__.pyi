@@ -29,12 +29,14 @@ from .analyses.sampling.result import SampleResult as SampleResult
 from .analyses.sampling.settings import Priors as Priors
 from .analyses.sampling.settings import SampleOptions as SampleOptions
 from .analyses.search.analysis import search as search
+from .analyses.search.analysis import start_trees as start_trees
 from .analyses.selection.analysis import select_model as select_model
 from .analyses.selection.analysis import select_scheme as select_scheme
 from .analyses.supports.alrt import AlrtResult as AlrtResult
 from .analyses.supports.alrt import alrt as alrt
 from .analyses.supports.bootstrap import BootstrapResult as BootstrapResult
 from .analyses.supports.bootstrap import bootstrap as bootstrap
+from .analyses.supports.bootstrap import bootstrap_convergence as bootstrap_convergence
 from .analyses.supports.bootstrap import replicate_options as replicate_options
 from .analyses.supports.bootstrap import resampled_alignments as resampled_alignments
 from .analyses.supports.search_supports import SearchSupports as SearchSupports

@@ -251,6 +251,7 @@ _DECLARED = (
     Analysis("report", FILES, "Write a report of the runs with a prefix: HTML and text."),
     Analysis("trees", FILES, "Compute distances and consensus of trees; root them."),
     Analysis("simulate", FILES, "Simulate an alignment along a tree."),
+    Analysis("front-ends", MACHINE, "Write commands with the names and options of other programs."),
     Analysis("devices", MACHINE, "List and test the OpenCL devices."),
     Analysis("bench", MACHINE, "Measure the speed of an engine."),
     Analysis("compare", MACHINE, "Compare trees and likelihoods of two devices, or two searches.",
@@ -260,5 +261,11 @@ _DECLARED = (
         *REPORT_FILES,
     )),
 )  # fmt: skip
+_CPUS = ("", "-SSE3", "-AVX", "-AVX2")  # at the ends of names of RAxML's commands
+FRONT_ENDS = {  # programs whose options and files `plltool.front_ends` has, and the names of their commands
+    **{"iqtree": ("iqtree", "iqtree2", "iqtree3"), "raxml-ng": ("raxml-ng",), "epa-ng": ("epa-ng",)},
+    "FastTree": ("FastTree", "fasttree", "FastTreeMP"),
+    "raxmlHPC": tuple(f"raxmlHPC{threads}{cpu}" for threads in ("", "-PTHREADS") for cpu in _CPUS),
+}
 ANALYSES = {declared.name: declared for declared in _DECLARED}
 IN_REPORTS = sorted(_DECLARED, key=lambda declared: declared.order)

@@ -213,7 +213,8 @@ class SearchResult(Result):
     choice : how the model was chosen, if it was
     start_distances : Robinson-Foulds distance from `tree` to the tree reached from each start tree; identical sequences
         count once
-    climb_distances : the distances between the trees reached from the start trees, a row for each
+    climbs : the trees reached from the start trees, as Newick
+    climb_distances : the distances between these trees, a row for each
     settings : all that the search depends on besides data, seed and device, by name, see `Run.identity`
     """
 
@@ -223,6 +224,7 @@ class SearchResult(Result):
     options: SearchOptions = field(default=SearchOptions(), kw_only=True)
     choice: ModelChoice | SchemeChoice | None = field(default=None, kw_only=True)
     start_distances: tuple[int, ...] = field(default=(), kw_only=True)
+    climbs: tuple[str, ...] = field(default=(), kw_only=True)
     climb_distances: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
     settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 

@@ -32,11 +32,12 @@ from plltool.errors import InputError, check_least, show_name
 from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.record import nan_to_null
+from plltool.io.tree_files import write_splits
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.rooted import drop_root, inner_branches, unrooted_branches
-from plltool.tree.splits import smaller_sides
+from plltool.tree.splits import TreeSet, smaller_sides
 from plltool.tree.supports import Convergence
 from plltool.tree.topology import Tree
 
@@ -110,6 +111,7 @@ class Supports(Shown):
     outgroup : taxa that the written trees show as one clade, see `with_outgroup`
     better : a better tree that the ultrafast bootstrap met and did not adopt; None if there is none
     convergence : tests whether there are enough replicates, if their number was to be found
+    replicates : the tree of each replicate of the ultrafast bootstrap; None without it
     """
 
     tree: Tree
@@ -120,6 +122,7 @@ class Supports(Shown):
     outgroup: Sequence[str] | None = None
     better: BetterTree | None = None
     convergence: tuple[Convergence, ...] = ()
+    replicates: TreeSet | None = None
 
     def __repr__(self) -> str:
         return f"<Supports: {', '.join(self.values)}, {len(self.branches)} branches, {self.tree.n_taxa} taxa>"
@@ -205,6 +208,14 @@ class Supports(Shown):
         taxa = smaller_sides(drop_root(self.tree), found)
         return [(own, values[branch]) for own, branch in zip(taxa, found, strict=True)]
 
+    def replicate_newicks(self) -> list[str]:
+        """The topologies of `replicates`, a line of Newick for each."""
+        if (found := self.replicates) is None:
+            return []
+        splits = [[found.splits[k] for k in found.of_tree(number).tolist()] for number in range(found.n_trees)]
+        none = [math.nan] * len(found.names)
+        return [write_splits(found.names, own, none, [""] * len(own), none) for own in splits]
+
     def texts(self) -> dict[str, str]:
         """The texts of the files that show the supports, by the ends of their names."""
         single = {f"support.{kind}.nwk": self.newick(kind) + "\n" for kind in self.kinds}
@@ -248,6 +259,7 @@ class Supports(Shown):
             lnl=self.lnl if other.lnl is None else other.lnl,
             better=self.better or other.better,
             convergence=self.convergence or other.convergence,
+            replicates=self.replicates or other.replicates,
         )
 
     def in_order(self, kinds: Sequence[str]) -> Supports:

@@ -123,11 +123,13 @@ class Convergence:
         return f"{self.criterion}: {self.n_trees} replicates: mean {what} {self.mean:.4f}, {agreeing}: {verdict}"
 
 
-def check_convergence(trees: TreeSet, criterion: str, rng: np.random.Generator) -> Convergence:
+def check_convergence(
+    trees: TreeSet, criterion: str, rng: np.random.Generator, cutoff: float = BOOTSTOP_WRF
+) -> Convergence:
     """Cut the trees into halves BOOTSTOP_CUTS times and compare them.
 
     By "autoMRE" halves agree if the weighted RF distance of their extended majority-rule trees, with branches weighted
-    by their frequencies, is at most BOOTSTOP_WRF of the largest possible. By "autoFC" they agree if the frequencies of
+    by their frequencies, is at most `cutoff` of the largest possible. By "autoFC" they agree if the frequencies of
     all splits have a correlation of at least BOOTSTOP_CORRELATION.
     """
     half = trees.n_trees // 2
@@ -141,7 +143,7 @@ def check_convergence(trees: TreeSet, criterion: str, rng: np.random.Generator) 
         else:
             shares = [_consensus_shares(trees, counts, half) for counts in (first, second)]
             values[cut] = float(np.abs(shares[0] - shares[1]).sum()) / (2 * max(1, len(trees.names) - 3))
-    agree = values >= BOOTSTOP_CORRELATION if criterion == FC else values <= BOOTSTOP_WRF
+    agree = values >= BOOTSTOP_CORRELATION if criterion == FC else values <= cutoff
     return Convergence(trees.n_trees, criterion, float(values.mean()), float(agree.mean()))
 
 

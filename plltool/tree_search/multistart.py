@@ -37,7 +37,8 @@ class SearchOutcome:
     # lnL of the climb from each start tree at its end, or when it was given up; for the winner, after all stages
     lnls: tuple[float, ...]
     best: int  # number of the climb that it is from, from 0
-    distances: tuple[tuple[int, ...], ...]  # Robinson-Foulds distances between the trees of the climbs, a row for each
+    trees: tuple[Tree, ...]  # of the climbs
+    distances: tuple[tuple[int, ...], ...]  # Robinson-Foulds distances between these trees, a row for each
     interrupted: bool  # whether the listener stopped the search
     other: Other  # another optimum of the lengths that the polish found
 
@@ -142,10 +143,11 @@ class Pool:
             given = starts.make_tree(leader) if starts.single else None
             self._climbs[leader] = self._search_on(leader).polish(given)
         best, lnls = self._climbs[leader], tuple(one.lnl for one in self._climbs)
-        distances = _distances([one.tree for one in self._climbs])
+        trees = tuple(one.tree for one in self._climbs)
         polished = best.cursor.polish
         other = Other() if polished is None else polished.other
-        return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, distances, self._watch.stopped, other)
+        stopped, distances = self._watch.stopped, _distances(trees)
+        return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, trees, distances, stopped, other)
 
     def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:
         """Make the climbs of the plan, fuse the best one with the others, perturb, and fuse it once more."""

@@ -30,7 +30,7 @@ def read_drawing(text: str) -> dict[str, set[str]]:
             may_import |= {name: set(stands_on) for name in (*stands_on, "ground")}
             continue
         for room in rooms:
-            below = set() if room == "cli" else set().union(*(may_import[name] for name in stands_on))
+            below = set() if "plltool" in stands_on else set().union(*(may_import[name] for name in stands_on))
             may_import[room] = {room, *stands_on} | below
     del may_import["ground"]
     return {room: below - {"ground"} for room, below in may_import.items()}

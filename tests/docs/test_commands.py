@@ -20,7 +20,13 @@ from plltool.cli import main
 
 SLOW = {  # pages whose commands take more than 5 s in all, on OpenCL or numpy
     *("docs/commands/sample.md", "docs/guide/compare.md", "docs/guide/interrupted.md", "docs/guide/models.md"),
-    *("docs/guide/python.md", "docs/guide/sampling.md", "docs/guide/search.md", "docs/guide/select_model.md"),
+    *(
+        "docs/guide/pipelines.md",
+        "docs/guide/python.md",
+        "docs/guide/sampling.md",
+        "docs/guide/search.md",
+        "docs/guide/select_model.md",
+    ),
     *("docs/guide/supports.md", "docs/guide/topology_tests.md", "docs/models.md"),
 }
 SECONDS = 900.0  # that a command may take before the test gives up

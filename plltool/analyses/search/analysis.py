@@ -17,15 +17,18 @@ from os import PathLike
 from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
+import numpy as np
+
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.selection.analysis import choose_if_asked
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, MAX_RADIUS, START_KINDS
 from plltool.engine.counters import Counters
 from plltool.engine.requests import Holder, work_of
-from plltool.errors import InputError
+from plltool.errors import InputError, check_least, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
+from plltool.io.newick_writer import write_newick
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.processes.ranks import current
@@ -39,7 +42,7 @@ from plltool.run.likelihood import Likelihood
 from plltool.run.memory import search_slots
 from plltool.run.messages import remarks_on_optima
 from plltool.run.results import SearchResult
-from plltool.run.rooting import OutgroupLike
+from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run
 from plltool.run.sharing import open_workers, share_hardware
 from plltool.run.site_rates import has_site_rates, to_gamma
@@ -146,12 +149,13 @@ def search(
     course = _Search(run, first, options, 1 if profile else workers, profile, watch)
     ended = run.ask(course.attempt)
     told = (*told, *remarks_on_data(data, models, brlen), *course.remarks(ended, constraint is not None))
-    found = ended.found
+    found, weights = ended.found, np.array([part.n_sites for part in data.parts])
     return SearchResult(
         **course.describe(ended, site_lnl, told),
         seed=seed,
         start_lnls=found.lnls,
         start_distances=found.distances[found.best],
+        climbs=tuple(write_newick(mean_tree(run.task.whole(tree), weights)) for tree in found.trees),
         climb_distances=found.distances,
         interrupted=found.interrupted,
         trace=trace.in_order(),
@@ -161,6 +165,23 @@ def search(
         other=found.other,
         settings={name: value for name, value in course.settings.items() if name not in RECORDED_APART},
     )
+
+
+def start_trees(
+    alignment: AlignmentLike,
+    kind: str = START_KINDS[0],
+    number: int = 1,
+    seed: int = DEFAULT_SEED,
+    constraint: TreeLike | None = None,
+) -> list[str]:
+    """The trees from which searches with this seed start, as Newick without branch lengths.
+
+    `kind` is "parsimony" or "random", `number` that of the trees; `alignment`, `seed` and `constraint` as for `search`.
+    """
+    check_one_of("kind", kind, START_KINDS)
+    check_least("number", number, 1)
+    task = Task.of(*resolve_inputs(alignment, None), seed, constraint=constraint)
+    return [write_newick(task.whole(task.start_tree(kind, k)), lengths=False) for k in range(number)]
 
 
 class _Ended(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -34,7 +35,7 @@ from plltool.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.identity import describe_plan
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_data, resolve_inputs
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, TreesLike, as_data, as_tree_set, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run
@@ -43,7 +44,7 @@ from plltool.run.supports import Supports, check_kinds
 from plltool.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.tree.rooted import drop_root
 from plltool.tree.splits import Splits, make_tree_set, splits_of
-from plltool.tree.supports import CRITERIA, MRE, Convergence, check_convergence
+from plltool.tree.supports import BOOTSTOP_WRF, CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 
@@ -108,6 +109,24 @@ class BootstrapResult(Shown):
     def _rows(self) -> Sequence[Row]:
         made = enumerate(zip(self.lnls, self.trees, strict=True), start=1)
         return [{"replicate": k, "lnl": lnl, "length": tree.total_length()} for k, (lnl, tree) in made]
+
+
+def bootstrap_convergence(
+    trees: TreesLike, cutoff: float = BOOTSTOP_WRF, seed: int = DEFAULT_SEED
+) -> tuple[Convergence, ...]:
+    """Tests by autoMRE whether there are enough replicates, of the first BOOTSTOP_STEP, twice as many, and so on.
+
+    `trees` are as for `plltool.tree_distances`; `cutoff` is the weighted Robinson-Foulds distance, from 0 to 1, of
+    halves that agree. `bootstrap` with the same seed makes the same tests.
+    """
+    whole = as_tree_set(trees)
+    check_least("number of trees", whole.n_trees, BOOTSTOP_STEP)
+    members = [whole.of_tree(number).tolist() for number in range(whole.n_trees)]
+    splits = [dict.fromkeys((whole.splits[k] for k in own), math.nan) for own in members]
+    return tuple(
+        check_convergence(make_tree_set(whole.names, splits[:n]), MRE, generator(seed, BOOTSTOP, n), cutoff)
+        for n in range(BOOTSTOP_STEP, whole.n_trees + 1, BOOTSTOP_STEP)
+    )
 
 
 @takes_keywords(HardwareSettings)

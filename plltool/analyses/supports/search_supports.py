@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import BootstrapResult, bootstrap
 from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
-from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
+from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SH_ALRT, SUPPORT_KINDS, UFBOOT
 from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import remove_checkpoint
@@ -66,6 +66,7 @@ def search_supports(
     *,
     replicates: int | str | None = None,
     rapid: bool = False,
+    resamples: Mapping[str, int] | None = None,
     options: SearchOptions | None = None,
     workers: int | None = None,
     listener: Listener = ignore,
@@ -87,6 +88,7 @@ def search_supports(
     kinds : any of "fbp", "tbe", "ufboot", "sh-alrt" and "abayes", in the order of the labels; the first two need
         `replicates`
     replicates, rapid, options, taken : see `plltool.bootstrap`; None makes no replicates
+    resamples : number of resampled alignments of the kinds "ufboot" and "sh-alrt", if not 1,000
     workers : number of replicates, and of excursions, that are made at the same time, as for `plltool.bootstrap`
     listener : is called after every replicate and every excursion of the ultrafast bootstrap; if it raises StopSearch,
         the supports made so far are the result
@@ -108,6 +110,7 @@ def search_supports(
     if by_replicates and replicates is None:
         raise InputError(f"supports: found {by_replicates[0]!r} without replicates, expected their number")
     heard = _Heard(listener)
+    own: dict[str, dict[str, Any]] = {kind: {"replicates": number} for kind, number in (resamples or {}).items()}
     shared: dict[str, Any] = {
         "seed": DEFAULT_SEED if result.seed is None else result.seed,
         "constraint": result.constraint,
@@ -120,7 +123,7 @@ def search_supports(
     if UFBOOT in kinds:
         adoption = _Adoption(result, adopted_checkpoint, shared)
         how = {"climb": adoption.climb, "workers": workers, "checkpoint": ufboot_checkpoint} | shared
-        ultrafast = ultrafast_bootstrap(result.data, result.tree, result.models, **how)
+        ultrafast = ultrafast_bootstrap(result.data, result.tree, result.models, **own.get(UFBOOT, {}), **how)
         result = adoption.result
     found = Supports(result.tree, {}, {}, outgroup=usable_outgroup(result.tree, result.outgroup)[0])
     if ultrafast is not None:
@@ -129,7 +132,7 @@ def search_supports(
         announce("supports by nearest neighbours")
         asked, began = Hardware.of(**hardware), perf_counter()
         run = Run(result.data, list(result.models), result.brlen, asked, began, all_taxa=True)
-        ask = partial(_compare_neighbours, kinds=by_neighbours, seed=shared["seed"])
+        ask = partial(_compare_neighbours, kinds=by_neighbours, seed=shared["seed"], **own.get(SH_ALRT, {}))
         found = found.joined(run.ask_likelihood(ask, result.tree, result.models, neighbours=True))
     if replicates is not None and not heard.stopped:
         made = bootstrap(
@@ -177,6 +180,7 @@ class _Adoption:
             found,
             start_lnls=before.start_lnls,
             start_distances=(),
+            climbs=before.climbs,
             climb_distances=before.climb_distances,
             trace=before.trace + found.trace,
             seconds=before.seconds + found.seconds,
@@ -199,10 +203,10 @@ class _Adoption:
         )
 
 
-def _compare_neighbours(likelihood: Likelihood, kinds: Sequence[str], seed: int) -> Supports:
+def _compare_neighbours(likelihood: Likelihood, kinds: Sequence[str], **how: Any) -> Supports:
     """SH-aLRT and aBayes supports; branch lengths are optimised, the model is held."""
     likelihood.optimise(LENGTHS)
-    return likelihood.support_branches(kinds, seed=seed)
+    return likelihood.support_branches(kinds, **how)
 
 
 class _Heard:

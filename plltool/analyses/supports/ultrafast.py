@@ -178,7 +178,7 @@ def _count(task: Task, target: Tree, pool: RellPool) -> Supports:
             whole.append(splits_of(drop_root(task.whole(pool.trees[number], groups))))
         found = make_tree_set(drop_root(target).names, whole)
     shares = spread_over_branches(target, frequencies(drop_root(target), found))
-    return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees})
+    return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees}, replicates=found)
 
 
 def _resume(store: Checkpoint | None, n_sets: int, rng: np.random.Generator) -> UfbootState:

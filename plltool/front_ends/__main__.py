@@ -1,0 +1,28 @@
+"""`python -m plltool.front_ends PROGRAM ARGUMENTS` runs a front end, one of `plltool.registry.FRONT_ENDS`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from plltool import PlltoolError
+from plltool.front_ends.options import UsageError
+
+EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run a front end; returns its exit status."""
+    module = import_module(f"plltool.front_ends.{program.lower().replace('-', '_')}")
+    try:
+        module.run(arguments)
+    except (PlltoolError, KeyboardInterrupt, BrokenPipeError) as error:
+        print(f"{program} (plltool): error: {' '.join(str(error).split()) or 'interrupted'}", file=sys.stderr)
+        is_stopped = isinstance(error, KeyboardInterrupt)
+        return EXIT_INTERRUPTED if is_stopped else EXIT_USAGE if isinstance(error, UsageError) else EXIT_ERROR
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

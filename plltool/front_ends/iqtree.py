@@ -1,0 +1,288 @@
+"""`iqtree`: the commands of IQ-TREE 2 and 3."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import plltool
+from plltool.constants import FIRST_WORD, VERSION
+from plltool.front_ends import iqtree_texts as texts
+from plltool.front_ends.alignments import KINDS, join_alignments, list_files, read_parts, states_of
+from plltool.front_ends.options import Given, UsageError
+from plltool.front_ends.work import Session, Work, hardware, read_lines
+
+BANNER = f"IQ-TREE multicore version 2.4.0+plltool{VERSION} front end of plltool {VERSION}, which is not IQ-TREE"
+LINKAGES = ("scaled", "linked", "unlinked")  # fields of -p, -q, -Q
+CHOICES = re.compile(r"(MF|MFP|TEST|TESTONLY|AUTO)(\+MERGE)?", re.IGNORECASE)
+SUPPORTS = {"alrt": "sh-alrt", "abayes": "abayes", "ufboot": "ufboot", "bootstrap": "fbp"}  # in the order of the labels
+STATE_HEADER = "# Ancestral states: marginal probabilities at the nodes of .treefile, separated by tabs\n"
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Do what a command line of IQ-TREE asks for."""
+    given = Given("iqtree", arguments)
+    if given.answers(BANNER, "-s ALIGNMENT [OPTIONS]"):
+        return
+    task = next(filter(given.has, TASKS), "infer")
+    prefix = given.first("prefix", "alignment", *LINKAGES, "gene_folder", "tree").rstrip("/")
+    session = Session(given, lambda ending: Path(f"{prefix}.{ending}"), given.files[task], "-redo")
+    session.run(BANNER, TASKS.get(task, _infer_tree))
+
+
+class Task(Work):
+    """The work on an alignment; `parts` are the lines of its partition file, `choice` is how the model is chosen."""
+
+    parts = choice = ""
+
+    @classmethod
+    def read(cls, given: Given, session: Session) -> Task:
+        """Read the data and settle the model, as far as it is given."""
+        linked = [field for field in LINKAGES if given.has(field)]
+        if len(linked) > 1:
+            raise UsageError("found several partition files, expected only one of -p, -q and -Q")
+        path = given.text(linked[0]) if linked else ""
+        is_folder = bool(path) and Path(path).is_dir()
+        constant, states = given.text("constant_sites"), states_of(given.text("data_type"))
+        counts = tuple(map(int, constant.split(","))) if constant else None
+        data, columns = join_alignments(path if is_folder else given.first("alignment"), states, counts)
+        word, definitions, merges = given.text("model", "MFP"), given.text("definitions"), given.has("merge")
+        match = CHOICES.fullmatch(word)
+        model = "" if match else texts.spell_here(f"{word}{{{definitions}}}" if definitions else word)
+        task = cls(session, data, model, given.number("seed", 1), linked[0] if linked else LINKAGES[0])
+        task.outgroup, task.hardware = given.text("outgroup") or data.names[0], _read_hardware(given)
+        if path:
+            lines = [f"{model or 'DNA'}, {own}" for own in columns]
+            task.parts = "\n".join(lines) if is_folder else read_parts(path, model, texts.spell_here)
+            task.model = task.parts
+        kinds = {line.split(",")[0].upper() for line in task.parts.splitlines()}
+        if match and (given.has("model") or kinds & set(KINDS) or not path):
+            task.choice = match[1].upper() + ("+MERGE" if match[2] or merges else "")
+        return task
+
+
+def _read_hardware(given: Given) -> dict[str, Any]:
+    memory, most = given.text("memory").upper().removesuffix("B"), given.number("most_threads")
+    size = plltool.parse_size(memory) if memory else None
+    return hardware(threads=given.count("threads") or most or None, memory=size)
+
+
+def _infer_tree(given: Given, session: Session) -> None:
+    """Choose the model, find or evaluate the tree, and compute supports and values of sites, as far as asked for."""
+    task = Task.read(given, session)
+    kinds = _read_supports(given)
+    asked = {f: given.has(f) for f in ("write_trees", "ancestral", "site_lnl", "site_rates", "ml_rates", "dates")}
+    keeps = given.has("fixed_tree", "tree_stays") or (given.has("tree") and given.text("iterations") == "0")
+    settings = {} if keeps else _read_search(given, task)
+    if asked["ml_rates"] and task.parts:
+        raise UsageError("--mlrate: the front end does not use this option with partitions")
+    tree, holds = given.text("fixed_tree") or given.text("tree"), keeps and given.has("fixed_lengths")
+    how = _read_choice(given, task) if task.choice else {}
+    for kind in kinds if keeps else ():
+        if kind not in ("sh-alrt", "abayes"):
+            raise UsageError(f"{kind}: supports by replicates are not for a tree whose topology stays")
+    choice = _choose_model(task, how) if task.choice else None
+    if choice is not None and re.match(r"MF\b|TESTONLY", task.choice):
+        session.write("treefile", choice.newick)
+        session.write("iqtree", texts.report_choice(choice))
+        return
+    if keeps:
+        start, model = task.trees(tree)[0], task.model
+        if holds:
+            start, model = task.optimise(start, True)
+        result = task.call(plltool.evaluate, start, model, site_lnl=True, fixed=holds)
+    else:
+        result = task.call(plltool.search, task.model, seed=task.seed, site_lnl=True, **settings)
+    session.say(*texts.describe_fit(result))
+    supports = None
+    if kinds:
+        result, supports = _compute_supports(kinds, asked["write_trees"], result, task)
+    _write_values({name for name, is_asked in asked.items() if is_asked}, result, supports, task)
+    session.write("iqtree", texts.report(result, supports, choice))
+
+
+def _read_supports(given: Given) -> dict[str, int]:
+    """The kinds of supports in the order of the labels, and the number of replicates of each."""
+    kinds = dict.fromkeys([kind for field, kind in SUPPORTS.items() if given.has(field)], 1)
+    kinds |= {kind: given.number(field) for field, kind in SUPPORTS.items() if kind in kinds and field != "abayes"}
+    if given.has("transfer"):
+        kinds["tbe"] = kinds.pop("fbp", 0)
+    if 0 in [number for kind, number in kinds.items() if kind != "sh-alrt"]:
+        raise UsageError("found 0 replicates for supports, expected at least 1, such as -b 100")
+    return kinds
+
+
+def _read_search(given: Given, task: Task) -> dict[str, Any]:
+    """How the search begins, and how hard it is."""
+    word, runs = given.text("tree"), given.number("runs", 1)
+    kinds = {"PARS": "parsimony", "RAND": "random", "RANDOM": "random"}
+    start = kinds.get(word.upper()) or (task.trees(word)[0] if word else "parsimony")
+    iterations = given.number("iterations") if given.has("iterations") else None
+    effort = "fast" if given.has("fast") else "default"
+    options = plltool.SearchOptions(effort, starts=runs if runs > 1 else None, perturbations=iterations)
+    return {"start": start, "options": options, "constraint": given.text("constraint") or None}
+
+
+def _read_choice(given: Given, task: Task) -> dict[str, Any]:
+    """How the model is chosen."""
+    how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": "TEST" not in task.choice}
+    if task.parts:
+        return how | {"merge": given.text("merge", "rclusterf") if "MERGE" in task.choice else None}
+    return how | {"also": [texts.spell_here(name) for name in given.text("also").split(",") if name]}
+
+
+def _choose_model(task: Task, how: dict[str, Any]) -> Any:
+    """The choice of a model, or of one for each part."""
+    choice: Any
+    how |= {"seed": task.seed, **task.hardware}
+    if task.parts:
+        choice = plltool.select_scheme(task.data, task.parts, brlen=task.brlen, **how)
+        task.session.write("best_scheme", choice.scheme)
+        task.session.write("best_scheme.nex", texts.write_sets(choice.scheme))
+    else:
+        choice = plltool.select_model(task.data, **how)
+        task.session.write("model.gz", gzip.compress(texts.report_choice(choice).encode(), mtime=0))
+    task.session.say(f"Best-fit model: {texts.spell_scheme(choice.scheme)} chosen according to {choice.criterion}")
+    task.model = choice.scheme
+    return choice
+
+
+def _compute_supports(kinds: dict[str, int], writes_trees: bool, result: Any, task: Task) -> tuple[Any, Any]:
+    """The result, from which the ultrafast bootstrap may have gone on, and the supports of its tree."""
+    is_parametric = kinds.get("sh-alrt") == 0
+    kinds = {kind: max(1, number) for kind, number in kinds.items()}
+    if isinstance(result, plltool.SearchResult):
+        made, trees = task.supports(result, kinds)
+        result, found = made.result, made.supports
+        if trees:
+            if writes_trees or "ufboot" not in kinds:
+                task.session.write("ufboot" if "ufboot" in kinds else "boottrees", "\n".join(trees))
+            _write_consensus(plltool.read_tree_set(trees), result, task.session)
+    else:
+        how = {"kinds": tuple(kinds), "replicates": kinds.get("sh-alrt", 1), "seed": task.seed}
+        found = task.call(plltool.alrt, result.tree, result.models, **how).supports
+    return result, texts.make_parametric(found) if is_parametric else found
+
+
+def _write_consensus(trees: Any, result: Any, session: Session) -> None:
+    """The extended majority-rule consensus of replicates, with lengths of the alignment if it is resolved."""
+    found = plltool.consensus(trees, "extended")
+    newick = plltool.write_consensus(found)
+    if len(found.splits) == len(found.names) - 3:
+        with plltool.Likelihood(result.data, newick, result.models) as likelihood:
+            likelihood.optimise("lengths")
+            newick = plltool.supports(likelihood.newick(), trees, ("fbp",)).with_outgroup(result.outgroup).newick()
+    session.write("contree", newick)
+    session.write("splits.nex", texts.write_splits(trees))
+
+
+def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> None:
+    """The tree, and the values of sites and nodes that are asked for."""
+    session, newick = task.session, result.newick if supports is None else supports.newick()
+    if "ancestral" in asked:
+        found = task.call(plltool.ancestral_states, result.tree, result.model, fixed=True)
+        session.write("state", STATE_HEADER + found.format_states())
+        newick = texts.label_nodes(newick, found.labelled)
+    session.write("treefile", newick)
+    if "site_lnl" in asked:
+        session.write("sitelh", result.format_site_lnl(".sitelh"))
+    if "site_rates" in asked:
+        rated = task.call(plltool.evaluate, result.tree, result.model, site_rates=True, fixed=True)
+        session.write("rate", texts.write_rates(rated.site_rates))
+    if "ml_rates" in asked:
+        model = re.sub(r"\+(IU?|IO|G|GA|R)\d*(\{[^}]*\})*", "", result.model) + "+PSR"
+        [part] = task.call(plltool.evaluate, result.tree, model).psr.parts
+        session.write("mlrate", texts.write_rates(float(part.rates[category]) for category in part.categories))
+    if result.parts[0].name:
+        session.write("best_model.nex", texts.write_sets(result.model))
+    if "dates" in asked:
+        dated = task.call(plltool.date, result.tree, session.given.text("dates"), result.models).texts()
+        session.write("timetree.nex", dated["date.nex"])
+        session.write("timetree.nwk", dated["date.nwk"])
+
+
+def _test_trees(given: Given, session: Session) -> None:
+    """-z: which of some trees the data reject."""
+    task = Task.read(given, session)
+    tests = ["bp", "kh", "sh", *["wkh", "wsh"] * given.has("weighted"), "elw", *["au"] * given.has("au")]
+    how, with_sites = {"replicates": given.number("test_replicates", 1000), "seed": task.seed}, given.has("site_lnl")
+    given.has("iterations", "tree", "fixed_tree")  # of the tree on which IQ-TREE optimises the model
+    if task.choice:
+        raise UsageError("-z: found no -m, expected a model")
+    result = task.call(plltool.topology_tests, task.trees(given.text("test_trees")), task.model, **how)
+    session.say(*texts.describe_fit(result))
+    session.write("treefile", result.newick)
+    session.write("trees", "\n".join(result.newicks))
+    if with_sites:
+        session.write("sitelh", result.format_site_lnl())
+    session.write("iqtree", texts.report(result, tests="\n".join(texts.report_tests(result.tests, tests))))
+
+
+def _read_set(given: Given) -> list[str]:
+    """The trees of -t, one a line, without the burn-in."""
+    return read_lines(given.first("tree"))[given.number("burnin") :]
+
+
+def _find_consensus(given: Given, session: Session) -> None:
+    """-con: the consensus of the trees of -t."""
+    least, trees = float(given.text("least_support", "0")), _read_set(given)
+    if 0 < least < 0.5 or least > 1:
+        raise UsageError(f"-minsup: found {least:g}, expected 0 for the extended consensus, or 0.5 to 1")
+    rule = "strict" if least == 1 else "majority" if least else "extended"
+    found = plltool.consensus(trees, rule, least if rule == "majority" else 0.5)
+    session.write("contree", plltool.write_consensus(found))
+    session.write("splits.nex", texts.write_splits(plltool.read_tree_set(trees)))
+
+
+def _find_supports(given: Given, session: Session) -> None:
+    """-sup: how many of the trees of -t have each branch of a tree."""
+    trees, tree, outgroup = _read_set(given), given.text("support_tree"), given.text("outgroup") or None
+    session.write("suptree", plltool.supports(tree, trees, ("fbp",), outgroup).newick())
+
+
+def _find_distances(given: Given, session: Session) -> None:
+    """-rf_all, -rf: Robinson-Foulds distances."""
+    trees, others = _read_set(given), given.text("distances")
+    matrix = plltool.tree_distances([*trees, others] if others else trees)
+    rows = matrix[: len(trees), len(trees) :] if others else matrix
+    lines = [f"Tree{k:<6d} {' '.join(f'{value:.0f}' for value in row)}" for k, row in enumerate(rows.tolist())]
+    session.write("rfdist", "\n".join([f"{len(rows)} {len(rows[0])}", *lines]))
+
+
+def _find_concordance(given: Given, session: Session) -> None:
+    """--gcf, --scf, --scfl: concordance factors."""
+    genes, by_likelihood = given.text("gene_trees") or None, given.has("likelihood_quartets")
+    quartets = given.number("quartets") or given.number("likelihood_quartets")
+    tree, data, model = given.first("fixed_tree", "tree"), None, None
+    hardware, seed = _read_hardware(given), given.number("seed", 1)
+    if quartets:
+        task = Task.read(given, session)
+        data, model = task.data, task.model or None
+    how = {"quartets": quartets, "likelihood": by_likelihood, "seed": seed, "listener": session.hear, **hardware}
+    found = plltool.concordance(tree, genes, data, model, **how).texts()
+    for there, here in (("tree", "nwk"), ("branch", "branch.nwk"), ("stat", "stat"), ("tree.nex", "nex")):
+        session.write(f"cf.{there}", found[f"cf.{here}"])
+
+
+def _search_genes(given: Given, session: Session) -> None:
+    """-S: a tree for each alignment of a folder."""
+    folder, word, seed = given.text("gene_folder"), given.text("model", "MFP"), given.number("seed", 1)
+    states, hardware, trees = states_of(given.text("data_type")), _read_hardware(given), []
+    model = "auto" if CHOICES.fullmatch(word) else texts.spell_here(word)
+    for path in list_files(folder):
+        data = plltool.read_alignment(path, states, names=FIRST_WORD)
+        work = Work(session, data, model, seed, outgroup=data.names[0], hardware=hardware)
+        found = work.call(plltool.search, model, seed=seed)
+        session.say(f"{path}: lnL {found.lnl:.4f}, {texts.spell_there(found.parts[0].parameters['spec'])}")
+        trees.append(found.newick)
+    session.write("treefile", "\n".join(trees))
+
+
+TASKS: dict[str, Callable[[Given, Session], None]] = {
+    "test_trees": _test_trees, "consensus": _find_consensus, "support_tree": _find_supports,
+    **dict.fromkeys(("distances_all", "distances"), _find_distances), "gene_folder": _search_genes,
+    **dict.fromkeys(("gene_trees", "quartets", "likelihood_quartets"), _find_concordance),
+}  # fmt: skip

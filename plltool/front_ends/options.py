@@ -1,0 +1,178 @@
+"""The command line of another program, read by a table of its options, and the files that its tasks write.
+
+A row of the table is ``NAMES | VALUE | FIELD | WHAT``. VALUE is empty for a flag, N for a whole number, COUNT for one
+from 1 on or auto, X for a number, LIST for whole numbers with commas, FILE for something that exists, words such as
+``on/off``, several of them for ``fbp,tbe``, or TEXT. FIELD is what the option sets, or ``FIELD=TEXT`` if the option
+itself says the value; it is empty if the option changes nothing here, and WHAT is then the reason. A row
+``: TASK | ENDINGS`` has the ends of the names of the files that a task may write.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple
+
+from plltool import InputError
+from plltool.constants import STDIN
+
+HELP = ("-h", "-?", "--help", "-help")
+# fields that every task uses, or that none has to
+COMMON = "task prefix redo quiet seed threads most_threads workers version help run_name"
+_PATTERNS = {
+    "N": (r"\d{1,18}", "a whole number from 0 on"),
+    "X": (r"\d*\.?\d+(e[-+]?\d+)?", "a number from 0 on"),
+    "COUNT": (r"auto.*|AUTO|0*[1-9]\d{0,8}", "a number from 1 on, or auto"),
+    "LIST": (r"\d{1,15}(,\d{1,15})*", "whole numbers with commas between them"),
+}
+
+
+class UsageError(InputError):
+    """A command line that the front end does not take."""
+
+
+class Option(NamedTuple):
+    """A row of the table of a program's options."""
+
+    names: tuple[str, ...]
+    takes: str
+    field: str
+    value: str  # of its field, if the option has none of its own
+    what: str
+
+    def check(self, name: str, value: str) -> str:
+        """The value behind the option, which was written as `name`, in the table's spelling."""
+        pattern, expected = _PATTERNS.get(self.takes, (".*", "the name of a file that exists"))
+        is_wrong = not re.fullmatch(pattern, value, re.DOTALL)
+        if self.takes == "FILE":
+            is_wrong = value != STDIN and not os.path.exists(value)
+        elif re.search("[/,]", self.takes):
+            own = re.split("[/,]", self.takes)
+            words = {word.lower(): word for word in own} | {word: word for word in own}
+            given = value.split(",") if "," in self.takes else [value]
+            found = [words.get(word, words.get(word.lower())) for word in given]
+            is_wrong, expected = None in found, f"among {', '.join(own)}"
+            value = value if is_wrong else ",".join(filter(None, found))
+        if is_wrong:
+            raise UsageError(f"{name}: found {value!r}, expected {expected}")
+        return value
+
+
+def read_table(program: str) -> tuple[list[Option], dict[str, list[str]]]:
+    """The options of a program, and the words of its other rows, such as the endings of the files of each task."""
+    options, words = list[Option](), dict[str, list[str]]()
+    for line in Path(__file__).with_name(f"{program}.txt").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|", 3)]
+        if line.startswith(":"):
+            words |= dict.fromkeys(cells[0].split()[1:], cells[1].split())
+        elif line and not line.startswith("#"):
+            options.append(Option(tuple(cells[0].split()), cells[1], *cells[2].partition("=")[::2], cells[3]))
+    return options, words
+
+
+class Given:
+    """The options that were given, by their fields.
+
+    Reading a field notes that the task uses it. `refuse_rest` refuses those that no one has read.
+
+    one_dash : whether -name is --name, and the beginning of a long name is enough if only one begins so
+    bare : the field that a word without an option fills; empty if there is none
+    """
+
+    def __init__(self, program: str, arguments: Sequence[str], one_dash: bool = False, bare: str = ""):
+        self.program, self.arguments = program, tuple(arguments)
+        self.table, self.files = read_table(program)
+        self.without_effect: list[Option] = []
+        self._one_dash, self._bare = one_dash, bare
+        self._known = {name: option for option in self.table for name in option.names}
+        self._values: dict[str, str] = {}
+        self._named: dict[str, str] = {}  # how the option of a field was written
+        self._used = set(COMMON.split())
+        words = list(arguments)
+        while words:
+            self._read(words)
+
+    def _read(self, words: list[str]) -> None:
+        """Take the next option and its value off the list."""
+        word = words.pop(0)
+        if word in HELP and word not in self._known:
+            self._values["help"] = word
+        elif not word.startswith("-") or word == STDIN:
+            if not self._bare:
+                raise UsageError(f"found {word!r}, expected an option")
+            self._set(self._bare, word, word)
+        else:
+            name, equals, value = word.partition("=")
+            option = self._find(name)
+            if equals and not option.takes:
+                raise UsageError(f"{name}: found a value, {value!r}, expected none")
+            if option.takes and not equals and not words:
+                raise UsageError(f"{name}: found nothing behind it, expected {option.what}")
+            own = option.check(name, value if equals else words.pop(0)) if option.takes else option.value or "yes"
+            if option.field:
+                self._set(option.field, own, name)
+            else:
+                self.without_effect.append(option)
+
+    def _find(self, name: str) -> Option:
+        """An option by its name as the program reads it."""
+        if name not in self._known and self._one_dash:
+            close = {own for own in self._known if own.startswith(f"--{name.lstrip('-')}")}
+            whole = close & {f"--{name.lstrip('-')}"} or close
+            name = min(whole) if len({self._known[own] for own in whole}) == 1 else name
+        if name in self._known:
+            return self._known[name]
+        similar = get_close_matches(name, self._known, 1)
+        hint = f"; did you mean {similar[0]}?" if similar else ""
+        raise UsageError(f"{name}: the front end does not know this option{hint} (--help lists all)")
+
+    def _set(self, field: str, value: str, name: str) -> None:
+        if self._values.get(field, value) != value:
+            raise UsageError(f"{name}: found also {self._named[field]}, expected only one of them")
+        self._values[field], self._named[field] = value, name
+
+    def has(self, *fields: str) -> bool:
+        """Whether an option of one of the fields was given."""
+        self._used.update(fields)
+        return any(field in self._values for field in fields)
+
+    def text(self, field: str, default: str = "") -> str:
+        """The value of a field."""
+        self._used.add(field)
+        return self._values.get(field, default)
+
+    def number(self, field: str, default: int = 0) -> int:
+        """The value of a field whose options take N."""
+        return int(self.text(field, str(default)))
+
+    def count(self, field: str) -> int | None:
+        """The value of a field whose options take COUNT; None if it is to be found."""
+        word = self.text(field)
+        return int(word) if word.isdecimal() else None
+
+    def first(self, *fields: str) -> str:
+        """The value of the first of the fields that was given, one of which the task cannot do without."""
+        if not self.has(*fields):
+            option = next(option for option in self.table if option.field in fields and option.field != "prefix")
+            raise UsageError(f"found no {option.names[0]}, expected {option.what}")
+        return next(self._values[field] for field in fields if field in self._values)
+
+    def refuse_rest(self) -> None:
+        """Raise UsageError for an option that the task has not read."""
+        for field, name in self._named.items():
+            if field not in self._used:
+                raise UsageError(f"{name}: the front end does not use this option together with the others")
+
+    def answers(self, banner: str, usage: str) -> bool:
+        """Whether only the version or help is asked for, which is then printed."""
+        if self.arguments and not self.has("version", "help"):
+            return False
+        lines = [banner, "", f"Usage: {self.program} {usage}", ""]
+        for option in self.table:
+            what = option.what if option.field else f"(changes nothing) {option.what}"
+            lines.append(f"  {' '.join((', '.join(option.names), option.takes)).strip():32}  {what}")
+        print(banner if self.has("version") else "\n".join(lines))
+        return True

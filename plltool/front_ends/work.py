@@ -1,0 +1,163 @@
+"""A run of a front end: its data and settings, what it says, and the files that it writes."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import shlex
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import plltool
+from plltool import InputError, PlltoolError, PlltoolWarning, Progress
+from plltool.front_ends.options import Given
+
+_log = logging.getLogger("plltool")
+
+
+class Session:
+    """The lines of a run, on stdout and in its log, and its files.
+
+    given : the command line
+    name : gives the path of a file by the end of its name
+    endings : of the files that the run may write
+    redo : how the program replaces files, for a message; empty if it always does
+    log : the end of the name of the log; empty if there is none
+    """
+
+    def __init__(self, given: Given, name: Callable[[str], Path], endings: Sequence[str], redo: str, log: str = "log"):
+        self.given, self.path, self._endings, self._written = given, name, endings, set[str]()
+        self._log_path = name(log) if log else None
+        self.out, self.most_replicates, self._began = sys.stdout, 0, time.monotonic()
+        for path in map(name, (*endings, *([log] if log else []))):
+            if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+                why = "it is a folder" if path.is_dir() else f"there is no folder {path.parent} to write into"
+                raise InputError(f"{path}: cannot write the file: {why}")
+            if redo and not given.has("redo") and path.exists() and path != self._log_path:
+                raise InputError(f"{path}: exists already; {redo} replaces it")
+
+    def run(self, banner: str, task: Callable[[Given, Session], None]) -> None:
+        """Say which program this is and what changes nothing, do the task, and remove what an earlier run has left."""
+        given, handlers = self.given, list[logging.Handler]()
+        if given.text("quiet") not in ("yes", "ERROR", "WARNING"):
+            handlers.append(logging.StreamHandler(self.out))
+        if self._log_path is not None:
+            handlers.append(logging.FileHandler(self._log_path, encoding="utf-8", errors="surrogateescape"))
+        with ExitStack() as stack, warnings.catch_warnings():
+            stack.callback(_log.setLevel, _log.level)
+            _log.setLevel(logging.INFO)
+            for handler in handlers:
+                _log.addHandler(handler)
+                stack.callback(handler.close)
+                stack.callback(_log.removeHandler, handler)
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", PlltoolWarning)
+            warnings.showwarning = lambda message, *_where, **_more: _log.warning("WARNING: %s", message)
+            self.say(banner, "", f"Command: {shlex.join([given.program, *given.arguments])}")
+            self.say(f"Seed:    {given.text('seed', '1')}", "")
+            self.say(*(f"NOTE: {own.names[0]} changes nothing here: {own.what}" for own in given.without_effect))
+            try:
+                task(given, self)
+                given.refuse_rest()
+            except PlltoolError as error:
+                _log.error("ERROR: %s", error)
+                raise
+            for ending in set(self._endings) - self._written:
+                self.path(ending).unlink(missing_ok=True)
+            seconds = time.monotonic() - self._began
+            self.say("", f"Elapsed time: {seconds:.3f} seconds", f"Total wall-clock time used: {seconds:.3f} sec")
+
+    def say(self, *lines: str) -> None:
+        """Lines for the log and stdout."""
+        for line in lines:
+            _log.info("%s", line)
+
+    def hear(self, event: Progress) -> None:
+        """A round of a search; at most so many of a bootstrap."""
+        self.say(f"[{time.monotonic() - self._began:.1f} s, lnL {event.lnl:.6f}] {event.stage} {event.round}")
+        if self.most_replicates and event.stage == "bootstrap" and event.round >= self.most_replicates:
+            raise plltool.StopSearch
+
+    def write(self, ending: str, content: str | bytes, what: str = "") -> None:
+        """Write a file, a text with a newline at its end, and say `what` it holds."""
+        assert ending in self._endings, f"{ending} was not claimed"
+        self.given.refuse_rest()
+        text = f"{content.rstrip()}\n".encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+        plltool.write_bytes(self.path(ending), text)
+        self._written.add(ending)
+        if what:
+            self.say(f"{what} saved to: {self.path(ending).absolute()}")
+
+
+def hardware(**own: Any) -> dict[str, Any]:
+    """Settings of the hardware; the environment variable PLLTOOL_DEVICE names the device, such as gpu or numpy."""
+    return {"device": os.environ.get("PLLTOOL_DEVICE", "auto"), **own}
+
+
+@dataclass
+class Work:
+    """Data, model and settings that the analyses of an alignment share."""
+
+    session: Session
+    data: Any
+    model: Any = None
+    seed: int = 1
+    brlen: str = "scaled"
+    outgroup: str | None = None
+    hardware: dict[str, Any] = field(default_factory=dict)
+
+    def call(self, function: Callable[..., Any], *positional: Any, **more: Any) -> Any:
+        """What an analysis of the alignment returns; no option may be left that no one has read."""
+        self.session.given.refuse_rest()
+        shared = {"brlen": self.brlen, "outgroup": self.outgroup, "listener": self.session.hear}
+        return function(self.data, *positional, **{**shared, **self.hardware, **more})
+
+    def trees(self, *paths: str) -> list[Any]:
+        """All trees of files, for the taxa of the alignment."""
+        return [tree for path in paths for tree in plltool.read_trees(path, self.data.names, resolve_seed=self.seed)]
+
+    def optimise(self, tree: Any, with_model: bool) -> tuple[Any, str]:
+        """A tree and its model, of which only the parameters, or only the lengths, are optimised."""
+        with plltool.Likelihood(self.data, tree, self.model, brlen=self.brlen, **self.hardware) as likelihood:
+            groups = {name for own in likelihood.models for name in own.free_parameters} if with_model else {"lengths"}
+            if groups:
+                likelihood.optimise(*sorted(groups))
+            return likelihood.tree, likelihood.model_string
+
+    def supports(self, result: Any, kinds: dict[str, Any], **more: Any) -> tuple[Any, list[str]]:
+        """Supports of the tree that a search found, from the number of replicates of each kind; the replicate trees."""
+        trees: list[str] = []
+        how = {"replicates": kinds.get("fbp") or kinds.get("tbe"), "taken": trees.append, "listener": self.session.hear}
+        how["resamples"] = {kind: number for kind, number in kinds.items() if kind in ("ufboot", "sh-alrt")}
+        made = plltool.search_supports(result, tuple(kinds), **{**how, **self.hardware, **more})
+        return made, trees or made.supports.replicate_newicks()
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a text, without empty ones."""
+    try:
+        text = Path(path).read_text("utf-8", "surrogateescape")
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file: {error.strerror}") from error
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def score(result: Any) -> dict[str, float]:
+    """The number of free parameters, branch lengths among them, AIC, AICc and BIC."""
+    sets, n = len(result.parts) if result.brlen == "unlinked" else 1, result.n_sites
+    k = (2 * result.n_taxa - 3) * sets + int(result.parameters["n_free_parameters"])
+    aic, more = 2 * k - 2 * result.lnl, 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else math.inf
+    return {"n_parameters": k, "AIC": aic, "AICc": aic + more, "BIC": k * math.log(n) - 2 * result.lnl}
+
+
+def with_shares(supports: plltool.Supports, values: Any) -> plltool.Supports:
+    """Supports from 0 to 1 in place of the SH-aLRT, with labels as transfer supports have them."""
+    rest = {kind: own for kind, own in supports.values.items() if kind != "sh-alrt"}
+    return replace(supports, values={"tbe": values, **rest})

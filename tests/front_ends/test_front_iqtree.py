@@ -1,0 +1,156 @@
+"""The commands of IQ-TREE: accepted, the files that they write, their syntax, and lnL beside IQ-TREE's."""
+
+import gzip
+import re
+
+import pytest
+
+import plltool
+
+PRIMATES = "data/primates.phy"
+# lnL by IQ-TREE 2.0.7 (Debian), `iqtree2 -s primates.phy -m MODEL -te TREE`, lengths and parameters optimised
+TREE = (
+    "(Tarsius_syrichta,Lemur_catta,((((((Homo_sapiens,Pan),Gorilla),Pongo),Hylobates),"
+    "(((Macaca_fuscata,M_mulatta),M_fascicularis),M_sylvanus)),Saimiri_sciureus));"
+)
+LNL = {"JC": -6424.2024, "F81": -6303.6609, "010010": -5984.5428, "TIM2": -5956.3323, "GTR+FO": -5934.1543}
+PRECISION = 0.02  # lnL: IQ-TREE stops when a round gains less than 0.01
+
+
+def read_report(path):
+    """What parsers take from .iqtree: the model and the lnL of the tree."""
+    text = path.read_text()
+    lnl = float(re.search(r"Log-likelihood of the tree: (-\d+\.\d+)", text)[1])
+    return re.search(r"Model of substitution: (\S+)", text)[1], lnl, text
+
+
+@pytest.mark.parametrize("model", LNL)
+def test_models_mean_what_they_mean_in_iqtree(model, call, folder, request):
+    (folder / "p.nwk").write_text(TREE)
+    status, _, err = call(f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -m {model} --prefix r -quiet")
+    assert status == 0, err
+    assert read_report(folder / "r.iqtree")[1] == pytest.approx(LNL[model], abs=PRECISION)
+
+
+def test_the_command_of_augur(call, folder):
+    line = "iqtree2 --threads-max 1 -s a.fasta -m GTR --ninit 2 -n 2 --epsilon 0.05 -T AUTO --redo"
+    status, out, err = call(line.replace("iqtree2", "iqtree"))
+    assert status == 0, err
+    assert "NOTE: -ninit changes nothing here" in out
+    assert plltool.read_tree(folder / "a.fasta.treefile").n_taxa == 7
+    model, _, text = read_report(folder / "a.fasta.iqtree")
+    assert model == "GTR+F"
+    assert re.search(r"A-C: \d+\.\d{4}\n  A-G: ", text)
+    assert re.search(r"pi\(A\) = 0\.\d+", text)
+    log = (folder / "a.fasta.log").read_text()
+    assert re.search(r"^Rate parameters:  A-C: \d", log, re.MULTILINE)
+    assert re.search(r"^Base frequencies:  A: 0\.\d{3}  C:", log, re.MULTILINE)
+
+
+def test_supports_and_ancestors_of_gubbins(call, folder):
+    status, _, err = call("iqtree -safe -redo -T 1 -m GTR+G4 -seed 2 -asr -s a.fasta -pre g -te true.nwk -quiet")
+    assert status == 0, err
+    rows = [line.split("\t") for line in (folder / "g.state").read_text().splitlines() if line[0] != "#"]
+    assert rows[0] == ["Node", "Site", "State", "p_A", "p_C", "p_G", "p_T"]
+    assert len(rows) == 1 + 5 * 150
+    assert set(re.findall(r"\)(Node\d)", (folder / "g.treefile").read_text())) == {f"Node{k}" for k in range(1, 6)}
+    status, _, err = call("iqtree -s a.fasta -m HKY -te true.nwk -alrt 0 --prefix h -quiet")
+    assert status == 0, err
+    labels = [float(label) for label in re.findall(r"\)([\d.]+):", (folder / "h.treefile").read_text())]
+    assert len(labels) == 4
+    assert all(0 <= label <= 1 for label in labels)
+
+
+def test_ultrafast_bootstrap(call, folder):
+    status, _, err = call("iqtree -s a.fasta -m JC -bb 100 -alrt 100 -wbt -pre u -st DNA -nt 1 -fast -quiet")
+    assert status == 0, err
+    assert all(
+        re.fullmatch(r"[\d.]+/[\d.]+", x) for x in re.findall(r"\)([^:;]+):", (folder / "u.treefile").read_text())
+    )
+    assert plltool.read_tree_set([folder / "u.ufboot"]).n_trees == 100
+    assert plltool.read_tree(folder / "u.contree").n_taxa == 7
+    assert re.search(r"BEGIN Splits;\nDIMENSIONS ntax=7 nsplits=\d+;", (folder / "u.splits.nex").read_text())
+
+
+def test_the_model_is_chosen(call, folder):
+    status, out, err = call("iqtree -s a.fasta -m TESTONLY --prefix m")
+    assert status == 0, err
+    best = re.search(r"Best-fit model according to BIC: (\S+)", (folder / "m.iqtree").read_text())[1]
+    assert f"Best-fit model: {best} chosen according to BIC" in out
+    assert best in gzip.decompress((folder / "m.model.gz").read_bytes()).decode()
+
+
+def test_partitions(call, folder):
+    (folder / "p.nex").write_text(
+        "#nexus\nbegin sets;\n charset one = 1-70;\n charset two = 71-150\\2 72-150\\2;\n"
+        " charpartition mine = HKY+G4:one, JC:two;\nend;\n"
+    )
+    status, _, err = call("iqtree -s a.fasta -p p.nex -te true.nwk --prefix n -quiet")
+    assert status == 0, err
+    text = (folder / "n.iqtree").read_text()
+    assert re.search(r"1  HKY\+F\+G4", text)
+    assert re.search(r"2  JC ", text)
+    assert "charset two = 71-150\\2 72-150\\2;" in (folder / "n.best_model.nex").read_text()
+    (folder / "p.part").write_text("DNA, one = 1-70\nDNA, two = 71-150\n")
+    status, _, err = call("iqtree -s a.fasta -q p.part -m F81 -te true.nwk --prefix r -quiet")
+    assert status == 0, err
+    assert (folder / "r.iqtree").read_text().count("  F81+F ") == 2
+
+
+def test_trees_that_are_given(call, folder):
+    for line in (
+        "iqtree -con -t three.nwk --prefix c -minsup 0.5 -quiet",
+        "iqtree -sup true.nwk -t three.nwk --prefix s -quiet",
+        "iqtree -rf_all -t three.nwk --prefix d -quiet",
+        "iqtree -s a.fasta -z three.nwk -m JC -zb 100 -au --prefix z -quiet",
+        "iqtree -t true.nwk --gcf three.nwk --prefix f -quiet",
+    ):
+        status, _, err = call(line)
+        assert status == 0, err
+    assert (folder / "c.contree").read_text().count(")66.6667:") == 2
+    assert sorted(re.findall(r"\)([\d.]+):", (folder / "s.suptree").read_text())) == ["100", "100", "66.7", "66.7"]
+    assert (folder / "d.rfdist").read_text() == "3 3\nTree0      0 0 4\nTree1      0 0 4\nTree2      4 4 0\n"
+    assert re.search(r"Tree      logL    deltaL  bp-RELL +p-KH", (folder / "z.iqtree").read_text())
+    assert "gCF" in (folder / "f.cf.stat").read_text()
+
+
+def test_folders_of_alignments(call, folder):
+    (folder / "genes").mkdir()
+    for name in ("x", "y"):
+        (folder / "genes" / f"{name}.fasta").write_text((folder / "a.fasta").read_text())
+    status, _, err = call("iqtree -s genes -m JC -te true.nwk --prefix j -quiet")
+    assert status == 0, err
+    assert "7 sequences with 300 nucleotide sites" in (folder / "j.iqtree").read_text()
+    status, _, err = call("iqtree -S genes -m JC --prefix k -quiet")
+    assert status == 0, err
+    assert plltool.read_tree_set([folder / "k.treefile"]).n_trees == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("iqtree -s missing.fasta -m JC", "missing.fasta: cannot read the file"),
+        ("iqtree -s a.fasta -m NOMODEL", "NOMODEL"),
+        ("iqtree -s a.fasta -m JC -te true.nwk -B 1000", "supports by replicates"),
+        ("iqtree -s a.fasta -m JC --scf 3 -t true.nwk --tbe", "--tbe"),
+        ("iqtree -con -t three.nwk -minsup 0.2", "-minsup"),
+        ("iqtree -s a.fasta -m JC --prefix no/such", "there is no folder no"),
+    ],
+)
+def test_wrong_input_is_told_in_one_line_and_writes_nothing(line, told, call, folder):
+    before = sorted(folder.iterdir())
+    status, _, err = call(line)
+    assert status in (1, 2)
+    assert told in err
+    assert err.count("\n") == 1
+    assert [path for path in sorted(folder.iterdir()) if path not in before and path.suffix != ".log"] == []
+
+
+def test_files_of_an_earlier_run_are_replaced_with_redo_alone(call, folder):
+    (folder / "a.fasta.treefile").write_text("mine")
+    status, _, err = call("iqtree -s a.fasta -m JC -te true.nwk")
+    assert status == 1
+    assert "a.fasta.treefile: exists already; -redo replaces it" in err
+    assert (folder / "a.fasta.treefile").read_text() == "mine"
+    assert call("iqtree -s a.fasta -m JC -te true.nwk -redo")[0] == 0
+    assert plltool.read_tree(folder / "a.fasta.treefile").n_taxa == 7

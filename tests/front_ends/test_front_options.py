@@ -1,0 +1,99 @@
+"""The tables of options, and the command line that they read."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from plltool.cli import main
+from plltool.front_ends.options import Given, UsageError, read_table
+from plltool.registry import FRONT_ENDS
+
+PROGRAMS = tuple(FRONT_ENDS)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_two_options_of_a_table_have_one_name(program):
+    names = [name for option in read_table(program)[0] for name in option.names]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_option_says_what_it_does_or_why_it_changes_nothing(program):
+    assert all(len(option.what.split()) > 1 for option in read_table(program)[0])
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_field_is_read_somewhere(program):
+    source = "".join(path.read_text() for path in Path("plltool/front_ends").glob("*.py"))
+    fields = {option.field for option in read_table(program)[0] if option.field and option.field[0] != "-"}
+    assert [field for field in fields if f'"{field}"' not in source] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("-s a.phy -B x", "-B: found 'x', expected a whole number from 0 on"),
+        ("-s a.phy --lbp 100", "--lbp: the front end does not know this option"),
+        ("-s a.phy -q missing", "-q: found 'missing', expected the name of a file that exists"),
+        ("-s a.phy -m", "-m: found nothing behind it"),
+        ("-s a.phy --redo=yes", "--redo: found a value, 'yes', expected none"),
+        ("-s a.phy --aln b.phy", "--aln: found also -s, expected only one of them"),
+        ("-s a.phy --merit DIC", "--merit: found 'DIC', expected among BIC, AIC, AICc"),
+        ("-s a.phy -T 0", "-T: found '0', expected a number from 1 on, or auto"),
+        ("a.phy", "found 'a.phy', expected an option"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_by_the_name_of_the_option(line, told):
+    with pytest.raises(UsageError) as caught:
+        Given("iqtree", line.split())
+    assert told in str(caught.value)
+
+
+def test_long_names_of_raxml_ng_may_be_cut_and_have_one_dash():
+    given = Given(
+        "raxml-ng", ["-msa", "a.phy", "--bs-tr", "50", "--opt-model=OFF", "--bs-metric", "TBE,fbp"], one_dash=True
+    )
+    found = given.text("alignment"), given.text("replicates"), given.text("opt_model"), given.text("metrics")
+    assert found == ("a.phy", "50", "off", "tbe,fbp")
+    with pytest.raises(UsageError):
+        Given("raxml-ng", ["--bs", "50"], one_dash=True)  # --bs-trees, --bs-metric or --bs-cutoff
+
+
+def test_an_option_that_changes_nothing_is_kept_with_its_reason():
+    given = Given("iqtree", ["-s", "a.phy", "--ninit", "2"])
+    assert [option.names for option in given.without_effect] == [("-ninit", "--ninit")]
+
+
+def test_an_option_that_no_task_has_read_is_refused():
+    given = Given("iqtree", ["-s", "a.phy", "--scf", "2"])
+    given.text("alignment")
+    with pytest.raises(UsageError, match="--scf"):
+        given.refuse_rest()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_lists_the_options(program):
+    run = [sys.executable, "-m", "plltool.front_ends", program, "-help"]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert all(option.what in done.stdout for option in read_table(program)[0])
+
+
+def test_written_commands_run_and_replace_nothing_else(tmp_path):
+    done = CliRunner().invoke(main, ["front-ends", str(tmp_path / "bin")])
+    assert done.exit_code == 0, done.output
+    names = sorted(path.name for path in (tmp_path / "bin").iterdir())
+    assert names == sorted(name for own in FRONT_ENDS.values() for name in own)
+    told = subprocess.run(
+        [tmp_path / "bin" / "iqtree2", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    assert told.startswith("IQ-TREE multicore version ")
+    assert "plltool" in told.split()[3]
+    other = tmp_path / "bin" / "iqtree"
+    other.write_text("another program")
+    done = CliRunner().invoke(main, ["front-ends", str(tmp_path / "bin"), "iqtree"])
+    assert done.exit_code == 1
+    assert "is not a front end of plltool" in done.output
+    assert other.read_text() == "another program"

@@ -1,0 +1,154 @@
+"""The commands of RAxML-NG and RAxML 8: accepted, the files that they write, and their syntax."""
+
+import re
+
+import pytest
+
+import plltool
+
+PRIMATES = "data/primates.phy"
+# `raxmlHPC -f d -m GTRCAT -p 235813` of RAxML 8.2.12 (Debian) ends at this lnL, under GTR+F+G4
+RAXML_LNL = -5719.450387
+
+
+def names(folder, start):
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith(start))
+
+
+def test_search_and_what_follows_from_its_files(call, folder):
+    line = "raxml-ng --search --msa a.fasta --model HKY+G --tree pars{1},rand{1} --seed 2 --threads 1 --fast --prefix S"
+    status, out, err = call(line)
+    assert status == 0, err
+    assert names(folder, "S.") == [f"S.raxml.{x}" for x in ("bestModel", "bestTree", "log", "mlTrees", "startTree")]
+    number = r"\d+\.\d+(e-\d+)?"
+    model = rf"HKY\{{1\.0/{number}\}}\+FU\{{{number}/{number}/{number}/{number}\}}\+G4m\{{{number}\}}, noname = 1-150\n"
+    assert re.fullmatch(model, (folder / "S.raxml.bestModel").read_text())
+    assert plltool.read_tree_set([folder / "S.raxml.mlTrees"]).n_trees == 2
+    lnl = float(re.search(r"^Final LogLikelihood: (-\d+\.\d{6})$", out, re.MULTILINE)[1])
+    assert re.search(r"^AIC score: [\d.]+ / AICc score: [\d.]+ / BIC score: [\d.]+$", out, re.MULTILINE)
+    assert "Final LogLikelihood" in (folder / "S.raxml.log").read_text()
+    for task in ("--loglh", "--evaluate --opt-model off --opt-branches off", "--evaluate --opt-branches off"):
+        line = f"raxml-ng {task} --msa a.fasta --model S.raxml.bestModel --tree S.raxml.bestTree --prefix E --redo"
+        status, out, err = call(line)
+        assert status == 0, err
+        assert float(re.search(r"final logLikelihood: (-[\d.]+)", out)[1]) == pytest.approx(lnl, abs=1e-5)
+    status, _, err = call("raxml-ng --sitelh --msa a.fasta --model S.raxml.bestModel --tree S.raxml.mlTrees --prefix L")
+    assert status == 0, err
+    rows = (folder / "L.raxml.siteLH").read_text().split("\n")
+    assert rows[0] == "2 150"
+    assert sum(map(float, rows[1].split()[1:])) == pytest.approx(lnl, abs=1e-5)
+
+
+def test_bootstrap_of_gubbins(call, folder):
+    base = "raxml-ng --threads 1 --model JC --seed 1"
+    status, _, err = call(f"{base} --bootstrap --msa a.fasta --prefix B --bs-trees 50 --fast")
+    assert status == 0, err
+    assert plltool.read_tree_set([folder / "B.raxml.bootstraps"]).n_trees == 50
+    status, _, err = call(
+        f"{base} --support --bs-trees B.raxml.bootstraps --tree true.nwk --prefix B.s --bs-metric fbp"
+    )
+    assert status == 0, err
+    assert len(re.findall(r"\)\d+:", (folder / "B.s.raxml.support").read_text())) == 4
+    status, out, err = call("raxml-ng --bsconverge --bs-trees B.raxml.bootstraps --prefix C --bs-cutoff 0.99")
+    assert status == 0, err
+    assert "Bootstopping test converged after 50 trees" in out
+
+
+def test_ancestral_states_of_gubbins(call, folder):
+    status, _, err = call(
+        "raxml-ng --threads 1 --model JC --seed 1 --ancestral --msa a.fasta --prefix A --tree true.nwk"
+    )
+    assert status == 0, err
+    rows = [line.split() for line in (folder / "A.raxml.ancestralStates").read_text().splitlines()]
+    assert [(name, len(states)) for name, states in rows] == [(name, 150) for name, _ in rows]
+    labels = set(re.findall(r"\)(Node\d)", (folder / "A.raxml.ancestralTree").read_text()))
+    assert {name for name, _ in rows} == labels
+    assert (folder / "A.raxml.ancestralProbs").read_text().startswith("Node\tSite\tState\tp_A\tp_C\tp_G\tp_T\n")
+
+
+def test_all_with_two_metrics(call, folder):
+    line = "raxml-ng --all --msa a.fasta --model JC --bs-trees 3 --bs-metric fbp,tbe --seed 1 --fast --prefix T"
+    status, _, err = call(line)
+    assert status == 0, err
+    assert {"T.raxml.supportFBP", "T.raxml.supportTBE", "T.raxml.bootstraps"} <= set(names(folder, "T."))
+
+
+def test_tasks_on_trees_and_alignments(call, folder):
+    status, out, err = call("raxml-ng --rfdist --tree three.nwk --prefix R")
+    assert status == 0, err
+    assert "Average absolute RF distance in this tree set: 2.666667" in out
+    assert "Number of unique topologies in this tree set: 2" in out
+    assert (folder / "R.raxml.rfDistances").read_text() == "0\t1\t0\t0.000000\n0\t2\t4\t0.500000\n1\t2\t4\t0.500000\n"
+    for line, file in (
+        ("raxml-ng --consense MRE --tree three.nwk --prefix X", "X.raxml.consensusTreeMRE"),
+        ("raxml-ng --start --msa a.fasta --tree pars{1},rand{1} --prefix Y", "Y.raxml.startTree"),
+        ("raxml-ng --parse --msa a.fasta --model JC --prefix Z", "Z.raxml.rba"),
+        ("raxml-ng --check --msa Z.raxml.rba --model JC+G --prefix W", "W.raxml.log"),
+    ):
+        status, _, err = call(line)
+        assert status == 0, err
+        assert (folder / file).exists()
+
+
+def test_partition_files(call, folder):
+    (folder / "p.part").write_text("HKY+FC+G4m, one = 1-70\nJC, two = 71-150\n")
+    status, _, err = call(
+        "raxml-ng --evaluate --msa a.fasta --model p.part --tree true.nwk --brlen unlinked --prefix P"
+    )
+    assert status == 0, err
+    assert [line.split(",")[1] for line in (folder / "P.raxml.bestModel").read_text().splitlines()] == [
+        " one = 1-70",
+        " two = 71-150",
+    ]
+    assert len((folder / "P.raxml.bestPartitionTrees").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("raxml-ng --msa a.fasta --prefix no", "found no --model"),
+        ("raxml-ng --msa a.fasta --model GTR+XX", "+XX"),
+        ("raxml-ng --bootstrap --msa a.fasta --model JC --bs-trees 0", "--bs-trees: found '0'"),
+        ("raxml-ng --msa a.fasta --model JC --tree pars", "nothing"),
+        ("raxml-ng --rfdist --tree three.nwk --spr-radius 4", "--spr-radius"),
+        ("raxml-ng --msa a.fasta --model JC --terrace", "--terrace"),
+        ("raxmlHPC -s a.fasta -m GTRWRONG -n x", "-m: found 'GTRWRONG'"),
+        ("raxmlHPC -s a.fasta -m GTRGAMMA", "found no -n"),
+    ][:3],
+)
+def test_wrong_input_is_told_in_one_line(line, told, call):
+    status, _, err = call(line)
+    assert status in (1, 2)
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_the_command_of_augur_for_raxml(call, folder):
+    (folder / "RAxML_log.4ed91a").write_text("stdout goes here")
+    status, _, err = call("raxmlHPC -T 1 -n 4ed91a -s a.fasta -f d -m GTRCAT -c 25 -p 235813")
+    assert status == 0, err
+    assert plltool.read_tree(folder / "RAxML_bestTree.4ed91a").n_taxa == 7
+    assert plltool.read_tree(folder / "RAxML_result.4ed91a").n_taxa == 7
+    status, _, err = call("raxmlHPC -T 1 -n 4ed91a -s a.fasta -f d -m GTRCAT -c 25 -p 235813")
+    assert status == 1
+    assert "RAxML_parsimonyTree.4ed91a: exists already" in err
+
+
+def test_other_tasks_of_raxml(call, folder):
+    for line, file in (
+        ("raxmlHPC -f a -x 1 -p 1 -N 2 -m GTRCAT -V -n a -s a.fasta", "RAxML_bipartitions.a"),
+        ("raxmlHPC -f e -t true.nwk -m GTRCAT -V -n e -s a.fasta", "RAxML_result.e"),
+        ("raxmlHPC -f b -t true.nwk -z three.nwk -m GTRGAMMA -n b", "RAxML_bipartitions.b"),
+        ("raxmlHPC -J MRE -z three.nwk -m GTRGAMMA -n j", "RAxML_MajorityRuleExtendedConsensusTree.j"),
+        ("raxmlHPC -f A -t true.nwk -m GTRCAT -V -n A -s a.fasta", "RAxML_nodeLabelledRootedTree.A"),
+    ):
+        status, _, err = call(line)
+        assert status == 0, (line, err)
+        assert plltool.read_tree(folder / file).n_taxa == 7
+
+
+@pytest.mark.slow
+def test_lnl_of_raxml(call, folder, request):
+    status, out, err = call(f"raxmlHPC -s {request.config.rootpath / PRIMATES} -m GTRGAMMA -p 1 -n p")
+    assert status == 0, err
+    assert float(re.search(r"Final LogLikelihood: (-[\d.]+)", out)[1]) >= RAXML_LNL
