@@ -18,10 +18,9 @@ SEARCH_EPSILON = 0.1  # a climb ends when a round gains less lnL
 SEARCH_RADII = (20,)  # of the SPR stages; walks end at losses long before, except where data are few
 RATCHET_PATIENCE = 20  # perturbations in a row without gain after which a thorough search leaves a tree as it is
 FIRST_PERTURBATIONS = 4  # of each climb before it is fused with others; the first gain most
-EASY = 0.5  # difficulty up to which a search uses the minimum of its effort
+EASY = 0.1  # difficulty up to which a search uses the minimum of its effort
 MANY_TAXA = 1000  # from which on the limit of the perturbations grows with the number of taxa
 LARGE_ALIGNMENT = 5_000_000  # taxa times patterns from which on gains must be significant by default
-MANY_GAPS = 0.5  # share of undetermined characters beyond which a second climb is worth its time
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ class Preset:
     plan: SearchPlan
     starts: tuple[int, int]
     perturbations: tuple[int, int]
+    together: int = 60  # the most perturbations of several climbs: another climb gains more than those that follow
     # how many times as many perturbations, and as many in a row without gain, there are for several parts that share
     # their branch lengths, and for those that do not
     persistence: tuple[int, int] = (1, 1)
@@ -73,7 +73,7 @@ class Preset:
 
 EFFORTS = {
     "fast": Preset(SearchPlan(epsilon=1.0), (1, 1), (0, 0)),
-    "default": Preset(SearchPlan(nstop=3), (1, 2), (3, 12), persistence=(2, 3)),
+    "default": Preset(SearchPlan(nstop=3), (1, 3), (3, 12), 4, (2, 3)),
     "thorough": Preset(SearchPlan(), (2, 6), (30, 60)),
 }
 
@@ -140,26 +140,24 @@ class SearchOptions:
         n_patterns: int = 0,
         n_parts: int = 1,
         unlinked: bool = False,
-        gaps: float = 0.0,
     ) -> SearchPlan:
         """The plan for data of this difficulty, 0 to 1.
 
-        There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own. `gaps` is the share
-        of undetermined characters; up to MANY_GAPS there is one climb unless the effort is thorough. The limit of the
-        perturbations grows with the taxa beyond MANY_TAXA: the more places there are where a climb can get stuck, the
-        longer each perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and the effort is not
-        thorough, there is one climb, which ends when a stage gains nothing significant.
+        There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own. The limit of
+        the perturbations grows with the taxa beyond MANY_TAXA: the more places there are where a climb can get stuck,
+        the longer each perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and the effort is
+        not thorough, there is one climb, which ends when a stage gains nothing significant.
         """
         preset = EFFORTS[self.effort]
         hard = min(max((difficulty - EASY) / (1.0 - EASY), 0.0), 1.0)
         starts, perturbations = (low + hard * (high - low) for low, high in (preset.starts, preset.perturbations))
         chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
-        perturbations = math.ceil(math.ceil(perturbations) * max(1.0, n_taxa / MANY_TAXA))
         large = n_taxa * n_patterns >= LARGE_ALIGNMENT and self.effort != "thorough"
+        n_starts = 1 if large or self.starts == 1 else round(starts)
+        most = perturbations if n_starts == 1 else min(perturbations, preset.together)
+        perturbations = math.ceil(math.ceil(most) * max(1.0, n_taxa / MANY_TAXA))
         stop = "kh" if large else preset.plan.stop
         persistence = preset.persistence[unlinked] if n_parts > 1 else 1
         perturbations, nstop = persistence * perturbations, persistence * preset.plan.nstop
-        has_one = large or (gaps <= MANY_GAPS and self.effort != "thorough")
-        n_starts = 1 if has_one else round(starts)
         planned = replace(preset.plan, starts=n_starts, perturbations=perturbations, nstop=nstop, stop=stop)
         return replace(planned, **{name: value for name, value in chosen.items() if value is not None})

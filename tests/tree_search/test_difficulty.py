@@ -95,7 +95,7 @@ def test_more_effort_never_means_less():
             assert a.radii[-1] <= b.radii[-1]
             assert a.epsilon >= b.epsilon
     for by_score in plans:
-        assert by_score == sorted(by_score, key=lambda plan: plan.perturbations)
+        assert by_score == sorted(by_score, key=lambda plan: (plan.starts, plan.perturbations))
 
 
 def test_what_a_user_asks_for_overrides_the_preset():
@@ -107,21 +107,25 @@ def test_what_a_user_asks_for_overrides_the_preset():
 
 
 def test_default_searches_of_parts_persist():
-    alone, shared, own = (SearchOptions().plan(1.0, 0, 0, *parts) for parts in ((1, False), (2, False), (2, True)))
+    one = SearchOptions(starts=1)
+    alone, shared, own = (one.plan(1.0, 0, 0, *parts) for parts in ((1, False), (2, False), (2, True)))
     assert [(plan.perturbations, plan.nstop) for plan in (alone, shared, own)] == [(12, 3), (24, 6), (36, 9)]
     assert SearchOptions("fast").plan(1.0, 0, 0, 2, True) == SearchOptions("fast").plan(1.0)
     assert SearchOptions(nstop=1, perturbations=2).plan(1.0, 0, 0, 2, True).perturbations == 2
 
 
-def test_hard_data_have_more_starts_if_most_are_missing_or_the_search_is_thorough():
-    assert [SearchOptions().plan(score, gaps=0.6).starts for score in (0.0, 0.74, 0.76, 1.0)] == [1, 1, 2, 2]
-    assert [SearchOptions("thorough").plan(score).starts for score in (0.0, 0.5, 0.75, 1.0)] == [2, 2, 4, 6]
-    assert SearchOptions().plan(1.0, gaps=0.4).starts == 1
-    assert SearchOptions("fast").plan(1.0, gaps=0.6).starts == 1
+def test_hard_data_have_more_starts():
+    """As many as the interpolation from 0.1 to 1 gives, rounded; several climbs share fewer perturbations."""
+    plans = [SearchOptions().plan(score) for score in (0.0, 0.32, 0.33, 0.77, 0.78, 1.0)]
+    assert [plan.starts for plan in plans] == [1, 1, 2, 2, 3, 3]
+    assert [plan.perturbations for plan in plans] == [3, 6, 4, 4, 4, 4]
+    assert [SearchOptions("thorough").plan(score).starts for score in (0.0, 0.32, 0.55, 1.0)] == [2, 3, 4, 6]
+    assert SearchOptions("fast").plan(1.0).starts == 1
+    assert SearchOptions(starts=1).plan(1.0).perturbations == 12
 
 
 def test_large_data_have_one_start_unless_the_search_is_thorough():
-    assert SearchOptions().plan(1.0, 5000, 1000, gaps=0.6).starts == 1
+    assert SearchOptions().plan(1.0, 5000, 1000).starts == 1
     assert SearchOptions("thorough").plan(1.0, 5000, 1000).starts == 6
 
 
@@ -132,7 +136,7 @@ def test_of_the_perturbations_some_come_before_the_climbs_are_fused():
 
 def test_large_trees_may_be_perturbed_more_often():
     limits = [SearchOptions().plan(1.0, n_taxa).perturbations for n_taxa in (4, 1000, 1500, 2000, 10_000)]
-    assert limits == [12, 12, 18, 24, 120]
+    assert limits == [4, 4, 6, 8, 40]
     assert SearchOptions(perturbations=5).plan(1.0, 10_000).perturbations == 5
     assert SearchOptions("fast").plan(1.0, 10_000).perturbations == 0
 

@@ -235,19 +235,19 @@ class _Search:
 
     def plan(self) -> SearchPlan:
         """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
-        task, options, score, gaps, reason = self.task, self.options, 0.0, 0.0, ""
+        task, options, score, reason = self.task, self.options, 0.0, ""
         if options.depends_on_difficulty:
             announce("parsimony trees to estimate the difficulty")
             rng = generator(task.seed, DIFFICULTY)
             difficulty = assess_difficulty(task.parts, task.names, rng, task.constraint, task.unlinked)
-            score, gaps, reason = difficulty.score, difficulty.gaps, f"; difficulty {difficulty}"
+            score, reason = difficulty.score, f"; difficulty {difficulty}"
         n_taxa = len(task.names)
-        plan = options.plan(score, n_taxa, task.n_patterns, len(task.parts), task.unlinked, gaps)
+        if isinstance(self.start, Tree) and options.starts is None:
+            options = replace(options, starts=1)
+        plan = options.plan(score, n_taxa, task.n_patterns, len(task.parts), task.unlinked)
         plan = replace(plan, constraint=task.constraint)
         if task.constraint is not None and task.constraint.n_members < n_taxa and options.radii is None:
             plan = replace(plan, radii=(*plan.radii, MAX_RADIUS))
-        if isinstance(self.start, Tree) and options.starts is None:
-            plan = replace(plan, starts=1)
         numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
         _log.info("effort %s: %s%s", options.effort, numbers, reason)
         _log.info("seed: %d", task.seed)
