@@ -249,6 +249,6 @@ def test_taxa_without_a_date_count_as_unknown():
 
 
 def test_without_treetime(monkeypatch):
-    monkeypatch.setattr(dating, "find_spec", lambda _: None)
+    monkeypatch.setattr(date_module, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"^dates of a tree need TreeTime: pip install 'plltool\[dating\]'$"):
         plltool.date(FASTA, TRUE_TREE, DATES, MODEL, **QUICK)

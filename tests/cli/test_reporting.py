@@ -178,7 +178,7 @@ def test_an_interrupt_in_the_midst_of_a_write(monkeypatch):
 
 def test_generations_have_a_line_now_and_then(capsys, monkeypatch):
     clock = iter([0.5, 1.5, 9.0, 10.6, 11.0, 12.0])
-    monkeypatch.setattr(reporting.Heartbeat, "seconds", property(lambda _: next(clock)))
+    monkeypatch.setattr(heartbeat.Heartbeat, "seconds", property(lambda _: next(clock)))
     reporter = Reporter(quiet=False)
     for generation in (10, 20, 30, 40, 50, 60):
         reporter.progress(Progress("sample", generation, -1.0, 0, 0, 1.0, 60))

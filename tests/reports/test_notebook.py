@@ -60,8 +60,12 @@ RESULTS = {  # how each is made, and how many rows its table has; None if the te
         None,
     ),
     "compare": (lambda at: plltool.compare(ROWS, CPU, CPU, model="JC"), None),
+    "compare_likelihoods": (
+        lambda at: plltool.compare_likelihoods(ROWS, TREE, {"a": CPU, "b": CPU, "c": CPU}, model="JC"),
+        3,
+    ),
 }
-HAVE_NO_TREE = ("select_model", "select_scheme", "compare")
+HAVE_NO_TREE = ("select_model", "select_scheme", "compare", "compare_likelihoods")
 
 
 @pytest.fixture(scope="module")
