@@ -1,6 +1,8 @@
-"""Names for the types of numpy arrays that all layers share."""
+"""Names for the types of numpy arrays that all layers share, and what is asked of them everywhere."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,3 +12,8 @@ IntArray = npt.NDArray[np.int32]
 IndexArray = npt.NDArray[np.intp]
 ByteArray = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]
+
+
+def distinct(numbers: npt.NDArray[np.signedinteger[Any]]) -> IndexArray:
+    """The different ones (k,) of small whole numbers (n,) from 0 on, in order; numpy.unique would import numpy.ma."""
+    return np.flatnonzero(np.bincount(numbers))

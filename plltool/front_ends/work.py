@@ -80,7 +80,7 @@ class Session:
             _log.info("%s", line)
 
     def hear(self, event: Progress) -> None:
-        """A round of a search; at most so many of a bootstrap."""
+        """Log a round; stop a bootstrap after `most_replicates`, if there is a limit."""
         self.say(f"[{time.monotonic() - self._began:.1f} s, lnL {event.lnl:.6f}] {event.stage} {event.round}")
         if self.most_replicates and event.stage == "bootstrap" and event.round >= self.most_replicates:
             raise plltool.StopSearch

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.arrays import BoolArray, FloatArray, IndexArray, distinct
 from plltool.codec import saved
 from plltool.constants import MAX_BACKTRACKS
 
@@ -123,7 +123,7 @@ class _Descent:
         epsilon: float,
     ):
         self.functions = list(functions)
-        self.variables = np.flatnonzero(np.bincount(np.concatenate([members[number] for number in functions])))
+        self.variables = distinct(np.concatenate([members[number] for number in functions]))
         self._places = [np.searchsorted(self.variables, members[number]) for number in functions]
         self._is_shared = np.bincount(np.concatenate(self._places)) > 1
         self._low, self._high = bounds[self.variables].T

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.arrays import BoolArray, FloatArray, IndexArray, distinct
 from plltool.constants import NO_NODE
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -68,7 +68,7 @@ def find_moves(
     rough = optimise_insertions(screen, prunes, steps, chosen, floor)
     kept = rough.lnl >= floor
     chosen, start = chosen[kept], rough.lengths[kept]
-    gaps, healed = np.flatnonzero(np.bincount(steps.prune[chosen])), prunes.healed.copy()
+    gaps, healed = distinct(steps.prune[chosen]), prunes.healed.copy()
     healed[gaps] = heal(likelihood, prunes.joints[gaps], prunes.columns[gaps])
     prunes = replace(prunes, healed=healed)
     return optimise_insertions(likelihood, prunes, steps, chosen, lnl, start)
@@ -168,7 +168,7 @@ def climb_round(
     """
     moves = find_moves(likelihood, lnl, radius, joints, constraint, patient)
     ranked = rank_moves(moves, lnl)
-    waiting = np.flatnonzero(np.bincount(moves.joints[ranked]))
+    waiting = distinct(moves.joints[ranked])
     tree = likelihood.tree
     before = tree.lengths.copy()
     most, rejected = len(ranked), 0

@@ -65,7 +65,7 @@ class Preset:
     plan: SearchPlan
     starts: tuple[int, int]
     perturbations: tuple[int, int]
-    together: int = 60  # the most perturbations of several climbs: another climb gains more than those that follow
+    together: int = 60  # the most perturbations of several climbs, all of them counted
     # how many times as many perturbations, and as many in a row without gain, there are for several parts that share
     # their branch lengths, and for those that do not
     persistence: tuple[int, int] = (1, 1)
@@ -143,10 +143,11 @@ class SearchOptions:
     ) -> SearchPlan:
         """The plan for data of this difficulty, 0 to 1.
 
-        There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own. The limit of
-        the perturbations grows with the taxa beyond MANY_TAXA: the more places there are where a climb can get stuck,
-        the longer each perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and the effort is
-        not thorough, there is one climb, which ends when a stage gains nothing significant.
+        There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own. Several climbs share
+        fewer perturbations than one makes: another start tree gains more than they do. The limit of the perturbations
+        grows with the taxa beyond MANY_TAXA: the more places there are where a climb can get stuck, the longer each
+        perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and the effort is not thorough,
+        there is one climb, which ends when a stage gains nothing significant.
         """
         preset = EFFORTS[self.effort]
         hard = min(max((difficulty - EASY) / (1.0 - EASY), 0.0), 1.0)

@@ -322,10 +322,8 @@ def compare(
         plan_memory(data.patterns, models, hardware)
     how: dict[str, Any] = {"seed": seed, "brlen": brlen, "constraint": constraint, "options": options}
     results = [search(data, models, start=start, listener=listener, **how, **asdict(own)) for own in (a, b)]
-    runs = [
-        ComparedRun(label, result.tree, result.trace, result.as_record())
-        for label, result in zip(labels, results, strict=True)
-    ]
+    pairs = zip(labels, results, strict=True)
+    runs = [ComparedRun(label, one.tree, one.trace, one.as_record()) for label, one in pairs]
     trees = [
         make_replicates(data, results[0].models, replicates=replicates, listener=listener, **how, **asdict(own)).trees
         for own in ((a, b) if replicates else ())

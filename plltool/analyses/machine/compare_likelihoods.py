@@ -13,7 +13,7 @@ from plltool.analyses.machine.devices import devices
 from plltool.arrays import FloatArray
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE
 from plltool.errors import DeviceError, InputError, show_name
-from plltool.hardware import Hardware, parse_hardware
+from plltool.hardware import PRECISIONS, Hardware, parse_hardware
 from plltool.progress import Listener, ignore
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
@@ -25,7 +25,6 @@ from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
 NUMPY_WIDTHS = 1, 2, 4
-PRECISIONS = "double", "mixed", "single"
 ROUNDING = 1e-6  # of lnL: how far anything may be from double in mixed or single precision; benchmarks measure 1e-7
 SHOWN_TAXA = 2  # of the smaller side of a branch
 
@@ -58,10 +57,6 @@ class Answers:
         values = likelihood.lnl(), likelihood.site_lnl(), likelihood.gradient()
         return cls(label, engine.device_name, likelihood.hardware.precision, *values)
 
-    @property
-    def is_double(self) -> bool:
-        return self.precision == PRECISIONS[0]
-
 
 def _compare_pair(a: Answers, b: Answers, slopes_in: Sequence[str], tolerance: float) -> dict[str, Any]:
     """The row of two devices: b minus a of lnL, and of the site and the slope that differ most; and if they agree."""
@@ -69,7 +64,7 @@ def _compare_pair(a: Answers, b: Answers, slopes_in: Sequence[str], tolerance: f
     sites, slopes = np.where(in_no_part, 0.0, b.site_lnl - a.site_lnl), b.slopes - a.slopes
     site, slope = int(np.abs(sites).argmax()), int(np.abs(slopes).argmax())
     found = {"lnl": b.lnl - a.lnl, "site_lnl": float(sites[site]), "slope": float(slopes[slope])}
-    allowed = tolerance if a.is_double and b.is_double else max(tolerance, ROUNDING * abs(a.lnl))
+    allowed = tolerance if {a.precision, b.precision} == {"double"} else max(tolerance, ROUNDING * abs(a.lnl))
     agree = all(abs(value) <= allowed for value in found.values())
     return {"a": a.label, "b": b.label, **found, "site": site + 1, "slope_in": slopes_in[slope], "agree": agree}
 

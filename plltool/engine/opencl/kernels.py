@@ -10,10 +10,9 @@ from operator import is_
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 
-from plltool.arrays import IntArray
+from plltool.arrays import IntArray, distinct
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
@@ -173,7 +172,7 @@ class EngineKernels:
 
 def find_set(program: IntArray) -> str:
     """The first of `contract.OPCODE_SETS` that has all instructions of a program."""
-    opcodes = set(np.flatnonzero(np.bincount(program[:, InstructionWord.OPCODE])).tolist())
+    opcodes = set(distinct(program[:, InstructionWord.OPCODE]).tolist())
     return next(name for name, known in OPCODE_SETS.items() if opcodes <= known)
 
 

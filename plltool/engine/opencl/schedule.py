@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.arrays import IndexArray, IntArray
+from plltool.arrays import IndexArray, IntArray, distinct
 from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Track, slots_read
@@ -144,7 +144,7 @@ def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int
     if n <= 1:
         return one_track(end)
     cuts = np.arange(n) * end // n
-    begins = np.flatnonzero(np.bincount(request.pieces[np.searchsorted(request.pieces, cuts, side="right") - 1]))
+    begins = distinct(request.pieces[np.searchsorted(request.pieces, cuts, side="right") - 1])
     tracks = empty_tracks(len(begins))
     tracks[:, TrackWord.BEGIN], tracks[:, TrackWord.END] = begins, np.append(begins[1:], end)
     tracks[:, TrackWord.SLOT_SHIFT] = len(request.scratch) * np.arange(len(begins))
