@@ -176,7 +176,7 @@ def start_trees(
 ) -> list[str]:
     """The trees from which searches with this seed start, as Newick without branch lengths.
 
-    `kind` is "parsimony" or "random", `number` that of the trees; `alignment`, `seed` and `constraint` as for `search`.
+    `kind` is "parsimony" or "random", `number` that of the trees; the rest as for `search`, also for errors.
     """
     check_one_of("kind", kind, START_KINDS)
     check_least("number", number, 1)

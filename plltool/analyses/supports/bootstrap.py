@@ -114,10 +114,10 @@ class BootstrapResult(Shown):
 def bootstrap_convergence(
     trees: TreesLike, cutoff: float = BOOTSTOP_WRF, seed: int = DEFAULT_SEED
 ) -> tuple[Convergence, ...]:
-    """Tests by autoMRE whether there are enough replicates, of the first BOOTSTOP_STEP, twice as many, and so on.
+    """Test by autoMRE after 50 replicates, 100 and so on whether there are enough (Pattengale et al. 2010).
 
-    `trees` are as for `plltool.tree_distances`; `cutoff` is the weighted Robinson-Foulds distance, from 0 to 1, of
-    halves that agree. `bootstrap` with the same seed makes the same tests.
+    `trees` are as for `plltool.tree_distances`; `cutoff` is the weighted Robinson-Foulds distance, from 0 to 1, up to
+    which halves agree. `bootstrap` with the same seed makes the same tests. Raises InputError for fewer than 50 trees.
     """
     whole = as_tree_set(trees)
     check_least("number of trees", whole.n_trees, BOOTSTOP_STEP)
