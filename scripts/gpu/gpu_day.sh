@@ -9,15 +9,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 wheels=${WHEELS:-wheels}
-packages=(numpy scipy pyopencl click dendropy lazy-loader pytest hypothesis)
+python=${PYTHON:-python3}
 if [ "${1:-}" = --collect ]; then
     shift
-    exec "${PYTHON:-python3}" -m pip download --quiet --only-binary :all: --no-deps --dest "$wheels" \
+    exec "$python" -m pip download --quiet --only-binary :all: --no-deps --dest "$wheels" \
         "${@:---python-version=3.12}" pyopencl platformdirs pytools siphash24 typing-extensions click dendropy lazy-loader \
         packaging pytest pluggy iniconfig pygments hypothesis sortedcontainers
 fi
-if [ ! -x .gpu_day/bin/python ]; then
-    "${PYTHON:-python3}" -m venv --system-site-packages .gpu_day
-    .gpu_day/bin/python -m pip install --quiet --no-index --find-links "$wheels" "${packages[@]}"
+export PYTHONPATH="$PWD:$PWD/.gpu_day"
+if ! "$python" -c "import numpy, scipy, pyopencl, click, dendropy, lazy_loader, pytest, hypothesis" 2>/dev/null; then
+    "$python" -m pip install --quiet --no-index --no-deps --target .gpu_day "$wheels"/*.whl
 fi
-PYTHONPATH="$PWD" exec .gpu_day/bin/python scripts/gpu/gpu_day.py --out "${OUT:-gpu_day}" "$@"
+exec "$python" scripts/gpu/gpu_day.py --out "${OUT:-gpu_day}" "$@"
