@@ -101,7 +101,7 @@ def _describe_content(part: dict[str, Any]) -> list[str]:
 
 
 def _describe_memory(facts: dict[str, Any]) -> str:
-    held = f"{facts['device_bytes'] / MEBIBYTE:.1f} MiB"
+    held = f"{facts['device_bytes'] / MEBIBYTE:.1f} MiB for each worker"
     if facts["suffices"]:
         return held
     return f"{held}, some patterns at a time; with {facts['full_bytes'] / MEBIBYTE:.1f} MiB it would be faster"

@@ -122,7 +122,7 @@ class MemoryPlan:
     kind: str  # "numpy", "cpu", "gpu" or what else the (first) device calls itself
     device_name: str  # without its index; digits depend on it
     layouts: tuple[dict[str, object], ...]  # of each shard; digits depend on them
-    n_bytes: int  # memory that it would hold there at most
+    n_bytes: int  # memory that each worker would hold there at most
     full_bytes: int  # memory of CLAs beyond which the search is no faster
     offered_bytes: int  # memory that CLAs may take
     suffices: bool  # whether they may take as much as makes the search no faster

@@ -8,7 +8,7 @@ device of the kind wanted there is only FOLDER/system.json, which says what was 
 
 Parts:
 - system: drivers that were looked for and found, devices, limits, the compiler's log, commit
-- tests: the tests of engines in four processes, on the device and on no other; what each prints is in tests.K.txt
+- tests: the tests of engines in several processes, on the device and on no other; what they print is in tests.txt
 - compare: searches on the device and on numpy, which must end alike, on four alignments
 - bench: throughput for 4, 20 and 61 states, 32 and 64 lanes, with and without launches by levels, with 4, 8 and
   16 work-groups for each compute unit
@@ -61,7 +61,7 @@ DEVICE_FACTS = (
     "extensions",
 )
 NO_DEVICE = 3  # exit status
-MOST_TEST_PROCESSES = 4  # at the same time on one device
+MOST_TEST_PROCESSES = 8  # at the same time on one device
 
 Step = tuple[str, Callable[[], Any]]  # what the figures are called, and what makes them
 
@@ -283,7 +283,7 @@ def run_if_there(command: str) -> str | None:
 def run_tests(kind: str, out: Path, options: list[str]) -> dict[str, Any]:
     """The tests of engines, which take the first OpenCL device with double precision: it must be of this kind.
 
-    Several processes have some of the files each. What they print is in `out`, also if they are stopped.
+    What they print is in `out`, also if they are stopped.
     """
     from plltool.engine.opencl.device import list_devices
 
@@ -292,19 +292,15 @@ def run_tests(kind: str, out: Path, options: list[str]) -> dict[str, Any]:
         raise RuntimeError(
             f"the tests would take {first.name} of kind {first.kind}, expected {kind}: set OCL_ICD_VENDORS"
         )
-    files = sorted(map(str, (ROOT / "tests" / "engine").glob("test_*.py")))
-    n = min(MOST_TEST_PROCESSES, os.cpu_count() or 1, len(files))
-    command = [sys.executable, "-um", "pytest", "-q", "-p", "no:cacheprovider", "--require-opencl", "--durations=10"]
-    logs = [out / f"tests.{k + 1}.txt" for k in range(n)]
-    running = []
-    for k, log in enumerate(logs):
-        with log.open("w") as file:
-            running.append(subprocess.Popen([*command, *options, *files[k::n]], cwd=ROOT, stdout=file))
-    ended = [process.wait() for process in running]
-    outputs = [log.read_text().splitlines() for log in logs]
-    if failed := [output for output, status in zip(outputs, ended, strict=True) if status]:
-        raise RuntimeError("\n".join(line for output in failed for line in output[-80:]))
-    return {"device": first.name, "outputs": [output[-15:] for output in outputs]}
+    n = min(MOST_TEST_PROCESSES, os.cpu_count() or 1)
+    command = [sys.executable, "-um", "pytest", "-v", "-p", "no:cacheprovider", "-n", str(n), "--require-opencl"]
+    log = out / "tests.txt"
+    with log.open("w") as file:
+        status = subprocess.run([*command, "--durations=10", *options, "tests/engine"], cwd=ROOT, stdout=file).returncode
+    output = log.read_text().splitlines()
+    if status:
+        raise RuntimeError("\n".join(output[-80:]))
+    return {"device": first.name, "output": output[-15:]}
 
 
 # --- running ----------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ if [ "${1:-}" = --collect ]; then
     shift
     exec "$python" -m pip download --quiet --only-binary :all: --no-deps --dest "$wheels" \
         "${@:---python-version=3.12}" pyopencl platformdirs pytools siphash24 typing-extensions click dendropy lazy-loader \
-        packaging pytest pluggy iniconfig pygments hypothesis sortedcontainers
+        packaging pytest pluggy iniconfig pygments pytest-xdist execnet hypothesis sortedcontainers
 fi
 export PYTHONPATH="$PWD:$PWD/.gpu_day"
-if ! "$python" -c "import numpy, scipy, pyopencl, click, dendropy, lazy_loader, pytest, hypothesis" 2>/dev/null; then
+if ! "$python" -c "import numpy, scipy, pyopencl, click, dendropy, lazy_loader, xdist, hypothesis" 2>/dev/null; then
     "$python" -m pip install --quiet --no-index --no-deps --target .gpu_day "$wheels"/*.whl
 fi
 exec "$python" scripts/gpu/gpu_day.py --out "${OUT:-gpu_day}" "$@"

@@ -35,8 +35,8 @@ def assert_little_memory_changes_nothing(alignment, device):
     little = foretell(alignment, device, tenth)
     assert not little.suffices
     assert little.full_bytes == plan.full_bytes
-    whole = search(alignment, MODEL, device=device)
-    streamed = search(alignment, MODEL, device=device, memory=tenth)
+    whole = search(alignment, MODEL, device=device, workers=1)
+    streamed = search(alignment, MODEL, device=device, memory=tenth, workers=1)
     assert streamed.lnl == whole.lnl
     assert streamed.newick == whole.newick
     assert rf_distance(streamed.tree, whole.tree) == 0

@@ -20,6 +20,8 @@ RTOL = {"double": 1e-12, "single": 3e-6}  # short sums of positive terms
 def open_engine(kind, n_states, n_components, n_patterns, precision="double", n_slots=6, n_matrices=4):
     name, vw = kind
     device = None if name == "numpy" else find_device(list_devices()[0], "opencl")
+    if device is not None and device.kind == "gpu" and vw == 4:
+        pytest.skip("a GPU takes 32 or 64 lanes")
     with compiled_quickly(device, vw == 32 and n_states > 8):
         return open_buffers(device, (n_states, n_components, 2, n_patterns), n_slots, n_matrices, precision, vw)
 

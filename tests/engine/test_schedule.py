@@ -220,10 +220,11 @@ def two_cherries(n):
     return np.concatenate([first, prog.newview(np.arange(n, n + n // 2), 2 * np.arange(n // 2), 2, 1, 3)])
 
 
-@pytest.mark.parametrize(("wanted", "sizes"), [(2, None), (4, None), (5, [3, 3]), (14, [7, 4]), (1000, [8, 4])])
+@pytest.mark.parametrize(("wanted", "sizes"), [(4, None), (8, None), (9, [5, 5]), (26, [13, 8]), (1000, [16, 8])])
 def test_so_many_tracks_of_a_level_as_are_wanted(wanted, sizes):
-    program = two_cherries(8)
-    found = module.plan_levels(program[[0, 1, 8, 2, 3, 9, 4, 5, 10, 6, 7, 11]], 2, wanted)
+    program = two_cherries(16)
+    mixed = np.arange(24).reshape(3, 8)[:2].reshape(8, 2)  # a row for each join, of what it joins
+    found = module.plan_levels(program[np.column_stack([mixed, np.arange(16, 24)]).ravel()], 2, wanted)
     if sizes is None:
         assert found is None
         return
@@ -231,18 +232,19 @@ def test_so_many_tracks_of_a_level_as_are_wanted(wanted, sizes):
     np.testing.assert_array_equal(found.program, program)
     assert found.launches[1].start == found.launches[0].stop == sizes[0]
     assert found.tracks[0, 0] == 0
-    assert found.tracks[sizes[0], 0] == 8
-    assert found.tracks[-1, 1] == 12
+    assert found.tracks[sizes[0], 0] == 16
+    assert found.tracks[-1, 1] == 24
     assert np.array_equal(found.tracks[1:, 0], found.tracks[:-1, 1])
     assert np.all(found.tracks[:, 1] > found.tracks[:, 0])
     assert not found.tracks[:, 2:].any()
 
 
-def test_a_chain_is_one_launch():
+@pytest.mark.parametrize(("n_chains", "is_cut"), [(1, False), (6, False), (7, True)])
+def test_few_chains_are_one_launch(n_chains, is_cut):
     chain = prog.newview(np.arange(1, 9), np.arange(8), 0, ~0, 1)
-    assert module.plan_levels(chain, 1, 1000) is None
-    another = chain + np.array([0, 9, 9, 0, 0, 0, 0, 0], dtype=np.int32)  # in slots of its own
-    assert module.plan_levels(np.concatenate([chain, another]), 1, 1000) is not None
+    own_slots = np.array([0, 9, 9, 0, 0, 0, 0, 0], dtype=np.int32)
+    found = module.plan_levels(np.concatenate([chain + k * own_slots for k in range(n_chains)]), 1, 1000)
+    assert (found is not None) == is_cut
 
 
 @pytest.fixture

