@@ -293,12 +293,12 @@ def run_tests(kind: str, out: Path, options: list[str]) -> dict[str, Any]:
             f"the tests would take {first.name} of kind {first.kind}, expected {kind}: set OCL_ICD_VENDORS"
         )
     n = min(MOST_TEST_PROCESSES, os.cpu_count() or 1)
-    command = [sys.executable, "-um", "pytest", "-v", "-p", "no:cacheprovider", "-n", str(n), "--require-opencl"]
+    command = [sys.executable, "-um", "pytest", "-vv", "-p", "no:cacheprovider", "-n", str(n), "--require-opencl"]
     log = out / "tests.txt"
     with log.open("w") as file:
-        status = subprocess.run([*command, "--durations=10", *options, "tests/engine"], cwd=ROOT, stdout=file).returncode
+        done = subprocess.run([*command, "--durations=10", *options, "tests/engine"], cwd=ROOT, stdout=file)
     output = log.read_text().splitlines()
-    if status:
+    if done.returncode:
         raise RuntimeError("\n".join(output[-80:]))
     return {"device": first.name, "output": output[-15:]}
 

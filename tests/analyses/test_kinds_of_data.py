@@ -124,8 +124,7 @@ def test_digits_beside_letters(rng, tmp_path, letters, data, columns):
 
 def test_states_beyond_nine_are_not_letters_of_dna(tmp_path):
     """A character of morphology with the states A to C only."""
-    path = write(tmp_path / "x.fa", ["01A", "12B", "01C", "10A"])
-    assert kind(path) == "multistate"
+    assert kind(write(tmp_path / "x.fa", ["01A", "12B", "01C", "10A"])) == "multistate"
 
 
 @pytest.mark.parametrize("declared", ["dna", "protein", "standard"])

@@ -264,8 +264,7 @@ def test_a_growing_program_keeps_its_clas(few_kind, make_engine, case):
     before = engine.execute(case.across(), case.lengths)[0, 0]
     many = np.concatenate([case.lengths, np.full(3000, case.lengths[0])])
     edges = np.column_stack([np.full(3000, a), np.full(3000, b), len(case.lengths) + np.arange(3000)])
-    found = evaluate_edges(engine, edges, many)
-    assert np.all(found == before)
+    assert np.all(evaluate_edges(engine, edges, many) == before)
 
 
 def test_what_is_not_kept_has_the_same_bits(any_kind, make_engine, case):

@@ -148,8 +148,7 @@ class OpenCLEngine(Engine):
         for name in ("clas", "scales"):
             size = self.layout.array_bytes(ARRAYS[name], sizes)
             buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
-            if not self._device.shares_host_memory:
-                # Such devices notice a shortage only when a buffer is used. NVIDIA's driver fails to fill 1 GiB.
+            if not self._device.shares_host_memory:  # such devices allocate what is used; NVIDIA's cannot fill GiB
                 cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, dtype=np.uint8), 0, 1)
                 self._queue.finish()
             self.counters.hold(size)
