@@ -83,8 +83,10 @@ def read_alignment(
     if starts_like_nexus(text):
         matrix = read_nexus(text, source, letters)
     else:
-        found = letters or detect_states(record.sequence for record in _parse(text, source, PROTEIN))
-        records = _parse(text, source, found)
+        records = _parse(text, source, letters or PROTEIN)
+        found = letters or detect_states(record.sequence for record in records)
+        if found is not letters and starts_like_phylip(text):  # where letters may tell names from sequences
+            records = _parse(text, source, found)
         warnings = note_on_blanks(records, source) if _is_fasta(text) and names is None else ()
         if _is_fasta(text) and names == FIRST_WORD:
             records = cut_names(records, source)
