@@ -212,15 +212,11 @@ def _compare_many(
 def _describe_briefly(name: str, found: Comparison) -> str:
     a, b, record = found.a, found.b, found.a.record
     sizes = str(record["n_taxa"]), str(record["n_sites"])
-    distances = f"{found.difference:.6f}", str(found.rf), f"{found.branch_score:.6f}"
+    distances = f"{found.difference:z.6f}", str(found.rf), f"{found.branch_score:.6f}"
     verdict = "agree" if found.agree else "DIFFER"
     return _row(name, *sizes, f"{a.lnl:.4f}", *distances, f"{a.seconds:.1f}", f"{b.seconds:.1f}", verdict)
 
 
 def _row(name: str, *cells: str) -> str:
-    widths = (6, 7, 14, 12, 4, 10, 7, 7)
-    return (
-        f"{name:<28}"
-        + " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=False))
-        + (f"  {cells[-1]}")
-    )
+    shown = " ".join(f"{cell:>{width}}" for cell, width in zip(cells, (6, 7, 14, 12, 4, 10, 7, 7), strict=False))
+    return f"{name:<28}{shown}  {cells[-1]}"

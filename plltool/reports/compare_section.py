@@ -65,7 +65,7 @@ def _describe_searches(run: Record) -> list[Block]:
     rows = [
         ("Search a", f"{run['label_a']}: {a['device']}"),
         ("Search b", f"{run['label_b']}: {b['device']}"),
-        ("Final lnL", f"{a['lnl']:.6f} and {b['lnl']:.6f}, difference {run['difference']:.6f}"),
+        ("Final lnL", f"{a['lnl']:.6f} and {b['lnl']:.6f}, difference {run['difference']:z.6f}"),
         ("Robinson-Foulds distance", str(run["rf"])),
         ("Branch score distance", f"{run['branch_score']:.6f}"),
         ("First round that differs", "none" if first is None else str(first + 1)),

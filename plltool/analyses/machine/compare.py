@@ -194,8 +194,10 @@ class Comparison(Shown):
         lines = [f"note: the settings differ: {'; '.join(self.other_settings)}"] * bool(self.other_settings)
         lines += [f"{name}: {run.label}: {run.record['reason']}" for name, run in (("a", a), ("b", b))]
         if a.trace or b.trace:
-            lines += ["", f"{'round':<22} {'lnL of a':>18} {'lnL of b':>18} {'difference':>12}"]
-            lines += [_describe_row(self, *row) for row in self.rows()]
+            rows = [("round", "lnL of a", "lnL of b", "difference", "")]
+            rows += [_describe_row(self, *own) for own in self.rows()]
+            width = max(22, *(len(row[0]) for row in rows))
+            lines += ["", *(f"{r[0]:<{width}} {r[1]:>18} {r[2]:>18} {r[3]:>12}{r[4]}" for r in rows)]
         first = self.first_difference
         where = f"difference in moves, or in lnL above {self.tolerance:g}"
         return [
@@ -204,7 +206,7 @@ class Comparison(Shown):
             f"no {where}" if first is None else f"first {where}: row {first + 1} of the table",
             *_describe_parting(self),
             *_describe_replicates(self.replicates),
-            f"final lnL: {a.lnl:.6f} and {b.lnl:.6f}, difference {self.difference:.6f}",
+            f"final lnL: {a.lnl:.6f} and {b.lnl:.6f}, difference {self.difference:z.6f}",
             f"Robinson-Foulds distance: {self.rf}",
             f"branch score distance: {self.branch_score:.6f}",
             f"seconds: {a.seconds:.1f} and {b.seconds:.1f}",
@@ -216,12 +218,11 @@ def _tell(value: object) -> str:
     return "none" if value is None else shorten(str(value))
 
 
-def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None) -> str:
+def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None) -> tuple[str, str, str, str, str]:
     labels = dict.fromkeys(NO_ROUND if event is None else f"{event.name} {event.round}" for event in (a, b))
-    values = [NO_ROUND if event is None else f"{event.lnl:.6f}" for event in (a, b)]
-    difference = NO_ROUND if a is None or b is None else f"{b.lnl - a.lnl:.6f}"
-    mark = "  <" if comparison.rounds_differ(a, b) else ""
-    return f"{' / '.join(labels):<22} {values[0]:>18} {values[1]:>18} {difference:>12}{mark}"
+    first, second = [NO_ROUND if event is None else f"{event.lnl:.6f}" for event in (a, b)]
+    difference = NO_ROUND if a is None or b is None else f"{b.lnl - a.lnl:z.6f}"
+    return " / ".join(labels), first, second, difference, "  <" if comparison.rounds_differ(a, b) else ""
 
 
 def _describe_parting(comparison: Comparison) -> list[str]:
