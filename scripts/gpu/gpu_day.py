@@ -10,8 +10,8 @@ Parts:
 - system: drivers that were looked for and found, devices, limits, the compiler's log, commit
 - tests: the tests of engines in several processes, on the device and on no other; what they print is in tests.txt
 - compare: searches on the device and on numpy, which must end alike, on four alignments
-- bench: throughput for 4, 20 and 61 states, 32 and 64 lanes, with and without launches by levels, with 4, 8 and
-  16 work-groups for each compute unit
+- bench: throughput for 4, 20 and 61 states, 32 and 64 lanes, with 4, 8 and 16 work-groups for each compute unit
+- levels: the same in one launch and by levels, for 64 and 400 taxa and few patterns
 - experiments: those of the papers, for docs/experiments.md; see `experiments.py`
 - wide: 100 taxa, 100,000 and 1,000,000 patterns
 - gradients: derivatives of all branches of 50 to 800 taxa
@@ -29,9 +29,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,8 @@ LIMITS = {  # seconds
     "system": 120,
     "tests": 360,
     "compare": 150,
-    "bench": 240,
+    "bench": 120,
+    "levels": 120,
     "experiments": 300,
     "wide": 120,
     "gradients": 60,
@@ -63,15 +65,15 @@ DEVICE_FACTS = (
 NO_DEVICE = 3  # exit status
 MOST_TEST_PROCESSES = 8  # at the same time on one device
 
+NO_CHANGE: Mapping[str, float] = MappingProxyType({})
+
 Step = tuple[str, Callable[[], Any]]  # what the figures are called, and what makes them
 
 
-def plltool(*arguments: str, constant: str = "", value: float = 0) -> str:
-    """The output of a command of plltool, with another value of a constant of `plltool.engine.opencl`, MODULE.NAME."""
-    change = (
-        f"from plltool.engine.opencl import engine, schedule; {constant}; {constant} = {value}; " if constant else ""
-    )
-    return run("-P", "-c", change + COMMAND, *arguments)
+def plltool(*arguments: str, constants: Mapping[str, float] = NO_CHANGE) -> str:
+    """The output of a command of plltool, with other values of constants of `plltool.engine.opencl`, by MODULE.NAME."""
+    changes = "".join(f"{name}; {name} = {value}; " for name, value in constants.items())
+    return run("-P", "-c", f"from plltool.engine.opencl import engine, schedule; {changes}{COMMAND}", *arguments)
 
 
 def run(*arguments: str) -> str:
@@ -94,10 +96,7 @@ class Day:
     # --- parts: the steps of each ---------------------------------------------------------------------------
 
     def system(self) -> Iterator[Step]:
-        yield (
-            "machine",
-            lambda: {"processor": platform.processor(), "system": platform.platform(), "cores": os.cpu_count()},
-        )
+        yield "machine", lambda: {"system": platform.platform(), "cores": os.cpu_count()}
         yield "drivers", find_drivers
         yield "nvidia-smi", lambda: run_if_there("nvidia-smi")
         yield "devices", lambda: describe_devices(self.kind)
@@ -116,14 +115,18 @@ class Day:
         for states in (4, 20, 61):
             shape = f"64x{(1000 if states == 4 else 200) if self.small else (100000 if states == 4 else 20000)}"
             for lanes in (32, 64):
-                size = states, shape, lanes
-                yield f"{states} states, {lanes} lanes", lambda size=size: self._bench(*size)
-                for what, width in ((", by levels", 1), (", not by levels", 1e9)):
-                    change = "schedule.GPU_LEVEL_WIDTH", width
-                    yield f"{states} states, {lanes} lanes{what}", lambda a=(*size, *change): self._bench(*a)
+                yield f"{states} states, {lanes} lanes", lambda a=(states, shape, lanes): self._bench(*a)
             for groups in (4, 8, 16):
-                change = "engine.GPU_GROUPS_PER_UNIT", groups
-                yield f"{states} states, {groups} groups", lambda a=(states, shape, 32, *change): self._bench(*a)
+                change = {"engine.GPU_GROUPS_PER_UNIT": groups}
+                yield f"{states} states, {groups} groups", lambda a=(states, shape, 32, change): self._bench(*a)
+
+    def levels(self) -> Iterator[Step]:
+        sizes = (2000,) if self.small else (2000, 16000, 64000)
+        shapes = {4: [f"{taxa}x{n}" for taxa in (64, 400) for n in sizes], 20: [f"64x{n}" for n in sizes]}
+        for states, shape in ((states, shape) for states, own in shapes.items() for shape in own):
+            for what, width in (("one launch", 1e9), ("by levels", 1)):
+                change = {"schedule.GPU_LEVEL_WIDTH": width, "schedule.GPU_LEVEL_SPANS": 1e9}
+                yield f"{states} states, {shape}, {what}", lambda a=(states, shape, None, change): self._bench(*a)
 
     def experiments(self) -> Iterator[Step]:
         for name in ("sizes", "states", "columns", "taxa", "chains"):
@@ -146,14 +149,14 @@ class Day:
 
     # --- steps ----------------------------------------------------------------------------------------------
 
-    def _bench(self, states: int, shape: str, lanes: int | None = None, constant: str = "", value: float = 0) -> Any:
+    def _bench(self, states: int, shape: str, lanes: int | None = None, change: Mapping[str, float] = NO_CHANGE) -> Any:
         """The rows of `plltool bench`."""
         file = self.out / "bench.tmp"
         options = ["--vw", str(lanes)] if lanes else []
         if self.small:
             options += ["--repetitions", "1"]
         options += ["--device", self.kind, "--output", str(file), "--redo", "--quiet"]
-        plltool("bench", "--states", str(states), "--shape", shape, *options, constant=constant, value=value)
+        plltool("bench", "--states", str(states), "--shape", shape, *options, constants=change)
         found = json.loads(file.read_text())
         file.unlink()
         return {"device": found["device"], "reason": found["reason"], "rows": found["rows"]}
