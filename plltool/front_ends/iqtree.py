@@ -17,7 +17,7 @@ from plltool.front_ends.work import Session, Work, hardware, read_lines
 
 BANNER = f"IQ-TREE multicore version 2.4.0+plltool{VERSION} front end of plltool {VERSION}, which is not IQ-TREE"
 LINKAGES = ("scaled", "linked", "unlinked")  # fields of -p, -q, -Q
-CHOICES = re.compile(r"(MF|MFP|TEST|TESTONLY|AUTO)(\+MERGE)?", re.IGNORECASE)
+CHOICES = re.compile(r"(MF|MFP|TEST(?:NEW)?(?:ONLY)?|AUTO)(\+MERGE)?", re.IGNORECASE)
 SUPPORTS = {"alrt": "sh-alrt", "abayes": "abayes", "ufboot": "ufboot", "bootstrap": "fbp"}  # in the order of the labels
 STATE_HEADER = "# Ancestral states: marginal probabilities at the nodes of .treefile, separated by tabs\n"
 
@@ -85,7 +85,7 @@ def _infer_tree(given: Given, session: Session) -> None:
         if kind not in ("sh-alrt", "abayes"):
             raise UsageError(f"{kind}: supports by replicates are not for a tree whose topology stays")
     choice = _choose_model(task, how) if task.choice else None
-    if choice is not None and re.match(r"MF\b|TESTONLY", task.choice):
+    if choice is not None and re.match(r"MF\b|TEST(NEW)?ONLY", task.choice):
         session.write("treefile", choice.newick)
         session.write("iqtree", texts.report_choice(choice))
         return
@@ -128,7 +128,8 @@ def _read_search(given: Given, task: Task) -> dict[str, Any]:
 
 def _read_choice(given: Given, task: Task) -> dict[str, Any]:
     """How the model is chosen."""
-    how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": "TEST" not in task.choice}
+    free_rates = not re.match(r"TEST(?!NEW)", task.choice)
+    how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": free_rates}
     if task.parts:
         return how | {"merge": given.text("merge", "rclusterf") if "MERGE" in task.choice else None}
     return how | {"also": [texts.spell_here(name) for name in given.text("also").split(",") if name]}

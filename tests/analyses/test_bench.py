@@ -143,8 +143,7 @@ def test_rescaled_patterns():
     counts = likelihood.engine._scales[root].max(axis=1)  # of every component: the best one was rescaled, too
     truly = np.count_nonzero(counts.ravel()[likelihood.engine.layout.lane_of_pattern])
     assert 0 < found <= truly
-    small = make_data(Shape(8, 60), 4, np.random.default_rng(5))
-    assert count_rescaled(likelihood_of(*small)) == 0
+    assert count_rescaled(likelihood_of(*make_data(Shape(8, 60), 4, np.random.default_rng(5)))) == 0
 
 
 @pytest.mark.parametrize("shape", [items.DEFAULT_SHAPES[-1], items.QUICK_SHAPES[-1]])

@@ -64,20 +64,22 @@ def test_supports_and_ancestors_of_gubbins(call, folder):
 def test_ultrafast_bootstrap(call, folder):
     status, _, err = call("iqtree -s a.fasta -m JC -bb 100 -alrt 100 -wbt -pre u -st DNA -nt 1 -fast -quiet")
     assert status == 0, err
-    assert all(
-        re.fullmatch(r"[\d.]+/[\d.]+", x) for x in re.findall(r"\)([^:;]+):", (folder / "u.treefile").read_text())
-    )
+    labels = re.findall(r"\)([^:;]+):", (folder / "u.treefile").read_text())
+    assert all(re.fullmatch(r"[\d.]+/[\d.]+", label) for label in labels)
     assert plltool.read_tree_set([folder / "u.ufboot"]).n_trees == 100
     assert plltool.read_tree(folder / "u.contree").n_taxa == 7
     assert re.search(r"BEGIN Splits;\nDIMENSIONS ntax=7 nsplits=\d+;", (folder / "u.splits.nex").read_text())
 
 
-def test_the_model_is_chosen(call, folder):
-    status, out, err = call("iqtree -s a.fasta -m TESTONLY --prefix m")
+@pytest.mark.parametrize(("word", "has_free_rates"), [("TESTONLY", False), ("TESTNEWONLY", True)])
+def test_the_model_is_chosen(call, folder, word, has_free_rates):
+    status, out, err = call(f"iqtree -s a.fasta -m {word} --prefix m")
     assert status == 0, err
     best = re.search(r"Best-fit model according to BIC: (\S+)", (folder / "m.iqtree").read_text())[1]
     assert f"Best-fit model: {best} chosen according to BIC" in out
-    assert best in gzip.decompress((folder / "m.model.gz").read_bytes()).decode()
+    tried = gzip.decompress((folder / "m.model.gz").read_bytes()).decode()
+    assert best in tried
+    assert ("+R2" in tried) == has_free_rates
 
 
 def test_partitions(call, folder):
