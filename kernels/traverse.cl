@@ -218,9 +218,6 @@ __kernel void traverse(
         const __global int *span = spans + SPAN_WORDS * (first_span + s);
         const __global int *track = tracks + TRACK_WORDS * (first_track + k);
         const size_t pset = span[SPAN_PART] + track[TRACK_PSET_SHIFT], branch = pset * n_branches;      /* its first */
-#if SHARED_JOB
-        barrier(CLK_LOCAL_MEM_FENCE);           /* nobody still reads the last task */
-#endif
         if (WRITES_JOB)
             task = (Task){
                 .clas = clas,
