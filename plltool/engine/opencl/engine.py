@@ -39,7 +39,7 @@ from plltool.engine.sums import plan_sums
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 
 CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread
-GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; 4 and 8 are as fast on an H200
+GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; 4 and 8 are as fast on an H200 with 4 states
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 KEPT_PLANS = 8  # of programs cut into levels: a topology has one for each request
 ADD_ROWS_ITEMS = 64  # values of a work-group
