@@ -10,7 +10,7 @@ concatenations of genes that many taxa lack; DNA and proteins. The names of a th
 the end, and tune on the others.
 
 `run` searches under GTR+F+G4, or LG+G4 where the file name has "-aa-", on one thread. A PLAN is an effort, with options
-of `plltool.SearchOptions` after colons: fast, default:starts=4, thorough:radii=5:perturbations=0. Other programs are
+of `plltool.SearchOptions` after colons: fast, default:stop=kh, thorough:radii=5:perturbations=0. Other programs are
 plans, too: "IQ-TREE -fast", "IQ-TREE" and "RAxML" run iqtree2 and raxmlHPC-PTHREADS-AVX, whose two threads wait
 busily, from their own start trees. The lnL of their trees is that of `plltool.evaluate`. FILE.json gets a row for each
 set, plan and seed, with lnL and the seconds of the processor. Rows that are there already are not searched again.
@@ -97,8 +97,11 @@ def make(data: Path, folder: Path, seed: int, number: int) -> None:
 def parse_plan(plan: str) -> plltool.SearchOptions:
     """The options that a plan stands for."""
     effort, *words = plan.split(":")
-    given = {name: json.loads(f"[{values}]") for name, values in (word.split("=") for word in words)}
-    return plltool.SearchOptions(effort, **{k: tuple(v) if k == "radii" else v[0] for k, v in given.items()})
+    given = {}
+    for name, values in (word.split("=") for word in words):
+        read = tuple(value if value.isalpha() else json.loads(value) for value in values.split(","))
+        given[name] = read if name == "radii" else read[0]
+    return plltool.SearchOptions(effort, **given)
 
 
 def search(alignment: plltool.Sequences, model: str, plan: str, seed: int) -> dict[str, Any]:

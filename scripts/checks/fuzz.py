@@ -59,18 +59,8 @@ class Mutator:
         self._seeds = parser.seeds
         self._tokens = [*COMMON, *parser.tokens, *parser.tokens]
         self._rng = rng
-        self._kinds = [
-            self._flip,
-            self._insert,
-            self._insert,
-            self._delete,
-            self._copy,
-            self._splice,
-            self._number,
-            self._swap_lines,
-            self._cut,
-            self._case,
-        ]
+        self._kinds = [self._flip, self._insert, self._insert, self._delete, self._copy, self._splice, self._number]
+        self._kinds += [self._swap_lines, self._cut, bytes.swapcase]
 
     def next(self) -> bytes:
         rng = self._rng
@@ -122,9 +112,8 @@ class Mutator:
         if not found:
             return content
         match, rng = self._rng.choice(found), self._rng
-        number = rng.choice(
-            (b"0", b"1", b"2", b"-1", b"%d" % rng.randrange(100), b"9" * rng.randrange(1, 40), b"1e308", b"7" * 5000)
-        )
+        digits = b"%d" % rng.randrange(100), b"9" * rng.randrange(1, 40)
+        number = rng.choice((b"0", b"1", b"2", b"-1", *digits, b"1e308", b"7" * 5000))
         return content[: match.start()] + number + content[match.end() :]
 
     def _swap_lines(self, content: bytes) -> bytes:
@@ -135,9 +124,6 @@ class Mutator:
 
     def _cut(self, content: bytes) -> bytes:
         return content[: self._rng.randrange(len(content) + 1)]
-
-    def _case(self, content: bytes) -> bytes:
-        return content.swapcase()
 
     def _run(self, content: bytes) -> bytes:
         """Repeat a piece of the input, or a token, very often: a test of regular expressions and recursion."""
@@ -179,7 +165,7 @@ class Runner:
                 answer = self._parser.run(content, self._path)
             outcome = Outcome(f"value {len(str(answer))} {str(answer)[:8]}", None)
         except PlltoolError as error:
-            outcome = self._judge_message(str(error), error)
+            outcome = judge_message(str(error), _innermost_line(error))
         except (Exception, Hang) as error:
             where = _innermost_line(error)
             kind = f"{type(error).__name__} {where}"
@@ -189,15 +175,16 @@ class Runner:
             return Outcome("memory", f"memory grew by {grown:.0f} MiB", f"{grown:.0f} MiB")
         return outcome
 
-    def _judge_message(self, message: str, error: PlltoolError) -> Outcome:
-        where = _innermost_line(error)
-        if not message.strip():
-            return Outcome(where, f"empty message {where}")
-        if len(message) > MAX_MESSAGE:
-            return Outcome(where, f"long message {where}", f"{len(message)} characters: {message[:300]}")
-        if len(message.splitlines()) > 1:
-            return Outcome(where, f"several lines {where}", repr(message[:300]))
-        return Outcome(f"error {where}", None)
+
+def judge_message(message: str, where: str) -> Outcome:
+    """Whether the message of an error raised at `where` is one short line."""
+    if not message.strip():
+        return Outcome(where, f"empty message {where}")
+    if len(message) > MAX_MESSAGE:
+        return Outcome(where, f"long message {where}", f"{len(message)} characters: {message[:300]}")
+    if len(message.splitlines()) > 1:
+        return Outcome(where, f"several lines {where}", repr(message[:300]))
+    return Outcome(f"error {where}", None)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 50_804, "tests": 41_435, "scripts": 8_791}
+LIMITS = {"plltool": 50_804, "tests": 41_432, "scripts": 8_500}
 
 
 def count_lines(folder: Path) -> int:
