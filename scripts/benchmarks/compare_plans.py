@@ -97,7 +97,7 @@ def make(data: Path, folder: Path, seed: int, number: int) -> None:
 def parse_plan(plan: str) -> plltool.SearchOptions:
     """The options that a plan stands for."""
     effort, *words = plan.split(":")
-    given = {}
+    given: dict[str, Any] = {}
     for name, values in (word.split("=") for word in words):
         read = tuple(value if value.isalpha() else json.loads(value) for value in values.split(","))
         given[name] = read if name == "radii" else read[0]
