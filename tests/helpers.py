@@ -289,10 +289,9 @@ def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state
     return TreeLikelihood(tree, [model], engine)
 
 
-def many_taxa(model):
-    """The likelihood of 120 taxa under a model string, at the lengths along which they evolved under JC+G4{0.5}."""
-    rng = np.random.default_rng(31)
-    n_taxa, n_sites = 120, 40
+def many_taxa(model, n_taxa=120):
+    """The likelihood of many taxa under a model string, at the lengths along which they evolved under JC+G4{0.5}."""
+    rng, n_sites = np.random.default_rng(31), 40
     ends, lengths = random_ends(rng, n_taxa, 0.05)
     mixture = mix([(0.25, [0.25] * 4, np.ones((4, 4)), rate) for rate in gamma_category_means(0.5, 4)])
     codes = simulate_codes(rng, ends, lengths, n_taxa, n_sites, mixture)

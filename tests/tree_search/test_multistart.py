@@ -58,13 +58,12 @@ def test_giving_up_does_not_change_the_winner(few, monkeypatch):
     assert found.counters["instructions"] < patient.counters["instructions"]
 
 
-@pytest.mark.parametrize("n_workers", [2, 3])
-def test_climbs_at_the_same_time_end_as_those_in_turn(few, n_workers):
+def test_climbs_at_the_same_time_end_as_those_in_turn(few):
     heard = []
     options = SearchOptions("fast", starts=4, radii=(1, 2), perturbations=6)
     settings = {**SETTINGS, "options": options, "start": "random", "seed": 3}
     in_turn = search(few, **settings, workers=1)
-    found = search(few, **settings, workers=n_workers, threads=n_workers, listener=heard.append)
+    found = search(few, **settings, workers=3, threads=3, listener=heard.append)
     assert (found.lnl, found.newick, found.start_lnls) == (in_turn.lnl, in_turn.newick, in_turn.start_lnls)
     assert {event.start for event in heard if event.stage == "nni"} == {1, 2, 3, 4}
     assert {event.start for event in heard if event.stage == "perturb"} == {0, 1, 2, 3, 4}
