@@ -16,9 +16,7 @@ from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import ALRT_REPLICATES, NEIGHBOUR_KINDS
 
 
-@command(
-    examples=("plltool alrt data/primates.phy primates.best.nwk --model GTR+F+G4 --prefix primates",),
-)
+@command()
 @tree_option
 @kinds_option(
     NEIGHBOUR_KINDS,
@@ -55,4 +53,4 @@ def alrt(
     analyse = partial(plltool.alrt, kinds=supports, replicates=replicates, seed=seed)
     result = task.run(analyse, task.one_tree(tree), hardware, outputs)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"supports: {'/'.join(supports)}"]
-    task.print(result, [*lines, *outputs.describe(tree=result.supports.newick())])
+    task.telling.print(result, [*lines, *outputs.describe(tree=result.supports.newick())])

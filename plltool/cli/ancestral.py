@@ -11,9 +11,7 @@ from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 
 
-@command(
-    examples=("plltool ancestral data/primates.phy primates.best.nwk --model GTR+F+G4 --prefix primates",),
-)
+@command()
 @tree_option
 @tree_task_options()
 @hardware_options
@@ -30,4 +28,4 @@ def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) 
     import plltool
 
     result = task.run(plltool.ancestral_states, task.one_tree(tree), hardware, outputs)
-    task.print(result, [f"lnL: {result.lnl:.6f}", *result.describe_models(), *outputs.describe()])
+    task.telling.print(result, [f"lnL: {result.lnl:.6f}", *result.describe_models(), *outputs.describe()])

@@ -49,12 +49,7 @@ class Measurement:
     compare: Path | None = option(type=PATH, help="Also print the ratios to the figures in FILE.")
 
 
-@command(
-    examples=(
-        "plltool bench --quick",
-        "plltool bench --shape 64x10000 --threads 1 --output new.json --compare old.json",
-    ),
-)
+@command()
 @packed("task", Measurement)
 @hardware_options
 @quiet_option

@@ -12,12 +12,10 @@ import click
 
 from plltool import Hardware, registry
 from plltool.cli import options
-from plltool.cli.command import SUPPORTS, command, given_command
+from plltool.cli.command import SUPPORTS, command
 from plltool.cli.option_values import PATH, NumberOr
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.reporting import Reporter
 from plltool.cli.support import kinds_option
-from plltool.cli.terminal import print_results
 from plltool.constants import EFFORT_NAMES, FBP, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
 
 if TYPE_CHECKING:
@@ -92,8 +90,8 @@ class SupportChoice:
     def choose(self, outputs: Outputs) -> Outputs:
         """The files of a search that makes these supports alone."""
         if self.bootstrap is None:
-            outputs = outputs.without(registry.REPLICATE_FILES)
-        return outputs if UFBOOT in self.kinds else outputs.without(registry.UFBOOT_FILES)
+            outputs = outputs.without("unfinished replicates")
+        return outputs if UFBOOT in self.kinds else outputs.without("ufboot")
 
     def make(
         self,
@@ -183,11 +181,7 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
     return [*lines, f"replicates: {number} in {found.seconds:.1f} s{kept}"]
 
 
-@command(
-    examples=(
-        "plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run",
-    ),
-)
+@command()
 @options.search_task_options
 @click.option(
     "--replicates",
@@ -229,11 +223,11 @@ def bootstrap(
     """
     refuse_writing(write_replicates, task)
     if tree is None:
-        outputs = outputs.without(registry.SUPPORT_FILES)
+        outputs = outputs.without("supports")
     outputs.claim()
     import plltool
 
-    reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
+    reporter = task.telling.reporter(outputs)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = options.load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
@@ -263,11 +257,11 @@ def bootstrap(
         if found.supports is not None:
             outputs.write(found.supports.texts())
             lines += found.supports.describe()
-        outputs.remove_stale(*registry.ALIGNMENT_FILES if outputs.resumes else ())
+        outputs.remove_stale(*registry.SHARED["alignments"] if outputs.resumes else ())
         outputs.write_report()
         if not found.interrupted:
             outputs.finish_checkpoint()
         reporter.write_log(*lines)
-    print_results([*lines, *outputs.describe()], found.to_json(given_command()) if task.as_json else None)
+    task.telling.print(found, [*lines, *outputs.describe()])
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

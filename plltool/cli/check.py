@@ -22,9 +22,7 @@ TABLE_WIDTH = 8  # frequencies in a row
 LISTED = 5  # taxa of another composition
 
 
-@command(
-    examples=("plltool check data/primates.phy", "plltool check genes.phy --model genes.part --memory 4G"),
-)
+@command()
 @options.alignment_argument
 @options.model_option
 @options.reading_options

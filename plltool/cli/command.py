@@ -88,16 +88,16 @@ class Group(click.Group):
 class Command(click.Command):
     """A command whose help has sections of options, of the files that it writes with a prefix, and of examples.
 
-    `examples`: command lines.
+    `examples`: command lines, by default those of the registry.
     """
 
     context_class = Context
 
-    def __init__(self, *positional: Any, examples: Sequence[str], **named: Any):
+    def __init__(self, *positional: Any, examples: Sequence[str] = (), **named: Any):
         super().__init__(*positional, **named)
         if self.short_help is None:
             self.short_help = ANALYSES[str(self.name)].summary
-        self.examples = tuple(examples)
+        self.examples = tuple(examples) or ANALYSES[str(self.name)].examples
         for option in self.params:
             if isinstance(option, click.Option):
                 known = (word for kind, word in METAVARS.items() if isinstance(option.type, kind))

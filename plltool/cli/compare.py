@@ -14,9 +14,8 @@ from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.reporting import Reporter
 from plltool.cli.select_model import partitions_option
-from plltool.cli.terminal import print_line, print_results
+from plltool.cli.terminal import print_results
 from plltool.constants import COMPARE_TOLERANCE, START_KINDS
 
 if TYPE_CHECKING:
@@ -48,9 +47,7 @@ class CompareTask:
         default=COMPARE_TOLERANCE,
         help="Largest difference in lnL that counts as agreement.",
     )
-    as_json: bool = options.filled_by(options.json_option)
-    quiet: bool = options.filled_by(options.quiet_option)
-    json_progress: str | None = options.filled_by(options.json_progress_option)
+    telling: options.Telling = options.filled_by(options.telling_options)
 
     def check(self, is_folder: bool, start: options.StartChoice) -> None:
         """Refuse what does not go together."""
@@ -65,14 +62,7 @@ class CompareTask:
             raise click.UsageError(f"{one} are for one alignment, not for a folder")
 
 
-@command(
-    examples=(
-        "plltool compare data/primates.phy --a numpy:vw=2 --b opencl --prefix devices",
-        "plltool compare data/primates.phy --tree best.nwk --model GTR+F+G4 --all",
-        "plltool compare monday.json tuesday.json --tolerance 0.1",
-        "plltool compare data --a opencl:vw=4 --b opencl:vw=8 --effort fast",
-    ),
-)
+@command()
 @click.argument("what", type=PATH, nargs=-1, required=True, metavar="ALIGNMENT|FOLDER|RECORD RECORD|FOLDER FOLDER")
 @click.option(
     "--a",
@@ -135,7 +125,7 @@ def compare(
     else:
         specs = {"a": str(spec_a), "b": str(spec_b)}
         hardware = {spec if spec_a != spec_b else name: plltool.parse_hardware(spec) for name, spec in specs.items()}
-    with Reporter(task.quiet, outputs.log, task.json_progress) as reporter:
+    with task.telling.reporter(outputs) as reporter:
         shared: dict[str, Any] = {"tolerance": task.tolerance, "brlen": task.brlen, "listener": reporter.progress}
         if task.tree:
             data = options.load_alignment(what[0], task.reading)
@@ -160,17 +150,10 @@ def _finish(task: CompareTask, found: Comparison | ComparedLikelihoods, outputs:
     """Write and print what was found, and exit."""
     record = found.as_record() | {"command": given_command()}
     outputs.finish({"compare.json": json.dumps(record, indent=1) + "\n"})
-    _print(task, record, [*found.describe(), *outputs.describe()])
+    lines = [*found.describe(), *outputs.describe()]
+    print_results(lines, json.dumps(record, indent=1) if task.telling.as_json else None)
     if not found.agree:
         click.get_current_context().exit(EXIT_DIFFERENT)
-
-
-def _print(task: CompareTask, record: dict[str, Any], lines: list[str]) -> None:
-    """The record as JSON, or lines for people."""
-    if task.as_json:
-        print_line(json.dumps(record, indent=1))
-    else:
-        print_results(lines)
 
 
 def _compare_many(
@@ -179,7 +162,7 @@ def _compare_many(
     """Print a line for each comparison as soon as there is one, and exit."""
     records: list[dict[str, Any]] = []
     n_agree = n_differ = n_failed = 0
-    if not task.as_json:
+    if not task.telling.as_json:
         heads = "alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""
         show([_row(*heads)])
     for path, found in pairs:
@@ -192,7 +175,7 @@ def _compare_many(
             n_differ += not found.agree
             record, line = found.as_record(), _describe_briefly(name, found)
         records.append({"alignment": path, **record})
-        if not task.as_json:
+        if not task.telling.as_json:
             show([line])
     counts = {"n_agree": n_agree, "n_differ": n_differ, "n_failed": n_failed}
     verdict = f"{len(records)} alignments: {n_agree} agree, {n_differ} differ, {n_failed} failed"
@@ -202,7 +185,7 @@ def _compare_many(
         "alignments": records,
         "command": given_command(),
     }
-    _print(task, whole, [verdict])
+    print_results([verdict], json.dumps(whole, indent=1) if task.telling.as_json else None)
     if n_differ:
         click.get_current_context().exit(EXIT_DIFFERENT)
     if n_failed or not records:

@@ -15,8 +15,6 @@ from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.reporting import Reporter
-from plltool.cli.terminal import print_results
 from plltool.constants import SITE_QUARTETS
 
 scf_option = click.option(
@@ -53,9 +51,7 @@ class ConcordanceTask:
     fixed: bool = options.filled_by(options.fixed_option)
     seed: int = options.filled_by(options.seed_option)
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
-    as_json: bool = options.filled_by(options.json_option)
-    quiet: bool = options.filled_by(options.quiet_option)
-    json_progress: str | None = options.filled_by(options.json_progress_option)
+    telling: options.Telling = options.filled_by(options.telling_options)
 
 
 def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,12 +78,7 @@ def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_sorted
 
 
-@command(
-    examples=(
-        "plltool concordance species.nwk genes.nwk --prefix run",
-        "plltool concordance species.nwk genes.nwk --alignment all.fasta --scf 100 --scfl --prefix run",
-    ),
-)
+@command()
 @sort_files
 @click.option("--tree", type=PATH, help="The tree, Newick or NEXUS. It may also be the first argument.")
 @options.packed("task", ConcordanceTask)
@@ -108,7 +99,7 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
     outputs.claim()
     import plltool
 
-    with Reporter(task.quiet, outputs.log, task.json_progress) as reporter:
+    with task.telling.reporter(outputs) as reporter:
         found = plltool.concordance(
             tree,
             list(task.gcf) or None,
@@ -124,5 +115,4 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
             **asdict(hardware),
         )
         outputs.finish(found.texts(given_command()))
-    record = found.to_json(given_command()) if task.as_json else None
-    print_results([*found.supports.describe(), *outputs.describe()], record)
+    task.telling.print(found, [*found.supports.describe(), *outputs.describe()])

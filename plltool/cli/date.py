@@ -64,12 +64,7 @@ class DateChoice:
     )
 
 
-@command(
-    examples=(
-        "plltool date data/dated.fasta run.best.nwk --dates data/dated.tsv --model HKY+FO --prefix run",
-        "plltool date flu.fasta flu.nwk --dates flu.csv --clock-rate 0.003 --coalescent skyline --prefix flu",
-    ),
-)
+@command()
 @tree_option
 @packed("choice", DateChoice)
 @seed_option
@@ -91,4 +86,4 @@ def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Ha
 
     result = task.run(analyse, task.one_tree(tree), hardware, outputs)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), *result.describe_dates(), *outputs.describe()]
-    task.print(result, lines)
+    task.telling.print(result, lines)

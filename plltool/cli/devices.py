@@ -10,7 +10,7 @@ from plltool.cli.options import json_option
 from plltool.cli.terminal import print_line, print_results
 
 
-@command(examples=("plltool devices", "plltool devices --json"))
+@command()
 @json_option
 def devices(as_json: bool) -> None:
     """List and test the OpenCL devices, and show which one `--device auto` uses and why.

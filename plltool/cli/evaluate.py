@@ -36,12 +36,7 @@ class SiteChoice:
     )
 
 
-@command(
-    examples=(
-        "plltool evaluate data/primates.phy primates.best.nwk --model HKY+F+G4",
-        "plltool evaluate genes.phy old.nwk --model genes.part --fixed --site-lnl sites.tsv",
-    ),
-)
+@command()
 @options.tree_option
 @options.packed("sites", SiteChoice)
 @tree_task_options()
@@ -76,4 +71,6 @@ def evaluate(
     result = task.run(analyse, task.one_tree(tree), hardware, outputs, write_sites, **shown)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models()]
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
-    task.print(result, [*lines, *options.describe_short_branches(result, views), *outputs.describe(tree=result.newick)])
+    task.telling.print(
+        result, [*lines, *options.describe_short_branches(result, views), *outputs.describe(tree=result.newick)]
+    )

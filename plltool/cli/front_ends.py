@@ -18,7 +18,7 @@ from plltool.registry import FRONT_ENDS
 OURS = "# written by `plltool front-ends`\n"
 
 
-@command(examples=("plltool front-ends bin", "plltool front-ends bin iqtree raxml-ng"))
+@command()
 @click.argument("folder", type=PATH, metavar="DIR")
 @click.argument("programs", nargs=-1, type=click.Choice(tuple(FRONT_ENDS)), metavar="[PROGRAM]...")
 def front_ends(folder: Path, programs: tuple[str, ...]) -> None:

@@ -14,8 +14,6 @@ from plltool.cli.command import command, given_command
 from plltool.cli.concordance import scf_option, scfl_option
 from plltool.cli.option_values import PATH
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.reporting import Reporter
-from plltool.cli.terminal import print_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +29,10 @@ class GenesTask:
     scf: int = options.filled_by(scf_option)
     scfl: bool = options.filled_by(scfl_option)
     workers: int | None = options.filled_by(options.workers_option("genes to search"))
-    as_json: bool = options.filled_by(options.json_option)
-    quiet: bool = options.filled_by(options.quiet_option)
-    json_progress: str | None = options.filled_by(options.json_progress_option)
+    telling: options.Telling = options.filled_by(options.telling_options)
 
 
-@command(
-    examples=("plltool genes alignments --model GTR+F+G4 --effort fast --prefix run",),
-)
+@command()
 @options.packed("task", GenesTask)
 @options.effort_options
 @options.hardware_options
@@ -54,7 +48,7 @@ def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: O
     outputs.claim()
     import plltool
 
-    reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
+    reporter = task.telling.reporter(outputs)
     with reporter, ExitStack() as stack:
         stack.enter_context(outputs.checkpointed())
         found = outputs.go_on_or_start_over(
@@ -81,4 +75,4 @@ def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: O
         lines = [f"genes: {len(found.genes)}", f"lnL: {found.search.lnl:.6f}", *found.concordance.supports.describe()]
         lines.append(f"seconds: {found.seconds:.1f}")
         reporter.write_log(*lines)
-    print_results([*lines, *outputs.describe()], found.to_json(given_command()) if task.as_json else None)
+    task.telling.print(found, [*lines, *outputs.describe()])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from plltool import Hardware, SearchOptions
-from plltool.cli.command import DEVICE, EXPERT, OUTPUT, SEARCH, put_under
+from plltool.cli.command import DEVICE, EXPERT, OUTPUT, SEARCH, given_command, put_under
 from plltool.cli.job import WORKERS
 from plltool.cli.option_values import (
     PATH,
@@ -22,6 +22,9 @@ from plltool.cli.option_values import (
     completes,
     parse_constant_sites,
 )
+from plltool.cli.outputs import Outputs
+from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_results
 from plltool.constants import (
     COLLAPSE_LENGTH,
     DEFAULT_CODON_MODEL,
@@ -206,14 +209,30 @@ resolve_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="Print only warnings and errors on stderr.")
 
-json_progress_option = click.option(
-    "--json-progress",
-    type=WrittenPath(path_type=str),
-    **completes(),
-    help="Write progress and messages to FILE as JSON, one object a line; - is stderr, which then has nothing else but"
-    " a final error.",
-)
 
+@dataclass(frozen=True, kw_only=True)
+class Telling:
+    """How a command tells of its work."""
+
+    as_json: bool = filled_by(json_option)
+    quiet: bool = filled_by(quiet_option)
+    json_progress: str | None = option(
+        type=WrittenPath(path_type=str),
+        **completes(),
+        help="Write progress and messages to FILE as JSON, one object a line; - is stderr, which then has nothing else"
+        " but a final error.",
+    )
+
+    def reporter(self, outputs: Outputs) -> Reporter:
+        """What reports the progress, and keeps the log among the `outputs`."""
+        return Reporter(self.quiet, outputs.log, self.json_progress, append=outputs.resumes)
+
+    def print(self, found: Any, lines: Sequence[str]) -> None:
+        """Print the record of a result as JSON, or lines for people."""
+        print_results(lines, found.to_json(given_command()) if self.as_json else None)
+
+
+telling_options = packed("telling", Telling)
 hardware_options = packed(
     "hardware",
     Hardware,
@@ -277,9 +296,7 @@ class SearchTask:
     outgroup: tuple[str, ...] = filled_by(outgroup_option)
     constraint: Path | None = filled_by(constraint_option)
     workers: int | None = filled_by(workers_option("searches to run"))
-    as_json: bool = filled_by(json_option)
-    quiet: bool = filled_by(quiet_option)
-    json_progress: str | None = filled_by(json_progress_option)
+    telling: Telling = filled_by(telling_options)
 
     def settings(self, hardware: Hardware) -> dict[str, Any]:
         """Keywords of `plltool.search` and `plltool.bootstrap`."""

@@ -24,7 +24,7 @@ from plltool.cli.option_values import Prefix, WrittenPath
 from plltool.cli.terminal import WARNING, echo_message, print_line
 from plltool.constants import STDIN
 from plltool.errors import CheckpointError, InputError
-from plltool.registry import ANALYSES, OutputFile, Table, name_file
+from plltool.registry import ANALYSES, SHARED, OutputFile, Table, name_file
 
 T = TypeVar("T")
 
@@ -89,10 +89,9 @@ class Outputs:
         self._written: set[Path] = set()
         self.resumes = False
 
-    def without(self, *tables: Table) -> Outputs:
-        """The same without some files, which this run does not write and does not touch."""
-        left_out = {row for table in tables for row in table}
-        kept = tuple(row for row in self._table if row not in left_out)
+    def without(self, name: str) -> Outputs:
+        """The same without the shared files of this name, which this run does not write and does not touch."""
+        kept = tuple(row for row in self._table if row not in SHARED[name])
         other = Outputs(kept, None, self._redo, self._report)
         other._prefix = self._prefix
         return other
@@ -259,9 +258,9 @@ class Outputs:
         except InputError as error:
             _log.warning("cannot write the report: %s", error)
 
-    def withdraw(self, table: Table) -> None:
-        """Let `remove_stale` remove files that this run has written, unless it writes them again."""
-        self._written -= {path for row in table for path in self._paths(row)}
+    def withdraw(self, name: str) -> None:
+        """Let `remove_stale` remove shared files that this run has written, unless it writes them again."""
+        self._written -= {path for row in SHARED[name] for path in self._paths(row)}
 
     def remove_stale(self, *kept: OutputFile) -> None:
         """Remove the results of an earlier run that this one has not written, except those `kept`."""

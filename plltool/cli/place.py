@@ -83,12 +83,7 @@ class PlacementChoice:
         }
 
 
-@command(
-    examples=(
-        "plltool place --reference ref.fasta --tree ref.best.nwk --model ref.json --queries reads.fasta --prefix reads",
-        "plltool place --reference ref.fasta --tree ref.nwk --queries a.fa.gz --queries b.fa.gz --filter-max 1",
-    ),
-)
+@command()
 @reference_tree_option
 @packed("choice", PlacementChoice)
 @packed("task", ReferenceTask)
@@ -110,4 +105,4 @@ def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardwar
 
     result = task.run(analyse, task.one_tree(tree), hardware, outputs)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), *result.describe_placements(), *outputs.describe()]
-    task.print(result, lines)
+    task.telling.print(result, lines)

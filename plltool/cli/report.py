@@ -10,10 +10,10 @@ from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
-from plltool.registry import REPORT_FILES
+from plltool.registry import SHARED
 
 
-@command(examples=("plltool report primates",))
+@command()
 @click.argument("prefix", type=PATH)
 def report(prefix: Path) -> None:
     """Write PREFIX.html and PREFIX.txt, a report of the runs whose files begin with PREFIX.
@@ -25,5 +25,5 @@ def report(prefix: Path) -> None:
 
     with Reporter(quiet=False):
         written = plltool.report(prefix).write()
-    kinds = {f".{row.ending}": row.what for row in REPORT_FILES}
+    kinds = {f".{row.ending}": row.what for row in SHARED["reports"]}
     print_results([f"{kinds[path.suffix]}: {path}" for path in written])

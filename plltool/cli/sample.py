@@ -14,8 +14,6 @@ from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import NumberOr
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.reporting import Reporter
-from plltool.cli.terminal import print_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +23,7 @@ class SampleTask:
     seed: int = options.filled_by(options.seed_option)
     workers: int | None = options.filled_by(options.workers_option("runs to advance"))
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
-    as_json: bool = options.filled_by(options.json_option)
-    quiet: bool = options.filled_by(options.quiet_option)
-    json_progress: str | None = options.filled_by(options.json_progress_option)
+    telling: options.Telling = options.filled_by(options.telling_options)
 
 
 start_options = options.packed(
@@ -41,12 +37,7 @@ start_options = options.packed(
 )
 
 
-@command(
-    examples=(
-        "plltool sample data/primates.phy --model GTR+FO+G4 --prefix primates",
-        "plltool sample data/primates.phy --generations 200000 --prior-lengths 'exponential(10)' --prefix primates",
-    ),
-)
+@command()
 @options.alignment_argument
 @options.model_option
 @options.reading_options
@@ -77,7 +68,7 @@ def sample(
     outputs.claim()
     import plltool
 
-    reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
+    reporter = task.telling.reporter(outputs)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = options.load_alignment(alignment, reading)
         stack.enter_context(outputs.checkpointed())
@@ -102,6 +93,6 @@ def sample(
             outputs.finish_checkpoint()
         lines = [*found.describe(), f"seconds: {found.seconds:.1f}"]
         reporter.write_log(*lines)
-    print_results([*lines, *outputs.describe()], found.to_json(given_command()) if task.as_json else None)
+    task.telling.print(found, [*lines, *outputs.describe()])
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

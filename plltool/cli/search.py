@@ -15,13 +15,10 @@ from plltool.cli.bootstrap import EXIT_INTERRUPTED, SupportChoice, support_optio
 from plltool.cli.command import EXPERT, OUTPUT, SEARCH, command, given_command, put_under
 from plltool.cli.option_values import WRITTEN, Duration
 from plltool.cli.outputs import Outputs, file_options, write_named
-from plltool.cli.reporting import Reporter
 from plltool.cli.select_model import partitions_option
 from plltool.cli.show import draw_small
-from plltool.cli.terminal import print_results
 from plltool.constants import REPLICATE_STAGE, UFBOOT
 from plltool.errors import InputError
-from plltool.registry import TREE_FILES
 
 if TYPE_CHECKING:
     from plltool import SearchResult
@@ -29,13 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("plltool")
 
 
-@command(
-    examples=(
-        "plltool search data/primates.phy --model GTR+F+G4 --prefix primates",
-        "plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix primates",
-        "plltool search proteins.fasta.gz --effort thorough --threads 8 --json-progress progress.jsonl",
-    ),
-)
+@command()
 @options.search_task_options
 @partitions_option
 @options.start_options
@@ -88,7 +79,7 @@ def search(
     outputs.claim()
     import plltool
 
-    reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
+    reporter = task.telling.reporter(outputs)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = options.load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
@@ -113,7 +104,7 @@ def search(
             best, told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
         lines = []
         if best is not result:
-            outputs.withdraw(TREE_FILES)
+            outputs.withdraw("tree")
             write_results(best, outputs, views, site_lnl)
             lines.append(f"lnL before the ultrafast bootstrap met a better tree: {result.lnl:.6f}")
         lines += summarise(best, outputs, views)
@@ -127,8 +118,8 @@ def search(
         if profile:
             for line in describe_profile(result):
                 _log.info(line)
-    print_results(lines, best.to_json(given_command()) if task.as_json else None)
-    if not task.as_json:
+    task.telling.print(best, lines)
+    if not task.telling.as_json:
         has_supports = bool(choice.kinds) and not interrupted
         draw_small(outputs.path("support.nwk") if has_supports else best.newick, best.tree.n_taxa)
     if interrupted:

@@ -14,8 +14,6 @@ from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import filled_by, option, packed
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.reporting import Reporter
-from plltool.cli.terminal import print_line, print_results
 from plltool.constants import CRITERIA, DEFAULT_CLUSTER_PERCENT, MERGE_ALGORITHMS
 
 if TYPE_CHECKING:
@@ -75,9 +73,7 @@ class SelectionTask:
     brlen: str = filled_by(options.brlen_option)
     reading: options.Reading = filled_by(options.reading_options)
     seed: int = filled_by(options.seed_option)
-    as_json: bool = filled_by(options.json_option)
-    quiet: bool = filled_by(options.quiet_option)
-    json_progress: str | None = filled_by(options.json_progress_option)
+    telling: options.Telling = filled_by(options.telling_options)
 
     def check(self) -> None:
         """Raise UsageError unless the choices fit together."""
@@ -89,13 +85,7 @@ class SelectionTask:
             raise click.UsageError("--also goes without --partitions")
 
 
-@command(
-    examples=(
-        "plltool select-model data/primates.phy --prefix primates",
-        "plltool select-model proteins.fasta --criterion AICc --no-free-rates",
-        "plltool select-model data/primates.phy --partitions data/primates.part --merge greedy --prefix parts",
-    ),
-)
+@command()
 @packed("task", SelectionTask)
 @options.hardware_options
 @file_options("select-model")
@@ -112,7 +102,7 @@ def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> N
     outputs.claim()
     import plltool
 
-    with Reporter(task.quiet, outputs.log, task.json_progress) as reporter:
+    with task.telling.reporter(outputs) as reporter:
         sequences = options.load_alignment(task.alignment, task.reading)
         common: dict[str, Any] = {name: getattr(task, name) for name in ("criterion", "free_rates", "seed")}
         common |= asdict(hardware)
@@ -133,8 +123,5 @@ def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> N
             )
         outputs.finish(choice.texts(given_command()))
         reporter.write_log(*choice.table().splitlines())
-    if task.as_json:
-        print_line(choice.to_json(given_command()))
-        return
     lines = [*choice.table(SHOWN).splitlines(), choice.describe(), f"seconds: {choice.seconds:.1f}"]
-    print_results([*lines, *outputs.describe()])
+    task.telling.print(choice, [*lines, *outputs.describe()])

@@ -61,13 +61,7 @@ class Look:
     redo: bool = option(help="Replace the files if they exist.")
 
 
-@command(
-    examples=(
-        "plltool show run.support.nwk --root midpoint --ladderize",
-        "plltool show run.best.nwk --outgroup Lemur_catta --svg tree.svg --pdf tree.pdf",
-        "plltool show run.date.nex --latest 2014.8 --svg dated.svg",
-    ),
-)
+@command()
 @click.argument("tree", type=PATH)
 @packed("look", Look)
 def show(tree: Path, look: Look) -> None:

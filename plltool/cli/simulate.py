@@ -13,9 +13,7 @@ from plltool.cli.outputs import claim_files, named_outputs, write_or_print
 from plltool.cli.reporting import Reporter
 
 
-@command(
-    examples=("plltool simulate --tree primates.best.nwk --model primates.json --sites 1000 --output sim.fasta",),
-)
+@command()
 @click.option("--tree", required=True, type=PATH, help="Tree, Newick or NEXUS, with branch lengths.")
 @click.option(
     "--model",

@@ -44,9 +44,7 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
     return kinds
 
 
-@command(
-    examples=("plltool support run.best.nwk run.bootstraps.nwk --supports fbp,tbe --prefix run",),
-)
+@command()
 @option_or_argument("--tree", help="The tree, Newick or NEXUS. It may also be the first argument.")
 @option_or_argument(
     "--replicates",

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from plltool import Sequences, TopologyTestResult, Tree
 
 
-@command(
-    examples=("plltool test data/primates.phy candidates.nwk --model GTR+F+G4",),
-)
+@command()
 @option_or_argument("--trees", "tree", help="File of two or more trees, Newick or NEXUS. It may also be an argument.")
 @click.option(
     "--replicates", type=click.IntRange(min=1), default=TEST_REPLICATES, help="Number of resampled alignments."
@@ -58,4 +56,4 @@ def test(
 
     result = task.run(analyse, load, hardware, outputs, write_sites)
     model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]
-    task.print(result, [*result.describe_models(), *model_tree, *result.format_table(), *outputs.describe()])
+    task.telling.print(result, [*result.describe_models(), *model_tree, *result.format_table(), *outputs.describe()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -14,8 +14,6 @@ from plltool.cli import options
 from plltool.cli.command import given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.outputs import Outputs
-from plltool.cli.reporting import Reporter
-from plltool.cli.terminal import print_results
 
 if TYPE_CHECKING:
     from plltool import Sequences
@@ -29,8 +27,6 @@ class TreeResult(Protocol):
 
     @property
     def texts(self) -> Callable[..., dict[str, str]]: ...
-
-    def to_json(self, command: str | None = None) -> str: ...
 
 
 R = TypeVar("R", bound="TreeResult")
@@ -47,9 +43,7 @@ class TreeTask:
     fixed: bool = options.filled_by(options.fixed_option)
     resolve: int | None = options.filled_by(options.resolve_option)
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
-    as_json: bool = options.filled_by(options.json_option)
-    quiet: bool = options.filled_by(options.quiet_option)
-    json_progress: str | None = options.filled_by(options.json_progress_option)
+    telling: options.Telling = options.filled_by(options.telling_options)
 
     def one_tree(self, path: Path) -> Callable[[Sequences], object]:
         """For `run`: the tree in a file."""
@@ -71,7 +65,7 @@ class TreeTask:
         also : writes the files that the user has named
         views : arguments of the result's `texts`
         """
-        with Reporter(self.quiet, outputs.log, self.json_progress) as reporter:
+        with self.telling.reporter(outputs) as reporter:
             data = options.load_alignment(self.alignment, self.reading)
             result = analyse(
                 data,
@@ -89,10 +83,6 @@ class TreeTask:
             outputs.write_report()
             reporter.write_log(f"lnL: {result.lnl:.6f}")
         return result
-
-    def print(self, result: TreeResult, lines: Sequence[str]) -> None:
-        """Print the record as JSON, or lines for people."""
-        print_results(lines, result.to_json(given_command()) if self.as_json else None)
 
 
 def tree_task_options(metavar: str = "[TREE]") -> options.Decorator:

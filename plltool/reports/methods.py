@@ -56,7 +56,7 @@ def write_methods(records: Records) -> Methods | None:
     return Methods(" ".join(sentences), (f"{REPOSITORY}, version {version}.", *cited.references()))
 
 
-def modules_of(*where: int) -> list[Any]:
+def modules_of(*where: str) -> list[Any]:
     """The modules with the sections, `where` they stand if that is given, and the sentences of analyses, in order."""
     names = dict.fromkeys(own.section for own in IN_REPORTS if own.section and own.where in (where or (own.where,)))
     return [import_module(f"plltool.reports.{name}") for name in names]

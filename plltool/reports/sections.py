@@ -34,7 +34,7 @@ def describe_runs(records: Records) -> list[Section]:
     return sections
 
 
-def _describe_analyses(records: Records, where: int) -> list[Section]:
+def _describe_analyses(records: Records, where: str) -> list[Section]:
     return [section for module in modules_of(where) for section in module.describe(records)]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from plltool.analyses.supports.replicates import Replicator
 from plltool.io.checkpoint import has_checkpoint
-from plltool.registry import ANALYSES, REPORT_FILES, SUPPORT_FILES
+from plltool.registry import ANALYSES, SHARED
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 QUICK = ("--model", "JC", "--device", "numpy", "--workers", "1")
@@ -22,7 +22,7 @@ def prefix(tmp_path):
 
 def support_files(prefix):
     """The support files that exist, of all kinds that plltool knows."""
-    return [path for row in SUPPORT_FILES for path in row.present(prefix) if path.exists()]
+    return [path for row in SHARED["supports"] for path in row.present(prefix) if path.exists()]
 
 
 def test_supports_of_another_tree_do_not_stay(plltool, small, prefix):
@@ -43,7 +43,7 @@ def test_commands_share_a_prefix(plltool, small, prefix):
     best = prefix.with_name("run.best.nwk")
     trees = prefix.with_name("trees.nwk")
     trees.write_text(2 * best.read_text())
-    reports = written(REPORT_FILES, prefix)
+    reports = written(SHARED["reports"], prefix)
     before = {path: path.read_bytes() for path in prefix.parent.iterdir() if path not in reports}
     for command, *given in (
         ("evaluate", "--tree", best),
