@@ -164,7 +164,6 @@ class Sequences:
         return next(within, None)
 
     def columns(self, sites: IndexArray) -> tuple[bytes, ...]:
-        """The rows with some columns only."""
         if np.array_equal(sites, np.arange(self.n_sites)):
             return self.rows
         return tuple(np.frombuffer(row, dtype=np.uint8)[sites].tobytes() for row in self.rows)

@@ -118,7 +118,6 @@ def genetic_code_of(name: str) -> int | None:
 
 @cache
 def codon_space(genetic_code: int) -> CodonSpace:
-    """The space of the sense codons of a genetic code."""
     symbols = tuple(codon for codon, acid in translation(genetic_code).items() if acid != STOP)
     sets, code_of_word = word_tables(symbols)
     return CodonSpace(data_name(genetic_code), symbols, DNA.code_of, sets, DNA.doubtful, code_of_word, genetic_code)

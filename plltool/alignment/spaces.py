@@ -19,7 +19,6 @@ from plltool.alignment.states import (
     MULTISTATE,
     PHASED_GENOTYPES,
     PROTEIN,
-    UNDETERMINED,
     StateSpace,
     count_states,
     make_space,
@@ -93,9 +92,8 @@ def own_space(name: str) -> StateSpace:
     if EITHER in symbols:
         names = split_states(symbols)
         return NamedSpace(name, names, np.zeros(256, dtype=np.uint8), state_rows(len(names)), "")
-    sets = {symbol.swapcase(): symbol for symbol in symbols} | {symbol: symbol for symbol in symbols}
-    sets |= dict.fromkeys(UNDETERMINED, symbols)
-    return make_space(name, symbols, dict(sorted(sets.items())), state_rows(len(symbols)), "")
+    others = {symbol.swapcase(): symbol for symbol in symbols if symbol.swapcase() not in symbols}
+    return make_space(name, symbols, others)
 
 
 class NamedSpace(StateSpace):

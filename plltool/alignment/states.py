@@ -143,73 +143,47 @@ def join_cells(cells: CellArray) -> list[str]:
     return [separator.join(row).decode() for row in cells.tolist()]
 
 
-_DNA_SYMBOLS = "ACGT"
-_DNA_UNDETERMINED = "NXO?-."
-_DNA_DOUBTFUL = "*!~"  # a stop or a frame shift (MACSE), a terminal gap (GCG): legal elsewhere, rarely meant here
-_DNA_AMBIGUITIES = {  # Cornish-Bowden 1985, table 1
-    "U": "T",
-    "R": "AG",
-    "Y": "CT",
-    "S": "CG",
-    "W": "AT",
-    "K": "GT",
-    "M": "AC",
-    "B": "CGT",
-    "D": "AGT",
-    "H": "ACT",
-    "V": "ACG",
-}
+UNDETERMINED = "?-."
 
 
-def _make_dna() -> StateSpace:
-    """The space of `DNA`: every IUPAC letter in both cases; U is T."""
-    sets = {symbol: symbol for symbol in _DNA_SYMBOLS} | _DNA_AMBIGUITIES
-    sets |= dict.fromkeys(_DNA_UNDETERMINED + _DNA_DOUBTFUL, _DNA_SYMBOLS)
-    return make_space("DNA", _DNA_SYMBOLS, sets, every_set(len(_DNA_SYMBOLS)), _DNA_DOUBTFUL)
+def state_rows(n_states: int, *others: tuple[bool, ...]) -> BoolArray:
+    """Sets of states (n_codes, n_states); up to `MASK_STATES` states all, as engines take them: row c is bit mask c.
 
-
-def every_set(n_states: int) -> BoolArray:
-    """Each set of states (2^n_states, n_states); the number of a row is its bit mask."""
-    sets: BoolArray = (np.arange(1 << n_states)[:, None] >> np.arange(n_states)) & 1 == 1
-    return sets
-
-
-def state_rows(n_states: int) -> BoolArray:
-    """Sets (n_codes, n_states) of a space without ambiguities; up to `MASK_STATES` all sets, as engines take them."""
+    Beyond these are the empty set, each state, `others` and the set of all states.
+    """
     if n_states <= MASK_STATES:
-        return every_set(n_states)
-    return np.vstack([np.zeros(n_states), np.eye(n_states), np.ones(n_states)]).astype(bool)
+        sets: BoolArray = (np.arange(1 << n_states)[:, None] >> np.arange(n_states)) & 1 == 1
+        return sets
+    single = map(tuple, np.eye(n_states, dtype=bool).tolist())
+    return np.array(list(dict.fromkeys([(False,) * n_states, *single, *others, (True,) * n_states])))
 
 
-_PROTEIN_SYMBOLS = "ARNDCQEGHILKMFPSTWYV"
-_PROTEIN_UNDETERMINED = "X?-."
-_PROTEIN_DOUBTFUL = "UO*!~"  # selenocysteine and pyrrolysine, which no published matrix knows; a stop; a frame shift
-_PROTEIN_AMBIGUITIES = {"B": "ND", "Z": "QE", "J": "IL"}  # IUPAC-IUB 1984
+def make_space(
+    name: str, symbols: str, ambiguities: Mapping[str, str], unknown: str = UNDETERMINED, doubtful: str = ""
+) -> StateSpace:
+    """A space of characters in both cases; those in `unknown` and `doubtful` stand for any state.
 
-
-def _make_protein() -> StateSpace:
-    """The space of `PROTEIN`: amino acids in the order of PAML's matrices, in both cases."""
-    sets = {symbol: symbol for symbol in _PROTEIN_SYMBOLS} | _PROTEIN_AMBIGUITIES
-    sets |= dict.fromkeys(_PROTEIN_UNDETERMINED + _PROTEIN_DOUBTFUL, _PROTEIN_SYMBOLS)
-    distinct = ["", *dict.fromkeys(sets.values())]
-    state_sets = np.array([[symbol in states for symbol in _PROTEIN_SYMBOLS] for states in distinct])
-    return make_space("protein", _PROTEIN_SYMBOLS, sets, state_sets, _PROTEIN_DOUBTFUL)
-
-
-def make_space(name: str, symbols: str, sets: Mapping[str, str], state_sets: BoolArray, doubtful: str) -> StateSpace:
-    """A space from the set of states of each character; the codes are the rows of `state_sets`."""
-    rows = {"".join(np.array(list(symbols))[row]): code for code, row in enumerate(state_sets)}
+    `ambiguities`: the states that each other character stands for
+    """
+    sets = {symbol: symbol for symbol in symbols} | dict(ambiguities) | dict.fromkeys(unknown + doubtful, symbols)
+    rows = {key: tuple(symbol in states for symbol in symbols) for key, states in sorted(sets.items())}
+    state_sets = state_rows(len(symbols), *(rows[key] for key in ambiguities))
+    codes = {tuple(row): code for code, row in enumerate(state_sets.tolist())}
     code_of = np.zeros(256, dtype=np.uint8)
-    for character, states in sets.items():
-        code = rows["".join(symbol for symbol in symbols if symbol in states)]
-        code_of[[ord(character), ord(character.lower())]] = code
+    for character, row in rows.items():  # lower case last, where it is a character of its own
+        code_of[[ord(character), ord(character.lower())]] = codes[row]
     code_of.setflags(write=False)
     state_sets.setflags(write=False)
     return StateSpace(name, tuple(symbols), code_of, state_sets, doubtful)
 
 
-DNA = _make_dna()
-PROTEIN = _make_protein()
+_BASES = {"U": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"}  # Cornish-Bowden 1985, table 1
+_BASES |= {"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG"}
+# doubtful: a stop or a frame shift (MACSE), a terminal gap (GCG): legal elsewhere, rarely meant here
+DNA = make_space("DNA", "ACGT", _BASES, unknown="NXO?-.", doubtful="*!~")
+_ACIDS = {"B": "ND", "Z": "QE", "J": "IL"}  # IUPAC-IUB 1984
+# in the order of PAML's matrices; doubtful: selenocysteine and pyrrolysine, which no published matrix knows, and these
+PROTEIN = make_space("protein", "ARNDCQEGHILKMFPSTWYV", _ACIDS, unknown="X?-.", doubtful="UO*!~")
 
 
 # --- binary and multistate data, such as morphology: digits and letters stand for numbered states ---------
@@ -218,15 +192,12 @@ MULTISTATE = "multistate"  # the name of all these spaces; the number of states 
 COUNTED_SYMBOLS = string.digits + string.ascii_uppercase  # from which a number of states is inferred
 SYMBOLS = COUNTED_SYMBOLS + "!\"#$%&'()*+,/:;<=>@[\\]^_{|}~"  # RAxML-NG's order
 MIN_STATES, MAX_STATES = 2, len(SYMBOLS)
-UNDETERMINED = "?-."
 
 
 @functools.cache
 def multistate_space(n_states: int) -> StateSpace:
     """The space of 2 to 64 states, the first of SYMBOLS; upper and lower case are the same."""
-    symbols = SYMBOLS[:n_states]
-    sets = {symbol: symbol for symbol in symbols} | dict.fromkeys(UNDETERMINED, symbols)
-    return make_space(MULTISTATE, symbols, sets, state_rows(n_states), "")
+    return make_space(MULTISTATE, SYMBOLS[:n_states], {})
 
 
 def count_states(sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> int:
@@ -256,19 +227,8 @@ PHASED_ALLELES = (*HOMOZYGOTES, *PHASED)  # of each state of `PHASED_GENOTYPES`
 _UNKNOWN = "NX" + UNDETERMINED
 
 _SYMBOLS = "".join((HOMOZYGOTES | UNPHASED)[pair] for pair in ALLELES)
-GENOTYPES = make_space(  # a phased heterozygote is the same state as one of unknown phase
-    "genotype",
-    _SYMBOLS,
-    {symbol: symbol for symbol in _SYMBOLS}
-    | {character: UNPHASED["".join(sorted(pair))] for pair, character in PHASED.items()}
-    | dict.fromkeys(_UNKNOWN, _SYMBOLS),
-    state_rows(len(_SYMBOLS)),
-    "",
-)
-
+_SAME = {character: UNPHASED["".join(sorted(pair))] for pair, character in PHASED.items()}  # whatever the phase
+GENOTYPES = make_space("genotype", _SYMBOLS, _SAME, _UNKNOWN)
 _PHASED_SYMBOLS = "".join((HOMOZYGOTES | PHASED)[pair] for pair in PHASED_ALLELES)
-_SETS = {symbol: symbol for symbol in _PHASED_SYMBOLS}
-_SETS |= {letter: PHASED[pair] + PHASED[pair[::-1]] for pair, letter in UNPHASED.items()}
-_SETS |= dict.fromkeys(_UNKNOWN, _PHASED_SYMBOLS)
-_ROWS = [[symbol in some for symbol in _PHASED_SYMBOLS] for some in ("", *dict.fromkeys(_SETS.values()))]
-PHASED_GENOTYPES = make_space("phased genotype", _PHASED_SYMBOLS, _SETS, np.array(_ROWS), "")
+_EITHER = {letter: PHASED[pair] + PHASED[pair[::-1]] for pair, letter in UNPHASED.items()}
+PHASED_GENOTYPES = make_space("phased genotype", _PHASED_SYMBOLS, _EITHER, _UNKNOWN)

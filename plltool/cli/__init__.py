@@ -86,7 +86,6 @@ def _stop(ctx: click.Context, code: int, message: str, kind: str = "") -> NoRetu
 
 
 def load_command(name: str) -> click.Command:
-    """The command of the module with its name."""
     stem = name.replace("-", "_")
     command: click.Command = getattr(import_module(f"plltool.cli.{stem}"), stem)
     return command
@@ -105,15 +104,12 @@ class MainGroup(Group):
         """The registry has the commands, whatever click sets."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The order of the registry is the order of use."""
         return list(ANALYSES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command alone."""
         return load_command(cmd_name) if cmd_name in ANALYSES else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in sections, with columns of one width."""
         widest = max(map(len, ANALYSES))
         for title, members in groupby(ANALYSES.values(), key=lambda analysis: analysis.group):
             with formatter.section(title):

@@ -78,7 +78,6 @@ class SupportChoice:
         return self.supports or (FBP,) * (self.bootstrap is not None)
 
     def check(self, task: options.SearchTask) -> None:
-        """Raise UsageError unless the choices fit together, and the task."""
         by_replicates = [kind for kind in self.kinds if kind in REPLICATE_KINDS]
         if by_replicates and self.bootstrap is None:
             raise click.UsageError(f"--supports {by_replicates[0]} needs replicates: --bootstrap N or --bootstrap auto")
@@ -156,11 +155,9 @@ class ReplicateFiles:
             self.write()
 
     def write(self) -> None:
-        """Write all trees so far."""
         self._outputs.write({registry.BOOTSTRAPS: "".join(self._lines)})
 
     def write_alignments(self, sequences: Sequences, task: options.SearchTask, number: int) -> None:
-        """Write the resampled alignments as FASTA."""
         import plltool
 
         sequences.refuse_table("what resampled alignments are drawn from")
@@ -171,7 +168,6 @@ class ReplicateFiles:
 
 
 def describe_bootstrap(found: BootstrapResult) -> list[str]:
-    """Lines about the replicates."""
     lines = ["interrupted: the replicates so far"] if found.interrupted else []
     lines += [str(found.convergence[-1])] if found.convergence else []
     number = len(found.trees)

@@ -41,7 +41,6 @@ def check(alignment: Path, model: str | None, reading: options.Reading, hardware
 
 
 def describe(facts: dict[str, Any]) -> list[str]:
-    """The facts as lines."""
     parts = facts["parts"]
     return [
         f"alignment: {facts['alignment']} ({facts['data']})",
@@ -56,7 +55,6 @@ def describe(facts: dict[str, Any]) -> list[str]:
 
 
 def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
-    """Two lines for each part."""
     lines = []
     for part in parts:
         size = f"{part['n_sites']} sites, {part['n_patterns']} patterns, {100 * part['gap_share']:.2f} % gaps"

@@ -51,7 +51,6 @@ def options_get_hints(command: click.Command, ctx: click.Context, args: Sequence
 
 
 def _options(command: click.Command) -> list[str]:
-    """The options of a command."""
     return [name for option in command.params for name in option.opts if isinstance(option, click.Option)]
 
 
@@ -80,7 +79,6 @@ class Group(click.Group):
     context_class = Context
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Add a hint to the error for an unknown option."""
         with options_get_hints(self, ctx, args):
             return super().parse_args(ctx, args)
 
@@ -111,7 +109,6 @@ class Command(click.Command):
         return next((option for option in self.params if isinstance(option, PrefixOption)), None)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Add a hint to the error for an unknown option."""
         with options_get_hints(self, ctx, args):
             return super().parse_args(ctx, args)
 
@@ -126,13 +123,11 @@ class Command(click.Command):
         return dict(sorted(sections.items(), key=lambda section: section[0] == EXPERT))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in sections."""
         for title, records in self.option_sections(ctx).items():
             with formatter.section(title):
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections "Files" and "Examples"."""
         option = self.prefix_option
         if option is not None:
             with formatter.section("Files"):

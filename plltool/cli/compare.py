@@ -50,7 +50,6 @@ class CompareTask:
     telling: options.Telling = options.filled_by(options.telling_options)
 
     def check(self, is_folder: bool, start: options.StartChoice) -> None:
-        """Refuse what does not go together."""
         if self.fixed and not self.tree:
             raise click.UsageError("--fixed is for the tree of --tree")
         if self.tree and (self.bootstrap or self.constraint):

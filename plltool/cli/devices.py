@@ -30,7 +30,6 @@ def devices(as_json: bool) -> None:
 
 
 def format_report(report: dict[str, Any]) -> str:
-    """The report of `plltool.devices` as text."""
     blocks = [_format_device(row) for row in report["devices"]] or ["No OpenCL device found."]
     lines = [*report["environment"], *(f"failure: {line}" for line in report["failures"])]
     passed = [row["index"] for row in report["devices"] if row["problem"] is None]

@@ -39,7 +39,6 @@ class Facts:
     tree: str = ""
 
     def as_record(self) -> dict[str, Any]:
-        """The numbers, as they are written to a file."""
         return {
             "activity": self.activity,
             "activity_seconds": round(self.activity_seconds, 1),
@@ -49,7 +48,6 @@ class Facts:
         }
 
     def describe(self) -> str:
-        """A line for a log."""
         best = "" if self.best_lnl is None else f"  best lnL {self.best_lnl:.6f}"
         left = "" if self.left is None else f"  left: {about(self.left)}{self.and_later}"
         return f"{self.seconds:9.1f} s  working on {self.activity} for {self.activity_seconds:.0f} s{best}{left}"
@@ -83,7 +81,6 @@ class Heartbeat:
         return time.monotonic() - self._spoken
 
     def spoke(self) -> None:
-        """There has been a report."""
         self._spoken = time.monotonic()
 
     def begin(self, activity: str) -> None:
@@ -102,7 +99,6 @@ class Heartbeat:
             self._best = event.lnl if self._best is None else max(self._best, event.lnl)
 
     def facts(self) -> Facts:
-        """What is known now."""
         now, event, left = time.monotonic(), self._event, None
         if event is not None and event.left is not None:
             left = event.left - (now - self._event_came)
@@ -239,7 +235,6 @@ def fit(fields: Sequence[Field], width: int) -> list[str]:
 
 
 def _bar(facts: Facts) -> Field:
-    """How much of the work is over."""
     if facts.left is None:
         return [("", LAST)]
     share = facts.seconds / max(facts.seconds + facts.left, 1e-9)
@@ -268,6 +263,5 @@ def _activity(facts: Facts) -> Field:
 
 
 def _clock(seconds: float) -> str:
-    """Hours, minutes and seconds gone."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -30,7 +30,6 @@ NUMBER = "0*[1-9][0-9]{0,8}"  # from 1
 
 
 def parse_constant_sites(text: str) -> tuple[int, ...]:
-    """Numbers of constant sites with A, C, G and T."""
     numbers = text.split(",")
     if len(numbers) != len(BASES) or not all(re.fullmatch(r"[0-9]{1,15}", number) for number in numbers):
         raise InputError(f"found {show_name(text)}, expected {CONSTANT_SITES}")
@@ -54,7 +53,6 @@ class Prefix(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path."""
         if isinstance(value, str) and os.path.basename(value) in ("", os.curdir, os.pardir):
             self.fail(
                 f"found {show_name(value)}, expected the start of file names, such as run or folder/run", param, ctx
@@ -105,7 +103,6 @@ class NumberOr(click.ParamType):
         self.words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """The number, or the word."""
         if isinstance(value, int) or value in self.words:
             return value if isinstance(value, int) else str(value)
         if re.fullmatch(NUMBER, value):
@@ -121,7 +118,6 @@ class Threads(click.ParamType):
     name = "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
-        """The number; None for "auto"."""
         return None if value == "auto" else click.IntRange(min=1).convert(value, param, ctx)
 
 
@@ -131,7 +127,6 @@ class Workers(click.ParamType):
     name = "N|mpi"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
-        """The number; None for ranks."""
         if value != BY_RANKS:
             return click.IntRange(min=1).convert(value, param, ctx)
         if crew() is None:

@@ -83,7 +83,6 @@ def packed(keyword: str, kind: type[Any], title: str = "", **more: Mapping[str, 
 
 
 def _make_option(row: Field[Any], more: Mapping[str, Any]) -> Decorator:
-    """The option of a field."""
     settings = {**row.metadata, **more}
     if "decorator" in settings:
         return cast("Decorator", settings["decorator"])
@@ -336,7 +335,6 @@ def describe_short_branches(result: SearchResult | EvaluationResult, views: View
 
 
 def load_alignment(path: Path, reading: Reading) -> Sequences:
-    """The alignment in a file."""
     import plltool
 
     return plltool.read_alignment(path, reading.data_type, names=reading.names, constant_sites=reading.constant_sites)

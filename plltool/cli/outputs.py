@@ -97,13 +97,11 @@ class Outputs:
         return other
 
     def path(self, ending: str) -> Path:
-        """PREFIX.ENDING."""
         assert self._prefix is not None, "only asked for where there is a prefix"
         return name_file(self._prefix, ending)
 
     @property
     def log(self) -> Path | None:
-        """Where the log goes, None without a prefix."""
         return next((path for row in self._table if row.is_log for path in self._paths(row)), None)
 
     @property
@@ -208,7 +206,6 @@ class Outputs:
             return work()
 
     def forget_checkpoints(self) -> None:
-        """Remove the checkpoints of this run."""
         import plltool
 
         for folder in self.checkpoints:

@@ -73,7 +73,6 @@ class PlacementChoice:
     filter_max: int = option(min=1, default=FILTER_MOST, help="Maximum number of placements to write for each query.")
 
     def settings(self) -> dict[str, Any]:
-        """Keywords of `plltool.place`."""
         return {
             "heuristic": 1.0 if self.no_heur else self.dyn_heur,
             "raxml_blo": self.raxml_blo,

@@ -164,7 +164,6 @@ class Reporter(logging.Handler):
 
     @property
     def interrupted(self) -> bool:
-        """Whether there was a SIGINT, see `interrupts_wait`."""
         return self._interrupted
 
     @contextmanager
@@ -209,7 +208,6 @@ class Reporter(logging.Handler):
             _log.warning("%s: the log ends here: %s", self._log_path, error.strerror)
 
     def _watch(self) -> None:
-        """What the thread does until the command is over."""
         tick = min(REDRAW_SECONDS, HEARTBEAT_SECONDS)
         while not self._over.wait(tick):
             self._tell_of_interrupt()
@@ -226,7 +224,6 @@ class Reporter(logging.Handler):
                 self._heartbeat.spoke()
 
     def _tell_of_interrupt(self) -> None:
-        """Warn once, if there was a SIGINT."""
         with self._lock:
             if self._interrupted and not self._told_of_interrupt:
                 self._told_of_interrupt = True

@@ -139,7 +139,6 @@ def write_results(result: SearchResult, outputs: Outputs, views: options.Views, 
 
 
 def summarise(result: SearchResult, outputs: Outputs, views: options.Views) -> list[str]:
-    """What was found."""
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
     if len(result.start_lnls) > 1:
@@ -151,7 +150,6 @@ def summarise(result: SearchResult, outputs: Outputs, views: options.Views) -> l
 
 
 def describe_profile(result: SearchResult) -> list[str]:
-    """Where the time went."""
     found = result.profile
     if found is None:
         return [f"profile: nothing to measure: {result.reason}"]
@@ -164,7 +162,6 @@ def describe_profile(result: SearchResult) -> list[str]:
 
 
 def describe_work(result: SearchResult) -> list[str]:
-    """What the device did, for the log."""
     counters = result.counters
     sizes, requests = counters["request_instructions"], counters["requests"].items()
     sized = (f"{name} {number} x {sizes[name] / number:.0f} instructions" for name, number in requests)

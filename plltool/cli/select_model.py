@@ -76,7 +76,6 @@ class SelectionTask:
     telling: options.Telling = filled_by(options.telling_options)
 
     def check(self) -> None:
-        """Raise UsageError unless the choices fit together."""
         if self.partitions is None and self.merge is not None:
             raise click.UsageError("--merge needs --partitions")
         if self.partitions is not None and self.ascertainment:

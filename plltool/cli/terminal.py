@@ -53,7 +53,6 @@ def can_redraw(stream: TextIO) -> bool:
 
 
 def count_columns(stream: TextIO) -> int:
-    """The width of the terminal behind `stream`."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or NO_COLUMNS
     except (AttributeError, OSError, ValueError):
@@ -91,7 +90,6 @@ def format_message(message: str, kind: str = "") -> str:
 
 
 def echo_message(message: str, kind: str = "") -> None:
-    """Print a message on stderr."""
     echo_stderr(format_message(message, kind) + "\n")
 
 

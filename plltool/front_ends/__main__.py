@@ -13,7 +13,6 @@ EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run a front end; returns its exit status."""
     module = import_module(f"plltool.front_ends.{program.lower().replace('-', '_')}")
     try:
         module.run(arguments)

@@ -16,7 +16,6 @@ BANNER = f"EPA-ng v0.3.8+plltool{VERSION}"
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Do what a command line of EPA-ng asks for."""
     given = Given("epa-ng", arguments)
     if given.answers(BANNER, "--tree TREE --ref-msa ALIGNMENT --query QUERIES --model MODEL"):
         return

@@ -20,7 +20,6 @@ NAME = re.compile(r"(?<=[(,])([^'():,;]+)(?=[:,)])")
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Do what a command line of FastTree asks for."""
     given = Given("FastTree", arguments, bare="alignment")
     if set(arguments) & {*HELP, "-expert"} or (not arguments and sys.stdin.isatty()):
         print(USAGE, file=sys.stderr)

@@ -23,7 +23,6 @@ STATE_HEADER = "# Ancestral states: marginal probabilities at the nodes of .tree
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Do what a command line of IQ-TREE asks for."""
     given = Given("iqtree", arguments)
     if given.answers(BANNER, "-s ALIGNMENT [OPTIONS]"):
         return
@@ -116,7 +115,6 @@ def _read_supports(given: Given) -> dict[str, int]:
 
 
 def _read_search(given: Given, task: Task) -> dict[str, Any]:
-    """How the search begins, and how hard it is."""
     word, runs = given.text("tree"), given.number("runs", 1)
     kinds = {"PARS": "parsimony", "RAND": "random", "RANDOM": "random"}
     start = kinds.get(word.upper()) or (task.trees(word)[0] if word else "parsimony")
@@ -127,7 +125,6 @@ def _read_search(given: Given, task: Task) -> dict[str, Any]:
 
 
 def _read_choice(given: Given, task: Task) -> dict[str, Any]:
-    """How the model is chosen."""
     free_rates = not re.match(r"TEST(?!NEW)", task.choice)
     how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": free_rates}
     if task.parts:

@@ -75,7 +75,6 @@ def describe_fit(result: Any) -> list[str]:
 
 
 def _report_models(result: Any) -> str:
-    """The models of all parts."""
     if not result.parts[0].name:
         return fill("part", describe_part(result.parts[0]))
     kind = {"scaled": "linked-proportional", "linked": "linked-equal", "unlinked": "unlinked"}[result.brlen]
@@ -87,7 +86,6 @@ def _report_models(result: Any) -> str:
 
 
 def report_choice(choice: Any) -> str:
-    """The part of the report on the choice of a model."""
     best = f"Best-fit model according to {choice.criterion}: {spell_scheme(choice.scheme)}"
     lines = ["ModelFinder", "-----------", "", best, "", f"List of models sorted by {choice.criterion} scores: ", ""]
     lines.append(f"{'Model':22} {'LogL':>12} {'AIC':>12} {'AICc':>12} {'BIC':>12}")
@@ -98,7 +96,6 @@ def report_choice(choice: Any) -> str:
 
 
 def report(result: Any, supports: Any = None, choice: Any = None, tests: str = "") -> str:
-    """The file .iqtree."""
     record, kind = result.as_record(), {"DNA": "nucleotide", "protein": "amino-acid"}
     data, sites = record["data"], result.site_lnl
     values = record | data | score(result) | {"tests": tests}
@@ -112,7 +109,6 @@ def report(result: Any, supports: Any = None, choice: Any = None, tests: str = "
 
 
 def report_tests(tests: Any, names: Sequence[str]) -> list[str]:
-    """The section on the tests of trees."""
     heads = [{"bp": "bp-RELL", "elw": "c-ELW"}.get(name, f"p-{name.upper()}") for name in names]
     lines = ["USER TREES", "----------", "", "See .trees for the trees with their branch lengths.", ""]
     lines += ["Tree      logL    deltaL  " + "  ".join(f"{head:9}" for head in heads), "-" * 73]
@@ -145,7 +141,6 @@ def write_splits(trees: Any) -> str:
 
 
 def write_rates(rates: Iterable[float]) -> str:
-    """A table of the rates of sites."""
     return "\n".join(["# Rates of sites", "Site\tRate", *(f"{site}\t{rate:.5f}" for site, rate in enumerate(rates, 1))])
 
 

@@ -24,7 +24,6 @@ KINDS = {"pars": "parsimony", "rand": "random"}
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Do what a command line of RAxML-NG asks for."""
     given = Given("raxml-ng", arguments, one_dash=True)
     if given.answers(BANNER, "[OPTIONS]"):
         return

@@ -19,7 +19,6 @@ MATRICES = dict(pair.split("=") for pair in read_table("raxmlHPC")[1]["matrices"
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Do what a command line of RAxML asks for."""
     given = Given("raxmlHPC", arguments)
     if given.answers(BANNER, "-s ALIGNMENT -n NAME -m MODEL [OPTIONS]"):
         return

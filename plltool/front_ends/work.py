@@ -75,7 +75,6 @@ class Session:
             self.say("", f"Elapsed time: {seconds:.3f} seconds", f"Total wall-clock time used: {seconds:.3f} sec")
 
     def say(self, *lines: str) -> None:
-        """Lines for the log and stdout."""
         for line in lines:
             _log.info("%s", line)
 

@@ -122,7 +122,6 @@ def read_alignments(
 
 
 def _read_genotypes(text: bytes, source: str, states: StateSpace | None) -> Sequences:
-    """The SNPs of a VCF file."""
     _refuse_states(source, "a VCF file with genotypes", states)
     records, warnings = read_vcf(text, source)
     names, rows = tuple(record.name for record in records), tuple(record.sequence for record in records)

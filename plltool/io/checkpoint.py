@@ -284,7 +284,6 @@ def _read_identity(folder: Path) -> dict[str, Any]:
 
 
 def _without_equals(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The items in which one dictionary differs from another."""
     return {name: value for name, value in own.items() if name not in other or other[name] != value}
 
 

@@ -81,25 +81,13 @@ def _find_column(header: list[str], wanted: str | None, usual: list[int], expect
 
 def parse_date(text: str) -> SampleDate | None:
     """A date as text; None if it is unknown. Raises InputError if it cannot be understood."""
-    try:
-        year = float(text)
-    except ValueError:
-        pass
-    else:
-        return as_date(year, year)
     if text in UNKNOWN_DATES:
         return None
-    found = _RANGE.fullmatch(text)
-    if found:
-        try:
-            return as_date(float(found[1]), float(found[2]))
-        except ValueError:
-            raise _refuse(text) from None
-    found = _DAY.fullmatch(text)
-    if not found:
-        raise _refuse(text)
     try:
-        return _days_of(int(found[1]), _number(found[2]), _number(found[3]))
+        if found := _DAY.fullmatch(text):
+            return _days_of(int(found[1]), _number(found[2]), _number(found[3]))
+        ends = _RANGE.fullmatch(text)
+        return as_date(*map(float, ends.groups() if ends else (text, text)))
     except ValueError:
         raise _refuse(text) from None
 

@@ -64,7 +64,6 @@ def _is_file(text: str) -> bool:
 
 
 def _read_text(text: str, source: str) -> Scheme:
-    """A model string, or the lines of a partition file."""
     lines = unwrap(text)
     if len(lines) == 1 and not is_partition_line(lines[0][1]):
         try:

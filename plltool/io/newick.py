@@ -141,7 +141,6 @@ _EXPECTED = {
 
 
 def _expected(state: _State, at_root: bool) -> str:
-    """What may come next, in words."""
     options = list(_EXPECTED[state])
     if state >= _State.CLOSED:
         options += ["';'"] if at_root else ["','", "')'"]
@@ -274,7 +273,6 @@ def _describe_root(n_children: IndexArray, source: str) -> list[str]:
 
 
 def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> None:
-    """Raise InputError if a node has more than three branches."""
     degrees = np.bincount(ends.ravel())
     if degrees.max() <= 3:
         return

@@ -61,7 +61,6 @@ def parse_symbols(text: str, where: str) -> str:
 
 
 def _expand(match: re.Match[str]) -> str:
-    """The symbols from the first to the last one of a range."""
     return "".join(map(chr, range(ord(match[1]), ord(match[2]) + 1)))
 
 
@@ -341,7 +340,6 @@ def _replace_state_sets(sequence: bytes, declared: _Format, sets: StateSets) -> 
 
 
 def _refuse_brackets(lines: Iterable[formats.Line], source: str, states: StateSpace | None) -> None:
-    """Raise InputError for the first bracket in a sequence."""
     for number, sequence in lines:
         bracket = _BRACKET.search(sequence)
         if bracket is not None:

@@ -146,7 +146,6 @@ def _skip_separators(text: str, position: int) -> int:
 
 
 def check_size(n_ranges: int, where: str, name: str) -> None:
-    """Raise InputError if charsets have too many ranges."""
     if n_ranges > _MAX_RANGES:
         found = f"{where}: charset {show_name(name)}: found more than {_MAX_RANGES} ranges"
         raise InputError(f"{found}, member charsets included, expected at most {_MAX_RANGES}")

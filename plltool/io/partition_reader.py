@@ -194,7 +194,6 @@ def _split_set(command: Command, source: str) -> tuple[str, str, str]:
 
 
 def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
-    """The columns of each charset."""
     charsets: dict[str, PartColumns] = {}
     total = 0
     for command in commands:

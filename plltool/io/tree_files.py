@@ -257,7 +257,6 @@ def _find_branches(nodes: RootedNodes, tips: dict[int, int]) -> Iterator[tuple[i
 
 
 def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
-    """The trees of a file."""
     content, source = read_tree_text(path)
     if starts_like_nexus(content):
         return read_nexus_trees(content, source)

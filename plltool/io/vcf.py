@@ -54,7 +54,6 @@ def read_vcf(text: bytes, source: str) -> tuple[list[Record], tuple[str, ...]]:
 
 
 def _read_header(fields: Sequence[str], where: str) -> list[str]:
-    """The names of the samples."""
     if tuple(fields[: len(_FIXED)]) != _FIXED or len(fields) == len(_FIXED):
         found = show_name("\t".join(fields))
         raise InputError(f"{where}: found {found}, expected the columns {' '.join(_FIXED)} and samples, with tabs")

@@ -13,7 +13,6 @@ MOST_LISTED = 30  # mutations of a branch
 
 
 def describe(records: Records) -> list[Section]:
-    """The mutations on the branches."""
     if "ancestral" not in records.runs:
         return []
     ancestors, mutations, name = records.runs["ancestral"]["ancestors"], records.mutations, records.prefix.name
@@ -54,7 +53,6 @@ def _list(labels: list[str]) -> str:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    """How states were reconstructed, for the methods."""
     if "ancestral" not in records.runs:
         return []
     marginal, joint = cited.cite("Yang, Kumar & Nei 1995"), cited.cite("Pupko et al. 2000")

@@ -14,7 +14,6 @@ PAIR_COLUMNS = "Devices", "lnL", "lnL of a site", "Site", "Slope", "Slope in", "
 
 
 def describe(records: Records) -> list[Section]:
-    """What was compared, and where it differs."""
     if "compare" not in records.runs:
         return []
     run = records.runs["compare"]
@@ -23,7 +22,6 @@ def describe(records: Records) -> list[Section]:
 
 
 def tell(records: Records, _: Cited) -> list[str]:
-    """Which devices were compared, for the methods."""
     run = records.runs.get("compare", {})
     if not run:
         return []

@@ -21,7 +21,6 @@ COLOURS = ((50.0, GOOD_COLOUR), (100.0 / 3.0, FAIR_COLOUR))  # from which per ce
 
 
 def describe(records: Records) -> list[Section]:
-    """The genes whose trees were searched, and how far gene trees and sites agree with the branches."""
     name = records.prefix.name
     genes = [_describe_genes(records.genes, name)] if records.genes else []
     return genes if records.concordance is None else [*genes, _describe_concordance(records.concordance, name)]
@@ -91,7 +90,6 @@ def _shorten(text: str) -> str:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    """The concordance factors, for the methods."""
     found = records.concordance
     if found is None:
         return []

@@ -13,7 +13,6 @@ from plltool.reports.tree_section import mark_tree
 
 
 def describe(records: Records) -> list[Section]:
-    """The clock, the root, and the regression of root-to-tip distances."""
     if "date" not in records.runs:
         return []
     run, name = records.runs["date"], records.prefix.name
@@ -53,7 +52,6 @@ def mark_dated(dating: Record, newick: str) -> MarkedTree:
 
 
 def _share(dating: Record) -> str:
-    """The probability of the intervals."""
     return f"{100 * dating['level']:g} %"
 
 
@@ -62,7 +60,6 @@ def _range(interval: list[float] | None, level: str, form: str) -> str:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    """How nodes were dated, for the methods."""
     if "date" not in records.runs:
         return []
     run = records.runs["date"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 
 def share(value: float) -> str:
-    """A share from 0 to 1 in per cent."""
     return f"{100.0 * value:.1f} %"
 
 
@@ -21,6 +20,6 @@ def duration(seconds: float) -> str:
     return f"{minutes:.1f} min" if hours < 1 else f"{hours:.1f} h"
 
 
-def score(value: float | None, digits: int = 3) -> str:
+def score(value: float | None) -> str:
     """A score, or a hyphen where there is none."""
-    return "-" if value is None else f"{value:.{digits}f}"
+    return "-" if value is None else f"{value:.3f}"

@@ -76,7 +76,6 @@ class Cited:
         return f" ({told})" if told else ""
 
     def references(self) -> list[str]:
-        """The full references."""
         return [read_table("citations.txt")[key] for key in sorted(self._keys)]
 
 

@@ -18,7 +18,6 @@ _SHOWN_STATES = 25  # a longer list of frequencies is left to the record
 
 
 def describe_model(records: Records) -> Section:
-    """All that is known of the model."""
     run = records.main or {}
     blocks: list[Block] = []
     parts = run.get("parts", [])
@@ -91,7 +90,6 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
 
 
 def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Picture, ...]:
-    """The parameters of one model, and its rates over sites."""
     own, of = part["parameters"], f" of partition {name}" if name else ""
     blocks: list[Facts | Table | Prose | Picture] = []
     labels = {"alpha": f"Alpha, the shape of the gamma distribution{of}", "pinv": f"Proportion of invariable sites{of}"}
@@ -128,7 +126,6 @@ def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Pic
 
 
 def _describe_choice(choice: Record) -> list[Block]:
-    """The models that were compared."""
     if "candidates" not in choice:
         chosen = tuple((part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"])
         scores = ", ".join(f"{name} {score(choice[name.lower()])}" for name in CRITERIA)

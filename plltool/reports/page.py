@@ -208,7 +208,6 @@ def _write_block(block: Block) -> Markup:
 
 
 def _write_value(value: Any) -> str:
-    """A value for people."""
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.3f}" if abs(value) > _LARGE else f"{value:.4g}"
     text = ", ".join(map(_write_value, value)) if isinstance(value, tuple) else str(value)

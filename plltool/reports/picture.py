@@ -110,11 +110,6 @@ def support_marks(nodes: RootedNodes) -> list[Mark]:
     return [Mark(label, support_colour(label)) if below else Mark() for label, below in labels]
 
 
-def no_marks(nodes: RootedNodes) -> list[Mark]:
-    """Nothing at any branch."""
-    return [Mark()] * len(nodes.parents)
-
-
 def draw_rectangular(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
     """A tree with its root at the left and a row for each tip, branches in proportion to their lengths.
 
@@ -135,12 +130,10 @@ def draw_rectangular(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
 
 
 def tree_height(nodes: RootedNodes) -> float:
-    """The height of a sheet with a row for each tip."""
     return 2 * MARGIN + ROW * sum(not below for below in nodes.children())
 
 
 def names_width(nodes: RootedNodes) -> float:
-    """The width of the longest name of a tip."""
     return max(text_width(label) for label, below in zip(nodes.labels, nodes.children(), strict=True) if not below)
 
 

@@ -11,17 +11,15 @@ from plltool.reports.blocks import Block, Facts, Picture, Prose, Section, Table
 from plltool.reports.figures import count
 from plltool.reports.methods import Cited
 from plltool.reports.picture import Mark
-from plltool.reports.plots import draw_bars
+from plltool.reports.plots import draw_histogram
 from plltool.reports.records import Records
 from plltool.reports.tree_section import mark_tree, name_branches
 
-BINS = 10
 WIDEST = 10.0  # points, of the band behind the branch with most placements
 MOST_QUERIES, MOST_BRANCHES = 500, 200  # rows of tables
 
 
 def describe(records: Records) -> list[Section]:
-    """Where queries are placed, and how sure."""
     return [] if records.placements is None else [_describe_placements(records.placements, records.prefix.name)]
 
 
@@ -67,12 +65,7 @@ def _draw_tree(found: Jplace, weights: list[float], numbers: list[int]) -> Block
 
 
 def _draw_weights(shares: list[float]) -> Block:
-    """How many queries have a best placement of each weight."""
-    heights = [0.0] * BINS
-    for share in shares:
-        heights[min(max(int(share * BINS), 0), BINS - 1)] += 1
-    axes = "weight of the best placement", "queries"
-    plot = draw_bars(heights, [1 / BINS] * BINS, axes, "Weights of best placements")
+    plot = draw_histogram(shares, 1.0, ("weight of the best placement", "queries"), "Weights of best placements")
     text = "The likelihood weight of the best placement of each query; 1 means that no other placement is likely."
     return Picture(plot, text)
 
@@ -103,7 +96,6 @@ def _caption(text: str, n_rows: int, most: int) -> str:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    """The placements, for the methods."""
     if "place" not in records.runs:
         return []
     run = records.runs["place"]

@@ -11,6 +11,7 @@ WIDTH, HEIGHT = 560.0, 240.0
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 26.0, 12.0, 42.0  # margins
 BAR_ROW, NAME_WIDTH, NAME_LETTERS = 22.0, 150.0, 22
 TICKS = 5
+BINS = 10  # of a histogram
 DOT = 2.5
 TRACE_KINDS = (1, 3, 2, 4, 5, 6, 7, 0)  # colours, neighbours of which people with any eyes can tell apart
 LEGEND_WIDTH = 24.0  # of a number in the legend of traces
@@ -27,6 +28,14 @@ def draw_bars(heights: Sequence[float], widths: Sequence[float], names: tuple[st
     return frame.draw(bars, names, title)
 
 
+def draw_histogram(values: Sequence[float], largest: float, names: tuple[str, str], title: str) -> Markup:
+    """The number of values, from 0 to the largest possible one, in each of BINS bins."""
+    heights, width = [0.0] * BINS, largest / BINS
+    for value in values:
+        heights[min(max(int(value / width), 0), BINS - 1)] += 1
+    return draw_bars(heights, [width] * BINS, names, title)
+
+
 def draw_path(
     points: Sequence[Sequence[tuple[float, float]]],
     kinds: Sequence[Sequence[int]],
@@ -39,13 +48,9 @@ def draw_path(
     frame = _Frame((min(0.0, *xs), max(*xs, 1e-9)), (min(ys), max(ys)))
     drawn = []
     for line, own in zip(points, kinds, strict=True):
-        path = "M" + "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in line)
-        drawn.append(element("path", d=path, class_="line"))
+        drawn.append(frame.line(line))
         for (x, y), kind in zip(line, own, strict=True):
-            text = element("title", f"{legend[kind]}: {names[0]} {x:.5g}, {names[1]} {y:.4f}")
-            drawn.append(
-                element("circle", text, cx=f"{frame.x(x):.1f}", cy=f"{frame.y(y):.1f}", r=DOT, class_=f"kind{kind % 8}")
-            )
+            drawn.append(frame.dot(x, y, f"{legend[kind]}: {names[0]} {x:.5g}, {names[1]} {y:.4f}", kind % 8))
     for number, name in enumerate(legend if len(legend) > 1 else ()):
         y = HEIGHT - BOTTOM - 16.0 * (len(legend) - number) + 4.0
         x = WIDTH - RIGHT - 90.0
@@ -70,8 +75,7 @@ def draw_traces(
         drawn.append(element("rect", x=LEFT + 1.0, y=TOP, width=f"{width:.1f}", height=height, class_="left-out"))
     kinds = [f"kind{TRACE_KINDS[number % len(TRACE_KINDS)]}" for number in range(len(traces))]
     for ys, kind in zip(traces, kinds, strict=True):
-        inside = (f"{frame.x(x):.1f} {frame.y(min(max(y, low), high)):.1f}" for x, y in zip(xs, ys, strict=True))
-        drawn.append(element("path", d="M" + "L".join(inside), class_=f"trace {kind}"))
+        drawn.append(frame.line([(x, min(max(y, low), high)) for x, y in zip(xs, ys, strict=True)], f"trace {kind}"))
     first, y = WIDTH - RIGHT - LEGEND_WIDTH * len(traces), HEIGHT - 12.0
     drawn.append(element("text", "run", x=first - 9.0, y=y + 4.0, text_anchor="end", class_="tick"))
     for number, kind in enumerate(kinds):
@@ -91,12 +95,8 @@ def draw_points(
     xs = [*(point[0] for point in points), *(end[0] for end in line)]
     ys = [*(point[1] for point in points), *(end[1] for end in line)]
     frame = _Frame((min(xs), max(xs)), (min(*ys, 0.0), max(ys)))
-    path = "M" + "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in line)
-    drawn = [element("path", d=path, class_="line")]
-    for x, y, name in points:
-        text = element("title", f"{name}, {round(x, 2):.10g}: {y:.4g}")
-        drawn.append(element("circle", text, cx=f"{frame.x(x):.1f}", cy=f"{frame.y(y):.1f}", r=DOT, class_="kind0"))
-    return frame.draw(drawn, names, title)
+    dots = [frame.dot(x, y, f"{name}, {round(x, 2):.10g}: {y:.4g}", 0) for x, y, name in points]
+    return frame.draw([frame.line(line), *dots], names, title)
 
 
 def draw_named_bars(names: Sequence[str], values: Sequence[float], title: str) -> Markup:
@@ -127,8 +127,15 @@ class _Frame:
         low, high = self._y
         return HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
 
+    def line(self, points: Sequence[tuple[float, float]], class_: str = "line") -> Markup:
+        path = "M" + "L".join(f"{self.x(x):.1f} {self.y(y):.1f}" for x, y in points)
+        return element("path", d=path, class_=class_)
+
+    def dot(self, x: float, y: float, text: str, kind: int) -> Markup:
+        title = element("title", text)
+        return element("circle", title, cx=f"{self.x(x):.1f}", cy=f"{self.y(y):.1f}", r=DOT, class_=f"kind{kind}")
+
     def draw(self, drawn: Sequence[Markup], names: tuple[str, str], title: str) -> Markup:
-        """The plot with its axes."""
         bottom, middle = HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2.0
         lines = [element("path", d=f"M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}", class_="axis")]
         for value, text in round_ticks(*self._x, TICKS):

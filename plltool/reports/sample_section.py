@@ -27,7 +27,6 @@ SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 
 
 def describe(records: Records) -> list[Section]:
-    """All sections on the samples."""
     run, name = records.samples, records.prefix.name
     if run is None:
         return []
@@ -46,12 +45,10 @@ def describe(records: Records) -> list[Section]:
 
 
 def _source(run: Record) -> str:
-    """The name of the distribution that was sampled."""
     return "prior" if run["options"]["prior_only"] else "posterior"
 
 
 def _describe_run(run: Record) -> Facts:
-    """What was run."""
     options, n_samples = run["options"], run["posterior"]["samples"]
     chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
     temperature = f", temperature {options['temperature']:g}" if options["chains"] > 1 else ""
@@ -225,7 +222,6 @@ def _name_split(taxa: list[str]) -> str:
 
 
 def _describe_moves(run: Record) -> Section:
-    """How often the chains moved."""
     accepted = tuple((move, _rate(rate)) for move, rate in run["acceptance"].items())
     blocks: list[Block] = [Table("Acceptance rates of proposals in the cold chains", ("Move", "Accepted"), accepted)]
     if run["swaps"]:
@@ -241,7 +237,6 @@ def _rate(value: float | None) -> str:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    """The chains and their samples, for the methods."""
     run = records.samples
     if run is None:
         return []

@@ -26,7 +26,6 @@ LARGEST_MATRIX = 12  # trees, more are too many for the width of a page
 
 
 def describe(records: Records) -> list[Section]:
-    """How the tree was found."""
     if "search" not in records.runs:
         return []
     run = records.runs["search"]
@@ -87,7 +86,6 @@ def _plot_trace(trace: list[Record]) -> Markup:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    """How the tree was found, for the methods."""
     if "search" not in records.runs:
         return []
     run = records.runs["search"]

@@ -39,7 +39,6 @@ def _describe_analyses(records: Records, where: str) -> list[Section]:
 
 
 def _describe_warnings(records: Records) -> Section:
-    """All warnings, each once."""
     found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
     if records.supports is not None and not records.supports_are_of_main_tree:
         found.append(f"{records.prefix.name}.support.json has support values for a different tree from the one shown")

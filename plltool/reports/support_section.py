@@ -9,7 +9,7 @@ from plltool.constants import ABAYES, FBP, ROOTSTRAP, SH_ALRT, TBE, TEST_LEVEL, 
 from plltool.reports.blocks import Block, Cell, Picture, Prose, Section, Table
 from plltool.reports.figures import count, share
 from plltool.reports.methods import Cited, list_words
-from plltool.reports.plots import draw_bars, draw_path
+from plltool.reports.plots import draw_histogram, draw_path
 from plltool.reports.records import Record, Records
 
 BINS = 10
@@ -28,12 +28,10 @@ TESTS = ("kh", "sh", "wkh", "wsh", "au")
 
 
 def describe(records: Records) -> list[Section]:
-    """How sure the branches are, and which trees the data reject."""
     return _describe_supports(records) + [_describe_tests(run) for name, run in records.runs.items() if name == "test"]
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    """The same for the methods."""
     tests = [_tell_tests(run, cited) for name, run in records.runs.items() if name == "test"]
     return _tell_supports(records, cited) + tests
 
@@ -55,9 +53,10 @@ def _describe_supports(records: Records) -> list[Section]:
         columns = ("Kind", "Meaning", "Unit", "Replicates", "Median", "Branches with 95 % or more")
         blocks.append(Table("Supports", columns, tuple(rows), is_text=True))
         for kind, own in supports["kinds"].items():
-            values = [branch[kind] for branch in supports["branches"]]
-            if values:
-                blocks.append(_draw_histogram(kind, values, _largest(own)))
+            if values := [branch[kind] for branch in supports["branches"]]:
+                plot = draw_histogram(values, _largest(own), (kind, "branches"), f"Histogram of {kind}")
+                caption = f"Supports by {kind}: the number of branches in each tenth of the scale."
+                blocks.append(Picture(plot, caption))
         blocks += _describe_convergence(supports.get("convergence", ()))
     if records.n_bootstraps:
         name = f"{records.prefix.name}.bootstraps.nwk"
@@ -90,7 +89,6 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
 
 
 def _describe_tests(run: Record) -> Section:
-    """Which trees the data reject."""
     tests = run["tests"]
     columns = ("Tree", "lnL", "Difference", "bp", "p-KH", "p-SH", "p-WKH", "p-WSH", "p-AU", "ELW")
     rows = []
@@ -120,15 +118,6 @@ def _judged(value: float, is_kept: bool) -> Cell:
 def _largest(kind: Record) -> float:
     """The largest support of a kind, in its unit."""
     return 1.0 if kind["unit"] == "0 to 1" else 100.0
-
-
-def _draw_histogram(kind: str, values: list[float], largest: float) -> Picture:
-    width = largest / BINS
-    numbers = [0.0] * BINS
-    for value in values:
-        numbers[min(max(int(value / width), 0), BINS - 1)] += 1
-    plot = draw_bars(numbers, [width] * BINS, (kind, "branches"), f"Histogram of {kind}")
-    return Picture(plot, f"Supports by {kind}: the number of branches in each tenth of the scale.")
 
 
 def _tell_supports(records: Records, cited: Cited) -> list[str]:

@@ -17,20 +17,11 @@ from plltool.tree.rooted_nodes import RootedNodes
 TEXT_WIDTH = 80  # characters in a line of a tree drawn with characters
 LEFT, RIGHT, UP, DOWN = 1, 2, 4, 8  # the directions in which lines leave a cell
 LINES = {
-    LEFT: "─",
-    RIGHT: "─",
-    LEFT | RIGHT: "─",
-    UP | DOWN: "│",
-    RIGHT | DOWN: "┌",
-    RIGHT | UP: "└",
-    LEFT | DOWN: "┐",
-    LEFT | UP: "┘",
-    LEFT | RIGHT | DOWN: "┬",
-    LEFT | RIGHT | UP: "┴",
-    RIGHT | UP | DOWN: "├",
-    LEFT | UP | DOWN: "┤",
+    LEFT: "─", RIGHT: "─", LEFT | RIGHT: "─", UP | DOWN: "│",
+    RIGHT | DOWN: "┌", RIGHT | UP: "└", LEFT | DOWN: "┐", LEFT | UP: "┘",
+    LEFT | RIGHT | DOWN: "┬", LEFT | RIGHT | UP: "┴", RIGHT | UP | DOWN: "├", LEFT | UP | DOWN: "┤",
     LEFT | RIGHT | UP | DOWN: "┼",
-}
+}  # fmt: skip
 ASCII = str.maketrans("─│┌└┐┘┬┴├┤┼", "-|++++++|++")
 BAR_SHARE = 0.25  # of the width of the tree, at most, is the scale bar
 FITTING_STEPS = 60  # halvings of an interval: more than digits in a double
@@ -126,7 +117,6 @@ class TreeDrawing:
 
     @property
     def n_taxa(self) -> int:
-        """The number of tips."""
         return len(self.nodes.parents) - len(set(self.nodes.parents[1:]))
 
     def __repr__(self) -> str:
@@ -168,7 +158,7 @@ class TreeDrawing:
         return write_pdf(self._picture(width, labels, unrooted), as_png=True)
 
     def _picture(self, width: float, labels: bool, unrooted: bool) -> picture.Picture:
-        marks = picture.no_marks(self.nodes)
+        marks = [picture.Mark()] * len(self.nodes.parents)
         if labels:
             marks = picture.support_marks(self.nodes) if self.marks is None else list(self.marks)
         if unrooted:

@@ -41,7 +41,6 @@ def describe_tree(records: Records, nodes: RootedNodes) -> Section:
 
 
 def sum_lengths(nodes: RootedNodes) -> float:
-    """The sum of all branch lengths that are given."""
     return math.fsum(length for length in nodes.lengths[1:] if not math.isnan(length))
 
 
