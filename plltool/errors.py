@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 
 _MAX_SHOWN = 60  # characters of a user's text in a message
@@ -91,6 +92,24 @@ class MemoryShortageError(DeviceError):
 
 class EngineError(PlltoolError):
     """Our bug, or numbers outside what the engine can represent; names the pattern, branch or parameter."""
+
+
+@contextmanager
+def errors_at(where: str) -> Iterator[None]:
+    """Put where it arose in front of the message of an InputError."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn an error of the system into an InputError: `what`, such as "FILE: cannot read the file", and the reason."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{what}: {error.strerror}") from error
 
 
 def check_least(what: str, found: int, least: int) -> None:

@@ -12,7 +12,7 @@ import click
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.terminal import print_results
-from plltool.errors import InputError
+from plltool.errors import InputError, explained
 from plltool.registry import FRONT_ENDS
 
 OURS = "# written by `plltool front-ends`\n"
@@ -35,11 +35,9 @@ def front_ends(folder: Path, programs: tuple[str, ...]) -> None:
             raise InputError(f"{path}: exists already, and is not a front end of plltool")
     import plltool
 
-    try:
+    with explained(f"{folder}: cannot write into the folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for path, program in chosen:
             plltool.write_text(path, f'{start} {program} "$@"\n')
             path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot write into the folder: {error.strerror}") from error
     print_results([f"front end: {path}" for path, _ in chosen])

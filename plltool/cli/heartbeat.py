@@ -15,7 +15,7 @@ import click
 
 from plltool.cli.locks import is_taken
 from plltool.constants import PERTURB, REPLICATE_STAGE
-from plltool.errors import InputError
+from plltool.errors import InputError, explained
 
 if TYPE_CHECKING:
     from plltool import Progress
@@ -162,10 +162,8 @@ class JsonLines:
 
 def open_to_append(path: Path) -> TextIO:
     """Text that keeps names of any bytes; InputError if it cannot be written."""
-    try:
+    with explained(f"{path}: cannot write the file"):
         return open(path, "a", encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the file: {error.strerror}") from error
 
 
 def open_log(path: Path) -> TextIO:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from plltool.errors import InputError
+from plltool.errors import InputError, explained
 
 try:
     import fcntl
@@ -56,11 +56,9 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def _open_lock(path: Path) -> IO[bytes]:
-    try:
+    with explained(f"{path.parent}: cannot make the folder"):
         path.parent.mkdir(exist_ok=True)
         return open(path, "ab")
-    except OSError as error:
-        raise InputError(f"{path.parent}: cannot make the folder: {error.strerror}") from error
 
 
 def _is_same(stream: IO[bytes], path: Path) -> bool:

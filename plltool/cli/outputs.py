@@ -23,7 +23,7 @@ from plltool.cli.locks import locked_folder
 from plltool.cli.option_values import Prefix, WrittenPath
 from plltool.cli.terminal import WARNING, echo_message, print_line
 from plltool.constants import STDIN
-from plltool.errors import CheckpointError, InputError
+from plltool.errors import CheckpointError, InputError, explained
 from plltool.registry import ANALYSES, SHARED, OutputFile, Table, name_file
 
 T = TypeVar("T")
@@ -325,11 +325,8 @@ def claim_files(
             raise InputError(f"{path}: exists already{hint}")
         if not path.parent.exists():
             raise InputError(f"{path}: cannot write the file: there is no folder {path.parent}")
-        try:
-            with tempfile.TemporaryFile(dir=path.parent):
-                pass
-        except OSError as error:
-            raise InputError(f"{path}: cannot write the file: {error.strerror}") from error
+        with explained(f"{path}: cannot write the file"), tempfile.TemporaryFile(dir=path.parent):
+            pass
 
 
 def _status(path: Path) -> os.stat_result | None:

@@ -11,7 +11,7 @@ from plltool.alignment.alignment import MIN_TAXA, Sequences
 from plltool.alignment.spaces import SPACES, detect_states, space_called
 from plltool.alignment.states import GENOTYPES, PROTEIN, StateSpace
 from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
-from plltool.errors import InputError, check_one_of, show_name
+from plltool.errors import InputError, check_one_of, explained, show_name
 from plltool.io.alignment_formats import (
     NAMES_HINT,
     Record,
@@ -235,10 +235,8 @@ def read_folder(
     like an alignment nor have an ending of one. `states` and `names` are as for `read_alignment`.
     """
     place = Path(folder)
-    try:
+    with explained(f"{place}: cannot read the folder"):
         files = sorted(path for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
-    except OSError as error:
-        raise InputError(f"{place}: cannot read the folder: {error.strerror}") from error
     others = [
         path
         for path in files

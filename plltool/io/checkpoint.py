@@ -27,7 +27,7 @@ import numpy as np
 
 from plltool.codec import from_arrays, to_arrays
 from plltool.constants import CHECKPOINT_PATIENCE
-from plltool.errors import CheckpointError, InputError, shorten
+from plltool.errors import CheckpointError, InputError, explained, shorten
 from plltool.io.record import read_object, write_bytes, write_text
 from plltool.tree.topology import Tree
 
@@ -256,11 +256,9 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
     """
     root = Path(folder)
     temporary = root.glob(".*.*.*")  # of a process that was killed, see `write_bytes`
-    try:
+    with explained(f"{root}: cannot remove the checkpoint"):
         for path in [*_states(root), *temporary, root / BEST_FILE, root / RUN_FILE, root / MARK_FILE]:
             path.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{root}: cannot remove the checkpoint: {error.strerror}") from error
     with suppress(OSError):
         root.rmdir()
 
@@ -288,10 +286,8 @@ def _without_equals(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any
 
 
 def _make_folder(folder: Path) -> None:
-    try:
+    with explained(f"{folder}: cannot make the folder"):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot make the folder: {error.strerror}") from error
 
 
 def _read_lnl(path: Path) -> float:

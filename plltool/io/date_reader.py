@@ -9,7 +9,7 @@ import os
 import re
 from typing import NamedTuple
 
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, errors_at, show_name
 from plltool.io.content import read_text, source_name
 from plltool.io.labels import list_names
 from plltool.io.table_reader import read_fields
@@ -62,10 +62,8 @@ def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: st
         where = f"{source}: line {line}: taxon {show_name(fields[taxa])}"
         if fields[taxa] in found:
             raise InputError(f"{where}: is on line {found[fields[taxa]].line}, too; expected one date for each taxon")
-        try:
+        with errors_at(where):
             found[fields[taxa]] = DateRow(line, fields[taxa], parse_date(fields[days]))
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
     return list(found.values())
 
 

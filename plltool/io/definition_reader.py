@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.errors import InputError, shorten, show_name
+from plltool.errors import InputError, errors_at, shorten, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.content import find_file, read_text, source_name
 from plltool.io.nexus_commands import Command, bracket_end, split_commands, starts_like_nexus
@@ -209,10 +209,8 @@ def _expand_name(name: str, kind: str, known: Definitions, names: tuple[str, ...
 
 def _parse(text: str, where: str) -> Model:
     """The model that a string stands for, with the frequencies that it would start with."""
-    try:
+    with errors_at(where):
         spec = parse_model(text)
-    except InputError as problem:
-        raise InputError(f"{where}: {problem}") from None
     return Model(spec, np.full(spec.n_states, 1.0 / spec.n_states), 0.0)
 
 
@@ -278,10 +276,8 @@ def _mix_models(text: str, known: Definitions, where: str, names: tuple[str, ...
     models = [_read_class(member, known, where, names) for member in members]
     exchangeabilities = [model.exchangeabilities.tolist() for model in models]
     frequencies = [model.frequencies.tolist() for model in models]
-    try:
+    with errors_at(where):
         name = mixtures.name_matrices(exchangeabilities, frequencies, rates)
-    except InputError as problem:
-        raise InputError(f"{where}: {problem}") from None
     return name + (format_values(weights) if weights else "")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import STDIN
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, errors_at, show_name
 from plltool.io.content import names_files, read_content, read_text, source_name
 from plltool.io.definition_reader import expand_definitions
 from plltool.io.nexus_commands import starts_like_nexus
@@ -66,10 +66,8 @@ def _is_file(text: str) -> bool:
 def _read_text(text: str, source: str) -> Scheme:
     lines = unwrap(text)
     if len(lines) == 1 and not is_partition_line(lines[0][1]):
-        try:
+        with errors_at(source):
             return (PartSpec(read_model(lines[0][1])),)
-        except InputError as problem:
-            raise InputError(f"{source}: {problem}") from None
     return read_lines(text, source, read_model)
 
 
@@ -128,10 +126,8 @@ def read_states(path: str) -> tuple[str, FloatArray | None]:
     states, rows = lines[:start], lines[start + 1 :]
     symbols = tuple(words[0] for _, words in states)
     names = [" ".join(words[1:]) or words[0] for _, words in states]
-    try:
+    with errors_at(source):
         check_symbols(symbols)
-    except InputError as problem:
-        raise InputError(f"{source}: {problem}") from None
     rates = _read_rates(rows, names, source)
     frequencies = _stationary(rates)
     if not np.all(frequencies > MIN_GIVEN):
@@ -141,10 +137,8 @@ def read_states(path: str) -> tuple[str, FloatArray | None]:
     if np.all(np.abs(flow - flow.T) <= _BALANCE * np.maximum(flow, flow.T)):  # as much each way
         upper = np.triu_indices(len(symbols), 1)
         return make_name(symbols, (rates / frequencies)[upper].tolist()), frequencies
-    try:
+    with errors_at(source):
         return make_name(symbols, rates[~np.eye(len(symbols), dtype=bool)].tolist()), None
-    except InputError as problem:
-        raise InputError(f"{source}: {problem}") from None
 
 
 def _split_lines(text: str) -> list[tuple[int, list[str]]]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from plltool.constants import DEFAULT_DOUBLET_MODEL
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, errors_at, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.nexus_commands import Command, split_commands
 from plltool.io.part_columns import (
@@ -110,10 +110,8 @@ def read_part_model(text: str, where: str, read_model: ModelReader) -> ModelSpec
     matrix, suffix = word[:-1], _SUFFIXES.get(word[-1:])
     if word not in canonical_names() and matrix in canonical_names() and suffix:
         text = canonical_names()[matrix] + suffix
-    try:
+    with errors_at(where):
         return read_model(text)
-    except InputError as problem:
-        raise InputError(f"{where}: {problem}") from None
 
 
 def check_name(name: str, where: str) -> None:

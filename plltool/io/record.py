@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from plltool.errors import InputError
+from plltool.errors import InputError, explained
 from plltool.io.content import read_content, source_name
 
 RECORD_KEYS = (
@@ -85,7 +85,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     What is written to a pipe or a device goes there. Raises InputError if a file cannot be written; the old one stays.
     """
     target = Path(path)
-    try:
+    with explained(f"{target}: cannot write the file"):
         if target.exists() and not target.is_file():
             target.write_bytes(content)
             return
@@ -102,8 +102,6 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
                 os.unlink(temporary)
             raise
         _sync_folder(target.parent)
-    except OSError as error:
-        raise InputError(f"{target}: cannot write the file: {error.strerror}") from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,80 +1,92 @@
 """Searches that are stopped, resumed, refused: what a user sees of checkpoints, and true kills of a process."""
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from small_alignments import primates, write_fasta
 
 from plltool.analyses.supports.replicates import Replicator
 from plltool.cli.outputs import Outputs
+from plltool.cli.reporting import Reporter
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record, write_text
 
-RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
-LONG = ["--device", "numpy", "--model", "JC", "--starts", "12", "--perturbations", "3", "--workers", "1"]
+LONG = ("--device", "numpy", "--model", "JC", "--starts", "4", "--perturbations", "3", "--workers", "1")
+# A process that kills itself after some events
+SUICIDE = """
+import itertools, os, signal, sys
+from plltool.cli import main, reporting
+number, events, told = int(sys.argv.pop(1)), itertools.count(1), reporting.Reporter.progress
+def progress(self, event):
+    if next(events) == number:
+        os.kill(os.getpid(), signal.SIGKILL)
+    told(self, event)
+reporting.Reporter.progress = progress
+main(prog_name="plltool")
+"""
 
 
-def start(small, tmp_path, *options):
-    """A search with prefix `run`, in a process, and the file of its stderr."""
-    err = tmp_path / "err"
-    with open(err, "w") as stderr:
-        arguments = [*RUN, "search", str(small), *LONG, "--prefix", str(tmp_path / "run"), *options]
-        return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=stderr, text=True), err
+@pytest.fixture
+def run(plltool, small, tmp_path, monkeypatch):
+    """Search with prefix `run`; `stop` is a signal, and the number of the event at which this process gets it."""
+
+    def call(*options, stop=None, status=None):
+        events, told = itertools.count(1), Reporter.progress
+
+        def progress(self, event):
+            if stop is not None and next(events) == stop[1]:
+                signal.raise_signal(stop[0])
+            told(self, event)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Reporter, "progress", progress)
+            return plltool("search", small, *LONG, "--prefix", tmp_path / "run", *options, status=status)
+
+    return call
 
 
-def stop(process, err, tmp_path, number, n_events):
-    """Send a signal after a number of events; returns exit code and stderr."""
-    deadline = time.monotonic() + 60
-    while err.read_text().count(" round ") < n_events and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(number)
-    process.communicate(timeout=60)
-    return process.returncode, err.read_text()
-
-
-def finish(small, tmp_path):
-    """Run to the end; returns what it wrote, as far as that must not depend on interruptions."""
-    process, err = start(small, tmp_path)
-    process.communicate(timeout=100)
-    assert process.returncode == 0, err.read_text()
-    return outcome(tmp_path)
+def kill(small, tmp_path, n_events):
+    """The same in a process that is killed at an event; returns its exit code."""
+    given = ("search", small, *LONG, "--prefix", tmp_path / "run")
+    command = [sys.executable, "-c", SUICIDE, str(n_events), *map(str, given)]
+    return subprocess.run(command, capture_output=True, check=False).returncode
 
 
 def outcome(tmp_path):
-    """Of the last run."""
+    """Of the last run, as far as that must not depend on interruptions."""
     record = read_record(tmp_path / "run.json")
     return record["lnl"], record["start_lnls"], record["model"], (tmp_path / "run.best.nwk").read_bytes()
 
 
 @pytest.fixture(scope="module")
-def expected(data_dir, tmp_path_factory):
-    """What a run reaches that nobody stops; every line of its log but the first tells of a round or of the end."""
+def expected(plltool, data_dir, tmp_path_factory):
+    """What a run reaches that nobody stops."""
     folder = tmp_path_factory.mktemp("whole")
-    return finish(write_fasta(folder / "small.fasta", primates(data_dir, 6, 300)), folder)
+    path = write_fasta(folder / "small.fasta", primates(data_dir, 6, 300))
+    plltool("search", path, *LONG, "--prefix", folder / "run", status=0)
+    return outcome(folder)
 
 
-@pytest.mark.parametrize(
-    ("number", "n_events"), [(signal.SIGTERM, 5), (signal.SIGHUP, 5), (signal.SIGINT, 20), (signal.SIGKILL, 30)]
-)
-def test_the_same_command_goes_on(small, tmp_path, expected, number, n_events):
-    code, stderr = stop(*start(small, tmp_path), tmp_path, number, n_events)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_the_same_command_goes_on(run, small, tmp_path, expected, number):
+    if number == signal.SIGKILL:
+        assert kill(small, tmp_path, 20) == -number
+    else:
+        stopped = run(stop=(number, 20), status=128 + number)
     folder = tmp_path / "run.checkpoint"
     assert folder.is_dir()
     assert read_tree(folder / "best.nwk").n_taxa == 6
-    if number == signal.SIGKILL:
-        assert code == -number
-    else:
-        assert code == 128 + number
     if number == signal.SIGTERM:
-        assert f"saved in {folder}; the same command continues from there" in stderr
+        assert f"saved in {folder}; the same command continues from there" in stopped.stderr
         assert not (tmp_path / "run.best.nwk").exists()
     if number == signal.SIGINT:
         assert "the search was interrupted" in read_record(tmp_path / "run.json")["warnings"][-1]
-    assert finish(small, tmp_path) == expected
+    run(status=0)
+    assert outcome(tmp_path) == expected
     assert not folder.exists()
     log = (tmp_path / "run.log").read_text()
     assert log.count("plltool ") >= 2, "the log of both runs"
@@ -86,44 +98,37 @@ def test_killed_again_and_again(small, tmp_path, expected):
     """SIGKILL after some events, again and again, until the search is through."""
     codes = []
     while len(codes) < 100 and 0 not in codes:
-        codes.append(stop(*start(small, tmp_path), tmp_path, signal.SIGKILL, 30)[0])
+        codes.append(kill(small, tmp_path, 12))
     assert len(codes) > 1
     assert outcome(tmp_path) == expected
 
 
-def test_another_run_is_refused_and_redo_starts_over(plltool, small, tmp_path):
-    process, err = start(small, tmp_path)
-    stop(process, err, tmp_path, signal.SIGTERM, 3)
-    prefix = ["--prefix", tmp_path / "run"]
-    refused = plltool("search", small, *LONG, *prefix, "--seed", 2, status=1)
+def test_another_run_is_refused_and_redo_starts_over(plltool, run, small, tmp_path):
+    run(stop=(signal.SIGTERM, 3))
+    refused = run("--seed", 2, status=1)
     lines = refused.stderr.splitlines()
     assert lines[-1] == (
         f"plltool: error: {tmp_path}/run.checkpoint: a checkpoint of another run: "
         "seed: the checkpoint has 1, this command 2; --redo starts over"
     )
-    assert "goes on" not in refused.stderr
-    quick = ["--device", "numpy", "--model", "JC", "--effort", "fast"]
-    again = plltool("search", small, *quick, *prefix, "--redo", status=0)
-    assert "goes on" not in again.stderr
+    assert "resuming" not in refused.stderr
+    quick = ("--device", "numpy", "--model", "JC", "--effort", "fast", "--prefix", tmp_path / "run")
+    again = plltool("search", small, *quick, "--redo", status=0)
+    assert "resuming" not in again.stderr
     assert not (tmp_path / "run.checkpoint").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_interrupted_redo_is_resumed_by_its_own_command(plltool, small, tmp_path, expected, number):
+def test_an_interrupted_redo_is_resumed_by_its_own_command(plltool, run, small, tmp_path, expected, number):
     """It replaces the results of an earlier run, and is itself not begun once more."""
     prefix = ("--prefix", tmp_path / "run")
     quick = ("search", small, "--device", "numpy", "--model", "K80", "--effort", "fast", *prefix)
     assert plltool(*quick).exit_code == 0
-    code, stderr = stop(*start(small, tmp_path, "--redo"), tmp_path, number, 20)
-    assert code == 128 + number
-    assert "resuming the search from" not in stderr.split("the same command")[0], "it started over"
+    stopped = run("--redo", stop=(number, 20), status=128 + number)
+    assert "resuming the search from" not in stopped.stderr, "it started over"
     folder = tmp_path / "run.checkpoint"
-    states = {path.name for path in folder.glob("*.state")}
-    assert states
-    process, err = start(small, tmp_path, "--redo")
-    process.communicate(timeout=100)
-    assert process.returncode == 0, err.read_text()
-    assert f"resuming the search from {folder}" in err.read_text()
+    assert list(folder.glob("*.state"))
+    assert f"resuming the search from {folder}" in run("--redo", status=0).stderr
     assert outcome(tmp_path) == expected
     assert not folder.exists()
     refused = plltool(*quick, status=1)
@@ -131,38 +136,30 @@ def test_an_interrupted_redo_is_resumed_by_its_own_command(plltool, small, tmp_p
     assert plltool(*quick, "--redo").exit_code == 0, "a finished run starts over"
 
 
-def test_redo_starts_over_where_its_checkpoint_cannot_be_used(plltool, small, tmp_path):
+def test_redo_starts_over_where_its_checkpoint_cannot_be_used(run, small, tmp_path):
     """The command line is the same, but its alignment has changed, or its states are damaged."""
-    process, err = start(small, tmp_path, "--redo")
-    stop(process, err, tmp_path, signal.SIGTERM, 3)
-    text = small.read_text()
-    small.write_text(text.replace("A", "C", 1))
+    run("--redo", stop=(signal.SIGTERM, 3))
+    small.write_text(small.read_text().replace("A", "C", 1))
     folder = tmp_path / "run.checkpoint"
-    process, err = start(small, tmp_path, "--redo")
-    _, stderr = stop(process, err, tmp_path, signal.SIGTERM, 3)
+    stderr = run("--redo", stop=(signal.SIGTERM, 3)).stderr
     assert f"plltool: warning: {folder}: a checkpoint of another run: alignment: " in stderr
     for path in folder.glob("*.state*"):
         path.write_bytes(b"x")
-    process, err = start(small, tmp_path, "--redo")
-    process.communicate(timeout=100)
-    assert process.returncode == 0, err.read_text()
-    assert "a damaged checkpoint: " in err.read_text()
+    assert "a damaged checkpoint: " in run("--redo", status=0).stderr
 
 
-def test_files_that_an_interrupted_run_has_not_claimed_are_not_replaced(plltool, small, tmp_path):
-    process, err = start(small, tmp_path)
-    stop(process, err, tmp_path, signal.SIGTERM, 3)
+def test_files_that_an_interrupted_run_has_not_claimed_are_not_replaced(run, tmp_path):
+    run(stop=(signal.SIGTERM, 3))
     mine = tmp_path / "sites.tsv"
     mine.write_text("mine")
-    refused = plltool("search", small, *LONG, "--prefix", tmp_path / "run", "--site-lnl", mine, status=1)
+    refused = run("--site-lnl", mine, status=1)
     assert refused.stderr.endswith("sites.tsv: exists already; --redo replaces it\n")
     assert mine.read_text() == "mine"
 
 
-def test_a_damaged_state_is_noticed(small, tmp_path, expected):
+def test_a_damaged_state_is_noticed(run, tmp_path, expected):
     """Of each climb the state before is used; without that the run is refused."""
-    process, err = start(small, tmp_path)
-    stop(process, err, tmp_path, signal.SIGTERM, 25)
+    run(stop=(signal.SIGTERM, 20))
     folder = tmp_path / "run.checkpoint"
     for path in folder.glob("*.state"):
         path.write_bytes(path.read_bytes()[:-7])
@@ -170,10 +167,7 @@ def test_a_damaged_state_is_noticed(small, tmp_path, expected):
     assert old
     for path, content in old.items():
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    process, err = start(small, tmp_path)
-    process.communicate(timeout=60)
-    assert process.returncode == 1
-    last = err.read_text().splitlines()[-1]
+    last = run(status=1).stderr.splitlines()[-1]
     assert last.startswith("plltool: error: ")
     assert ".state: a damaged checkpoint: its digest" in last
     assert last.endswith("--redo starts over")
@@ -183,25 +177,20 @@ def test_a_damaged_state_is_noticed(small, tmp_path, expected):
     for path in folder.glob("*.state"):
         if path.name not in without_old:
             path.unlink()
-    assert finish(small, tmp_path) == expected
+    run(status=0)
+    assert outcome(tmp_path) == expected
 
 
-def test_a_damaged_first_state_begins_anew(small, tmp_path, expected):
+def test_a_damaged_first_state_begins_anew(run, tmp_path, expected):
     """There is no state before it, so that nothing else can be done; the other climbs go on."""
-    process, err = start(small, tmp_path)
-    stop(process, err, tmp_path, signal.SIGTERM, 25)
+    run(stop=(signal.SIGTERM, 20))
     folder = tmp_path / "run.checkpoint"
     for path in folder.glob("*.old"):
         path.unlink()
     first = min(folder.glob("*.state"))
     first.write_bytes(first.read_bytes()[:-7])
-    process, err = start(small, tmp_path)
-    process.communicate(timeout=100)
-    assert process.returncode == 0, err.read_text()
-    assert (
-        f"{str(first).removesuffix('.state')}: starting over, because the only saved state is damaged"
-        in err.read_text()
-    )
+    told = f"{str(first).removesuffix('.state')}: starting over, because the only saved state is damaged"
+    assert told in run(status=0).stderr
     assert outcome(tmp_path) == expected
 
 
@@ -234,13 +223,15 @@ def test_a_damaged_mark_throws_no_replicate_away(plltool, small, tmp_path, monke
     assert trees.read_text() == (tmp_path / "whole.bootstraps.nwk").read_text()
 
 
-def test_a_run_that_is_killed_while_it_writes_may_begin_anew(plltool, small, tmp_path, monkeypatch, names):
+def test_a_run_that_is_killed_while_it_writes_may_begin_anew(plltool, small, data_dir, tmp_path, monkeypatch, names):
     """It left some of its results, and has no checkpoint; other command lines may not replace them."""
-    tree = tmp_path / "tree.nwk"
+    tree, binary = tmp_path / "tree.nwk", tmp_path / "binary.fasta"
     tree.write_text("(({},{}),({},{}),({},{}));".format(*names))
+    rows = primates(data_dir, 6, 300)  # two models are tried, not 22
+    write_fasta(binary, {name: row.translate(str.maketrans("ACGT-", "0011-")) for name, row in rows.items()})
     common = ("--device", "numpy", "--prefix", tmp_path / "run")
     for run, sites in (
-        (("select-model", small, "--tree", tree, "--no-free-rates", *common), None),
+        (("select-model", binary, "--tree", tree, "--no-free-rates", *common), None),
         (("evaluate", small, tree, "--model", "JC", "--site-lnl", tmp_path / "sites.tsv", *common), "sites.tsv"),
     ):
         calls = []
@@ -255,7 +246,7 @@ def test_a_run_that_is_killed_while_it_writes_may_begin_anew(plltool, small, tmp
             patched.setattr("plltool.write_text", write, raising=False)
             assert plltool(*run).exit_code == 130
         assert calls[0].exists()
-        refused = plltool(*run, "--data-type", "dna", status=1)
+        refused = plltool(*run, "--names", "whole", status=1)
         assert "exists already" in refused.stderr
         plltool(*run, status=0)
         again = plltool(*run, status=1)
@@ -278,15 +269,13 @@ def test_a_search_that_is_killed_when_all_is_written_may_begin_anew(plltool, sma
     assert (tmp_path / "run.best.nwk").read_text() == tree
 
 
-def test_nohup_is_respected(small, tmp_path):
+def test_nohup_is_respected(run):
     """A SIGHUP that is ignored when the command begins stays ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        process, err = start(small, tmp_path)
+        run(stop=(signal.SIGHUP, 3), status=0)
     finally:
         signal.signal(signal.SIGHUP, before)
-    stop(process, err, tmp_path, signal.SIGHUP, 3)
-    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -297,18 +286,15 @@ def test_nohup_is_respected(small, tmp_path):
     ],
 )
 @pytest.mark.parametrize("is_emptied", [False, True])
-def test_damage_beside_the_states_loses_none_of_them(small, tmp_path, expected, name, redo, what, is_emptied):
-    process, err = start(small, tmp_path, *redo)
-    stop(process, err, tmp_path, signal.SIGTERM, 5)
+def test_damage_beside_the_states_loses_none_of_them(run, tmp_path, expected, name, redo, what, is_emptied):
+    run(*redo, stop=(signal.SIGTERM, 5))
     folder = tmp_path / "run.checkpoint"
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
     (folder / name).write_bytes(b"" if is_emptied else content)
-    process, err = start(small, tmp_path, *redo)
-    process.communicate(timeout=100)
-    assert process.returncode == 0, err.read_text()
-    assert what in err.read_text()
-    assert f"resuming the search from {folder}" in err.read_text()
+    stderr = run(*redo, status=0).stderr
+    assert what in stderr
+    assert f"resuming the search from {folder}" in stderr
     assert outcome(tmp_path) == expected
 
 
