@@ -280,43 +280,29 @@ def test_a_folder_takes_no_start_tree(plltool, tmp_path):
     plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", "--start", "x.nwk", status=2)
 
 
-@pytest.fixture
-def different(plltool, small, tmp_path, names):
-    """Searches a, and others by what is different."""
+def test_what_is_not_the_same_search_is_told_first(plltool, small, tmp_path, names):
+    """And other data are refused."""
     groups, other = tmp_path / "groups.nwk", tmp_path / "other.fasta"
     groups.write_text(f"(({names[0]},{names[1]}),{names[2]},{names[3]});")
     turned = str.maketrans("ACGT", "CGTA")  # of the same size, and the same lnL under JC
     lines = small.read_text().splitlines()
     other.write_text("".join(f"{line if line.startswith('>') else line.translate(turned)}\n" for line in lines))
-    found = {}
-    for name, path, options in (
-        ("a", small, ()),
-        ("same", small, ()),
-        ("data", other, ()),
-        ("model", small, ("--model", "HKY")),
-        ("start", small, ("--start", "random")),
-        ("effort", small, ("--effort", "thorough")),
-        ("constraint", small, ("--constraint", groups)),
-    ):
+    first = tmp_path / "a.json"
+
+    def compare(name, *options, path=small, status=None):
         run = ("search", path, "--device", "numpy", "--model", "JC", "--effort", "fast", *options)
-        assert plltool(*run, "--prefix", tmp_path / name).exit_code == 0
-        found[name] = tmp_path / f"{name}.json"
-    return found
+        plltool(*run, "--no-report", "--prefix", tmp_path / name, status=0)
+        return plltool("compare", first, tmp_path / f"{name}.json", status=status)
 
+    def note(name, *options):
+        return compare(name, *options).stdout.splitlines()[0]
 
-def test_what_is_not_the_same_search_is_told_first(plltool, different):
-    def note(name):
-        return plltool("compare", different["a"], different[name]).stdout.splitlines()[0]
-
-    assert note("same").startswith("a: ")
+    assert note("a").startswith("a: ")
     told = "note: the settings differ: "
-    assert note("model").startswith(f"{told}model JC and HKY")
-    assert note("start") == f"{told}start parsimony and random"
-    assert re.match(f"{told}.*perturbations \\d+ and \\d+", note("effort"))
-    assert re.match(f"{told}.*constraint none and tree [0-9a-f]+", note("constraint"))
-
-
-def test_other_data_are_refused(plltool, different):
-    refused = plltool("compare", different["a"], different["data"], status=1)
-    found = f"found a run of another alignment than in {different['a']}, expected runs of the same data"
-    assert refused.stderr == f"plltool: error: {different['data']}: {found}\n"
+    assert note("model", "--model", "HKY").startswith(f"{told}model JC and HKY")
+    assert note("start", "--start", "random") == f"{told}start parsimony and random"
+    assert re.match(f"{told}.*perturbations \\d+ and \\d+", note("effort", "--effort", "default"))
+    assert re.match(f"{told}.*constraint none and tree [0-9a-f]+", note("constraint", "--constraint", groups))
+    refused = compare("data", path=other, status=1)
+    found = f"found a run of another alignment than in {first}, expected runs of the same data"
+    assert refused.stderr == f"plltool: error: {tmp_path / 'data.json'}: {found}\n"

@@ -12,7 +12,7 @@ from plltool.io.record import RECORD_KEYS, read_record
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.splits import rf_distance
 
-QUICK = ("--model", "HKY+F", "--device", "numpy")
+QUICK = ("--model", "HKY+F", "--device", "numpy", "--effort", "fast")
 
 
 def test_writes_tree_record_and_log(plltool, small, names):
@@ -52,7 +52,7 @@ def test_strange_names_survive_in_every_file(plltool, strange, tmp_path):
     assert read_record(f"{prefix}.json")["tree"] == text.strip()
     for ending in ("best.nwk", "collapsed.nwk", "parts.nwk", "best.nex"):
         assert sorted(read_tree_set([f"{prefix}.{ending}"]).names) == names
-    again = plltool("evaluate", strange, "--tree", f"{prefix}.best.nwk", *QUICK, status=0)
+    again = plltool("evaluate", strange, "--tree", f"{prefix}.best.nwk", *QUICK[:4], status=0)
     assert sorted(parse_newick(again.stdout.split("tree: ")[1], "stdout").names) == names
 
 
@@ -211,9 +211,11 @@ def test_times_that_are_none(text):
 
 
 def test_a_limited_time(plltool, small, tmp_path):
-    result = plltool("search", small, *QUICK, "--time", "3", "--prefix", tmp_path / "run", status=0)
+    result = plltool(
+        "search", small, *QUICK, "--effort", "default", "--time", "1", "--prefix", tmp_path / "run", status=0
+    )
     record = read_record(tmp_path / "run.json")
-    assert "the search was given 3 s" in record["warnings"][-1]
-    assert "the search was given 3 s" in result.stderr
+    assert "the search was given 1 s" in record["warnings"][-1]
+    assert "the search was given 1 s" in result.stderr
     assert 0.3 < record["seconds"] < 60
     assert not list(tmp_path.glob("*.checkpoint"))

@@ -18,8 +18,8 @@ def binary(small):
     return small
 
 
-def test_table_and_files(plltool, small, tmp_path):
-    result = plltool("select-model", small, *QUICK, "--prefix", tmp_path / "a", status=0)
+def test_table_and_files(plltool, binary, tmp_path):
+    result = plltool("select-model", binary, *QUICK, "--prefix", tmp_path / "a", status=0)
     record = json.loads((tmp_path / "a.select-model.json").read_text())
     best = record["model_choice"]["best"]
     assert result.stdout.splitlines()[1].split()[0] == best
@@ -28,8 +28,8 @@ def test_table_and_files(plltool, small, tmp_path):
     scores = [own["bic"] for own in record["model_choice"]["candidates"]]
     assert scores == sorted(scores)
     for file in ("a.select-model.model", "a.select-model.json"):
-        assert plltool("check", small, "--model", tmp_path / file).exit_code == 0
-    again = plltool("select-model", small, *QUICK, "--prefix", tmp_path / "a", status=1)
+        assert plltool("check", binary, "--model", tmp_path / file).exit_code == 0
+    again = plltool("select-model", binary, *QUICK, "--prefix", tmp_path / "a", status=1)
     assert "--redo" in again.stderr
 
 
@@ -57,19 +57,19 @@ def test_a_search_writes_how_its_model_was_chosen(plltool, binary):
     assert record["parameters"]["spec"] == record["model_choice"]["best"]
 
 
-def test_models_of_parts(plltool, small, tmp_path):
+def test_models_of_parts(plltool, binary, tmp_path):
     """A scheme file that the search reads, and a table with a line for each part."""
     file = tmp_path / "two.part"
-    file.write_text("DNA, first = 1-.\\2\nDNA, second = 2-.\\2\n")
+    file.write_text("BIN, first = 1-.\\2\nBIN, second = 2-.\\2\n")
     merging = ("--partitions", file, "--merge", "greedy", "--prefix", tmp_path / "a")
-    result = plltool("select-model", small, *QUICK, *merging, status=0)
+    result = plltool("select-model", binary, *QUICK, *merging, status=0)
     record = json.loads((tmp_path / "a.select-model.json").read_text())
     scheme = (tmp_path / "a.select-model.model").read_text()
     parts = record["model_choice"]["parts"]
     assert scheme.splitlines() == [f"{part['best']}, {part['name']} = {part['sites']}" for part in parts]
     assert [line.split()[0] for line in result.stdout.splitlines()[1 : len(parts) + 1]] == [p["name"] for p in parts]
     for name in ("a.select-model.model", "a.select-model.json"):
-        assert plltool("check", small, "--model", tmp_path / name).exit_code == 0
+        assert plltool("check", binary, "--model", tmp_path / name).exit_code == 0
 
 
 def test_options_that_need_or_exclude_partitions(plltool, small, tmp_path):

@@ -19,15 +19,16 @@ from plltool.io.part_trees import read_tree
 BUNDLED_DRIVER = ("libpocl*", "*.icd", "__pycache__")  # what pocl-binary-distribution puts beside pyopencl's loader
 
 
-@pytest.fixture
-def no_pocl(tmp_path):
+@pytest.fixture(scope="module")
+def no_pocl(tmp_path_factory):
     """An environment whose pyopencl does not have PoCL from PyPI, nor any driver of the system.
 
     The wheel of PoCL adds a driver file to pyopencl's own folder, where the loader in pyopencl's wheel looks as well.
     So the environment gets a copy of pyopencl without that file. OPENCL_VENDOR_PATH hides the drivers of the system.
     """
     package = Path(pytest.importorskip("pyopencl").__file__).parent
-    copies, empty = tmp_path / "copies", tmp_path / "vendors"
+    folder = tmp_path_factory.mktemp("no_pocl")
+    copies, empty = folder / "copies", folder / "vendors"
     shutil.copytree(package, copies / "pyopencl", ignore=shutil.ignore_patterns(*BUNDLED_DRIVER))
     libraries = package.parent / "pyopencl.libs"  # where other builds of the wheel keep the loader
     if libraries.is_dir():
@@ -36,7 +37,7 @@ def no_pocl(tmp_path):
     return os.environ | {"PYTHONPATH": str(copies), "OPENCL_VENDOR_PATH": str(empty)}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def no_platform(no_pocl):
     """An environment whose pyopencl has a loader but nothing to load. OCL_ICD_VENDORS hides Intel's driver."""
     return no_pocl | {"OCL_ICD_VENDORS": no_pocl["OPENCL_VENDOR_PATH"]}
@@ -59,7 +60,8 @@ OPTIONS = ("--model", "JC", "--effort", "fast")
 
 
 def test_search_runs_on_numpy_and_says_so(no_platform, data_dir, tmp_path):
-    done = run(no_platform, "-c", COMMAND, "search", data_dir / "primates.phy", "--prefix", tmp_path / "run")
+    prefix = ("--prefix", tmp_path / "run")
+    done = run(no_platform, "-c", COMMAND, "search", data_dir / "primates.phy", *OPTIONS, *prefix)
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stderr.splitlines() if "numpy" in line]
     assert len(lines) == 1
@@ -81,7 +83,7 @@ def test_quiet_does_not_hide_it(no_platform, data_dir, tmp_path):
 
 
 def test_progress_as_json_has_it(no_platform, data_dir, tmp_path):
-    prefix = ("--prefix", tmp_path / "run", "--json-progress", "-", "--starts", "2", "--workers", "2")
+    prefix = ("--prefix", tmp_path / "run", "--json-progress", "-")
     done = run(no_platform, "-c", COMMAND, "search", data_dir / "primates.phy", *OPTIONS, *prefix)
     events = [json.loads(line) for line in done.stderr.splitlines()]
     (warning,) = [event for event in events if event.get("level") == "warning"]

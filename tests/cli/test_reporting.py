@@ -307,7 +307,7 @@ def test_heartbeats_change_no_digit(plltool, small, tmp_path, monkeypatch):
     trees = []
     for name, seconds in (("a", 1e9), ("b", 0.001)):
         monkeypatch.setattr(reporting, "HEARTBEAT_SECONDS", seconds)
-        options = ("--model", "HKY+F+G4", "--device", "numpy", "--start", "random", "--prefix", tmp_path / name)
+        options = ("--model", "JC", "--device", "numpy", "--effort", "fast", "--prefix", tmp_path / name)
         assert plltool("search", small, *options).exit_code == 0
         record = json.loads((tmp_path / f"{name}.json").read_text())
         trees.append((record["lnl"], record["tree"], record["model"]))

@@ -138,11 +138,6 @@ def test_intervals_of_nodes_are_bars(key, ladderize):
     assert (left, right) == pytest.approx((texts["1970"] + 15 * year, texts["1970"] + 25 * year), abs=0.06)
 
 
-def test_a_tree_in_time_as_pdf():
-    pytest.importorskip("matplotlib")
-    assert plltool.show("((A:10,B:20):10,C:40);", latest=2010).pdf().startswith(b"%PDF")
-
-
 @pytest.mark.parametrize(("tree", "latest"), [("((A,B),C);", 2000.0), ("((A:1,B:1):1,C:2);", float("nan"))])
 def test_trees_that_cannot_be_drawn_in_time(tree, latest):
     with pytest.raises(plltool.InputError, match=r"latest: found .*, expected a year, and a tree with lengths"):
@@ -187,16 +182,13 @@ def test_scale_bars_are_round(about, length):
     assert nice_length(about) == pytest.approx(length)
 
 
-def test_pdf():
+def test_pdf_and_png():
     pytest.importorskip("matplotlib")
-    pdf = plltool.show("((Ä:1,'$x^2$':2)97:1,C:1);").pdf()
+    assert plltool.show("((A:10,B:20):10,C:40);", latest=2010).pdf().startswith(b"%PDF")
+    drawing = plltool.show("((Ä:1,'$x^2$':2)97:1,C:1);")
+    pdf, png = drawing.pdf(), drawing.png(width=200)
     assert pdf.startswith(b"%PDF")
-    assert pdf == plltool.show("((Ä:1,'$x^2$':2)97:1,C:1);").pdf()
-
-
-def test_png():
-    pytest.importorskip("matplotlib")
-    png = plltool.show("((A:1,B:2)97:1,C:1);").png(width=200)
+    assert pdf == drawing.pdf()
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20], "big") == 600  # the width in its header, at 3 pixels a point
 
