@@ -52,16 +52,12 @@ _HINTS = {  # of characters that DNA or proteins do not have
 class Alignment:
     """Aligned sequences."""
 
-    # tuple of str Taxon names; bytes that are not UTF-8 are kept as surrogates (``surrogateescape``).
-    names: tuple[str, ...]
-    # unsigned array (n_taxa, n_sites) Codes of `states`, none of them illegal; read-only. A site of codons is a codon.
-    codes: CodeArray
-    states: StateSpace  # StateSpace
-    source: str  # str The file, for messages
-    warnings: tuple[str, ...] = ()  # tuple of str What a user should know about the data, one line each
-    # float64 array (n_sites,), or None The number of sites that each column stands for; with None it is 1 for all of
-    # them.
-    weights: FloatArray | None = None
+    names: tuple[str, ...]  # of taxa; bytes that are not UTF-8 are kept as surrogates (``surrogateescape``)
+    codes: CodeArray  # (n_taxa, n_sites) of `states`, none of them illegal; read-only. A site of codons is a codon
+    states: StateSpace
+    source: str  # the file, for messages
+    warnings: tuple[str, ...] = ()  # what a user should know about the data, one line each
+    weights: FloatArray | None = None  # (n_sites,) the number of sites that each column stands for; 1 with None
 
     def __repr__(self) -> str:
         return f"<Alignment: {self.n_taxa} taxa, {self.n_sites} sites, {self.states.name}, {self.source}>"

@@ -32,15 +32,11 @@ class StateSpace:
     `DNA` does (code c holds state i if bit i of c is set).
     """
 
-    name: str  # str As messages call the data, such as "DNA"
-    # tuple of str The name of each state, in the order of the rate matrix; one character for bases and amino acids.
-    symbols: tuple[str, ...]
-    # uint8 array (256,) The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing. For codons,
-    # that of a base.
-    code_of: CodeArray
-    # bool array (n_codes, n_states) Row c holds the states that code c allows; the row of `ILLEGAL_CODE` is empty.
-    state_sets: BoolArray
-    doubtful: str  # str Characters that are read as undetermined but deserve a warning
+    name: str  # as messages call the data, such as "DNA"
+    symbols: tuple[str, ...]  # of the states, in the order of the rate matrix; a character for a base or an amino acid
+    code_of: CodeArray  # (256,) of each byte of a sequence, for codons of a base; `ILLEGAL_CODE` if it means nothing
+    state_sets: BoolArray  # (n_codes, n_states) the states that each code allows; those of `ILLEGAL_CODE` are none
+    doubtful: str  # characters that are read as undetermined but deserve a warning
 
     @property
     def width(self) -> int:

@@ -16,7 +16,7 @@ from itertools import chain
 
 import numpy as np
 
-from plltool.arrays import IndexArray, IntArray
+from plltool.arrays import IntArray
 from plltool.constants import CONCORDANCE_KINDS, DEFAULT_BRANCH_LENGTH, NO_NODE, SUPPORT_KINDS
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names, match_labels, number_labels, refuse_duplicates
@@ -261,15 +261,10 @@ def unrooted_tree(
     tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
     tree.root_place = root_place
     tree = tree.renumbered()
-    tree.warnings = (*_describe_root(n_children, source), *nodes.describe_negative(source))
+    n_branches = next(number for number in n_children.tolist() if number != 1)  # of the root, which goes if it has two
+    removed = [f"{source}: {ROOT_REMOVED}; --outgroup roots the result"] if n_branches == 2 else []
+    tree.warnings = (*removed, *nodes.describe_negative(source))
     return tree
-
-
-def _describe_root(n_children: IndexArray, source: str) -> list[str]:
-    """A warning of a root that is removed, which is one with two branches."""
-    n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
-    hint = "--outgroup roots the result"
-    return [f"{source}: {ROOT_REMOVED}; {hint}"] if n_branches == 2 else []
 
 
 def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> None:

@@ -221,13 +221,14 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
             raise InputError(f"{where}: the format option {option!r} is not supported; remove it")
     if options.get("labels", "left").lower() not in ("", "left", "yes"):
         raise InputError(f"{where}: found labels={options['labels']}, expected the names on the left")
+    is_standard = states is not None and states.name == MULTISTATE  # DNA and proteins have known symbols
     return _Format(
         match=_parse_symbol(options, "matchchar", where),
         gap=_parse_symbol(options, "gap", where),
         missing=_parse_symbol(options, "missing", where),
         is_interleaved=options.get("interleave", "no").lower() != "no",
         states=states,
-        symbols=parse_symbols(options["symbols"], where) if states and _is_standard(states, options) else "",
+        symbols=parse_symbols(options["symbols"], where) if is_standard and "symbols" in options else "",
     )
 
 
@@ -244,11 +245,6 @@ def _parse_datatype(options: Mapping[str, str], where: str, states: StateSpace |
         found = f"found datatype {show_name(datatype)}{unsaid}"
         raise InputError(f"{where}: {found}, expected one of: {', '.join(allowed)}")
     return states or declared
-
-
-def _is_standard(states: StateSpace, options: Mapping[str, str]) -> bool:
-    """Whether symbols are declared, and mean something: DNA and proteins have known symbols."""
-    return "symbols" in options and states.name == MULTISTATE
 
 
 def _parse_kinds(block: _Block, announced: formats.AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:

@@ -9,6 +9,7 @@ from os import PathLike
 import numpy as np
 
 from plltool.errors import InputError
+from plltool.io.bridge import TreeObject
 from plltool.io.newick import number_some_tips, parse_nodes, unrooted_tree
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.tree_files import load_nodes, read_nexus_trees, read_tree_text
@@ -82,23 +83,16 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
 # --- constraints: trees over some of the taxa, with nodes of any degree -----------------------------------
 
 
-def read_constraint(path: str | PathLike[str], names: Sequence[str]) -> Constraint | None:
-    """The constraint that the first tree of a file makes, Newick or NEXUS, gzipped or not; see `parse_constraint`."""
-    return constraint_from_nodes(*load_nodes(path), names)
+def read_constraint(given: str | PathLike[str] | TreeObject, names: Sequence[str]) -> Constraint | None:
+    """The constraint that a tree makes, the first of a file, of Newick text or of another library, see `load_nodes`.
 
-
-def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint | None:
-    """The constraint that Newick text makes; branch lengths, labels of inner nodes and the root are ignored.
+    Branch lengths, labels of inner nodes and the root are ignored.
 
     `names`: of all taxa; labels stand for them as in `parse_newick`.
 
     Returns the constraint; None for a tree without inner branches, which every tree obeys.
     """
-    return constraint_from_nodes(parse_nodes(text, source), source, names)
-
-
-def constraint_from_nodes(nodes: RootedNodes, source: str, names: Sequence[str]) -> Constraint | None:
-    """The constraint that a rooted tree makes; see `parse_constraint`."""
+    nodes, source = load_nodes(given, "the constraint given")
     taxa = number_some_tips(nodes, source, names, "the constraint")
     if len(taxa) < 3:  # no tree is left once the root is removed
         return None

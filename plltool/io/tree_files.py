@@ -190,13 +190,13 @@ def read_trees(
     return trees
 
 
-def load_nodes(given: str | PathLike[str] | TreeObject) -> tuple[RootedNodes, str]:
+def load_nodes(given: str | PathLike[str] | TreeObject, called: str = GIVEN_TEXT) -> tuple[RootedNodes, str]:
     """The first tree of a file, Newick or NEXUS, gzipped or not, of Newick text or another library, and its name.
 
-    A warning says if there are more.
+    A warning says if there are more. Text is `called` so.
     """
     if is_newick(given):
-        return parse_nodes(str(given), GIVEN_TEXT), GIVEN_TEXT
+        return parse_nodes(str(given), called), called
     source, found = find_nodes(given)
     waiting = iter(found)
     nodes = next(waiting, None)

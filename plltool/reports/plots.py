@@ -30,10 +30,10 @@ def draw_bars(heights: Sequence[float], widths: Sequence[float], names: tuple[st
 
 def draw_histogram(values: Sequence[float], largest: float, names: tuple[str, str], title: str) -> Markup:
     """The number of values, from 0 to the largest possible one, in each of BINS bins."""
-    heights, width = [0.0] * BINS, largest / BINS
+    heights = [0.0] * BINS
     for value in values:
-        heights[min(max(int(value / width), 0), BINS - 1)] += 1
-    return draw_bars(heights, [width] * BINS, names, title)
+        heights[min(max(int(value * BINS / largest), 0), BINS - 1)] += 1
+    return draw_bars(heights, [largest / BINS] * BINS, names, title)
 
 
 def draw_path(

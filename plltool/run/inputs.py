@@ -15,11 +15,11 @@ from plltool.alignment.states import StateSpace
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NAME, SCALED
 from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object, nodes_from_object, tree_from_object
+from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object, tree_from_object
 from plltool.io.labels import list_names
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
-from plltool.io.part_trees import constraint_from_nodes, parse_constraint, read_constraint, read_tree
+from plltool.io.part_trees import read_constraint, read_tree
 from plltool.io.tree_files import read_tree_set
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part, check_states, cut_alignment
@@ -221,11 +221,7 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
             raise InputError(f"taxa of the constraint that are not in the alignment: {list_names(unknown)}")
         taxa = {tip: names.index(name) for tip, name in enumerate(given.names)}
         return make_constraint(names, given.ends, taxa)
-    if is_newick(given):
-        return parse_constraint(str(given), "the constraint given", names)
-    if isinstance(given, (str, PathLike)):
-        return read_constraint(given, names)
-    return constraint_from_nodes(*nodes_from_object(given), names)
+    return read_constraint(given, names)
 
 
 def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:

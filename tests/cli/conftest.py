@@ -22,6 +22,14 @@ def names(data_dir):
     return list(primates(data_dir, 6))
 
 
+@pytest.fixture
+def some_tree(names, tmp_path) -> Path:
+    """A file with a tree of the small file's taxa, without lengths."""
+    path = tmp_path / "some_tree.nwk"
+    path.write_text("((({},{}),{}),{},({},{}));".format(*names))
+    return path
+
+
 @pytest.fixture(scope="session")
 def searched(plltool, data_dir, tmp_path_factory) -> Path:
     """A folder with the small file and all that a search under HKY+F writes."""

@@ -112,20 +112,11 @@ def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
 # --- one tree ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def tree(plltool, data_dir, tmp_path_factory):
-    """A file with a tree of the small alignment, without lengths."""
-    names = list(primates(data_dir, 6))
-    path = tmp_path_factory.mktemp("tree") / "tree.nwk"
-    path.write_text("(({},{}),({},{}),({},{}));".format(*names))
-    return path
-
-
-def test_the_likelihood_of_a_tree_on_two_devices(plltool, small, tree, tmp_path):
-    arguments = ("--tree", tree, "--model", "HKY+F+G4", "--a", "numpy:vw=1", "--b", "numpy:vw=4")
+def test_the_likelihood_of_a_tree_on_two_devices(plltool, small, some_tree, tmp_path):
+    arguments = ("--tree", some_tree, "--model", "HKY+F+G4", "--a", "numpy:vw=1", "--b", "numpy:vw=4")
     result = plltool("compare", small, *arguments, "--prefix", tmp_path / "two", status=0)
     record = json.loads((tmp_path / "two.compare.json").read_text())
-    evaluated = plltool("evaluate", small, tree, "--model", "HKY+F+G4", "--device", "numpy", "--json", status=0)
+    evaluated = plltool("evaluate", small, some_tree, "--model", "HKY+F+G4", "--device", "numpy", "--json", status=0)
     assert record["lnl"] == pytest.approx(json.loads(evaluated.stdout)["lnl"], abs=1e-6)
     (pair,) = record["comparison"]["pairs"]
     assert all(abs(pair[name]) < 1e-9 for name in ("lnl", "site_lnl", "slope"))
@@ -133,7 +124,7 @@ def test_the_likelihood_of_a_tree_on_two_devices(plltool, small, tree, tmp_path)
     assert "Largest differences" in (tmp_path / "two.txt").read_text()
 
 
-def test_a_wrong_derivative_of_one_branch_is_found(plltool, data_dir, small, tree, monkeypatch):
+def test_a_wrong_derivative_of_one_branch_is_found(plltool, data_dir, small, some_tree, monkeypatch):
     """A tenth is added to the slopes in the length of the fifth taxon's branch where VW is 2; lnL stays right."""
     derivative = NumpyEngine._derivative
 
@@ -143,15 +134,15 @@ def test_a_wrong_derivative_of_one_branch_is_found(plltool, data_dir, small, tre
         return np.stack([lnl, first + 0.1 * is_wrong, second])
 
     monkeypatch.setattr(NumpyEngine, "_derivative", broken)
-    arguments = ("--tree", tree, "--model", "JC", "--a", "numpy:vw=1", "--b", "numpy:vw=2", "--fixed", "--json")
+    arguments = ("--tree", some_tree, "--model", "JC", "--a", "numpy:vw=1", "--b", "numpy:vw=2", "--fixed", "--json")
     result = plltool("compare", small, *arguments, status=3)
     (pair,) = json.loads(result.stdout)["comparison"]["pairs"]
     assert f"('{sorted(primates(data_dir, 6))[4]}' | others)" in pair["slope_in"]
     assert abs(pair["lnl"]) < 1e-9
 
 
-def test_all_devices(plltool, small, tree):
-    result = plltool("compare", small, "--tree", tree, "--model", "JC", "--all", "--json", status=0)
+def test_all_devices(plltool, small, some_tree):
+    result = plltool("compare", small, "--tree", some_tree, "--model", "JC", "--all", "--json", status=0)
     found = json.loads(result.stdout)["comparison"]
     labels = [own["label"] for own in found["devices"]]
     assert labels[:3] == ["numpy:vw=1", "numpy:vw=2", "numpy:vw=4"]

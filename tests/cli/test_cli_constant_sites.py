@@ -9,14 +9,6 @@ COUNTS = ("--constant-sites", "10,20,0,30")
 SITES = "6 taxa, 360 sites with 60 constant ones added"
 
 
-@pytest.fixture
-def tree(names, tmp_path):
-    a, b, c, d, e, f = names
-    path = tmp_path / "tree.nwk"
-    path.write_text(f"((({a}:0.1,{b}:0.1):0.1,{c}:0.1):0.1,{d}:0.1,({e}:0.1,{f}:0.1):0.1);")
-    return path
-
-
 def test_a_search_and_what_it_writes(plltool, small, tmp_path):
     made = plltool(
         "search", small, "--model", "JC", "--effort", "fast", *NUMPY, *COUNTS, "--prefix", tmp_path / "x", status=0
@@ -35,11 +27,11 @@ def test_a_search_and_what_it_writes(plltool, small, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "alrt", "ancestral", "check", "compare"])
-def test_others_take_it(plltool, small, tree, command, tmp_path):
+def test_others_take_it(plltool, small, some_tree, command, tmp_path):
     more = {
         "check": [*NUMPY],
         "compare": ["--a", "numpy", "--b", "numpy:vw=2", "--model", "JC", "--effort", "fast"],
-    }.get(command, [tree, "--model", "JC", "--fixed", *NUMPY, "--prefix", tmp_path / "x"])
+    }.get(command, [some_tree, "--model", "JC", "--fixed", *NUMPY, "--prefix", tmp_path / "x"])
     made = plltool(command, small, *more, *COUNTS, status=0)
     assert SITES in made.stderr or "sites: 360" in made.stdout
     if command == "evaluate":

@@ -17,13 +17,6 @@ def described(data_dir, tmp_path):
     return write_fasta(tmp_path / "described.fasta", {f"{name} mitochondrion OX=1": row for name, row in rows.items()})
 
 
-@pytest.fixture
-def tree(names, tmp_path):
-    path = tmp_path / "tree.nwk"
-    path.write_text("((({},{}),{}),{},({},{}));".format(*names))
-    return path
-
-
 def names_in(newick, names):
     return [name in newick and f"{name} mitochondrion" not in newick for name in names]
 
@@ -42,12 +35,12 @@ def test_search_and_the_commands_after_it(plltool, described, names, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "alrt", "ancestral", "check", "select-model"])
-def test_others_take_it(plltool, described, tree, command, tmp_path):
+def test_others_take_it(plltool, described, some_tree, command, tmp_path):
     if command == "select-model":  # binary data have two models, DNA 22
         lines = described.read_text().splitlines(keepends=True)
         binary = str.maketrans("ACGT", "0011")
         described.write_text("".join(line if line.startswith(">") else line.translate(binary) for line in lines))
-    arguments = {"check": [], "select-model": ["--no-free-rates"]}.get(command, [tree, "--model", "JC", "--fixed"])
+    arguments = {"check": [], "select-model": ["--no-free-rates"]}.get(command, [some_tree, "--model", "JC", "--fixed"])
     prefix = [] if command == "check" else ["--prefix", tmp_path / "run"]
     plain = plltool(command, described, *arguments, *NUMPY, *prefix)
     assert (plain.stdout + plain.stderr).count(NOTE) == 1
@@ -74,10 +67,10 @@ def test_genes(plltool, described, names, tmp_path):
     assert json.loads((tmp_path / "x.json").read_text())["data"]["names"] == "first-word"
 
 
-def test_reference_and_queries_of_place(plltool, described, data_dir, tree, tmp_path):
+def test_reference_and_queries_of_place(plltool, described, data_dir, some_tree, tmp_path):
     (query,) = primates(data_dir, 1, 300).values()
     queries = write_fasta(tmp_path / "queries.fasta", {"read1 length=300": query})
-    arguments = ["--reference", described, "--tree", tree, "--model", "JC", "--queries", queries, *NUMPY]
+    arguments = ["--reference", described, "--tree", some_tree, "--model", "JC", "--queries", queries, *NUMPY]
     plain = plltool("place", *arguments, "--prefix", tmp_path / "w", status=0)
     assert f"{queries}: {NOTE}" in plain.stderr
     cut = plltool("place", *arguments, "--prefix", tmp_path / "x", "--names", "first-word", status=0)

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.part_trees import parse_constraint, read_constraint
+from plltool.io.part_trees import read_constraint
 
 NAMES = ["a", "b", "c", "d", "e", "f g"]
 
@@ -21,26 +21,26 @@ NAMES = ["a", "b", "c", "d", "e", "f g"]
     ],
 )
 def test_what_is_read(text, members, splits):
-    constraint = parse_constraint(text, "here", NAMES)
+    constraint = read_constraint(text, NAMES)
     assert (constraint.n_members, constraint.n_splits) == (members, splits)
 
 
 @pytest.mark.parametrize("text", ["(a,b,c,d);", "((a,b),c);", "(a,b);", "(a);", "((a,b,c),d);", "(((a,b,c,d,e)));"])
 def test_trees_without_inner_branches_are_no_constraint(text):
-    assert parse_constraint(text, "here", NAMES) is None
+    assert read_constraint(text, NAMES) is None
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("((a,x),(y,b));", "here: taxa of the constraint that are not in the alignment: 'x', 'y'"),
-        ("((a,b),(b,c));", "here: the constraint has the same taxon more than once: 'b'"),
-        ("((a,b),(c,d)", "here:1:13: found the end of the text, expected a label, ':', ',' or ')'"),
+        ("((a,x),(y,b));", "the constraint given: taxa of the constraint that are not in the alignment: 'x', 'y'"),
+        ("((a,b),(b,c));", "the constraint given: the constraint has the same taxon more than once: 'b'"),
+        ("((a,b),(c,d)", "the constraint given:1:13: found the end of the text, expected a label, ':', ',' or ')'"),
     ],
 )
 def test_what_is_refused(text, message):
     with pytest.raises(InputError) as caught:
-        parse_constraint(text, "here", NAMES)
+        read_constraint(text, NAMES)
     assert str(caught.value) == message
 
 
