@@ -1,4 +1,5 @@
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -49,23 +50,13 @@ def test_codes_are_those_of_the_characters():
     ],
 )
 def test_errors_say_where_what_and_what_was_expected(names, sequences, message):
-    with pytest.raises(InputError) as caught:
-        make_alignment(names, sequences, "x.fa", positions=LINES[: len(names)])
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("names", "sequences", "message"),
-    [
-        (["A", "B", "A", "D"], ["A"] * 4, "two taxa have the name 'A' (taxa 1 and 3)"),
-        (["A", "B", "", "D"], ["A"] * 4, "taxon 3 has an empty taxon name"),
-        (NAMES, ["AC", "AC", "AC", "A"], "taxon 'D' has 1 sites, expected 2 as in taxon 'A'"),
-    ],
-)
-def test_errors_without_known_lines(names, sequences, message):
-    with pytest.raises(InputError) as caught:
-        make_alignment(names, sequences, "x.fa")
-    assert message in str(caught.value)
+    """Without lines, taxa are named by their numbers."""
+    with_numbers = re.sub(r" \(line \d\)", "", message).replace("(lines 1 and 5)", "(taxa 1 and 3)")
+    with_numbers = with_numbers.replace("line 3 has an", "taxon 2 has an")
+    for positions, expected in ((LINES[: len(names)], message), (None, with_numbers)):
+        with pytest.raises(InputError) as caught:
+            make_alignment(names, sequences, "x.fa", positions=positions)
+        assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize(

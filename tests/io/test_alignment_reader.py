@@ -106,13 +106,6 @@ def test_paths_that_cannot_be_read(tmp_path):
         read_states("x\0y")
 
 
-def test_primates(data_dir):
-    alignment = read_states(data_dir / "primates.phy")
-    assert (alignment.n_taxa, alignment.n_sites) == (12, 898)
-    assert alignment.names[0] == "Tarsius_syrichta"
-    assert alignment.warnings == ()
-
-
 @pytest.mark.parametrize("name", REFERENCE_SIZES)
 def test_reference_sets_have_the_published_sizes(shared, name):
     alignment = read_states(shared / "data" / name)
@@ -146,8 +139,9 @@ def test_match_characters_of_paml(shared):
     assert letters == ["GTGCTGTCTCCT", "GTGCTGTCTGCC"]
 
 
-def test_nexus_and_phylip_of_one_set_agree(shared):
-    nexus, phylip = (read_states(shared / "data" / f"primates.{suffix}") for suffix in ("nex", "phy"))
+@pytest.mark.parametrize("name", ["primates", "avian_ovomucoids"])
+def test_nexus_and_phylip_of_one_set_agree(shared, name):
+    nexus, phylip = (read_states(shared / "data" / f"{name}.{suffix}") for suffix in ("nex", "phy"))
     assert nexus.names == phylip.names
     assert (nexus.codes == phylip.codes).all()
 
@@ -180,12 +174,6 @@ def test_proteins_are_told_from_dna(shared, name, shape, warnings):
     assert alignment.states is PROTEIN
     assert alignment.codes.shape == shape
     assert len(alignment.warnings) == warnings
-
-
-def test_both_formats_have_the_same_proteins(shared):
-    nexus, phylip = (read_states(shared / "data" / f"avian_ovomucoids.{suffix}") for suffix in ("nex", "phy"))
-    assert nexus.names == phylip.names
-    assert (nexus.codes == phylip.codes).all()
 
 
 def test_the_kind_of_data_may_be_told(write):
