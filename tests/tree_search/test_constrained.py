@@ -15,7 +15,7 @@ from oracles.constraint import nested_splits, obeys, random_nested
 from oracles.parsimony import fitch_score
 
 from plltool.constants import NO_NODE
-from plltool.io.part_trees import parse_constraint
+from plltool.io.part_trees import read_constraint
 from plltool.optimise.lengths import smooth
 from plltool.tree_search import climb, fusing, ratchet
 from plltool.tree_search import scan as scan_module
@@ -39,7 +39,7 @@ def make_case(seed, share=0.7):
     while not nested_splits(nested):
         n_members = N_TAXA if share == 1 else int(rng.integers(5, round(share * N_TAXA) + 1))
         nested = random_nested(rng, [NAMES[i] for i in rng.choice(N_TAXA, n_members, replace=False)], 0.3)
-    constraint = parse_constraint(newick(nested) + ";", "here", NAMES)
+    constraint = read_constraint(newick(nested) + ";", NAMES)
     mixture = random_mixture(rng, 4, 1)
     codes = simulate_codes(rng, *random_ends(rng, N_TAXA), N_TAXA, 120, mixture)
     return likelihood_of(constraint.random_tree(rng), codes, np.ones(120), mixture), constraint, nested
@@ -117,7 +117,7 @@ def conflict():
     promised = np.array([-1.0, -2.0])
     moves = Insertions(joints, columns, targets, np.ones(2, bool), np.full(2, 0.1), np.full((2, 3), 0.1), promised)
     nested = ("t0", "t1", "t2", ("t7", "t8", "t9"))
-    return likelihood, moves, parse_constraint(newick(nested) + ";", "here", tree.names), nested
+    return likelihood, moves, read_constraint(newick(nested) + ";", tree.names), nested
 
 
 def test_moves_that_break_it_only_together_are_not_applied_together():
@@ -142,7 +142,7 @@ def test_a_resolved_constraint_leaves_no_moves():
     text = "t0"
     for name in NAMES[1:-2]:
         text = f"({text},{name})"
-    resolved = parse_constraint(f"({text},{NAMES[-2]},{NAMES[-1]});", "here", NAMES)
+    resolved = read_constraint(f"({text},{NAMES[-2]},{NAMES[-1]});", NAMES)
     assert resolved.n_splits == N_TAXA - 3
     likelihood.tree.assign(resolved.random_tree(np.random.default_rng(1)))
     likelihood.topology_changed()
