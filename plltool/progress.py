@@ -23,7 +23,7 @@ ROUND_WORDS = {  # what the rounds of a stage are
 }
 NOTICEABLE = 1.0  # seconds of compilation from which on a line tells of them
 
-_log = logging.getLogger("plltool")
+log = logging.getLogger("plltool")  # of every module
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ Listener = Callable[[Progress], None]
 
 def announce(activity: str) -> None:
     """Log what starts now, so that a handler can show what is running until the next event."""
-    _log.debug("now: %s", activity, extra={ACTIVITY: activity})
+    log.debug("now: %s", activity, extra={ACTIVITY: activity})
 
 
 class _Clock:
@@ -109,16 +109,16 @@ CLOCK = _Clock()
 @contextmanager
 def compiling() -> Iterator[None]:
     """Kernels are compiled in its block, or taken from a cache; this time does not count towards a limit of time."""
-    _log.debug("now: compiling kernels", extra={ACTIVITY: "compiling kernels"})
+    log.debug("now: compiling kernels", extra={ACTIVITY: "compiling kernels"})
     began = time.perf_counter()
     try:
         yield
     finally:
         CLOCK.seconds += time.perf_counter() - began
-        _log.debug("now: as before", extra={ACTIVITY: ""})
+        log.debug("now: as before", extra={ACTIVITY: ""})
     if CLOCK.seconds >= NOTICEABLE and not CLOCK.told:
         CLOCK.told = True
-        _log.info("kernels are compiled for this kind of data; later runs take them from a cache")
+        log.info("kernels are compiled for this kind of data; later runs take them from a cache")
 
 
 def ignore(_: Progress) -> None:

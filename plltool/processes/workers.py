@@ -25,12 +25,12 @@ from plltool.errors import DeviceError, PlltoolError, PlltoolWarning, warn_calle
 from plltool.processes.children import child_command
 from plltool.processes.crew import Crew, Line, crew
 from plltool.processes.ranks import PAUSE
+from plltool.progress import log
 
 HEARD, DONE, FAILED, LOGGED, WARNED = range(5)  # kinds of a child's messages
 STOP = None  # what the parent sends instead of a task
 GRACE = 10.0  # seconds that a child without a task has to end by itself
 
-_log = logging.getLogger("plltool")
 
 Work: TypeAlias = Callable[..., Any]
 
@@ -213,7 +213,7 @@ class Workers:
                 if kind == HEARD:
                     heard(number, content)
                 elif kind == LOGGED:
-                    _log.log(*content)
+                    log.log(*content)
                 elif kind == WARNED:
                     warn_caller(content)
                 else:
@@ -230,8 +230,8 @@ def serve_parent(file_number: str) -> None:
 def serve(connection: Connection | Line) -> None:
     """Make the task, then do it as often as asked, until the other end closes the connection."""
     handler = _LogToParent(connection)
-    _log.addHandler(handler)
-    _log.propagate = False
+    log.addHandler(handler)
+    log.propagate = False
     try:
         with warnings.catch_warnings(), contextlib.suppress(EOFError, BrokenPipeError):  # the parent is gone
             warnings.simplefilter("always", PlltoolWarning)  # the parent has the user's filters
@@ -247,7 +247,7 @@ def serve(connection: Connection | Line) -> None:
                 while True:  # until the parent closes
                     connection.recv()
     finally:
-        _log.removeHandler(handler)
+        log.removeHandler(handler)
 
 
 class _LogToParent(logging.Handler):

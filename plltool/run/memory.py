@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -17,6 +16,7 @@ from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, nu
 from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
+from plltool.progress import log
 from plltool.run.engines import open_engine, plan_shards, settle_share
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
 from plltool.tree_search.scan import scan_limit
@@ -25,7 +25,6 @@ MIN_SCRATCH_SLOTS = 32  # CLAs of a search in addition to those of the tree; the
 MAX_STREAMED_SCRATCH_SLOTS = 1024  # if each launch recomputes the tree's CLAs: 1.1 times faster on 150 taxa than 256
 STREAMED_TILES = 64  # from which CPUs search as fast or faster if CLAs are made again rather than held
 REMADE_TILES = 16  # the same for tasks that make all CLAs for each request anyway: with fewer there is little to gain
-_log = logging.getLogger("plltool")
 
 T = TypeVar("T")
 
@@ -92,7 +91,7 @@ def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) 
             held = error.cla_bytes
             if held is None:
                 raise
-            _log.warning("%s; trying with %d bytes for conditional likelihoods instead of %d", error, held // 2, held)
+            log.warning("%s; trying with %d bytes for conditional likelihoods instead of %d", error, held // 2, held)
             hardware = replace(hardware, memory=held // 2)
 
 

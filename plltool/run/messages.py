@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,9 +12,8 @@ from plltool.hardware import Hardware
 from plltool.model.describe import shorten_model
 from plltool.model.model import SCALER, Model
 from plltool.optimise.polish import Other
+from plltool.progress import log
 from plltool.tree.topology import Tree
-
-_log = logging.getLogger("plltool")
 
 
 class Announced(Protocol):
@@ -35,10 +33,10 @@ def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[
     """
     fallback = [reason] if hardware.is_auto and "numpy" in engine.device_name else []
     if not fallback:
-        _log.info("device: %s", reason)
+        log.info("device: %s", reason)
     if engine.launch_share < 1.0:
         share = 100 * engine.launch_share
-        _log.info("memory: the patterns do not all fit; %.2g %% of them are processed at a time", share)
+        log.info("memory: the patterns do not all fit; %.2g %% of them are processed at a time", share)
     return fallback
 
 

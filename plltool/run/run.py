@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -20,6 +19,7 @@ from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
+from plltool.progress import log
 from plltool.run.engines import settle_share
 from plltool.run.identity import describe_place
 from plltool.run.inputs import TreeLike
@@ -32,8 +32,6 @@ from plltool.run.task import Task
 from plltool.tree.topology import Tree
 
 T = TypeVar("T")
-
-_log = logging.getLogger("plltool")
 
 
 class Run:
@@ -90,20 +88,20 @@ class Run:
         """Log the size of the data, warnings about them, and the models if they are the defaults."""
         data, n_parts, n_patterns = self.data, len(self.task.parts), self.task.n_patterns
         for warning in data.warnings:
-            _log.warning(warning)
+            log.warning(warning)
         several = f", {n_parts} partitions" if n_parts > 1 else ""
         patterns = "1 pattern" if n_patterns == 1 else f"{n_patterns} patterns"
         n_added = sum(data.constant_sites)
         added = f" with {n_added} constant ones added" if n_added else ""
         size = f"{data.n_sequences} taxa, {data.n_sites} sites{added}, {patterns}{several}"
-        _log.info("alignment: %s: %s", data.source, size)
+        log.info("alignment: %s: %s", data.source, size)
         n_duplicates = data.n_taxa - len(self.task.names)
         if n_duplicates:
             what = "1 duplicate sequence is" if n_duplicates == 1 else f"{n_duplicates} duplicate sequences are"
-            _log.info("%s left out of the search and added back at the end", what)
+            log.info("%s left out of the search and added back at the end", what)
         if defaults:
             shown = ", ".join(dict.fromkeys(str(model.spec) for model in defaults))
-            _log.info("model: %s, the default; search --model auto chooses one", shown)
+            log.info("model: %s, the default; search --model auto chooses one", shown)
 
     def ask(self, attempt: Callable[[Hardware], T]) -> T:
         """What `attempt` returns, with less memory where its engines have too little, see `until_memory_suffices`."""
@@ -188,5 +186,5 @@ class Run:
     def warn(self, remarks: Sequence[str]) -> tuple[str, ...]:
         """Log the remarks; returns all warnings of the run."""
         for remark in remarks:
-            _log.warning(remark)
+            log.warning(remark)
         return (*self.data.warnings, *self.fallback, *remarks)

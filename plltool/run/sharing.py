@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,9 +17,8 @@ from plltool.processes.children import can_start_children
 from plltool.processes.crew import Crew, crew
 from plltool.processes.ranks import current
 from plltool.processes.workers import Workers
+from plltool.progress import log
 from plltool.run.memory import plan_memory
-
-_log = logging.getLogger("plltool")
 
 
 def open_workers(
@@ -28,7 +26,7 @@ def open_workers(
 ) -> Workers:
     """Processes that have a share of the hardware each, see `share_hardware`; the log says what they make."""
     threads = shares[0].threads or 1
-    _log.info("%s: %d at a time, threads each: %d", what, len(shares), threads)
+    log.info("%s: %d at a time, threads each: %d", what, len(shares), threads)
     return Workers(make, arguments, child_environment(threads))
 
 
@@ -72,7 +70,7 @@ def share_hardware(
     default = threads if plans[0].kind != "gpu" and can_start_children() else 1
     number = max(1, min(wanted or default, n_tasks, fitting * len(each)))
     if wanted is not None and number < min(wanted, n_tasks):
-        _log.warning("not enough memory for %d processes at a time; running %d", wanted, number)
+        log.warning("not enough memory for %d processes at a time; running %d", wanted, number)
     if number == 1:
         return (hardware,)
     of_one = -(-number // len(each))  # processes that share a device

@@ -7,7 +7,6 @@ optimised under +G4, as in RAxML (Stamatakis 2006). That lnL, these lengths and 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +18,7 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.model.describe import format_scheme
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
-
-_log = logging.getLogger("plltool")
+from plltool.progress import log
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ def to_gamma(
     """The models with gamma rates in place of per-site rates, and the description of these, whose lnL is logged."""
     gamma = [model.under_gamma() if model.has_site_rates else model for model in models]
     specs = "; ".join(dict.fromkeys(str(model.spec) for model in gamma))
-    _log.info("per-site rates: lnL %.6f; the tree is now evaluated under %s", lnl, specs)
+    log.info("per-site rates: lnL %.6f; the tree is now evaluated under %s", lnl, specs)
     parts = tuple(
         _describe(model, own) if model.has_site_rates else None for model, own in zip(models, patterns, strict=True)
     )

@@ -6,7 +6,6 @@ Each kind has its own unit, everywhere the same: fbp, ufboot and sh-alrt are in 
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -33,6 +32,7 @@ from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.record import nan_to_null
 from plltool.io.tree_files import write_splits
+from plltool.progress import log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
@@ -47,8 +47,6 @@ DECIMALS = {PERCENT: 1, SHARE: 3, CERTAINTY: 3}  # of labels, at most
 RECORD_DECIMALS = 10
 GENES = "gene trees"
 NOT_AVAILABLE = "NA"  # the label of a branch for which there is no value
-
-_log = logging.getLogger("plltool")
 
 
 class Kind(NamedTuple):
@@ -247,7 +245,7 @@ class Supports(Shown):
         checked = as_outgroup(outgroup, self.tree.names, "the tree")
         usable, remarks = usable_outgroup(self.tree, checked, self.added)
         for remark in remarks:
-            _log.warning(remark)
+            log.warning(remark)
         return replace(self, outgroup=usable)
 
     def joined(self, other: Supports) -> Supports:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import Other
-from plltool.progress import Forecast, Listener, Progress, StopSearch
+from plltool.progress import Forecast, Listener, Progress, StopSearch, log
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
@@ -23,8 +22,6 @@ from plltool.tree_search.stopping import Deadline
 
 CLIMB_TIE = 0.01  # lnL by which a climb must be better to take the lead: the rest is left over from convergence
 POOL_SIZE = 3  # of the best trees, with which a search with a limited time fuses each further climb
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +131,7 @@ class Pool:
                     f"{found}; with a longer time the same search resumes from its checkpoint, if it has one"
                 )
         n_perturbations = sum(one.cursor.spent for one in self._climbs)
-        _log.info("done: start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
+        log.info("done: start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
         leader = _leader([one.lnl for one in self._climbs], self._in_order())
         if not self._watch.stopped:
             if deadline is not None:
@@ -191,7 +188,7 @@ class Pool:
             return
         if number == len(self._climbs):
             of = "" if self._watch.deadline else f" of {self._climbing.plan.starts}"
-            _log.info("start tree %d%s", number + 1, of)
+            log.info("start tree %d%s", number + 1, of)
             self._climbs.append(self._climbing.starts.begin(number))
         earlier = [one.cursor for one in self._climbs[:number]]
         began = time.perf_counter()
@@ -204,7 +201,7 @@ class Pool:
     def _tell_if_given_up(self, number: int) -> None:
         climbed = self._climbs[number]
         if climbed.cursor.given_up:
-            _log.info("start tree %d given up at lnL %.3f: too far behind", number + 1, climbed.lnl)
+            log.info("start tree %d given up at lnL %.3f: too far behind", number + 1, climbed.lnl)
 
     def _fuse(self, number: int, donors: Sequence[int], earlier: int = 0) -> None:
         """Fuse a climb with others, after `earlier` such fusions."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import POLISH_GAIN, Other, PolishRound, polish
-from plltool.progress import Forecast, Listener, Move, Progress, StopSearch, announce
+from plltool.progress import Forecast, Listener, Move, Progress, StopSearch, announce, log
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
 from plltool.tree_search.effort import SearchPlan
@@ -33,8 +32,6 @@ STAGE_SHARE = 1e-5  # likewise for SPR rounds
 STAGE_MOST = 5.0  # lnL that this share is at most: on large trees late rounds are cheap, as they scan few places
 TUNING_SHARE = 2e-4  # share of lnL; if model and lengths gain more, both are optimised again
 OTHER_EPSILON = 0.1  # lnL of a round, on the way to another optimum; with larger ones flat places look like one
-
-_log = logging.getLogger("plltool")
 
 
 def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
@@ -267,7 +264,7 @@ class TreeSearch:
             reached = -math.inf
         if reached > lnl + POLISH_GAIN:
             self._at.lnl = reached
-            _log.info("the start tree is the best: the tree found has lnL %.6f", lnl)
+            log.info("the start tree is the best: the tree found has lnL %.6f", lnl)
             return True
         likelihood.restore(found)
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -23,7 +22,7 @@ from plltool.io.alignment_reader import looks_like_alignment, read_alignment
 from plltool.io.content import source_name
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
-from plltool.progress import Listener, Move, Progress, StopSearch, ignore
+from plltool.progress import Listener, Move, Progress, StopSearch, ignore, log
 from plltool.registry import ANALYSES
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
@@ -32,8 +31,6 @@ from plltool.run.memory import plan_memory
 from plltool.tree.splits import branch_score_distance, rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
-
-_log = logging.getLogger("plltool")
 
 NO_ROUND = "-"
 SHOWN_MOVES = 5  # of either search, in the first round in which they differ
@@ -334,12 +331,12 @@ def compare(
     if found.first_difference is None:
         return found
     stop = partial(_stop_after, iter(range(max(1, found.first_difference) - 1)))
-    _log.info("the searches differ: a searches once more to the round before, for the likelihoods of its tree")
-    _log.disabled = True  # it is known that this one is interrupted
+    log.info("the searches differ: a searches once more to the round before, for the likelihoods of its tree")
+    log.disabled = True  # it is known that this one is interrupted
     try:
         early = search(data, models, start=start, listener=stop, workers=1, **how, **asdict(a))
     finally:
-        _log.disabled = False
+        log.disabled = False
     how = {"model": list(early.models), "brlen": brlen, "fixed": True, "tolerance": tolerance}
     return replace(found, before=compare_likelihoods(data, early.tree, {"a": a, "b": b}, **how))
 

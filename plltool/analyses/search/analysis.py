@@ -5,7 +5,6 @@ Progress goes to the logger "plltool"; nothing is printed or written to files.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import platform
@@ -32,7 +31,7 @@ from plltool.io.newick_writer import write_newick
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.processes.ranks import current
-from plltool.progress import Forecast, Listener, Progress, StopSearch, Trace, announce, ignore
+from plltool.progress import Forecast, Listener, Progress, StopSearch, Trace, announce, ignore, log
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine
 from plltool.run.identity import RECORDED_APART, describe_place, describe_plan, describe_start
@@ -58,7 +57,6 @@ from plltool.tree_search.stopping import Deadline
 
 SMALL_SEARCH = 100_000  # taxa times patterns times start trees; a smaller one ends before other processes have begun
 ENDLESS = 10**9  # perturbations of a search with a limited time
-_log = logging.getLogger("plltool")
 
 
 @takes_keywords(HardwareSettings)
@@ -145,7 +143,7 @@ def search(
     first, told = _read_start(run.task, start, options.starts)
     run.announce_data(models if model is None else ())
     if (tree := run.task.whole_constraint) is not None:
-        _log.info("constraint: %d splits of %d of the %d taxa", tree.n_splits, tree.n_members, len(tree.names))
+        log.info("constraint: %d splits of %d of the %d taxa", tree.n_splits, tree.n_members, len(tree.names))
     course = _Search(run, first, options, 1 if profile else workers, profile, watch)
     ended = run.ask(course.attempt)
     told = (*told, *remarks_on_data(data, models, brlen), *course.remarks(ended, constraint is not None))
@@ -226,7 +224,7 @@ class _Search:
             place = {"share": hardware.share} | describe_place(engine.device_name, engine.describe())
             store = run.open_checkpoint(self.settings | place, shows_best=True)
             if store is not None and store.resumed:
-                _log.info("resuming the search from %s", store.folder)
+                log.info("resuming the search from %s", store.folder)
             with store or nullcontext():
                 found = self.find(plan, engine, hardware, store)
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
@@ -249,8 +247,8 @@ class _Search:
         if task.constraint is not None and task.constraint.n_members < n_taxa and options.radii is None:
             plan = replace(plan, radii=(*plan.radii, MAX_RADIUS))
         numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
-        _log.info("effort %s: %s%s", options.effort, numbers, reason)
-        _log.info("seed: %d", task.seed)
+        log.info("effort %s: %s%s", options.effort, numbers, reason)
+        log.info("seed: %d", task.seed)
         return plan
 
     def find(self, plan: SearchPlan, engine: Holder, hardware: Hardware, store: Checkpoint | None) -> SearchOutcome:
@@ -259,7 +257,7 @@ class _Search:
         make_tree, make_rng = partial(_start_tree, task, self.start), partial(generator, task.seed, PERTURBATIONS)
         starts = ClimbStarts(make_tree, make_rng, task.models, store, deadline, isinstance(self.start, Tree))
         if deadline is not None:
-            _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
+            log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
             workers, plan = 1, replace(plan, perturbations=ENDLESS)
         elif workers is None and plan.starts * len(task.names) * task.n_patterns < SMALL_SEARCH:
             workers = 1

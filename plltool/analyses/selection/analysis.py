@@ -8,7 +8,6 @@ of a scheme.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +48,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import polish
-from plltool.progress import announce
+from plltool.progress import announce, log
 from plltool.run.inputs import (
     AlignmentLike,
     ModelLike,
@@ -74,8 +73,6 @@ AUTOMATIC = {  # what to choose by, and whether among free rates too
     **{name.upper(): (name, True) for name in CRITERIA},
 }
 MERGE = "+MERGE"
-
-_log = logging.getLogger("plltool")
 
 
 @takes_keywords(HardwareSettings)
@@ -388,8 +385,8 @@ def choose_if_asked(
     tree = None if isinstance(start, str) and start in START_KINDS else start
     if partitions is None:
         one = select_model(alignment, tree, ascertainment=bool(suffix), **how)
-        _log.info("%s", one.describe())
+        log.info("%s", one.describe())
         return one.spec, one
     choice = select_scheme(alignment, partitions, tree, merge=GREEDY if suffix else None, brlen=brlen, **how)
-    _log.info("%s", choice.describe())
+    log.info("%s", choice.describe())
     return choice.scheme, choice

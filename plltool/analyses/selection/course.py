@@ -8,7 +8,6 @@ may compete after all are fitted in turn, until none is left.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -42,11 +41,10 @@ from plltool.model.candidates import (
 from plltool.model.criteria import information_score
 from plltool.model.describe import shorten_model
 from plltool.model.spec import ModelSpec
-from plltool.progress import announce
+from plltool.progress import announce, log
 
 SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
 SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried over, once optimised; found: 0.4 or more
-_log = logging.getLogger("plltool")
 
 Pair: TypeAlias = tuple[str, str]  # a substitution model and rates over sites, as in a model string
 Steps: TypeAlias = Generator[Step, Any, None]  # is sent the answer to each step, see `ModelFitter.run`
@@ -247,7 +245,7 @@ class Selection:
     def _keep(self, pair: Pair, fit: Fit, remark: str = "") -> None:
         self.fits[pair] = fit
         line = "%s%-22s lnL %.3f  %s %.3f%s"
-        _log.info(line, self._of_part, shorten_model(fit.name), fit.lnl, self._criterion, self._score(fit), remark)
+        log.info(line, self._of_part, shorten_model(fit.name), fit.lnl, self._criterion, self._score(fit), remark)
 
     def _mend(self) -> Generator[Step, Any, bool]:
         """Optimise models again whose special cases have a higher lnL, from the values of these; whether there were."""

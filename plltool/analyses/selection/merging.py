@@ -13,7 +13,6 @@ the sum of lnL on the branch lengths of the scheme before any merge. Parts with 
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,11 +24,10 @@ from plltool.analyses.selection.model_fits import Carry, Fit, Improve, ModelFitt
 from plltool.constants import GREEDY, RCLUSTERF
 from plltool.model.criteria import information_score
 from plltool.model.partition import Part
-from plltool.progress import announce
+from plltool.progress import announce, log
 from plltool.run.model_choice import Merge
 
 MERGE_PRECISION = 0.1  # lnL, of two parts that may share a model
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +137,7 @@ class Grouping:
     def _apply(self, pair: tuple[PartGroup, PartGroup]) -> None:
         self.groups = self._with(self._tried[_members(pair)])
         self.merges.append(Merge(pair[0].name, pair[1].name, self.score()))
-        _log.info("merged %s and %s: %s %.3f", pair[0].name, pair[1].name, self._criterion, self.merges[-1].score)
+        log.info("merged %s and %s: %s %.3f", pair[0].name, pair[1].name, self._criterion, self.merges[-1].score)
 
 
 def distinct_names(groups: Sequence[PartGroup]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -31,7 +30,7 @@ from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER
 from plltool.io.newick_writer import write_newick
-from plltool.progress import Listener, Progress, StopSearch, announce, ignore
+from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.identity import describe_plan
@@ -54,8 +53,6 @@ REPLICATE_EFFORT = "fast"  # of the search of a bootstrap replicate, by default
 REPLICATE_RADII = (5, 10)  # SPR radii; the supports are closer to those of default searches than with radius 5 alone
 RAPID_RADII = (5,)  # SPR radii of a rapid replicate
 AUTO = "auto"
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,7 +302,7 @@ def _collect(made: Replicates, wanted: _Wanted, run: Run, listener: Listener) ->
             if number % BOOTSTOP_STEP == 0:
                 rng, names = generator(run.task.seed, BOOTSTOP, number), drop_root(replicate.tree).names
                 tests.append(check_convergence(make_tree_set(names, splits), wanted.criterion, rng))
-                _log.info("%s", tests[-1])
+                log.info("%s", tests[-1])
             if tests and tests[-1].converged and number >= wanted.least:
                 break
     except StopSearch:
@@ -313,7 +310,7 @@ def _collect(made: Replicates, wanted: _Wanted, run: Run, listener: Listener) ->
     finally:
         made.close()
     if interrupted:
-        _log.warning("the bootstrap was interrupted after %d replicates", len(trees))
+        log.warning("the bootstrap was interrupted after %d replicates", len(trees))
     elif tests and not tests[-1].converged:
-        _log.warning("%d replicates are not enough by %s", len(trees), wanted.criterion)
+        log.warning("%d replicates are not enough by %s", len(trees), wanted.criterion)
     return BootstrapResult(tuple(trees), tuple(lnls), n_kept, run.task.seed, tuple(tests), run.seconds, interrupted)

@@ -10,7 +10,6 @@ from which the search started.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -32,7 +31,7 @@ from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
-from plltool.progress import Forecast, ignore
+from plltool.progress import Forecast, ignore, log
 from plltool.run.memory import ask_engine, search_slots
 from plltool.run.sharing import open_workers
 from plltool.run.task import Task
@@ -48,8 +47,6 @@ from plltool.tree_search.state import ClimbState, Cursor
 REPLICATE_UNDECIDED = 0.1  # substitutions on a branch that carries no information; one supporting site gives about 1
 RAPID_LENGTH = 10  # replicates of a chain before it starts again (Stamatakis, Hoover & Rougemont 2008)
 NAME = "replicate-"  # and the number, from 1: what a replicate is called in a checkpoint
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +207,7 @@ def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made
         if saved is not None:
             yield replace(saved, kept=True)
             continue
-        _log.warning("%s: replicate %d is missing or damaged and is computed again", store.folder, k + 1)
+        log.warning("%s: replicate %d is missing or damaged and is computed again", store.folder, k + 1)
         for replicate in _make_in_turn(resampling, [(k, resampling.tree_before(k, made))]):
             store.save(f"{NAME}{k + 1}", replicate)
             yield replicate

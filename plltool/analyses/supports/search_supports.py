@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,7 @@ from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SH
 from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import remove_checkpoint
-from plltool.progress import Listener, Progress, StopSearch, announce, ignore
+from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.keywords import takes_keywords
@@ -28,8 +27,6 @@ from plltool.run.run import Run
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,7 +172,7 @@ class _Adoption:
             return None
         went_on = f"the search continued from it, and its lnL rose from {before.lnl:.6f} to {found.lnl:.6f}"
         remark = f"the ultrafast bootstrap met a better tree; {went_on}"
-        _log.info("%s", remark)
+        log.info("%s", remark)
         self.result = replace(
             found,
             start_lnls=before.start_lnls,

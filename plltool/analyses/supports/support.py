@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FBP, REPLICATE_KINDS, ROOTSTRAP, TBE
 from plltool.io.newick import ROOT_REMOVED, number_tips, unrooted_tree
 from plltool.io.tree_files import find_labels, find_splits, load_nodes
+from plltool.progress import log
 from plltool.run.inputs import TreeLike, TreesLike, as_tree, as_tree_set
 from plltool.run.rooting import OutgroupLike
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
@@ -22,9 +22,6 @@ from plltool.tree.supports import frequencies, root_frequencies, transfer_suppor
 from plltool.tree.topology import Tree
 
 ANY_RESOLUTION = 0  # a seed: the branches that resolve a multifurcation are left out of all answers
-
-
-_log = logging.getLogger("plltool")
 
 
 class Target(NamedTuple):
@@ -93,7 +90,7 @@ def load_target(
     is_kept = keep_root and resolved.root_place is not None
     for warning in resolved.warnings:
         if not (is_kept and ROOT_REMOVED in warning):
-            _log.warning(warning)
+            log.warning(warning)
     tips = number_tips(nodes, source, resolved.names)
     own, labels, splits = find_splits(nodes, tips), find_labels(nodes, tips), splits_of(resolved)
     is_added = np.array([split not in own for split in splits])

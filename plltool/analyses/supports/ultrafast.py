@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -22,7 +21,7 @@ from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.progress import Listener, Progress, StopSearch, announce, ignore
+from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.engines import open_engine
 from plltool.run.identity import describe_constraint, describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
@@ -48,8 +47,6 @@ UFBOOT_DIFFERENCE = 0.015  # mean absolute difference up to which they have conv
 STATE = "ufboot"  # its name in a checkpoint
 Order: TypeAlias = tuple[int | None, Sequence[Tree], Set[bytes]]  # the arguments of an ExcursionMaker
 Make: TypeAlias = Callable[[Iterable[Order]], Iterator[Excursion]]
-
-_log = logging.getLogger("plltool")
 
 
 @takes_keywords(HardwareSettings)
@@ -115,7 +112,7 @@ def ultrafast_bootstrap(
     whole = run.task.read_tree(tree, "the tree given")
     supports = run.ask(_Ultrafast(run, whole, replicates, climb, workers, listener).attempt)
     if climb is None and supports.better is not None:
-        _log.warning("%s; a search that starts from it may find better ones yet", supports.better)
+        log.warning("%s; a search that starts from it may find better ones yet", supports.better)
     return supports
 
 
@@ -148,7 +145,7 @@ class _Ultrafast:
                     return _count(task, target, at.pool)
                 target = climbed
             while course.settle(task.reduce(target)) and climb and at.has_better:
-                _log.info("%s", _better(task, at))
+                log.info("%s", _better(task, at))
                 climbed = climb(task.whole(at.best))
                 if climbed is None:
                     break
@@ -186,7 +183,7 @@ def _resume(store: Checkpoint | None, n_sets: int, rng: np.random.Generator) -> 
     at = store.load(STATE, UfbootState) if store else None
     if at is None:
         return UfbootState(RellPool(n_sets, rng))
-    _log.info("resuming the ultrafast bootstrap after %d excursions", at.n_made)
+    log.info("resuming the ultrafast bootstrap after %d excursions", at.n_made)
     return at
 
 
@@ -210,7 +207,7 @@ class _Course:
             try:
                 self._go(target, make)
             except StopSearch:
-                _log.warning("the ultrafast bootstrap was interrupted after %d trees met", self.at.pool.n_met)
+                log.warning("the ultrafast bootstrap was interrupted after %d trees met", self.at.pool.n_met)
                 return False
         return True
 
@@ -255,11 +252,11 @@ def _test(at: UfbootState, target: Tree) -> None:
         return
     agreement, difference = correlate(now, before), float(np.abs(now - before).mean())
     told = "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%"
-    _log.info(told, at.pool.n_met, agreement, 100 * difference)
+    log.info(told, at.pool.n_met, agreement, 100 * difference)
     settled = agreement >= UFBOOT_CORRELATION or difference <= UFBOOT_DIFFERENCE
     at.is_over = at.n_made >= UFBOOT_MOST or (settled and at.n_made >= UFBOOT_LEAST)
     if not settled and at.is_over:
-        _log.warning("ultrafast bootstrap: supports have not settled after %d excursions", at.n_made)
+        log.warning("ultrafast bootstrap: supports have not settled after %d excursions", at.n_made)
 
 
 def _tree_set(pool: RellPool) -> TreeSet:

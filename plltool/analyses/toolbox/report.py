@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from plltool.errors import InputError
 from plltool.io.content import read_content
 from plltool.io.record import write_text
+from plltool.progress import log
 from plltool.registry import name_file
 from plltool.reports.page import BEGIN as HTML_BEGIN
 from plltool.reports.page import write_html_page
@@ -17,8 +17,6 @@ from plltool.reports.records import Records
 from plltool.reports.sections import describe_runs
 from plltool.reports.text import BEGIN as TEXT_BEGIN
 from plltool.reports.text import write_text_page
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +40,7 @@ class Report:
             path = name_file(self.prefix, ending)
             if path.exists() and not read_content(path).startswith(begin.encode()):
                 problem = "because the existing file is not a plltool report; choose another --prefix"
-                _log.warning("%s: not written, %s", path, problem)
+                log.warning("%s: not written, %s", path, problem)
                 continue
             write_text(path, text)
             written.append(path)
@@ -70,7 +68,7 @@ def report(prefix: str | PathLike[str]) -> Report:
     """
     records = Records.read(Path(prefix))
     for line in records.left_out:
-        _log.warning("report: %s", line)
+        log.warning("report: %s", line)
     try:
         sections = describe_runs(records)
         name = Path(prefix).name

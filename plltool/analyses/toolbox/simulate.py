@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -26,6 +25,7 @@ from plltool.model.evolution import evolve
 from plltool.model.model import Model
 from plltool.model.named import COUNTED_MODES
 from plltool.model.scheme import Scheme, assign_sites
+from plltool.progress import log
 from plltool.run.inputs import TreeLike, as_tree, link_lengths, refuse_site_rates
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.rooting import mean_tree
@@ -34,8 +34,6 @@ from plltool.tree.topology import Tree
 
 _SOURCE = "the simulated alignment"
 ANY_RESOLUTION = 0  # a seed: the branches that resolve a node are so short that nothing evolves along them
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +133,7 @@ def simulate(
         cells[:, sites] = texts
     remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
-        _log.warning(remark)
+        log.warning(remark)
     return Simulation(
         on.names[rooted:],
         tuple(join_cells(cells[rooted:])),

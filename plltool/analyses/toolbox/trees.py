@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from plltool.constants import MAJORITY
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_nodes
 from plltool.io.tree_files import find_nodes, load_nodes, write_splits
+from plltool.progress import log
 from plltool.reports.picture import TimeScale, is_support
 from plltool.reports.shape import drawn_lengths
 from plltool.reports.tree_drawing import TreeDrawing
@@ -20,8 +20,6 @@ from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import RF, distances
 from plltool.tree.topology import Tree
-
-_log = logging.getLogger("plltool")
 
 
 def show(
@@ -104,7 +102,7 @@ def _root(nodes: RootedNodes, source: str, by: str | None, outgroup: OutgroupLik
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     if remark:
-        _log.info("%s: %s", source, remark)
+        log.info("%s: %s", source, remark)
     return rooted
 
 

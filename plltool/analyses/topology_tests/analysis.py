@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike
@@ -17,7 +16,7 @@ from plltool.errors import InputError, check_least, shorten
 from plltool.io.record import nan_to_null
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
-from plltool.progress import ignore
+from plltool.progress import ignore, log
 from plltool.reports.blocks import Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
@@ -27,8 +26,6 @@ from plltool.run.results import Result
 from plltool.seeds import TESTS, generator
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
-
-_log = logging.getLogger("plltool")
 
 P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # a small value rejects the tree
 
@@ -168,7 +165,7 @@ def topology_tests(
 
     found = evaluate_and_ask(ask, TopologyTestResult, alignment, given[0], model, {"roots": True}, **settings)
     for remark in remarks:
-        _log.warning(remark)
+        log.warning(remark)
     return replace(found, warnings=(*found.warnings, *remarks))
 
 
