@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from os import PathLike, fspath
@@ -18,7 +17,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.resampling import draw_sites
 from plltool.analyses.supports.replicates import (
     Replicates,
-    Resampling,
+    Replicator,
     count_kept,
     hold_models,
     make_replicates,
@@ -87,7 +86,7 @@ class BootstrapResult(Shown):
     def to_json(self, command: str | None = None) -> str:
         """The trees, their lnL and what is known of the run as JSON; `command` is the command line."""
         record = {
-            "trees": [write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) for tree in self.trees],
+            "trees": [_write(tree) for tree in self.trees],
             "lnls": list(self.lnls),
             "n_kept": self.n_kept,
             "seed": self.seed,
@@ -195,16 +194,15 @@ def bootstrap(
     shares = share_hardware(workers, most_at_once(wanted.most, rapid), task.parts, models, run.hardware)
     options = options or replicate_options(rapid=rapid)
     plan = replace(options.plan(0.0, len(task.names), task.n_patterns), starts=1, constraint=task.constraint)
-    resampling = Resampling(task, plan, rapid, run.hardware)
+    make = Replicator(task, plan, rapid, run.hardware)
     store = None
     if checkpoint is not None:
         own = run.identity | describe_plan(plan) | {"rapid": rapid}
         store = run.open_checkpoint({"share": run.hardware.share} | own | run.planned_place)
         wanted = wanted.with_kept(count_kept(store), checkpoint)
     if rapid and plan.optimise_parameters:
-        resampling = hold_models(resampling, run.hardware)
-    made = make_replicates(resampling, wanted.most, shares, store)
-    found = _collect(_tell(made, taken), wanted, run, listener)
+        make = hold_models(make)
+    found = _collect(make_replicates(make, wanted.most, shares, store), wanted, run, taken, listener)
     if target is None or not found.trees:
         return found
     supports = map_replicates(target, found.trees, kinds).with_outgroup(run.outgroup)
@@ -273,22 +271,20 @@ def _read_number(replicates: int | str) -> _Wanted:
     return _Wanted(BOOTSTOP_MOST, 0, MRE if replicates == AUTO else replicates)
 
 
-def _tell(made: Replicates, taken: Callable[[str], None] | None) -> Replicates:
-    """The same replicates; `taken` is called with the tree of each before it is yielded."""
-    with closing(made):  # which ends the processes that make them
-        for replicate in made:
-            if taken is not None:
-                tree = replicate.tree
-                taken(write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))))
-            yield replicate
+def _write(tree: Tree) -> str:
+    return write_newick(mean_tree(tree, np.ones(tree.lengths[0].size)))
 
 
-def _collect(made: Replicates, wanted: _Wanted, run: Run, listener: Listener) -> BootstrapResult:
+def _collect(
+    made: Replicates, wanted: _Wanted, run: Run, taken: Callable[[str], None] | None, listener: Listener
+) -> BootstrapResult:
     trees, lnls, splits, tests = list[Tree](), list[float](), list[Splits](), list[Convergence]()
     n_kept, interrupted = 0, False
     announce(REPLICATE_STAGE)
     try:
         for number, replicate in enumerate(islice(made, wanted.most), start=1):
+            if taken is not None:
+                taken(_write(replicate.tree))
             trees.append(replicate.tree)
             lnls.append(replicate.lnl)
             n_kept += replicate.kept
@@ -308,7 +304,7 @@ def _collect(made: Replicates, wanted: _Wanted, run: Run, listener: Listener) ->
     except StopSearch:
         interrupted = True
     finally:
-        made.close()
+        made.close()  # which ends the processes that make them
     if interrupted:
         log.warning("the bootstrap was interrupted after %d replicates", len(trees))
     elif tests and not tests[-1].converged:

@@ -10,17 +10,16 @@ from which the search started.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import chain, starmap
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resampling import Urn, take_patterns
-from plltool.arrays import FloatArray
 from plltool.codec import saved
 from plltool.constants import RAPID_CHAINS, START_EPSILON
 from plltool.engine.requests import Holder
@@ -49,30 +48,6 @@ RAPID_LENGTH = 10  # replicates of a chain before it starts again (Stamatakis, H
 NAME = "replicate-"  # and the number, from 1: what a replicate is called in a checkpoint
 
 
-@dataclass(frozen=True, eq=False)
-class Resampling:
-    """All that a replicate depends on, apart from its number; the plan has one start tree and the task's constraint."""
-
-    task: Task
-    plan: SearchPlan
-    rapid: bool
-    hardware: Hardware
-
-    def draw(self, number: int) -> tuple[list[FloatArray], np.random.Generator]:
-        """The pattern weights of replicate `number`, from 0, and the generator of its further random choices."""
-        rng = generator(self.task.seed, BOOTSTRAP, number)
-        urns = [Urn(part.weights) for part in self.task.parts]
-        return [urn.draw(urn.size, rng) for urn in urns], rng
-
-    def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:
-        """The tree that the search of replicate `number` starts from, out of the trees of replicates 0, 1, ...
-
-        None if it starts from a parsimony tree.
-        """
-        is_first = not self.rapid or number // RAPID_CHAINS % RAPID_LENGTH == 0
-        return None if is_first else made[number - RAPID_CHAINS]
-
-
 @saved()
 @dataclass(frozen=True, eq=False)
 class Replicate:
@@ -91,11 +66,17 @@ Replicates: TypeAlias = Generator[Replicate, None, None]
 Order: TypeAlias = tuple[int, Tree | None]  # the arguments of a Replicator
 
 
+@dataclass(frozen=True, eq=False)
 class Replicator:
-    """Makes replicates; each depends only on the resampling, its number, and the tree that it starts from."""
+    """Makes replicates; each depends only on these fields, its number, and the tree that it starts from.
 
-    def __init__(self, resampling: Resampling):
-        self._resampling = resampling
+    The plan has one start tree and the task's constraint.
+    """
+
+    task: Task
+    plan: SearchPlan
+    rapid: bool
+    hardware: Hardware
 
     def __call__(self, number: int, before: Tree | None, report: Callable[[Any], bool] | None = None) -> Replicate:
         """Search the tree of replicate `number`, counted from 0.
@@ -104,16 +85,25 @@ class Replicator:
         were not drawn are left out, and so is the polish at the end of a search, which changes no topology, unless the
         tree has a root, which the polish may move.
         """
-        task = self._resampling.task
-        weights, rng = self._resampling.draw(number)
+        task, rng = self.task, generator(self.task.seed, BOOTSTRAP, number)
+        urns = [Urn(part.weights) for part in task.parts]
+        weights = [urn.draw(urn.size, rng) for urn in urns]
         parts = [take_patterns(part, own) for part, own in zip(task.parts, weights, strict=True)]
         start = task.parsimony_tree(rng, parts) if before is None else restrict_tree(before, task.names)
         models = [model.of_patterns(np.flatnonzero(own)) for model, own in zip(task.models, weights, strict=True)]
         found = self._search(parts, models, start, rng)
         return Replicate(self._randomise_undecided(task.whole(found.tree), rng), found.lnl)
 
+    def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:
+        """The tree that the search of replicate `number` starts from, out of the trees of replicates 0, 1, ...
+
+        None if it starts from a parsimony tree.
+        """
+        is_first = not self.rapid or number // RAPID_CHAINS % RAPID_LENGTH == 0
+        return None if is_first else made[number - RAPID_CHAINS]
+
     def _search(self, parts: list[Patterns], given: list[Model], start: Tree, rng: np.random.Generator) -> ClimbState:
-        plan, drawn = self._resampling.plan, rng.bit_generator.state
+        plan, drawn = self.plan, rng.bit_generator.state
 
         def climb(engine: Holder) -> ClimbState:
             rng.bit_generator.state = drawn
@@ -124,8 +114,7 @@ class Replicator:
                 found = search.perturb(rng)
             return search.polish() if likelihood.is_rooted else found
 
-        slots = search_slots(start.n_taxa)
-        return ask_engine(climb, parts, given, slots, self._resampling.hardware, screening=True)
+        return ask_engine(climb, parts, given, search_slots(start.n_taxa), self.hardware, screening=True)
 
     def _randomise_undecided(self, tree: Tree, rng: np.random.Generator) -> Tree:
         """The tree of all taxa with random branches where the drawn sites say nothing.
@@ -135,16 +124,16 @@ class Replicator:
         that are identical in the alignment would stay together even where the drawn sites do not tell them from others.
         If the new tree breaks the constraint, the old one is returned.
         """
-        task = self._resampling.task
+        task = self.task
         n_sites = np.array([part.weights.sum() for part in task.parts])
         least = REPLICATE_UNDECIDED / (n_sites if task.unlinked else n_sites.sum())
         drawn = randomise_short_branches(tree, least, rng)
         return drawn if task.whole_constraint is None or task.whole_constraint.is_obeyed_by(drawn) else tree
 
 
-def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
-    """The resampling with models that are optimised once, on a parsimony tree of all sites, and then held."""
-    task = resampling.task
+def hold_models(make: Replicator) -> Replicator:
+    """Makes replicates with models that are optimised once, on a parsimony tree of all sites, and then held."""
+    task = make.task
     start = task.parsimony_tree(generator(task.seed, RAPID))
 
     def optimise(engine: Holder) -> list[Model]:
@@ -156,10 +145,8 @@ def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
         optimise_model(likelihood, epsilon=START_EPSILON)
         return models
 
-    models = ask_engine(optimise, task.parts, task.models, search_slots(start.n_taxa), hardware)
-    return replace(
-        resampling, task=replace(task, models=models), plan=replace(resampling.plan, optimise_parameters=False)
-    )
+    models = ask_engine(optimise, task.parts, task.models, search_slots(start.n_taxa), make.hardware)
+    return replace(make, task=replace(task, models=models), plan=replace(make.plan, optimise_parameters=False))
 
 
 def most_at_once(most: int, rapid: bool) -> int:
@@ -173,30 +160,23 @@ def count_kept(store: Checkpoint | None) -> int:
     return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
 
-def make_replicates(
-    resampling: Resampling, most: int, shares: Sequence[Hardware], store: Checkpoint | None
-) -> Replicates:
+def make_replicates(make: Replicator, most: int, shares: Sequence[Hardware], store: Checkpoint | None) -> Replicates:
     """The first `most` replicates, in order: those that the store keeps, then new ones, which are saved there.
 
     There is a process for each of `shares` of the hardware; on one device their number changes no bit. A kept replicate
     that is missing or damaged is made again.
     """
     made: list[Tree] = []
-    with store or nullcontext():
-        for replicate in _restore(resampling, min(most, count_kept(store)), store, made):
+    orders = ((number, make.tree_before(number, made)) for number in range(min(most, count_kept(store)), most))
+    with store or nullcontext(), closing(_make_at_once(make, orders, shares)) as new:
+        for replicate in chain(_restore(make, min(most, count_kept(store)), store, made), new):
+            if store and not replicate.kept:
+                store.save(f"{NAME}{len(made) + 1}", replicate)
             made.append(replicate.tree)
             yield replicate
-        orders = ((number, resampling.tree_before(number, made)) for number in range(len(made), most))
-        make = partial(_make_at_once, shares=shares) if len(shares) > 1 else _make_in_turn
-        with closing(make(resampling, orders)) as new:
-            for replicate in new:
-                if store:
-                    store.save(f"{NAME}{len(made) + 1}", replicate)
-                made.append(replicate.tree)
-                yield replicate
 
 
-def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made: Sequence[Tree]) -> Replicates:
+def _restore(make: Replicator, number: int, store: Checkpoint | None, made: Sequence[Tree]) -> Iterator[Replicate]:
     """The first `number` replicates from the store; `made` are the trees of those before each."""
     for k in range(number):
         assert store is not None, "there are no kept replicates without it"
@@ -204,23 +184,16 @@ def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made
             saved = store.load(f"{NAME}{k + 1}", Replicate)
         except CheckpointError:  # a warning has said what is wrong
             saved = None
-        if saved is not None:
-            yield replace(saved, kept=True)
-            continue
-        log.warning("%s: replicate %d is missing or damaged and is computed again", store.folder, k + 1)
-        for replicate in _make_in_turn(resampling, [(k, resampling.tree_before(k, made))]):
-            store.save(f"{NAME}{k + 1}", replicate)
-            yield replicate
+        if saved is None:
+            log.warning("%s: replicate %d is missing or damaged and is computed again", store.folder, k + 1)
+        yield replace(saved, kept=True) if saved else make(k, make.tree_before(k, made))
 
 
-def _make_in_turn(resampling: Resampling, orders: Iterable[Order]) -> Replicates:
-    make = Replicator(resampling)
-    for number, before in orders:
-        yield make(number, before)
-
-
-def _make_at_once(resampling: Resampling, orders: Iterable[Order], shares: Sequence[Hardware]) -> Replicates:
-    ahead = RAPID_CHAINS if resampling.rapid else None
-    arguments = [(replace(resampling, hardware=own),) for own in shares]
+def _make_at_once(make: Replicator, orders: Iterable[Order], shares: Sequence[Hardware]) -> Replicates:
+    """New replicates, by a process for each of the shares if there are several."""
+    if len(shares) == 1:
+        yield from starmap(make, orders)
+        return
+    arguments = [(make.task, make.plan, make.rapid, own) for own in shares]
     with open_workers("replicates", Replicator, arguments, shares) as workers:
-        yield from workers.map(orders, lambda *_: None, ahead)
+        yield from workers.map(orders, lambda *_: None, RAPID_CHAINS if make.rapid else None)
