@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -73,10 +74,6 @@ class UfbootState:
         """The best tree so far."""
         return self.optima[0][1]
 
-    def begin_batch(self) -> None:
-        """Let the next excursions start from the present optima."""
-        self.starts = [tree for _, tree in self.optima]
-
     def take(self, found: Excursion) -> None:
         """Take into account what the next excursion has found."""
         self._learn(found)
@@ -132,6 +129,12 @@ class UfbootSearch:
         self._fresh = fresh
         self._constraint = constraint
         likelihood.start_screening()
+
+    def __call__(
+        self, number: int | None, starts: Sequence[Tree], known: Set[bytes], report: Callable[[Any], bool] | None = None
+    ) -> Excursion:
+        """See `make`; without a number the first of `starts` is met, an optimum."""
+        return self.meet(starts[0]) if number is None else self.make(number, starts, known)
 
     def make(self, number: int, starts: Sequence[Tree], known: Set[bytes]) -> Excursion:
         """Make the excursion of a number, from 0, from one of the `starts`; topologies of `known` keys are not met."""

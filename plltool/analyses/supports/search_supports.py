@@ -16,7 +16,7 @@ from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SH
 from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import remove_checkpoint
-from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
+from plltool.progress import Listener, announce, ignore, log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.keywords import takes_keywords
@@ -27,6 +27,7 @@ from plltool.run.run import Run
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.multistart import Watch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,13 +107,13 @@ def search_supports(
     by_neighbours = [kind for kind in kinds if kind in NEIGHBOUR_KINDS]
     if by_replicates and replicates is None:
         raise InputError(f"supports: found {by_replicates[0]!r} without replicates, expected their number")
-    heard = _Heard(listener)
+    heard = Watch(listener)
     own: dict[str, dict[str, Any]] = {kind: {"replicates": number} for kind, number in (resamples or {}).items()}
     shared: dict[str, Any] = {
         "seed": DEFAULT_SEED if result.seed is None else result.seed,
         "constraint": result.constraint,
         "brlen": result.brlen,
-        "listener": heard.hear,
+        "listener": heard,
         **hardware,
     }
     per_site = None if result.psr is None else result.psr.fitted  # a tree that is adopted is searched under gamma rates
@@ -204,18 +205,3 @@ def _compare_neighbours(likelihood: Likelihood, kinds: Sequence[str], **how: Any
     """SH-aLRT and aBayes supports; branch lengths are optimised, the model is held."""
     likelihood.optimise(LENGTHS)
     return likelihood.support_branches(kinds, **how)
-
-
-class _Heard:
-    """A listener that knows whether it has ended the run."""
-
-    def __init__(self, listener: Listener):
-        self._listener = listener
-        self.stopped = False
-
-    def hear(self, event: Progress) -> None:
-        try:
-            self._listener(event)
-        except StopSearch:
-            self.stopped = True
-            raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
@@ -19,7 +19,6 @@ from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UFBOOT, UFBOOT_SETS
 from plltool.engine.requests import Holder
 from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.io.checkpoint import Checkpoint
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.engines import open_engine
@@ -45,7 +44,7 @@ UFBOOT_MOST = 200  # and at most
 UFBOOT_CORRELATION = 0.99  # of the supports at two tests in a row, from which on they have converged (Minh et al. 2013)
 UFBOOT_DIFFERENCE = 0.015  # mean absolute difference up to which they have converged, too: the error of shares of 1000
 STATE = "ufboot"  # its name in a checkpoint
-Order: TypeAlias = tuple[int | None, Sequence[Tree], Set[bytes]]  # the arguments of an ExcursionMaker
+Order: TypeAlias = tuple[int | None, Sequence[Tree], Set[bytes]]  # the arguments of a UfbootSearch
 Make: TypeAlias = Callable[[Iterable[Order]], Iterator[Excursion]]
 
 
@@ -116,7 +115,7 @@ def ultrafast_bootstrap(
     return supports
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Ultrafast:
     """The ultrafast bootstrap of a tree of all taxa, `whole`, with all that it was asked for."""
 
@@ -129,30 +128,31 @@ class _Ultrafast:
 
     def attempt(self, hardware: Hardware) -> Supports:
         """The supports, made with this hardware, from the checkpoint on if there is one."""
-        run, task, climb, target = self.run, self.run.task, self.climb, self.whole
+        task, climb, target = self.run.task, self.climb, self.whole
         start, rng = task.reduce(target), generator(task.seed, ULTRAFAST)
         weights = draw_weights([part.weights for part in task.parts], self.replicates, rng)
         shares = share_hardware(self.workers, UFBOOT_STEP, task.parts, task.models, hardware)
-        setup = ExcursionSetup(task, start, weights)
-        store = run.open_checkpoint(self._identify(start))
+        self._open = partial(open_excursions, ExcursionSetup(task, start, weights), shares)
+        self._store = store = self.run.open_checkpoint(self._identify(start))
         with store or nullcontext():
-            at = _resume(store, self.replicates, rng)
-            save = (lambda: store.save(STATE, at.copy())) if store else (lambda: None)
-            course = _Course(at, partial(open_excursions, setup, shares), self.listener, save)
+            saved = store.load(STATE, UfbootState) if store else None
+            if saved is not None:
+                log.info("resuming the ultrafast bootstrap after %d excursions", saved.n_made)
+            self._at = at = saved or UfbootState(RellPool(self.replicates, rng))
             if climb is not None and at.adopted is not None:
                 climbed = climb(task.whole(at.adopted))
                 if climbed is None:
-                    return _count(task, target, at.pool)
+                    return self._count(target)
                 target = climbed
-            while course.settle(task.reduce(target)) and climb and at.has_better:
-                log.info("%s", _better(task, at))
+            while self._settle(task.reduce(target)) and climb and at.has_better:
+                log.info("%s", self._better())
                 climbed = climb(task.whole(at.best))
                 if climbed is None:
                     break
                 target = climbed
                 at.adopt()
-        supports = _count(task, target, at.pool)
-        return replace(supports, better=_better(task, at) if at.has_better else None)
+        supports = self._count(target)
+        return replace(supports, better=self._better() if at.has_better else None)
 
     def _identify(self, start: Tree) -> dict[str, Any]:
         run, constraint = self.run, describe_constraint(self.run.task.constraint)
@@ -160,103 +160,82 @@ class _Ultrafast:
         given = {"tree": describe_start(start), **constraint, "replicates": self.replicates}
         return batches | run.identity | given | run.planned_place
 
+    def _better(self) -> BetterTree:
+        return BetterTree(self._at.lnl, self._at.target_lnl, self.run.task.whole(self._at.best))
 
-def _better(task: Task, at: UfbootState) -> BetterTree:
-    return BetterTree(at.lnl, at.target_lnl, task.whole(at.best))
+    def _count(self, target: Tree) -> Supports:
+        """The supports of a tree of all taxa; identical sequences are put back in random order: no data prefer one."""
+        task, pool = self.run.task, self._at.pool
+        found = _tree_set(pool)
+        if len(task.all_names) > len(task.names):
+            whole = []
+            for number in pool.chosen.tolist():
+                groups = [pool.rng.permutation(group).tolist() for group in task.groups]
+                whole.append(splits_of(drop_root(task.whole(pool.trees[number], groups))))
+            found = make_tree_set(drop_root(target).names, whole)
+        shares = spread_over_branches(target, frequencies(drop_root(target), found))
+        return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees}, replicates=found)
 
+    def _save(self) -> None:
+        if self._store is not None:
+            self._store.save(STATE, self._at.copy())
 
-def _count(task: Task, target: Tree, pool: RellPool) -> Supports:
-    """The supports of a tree of all taxa; identical sequences are put back in random order: no data prefer one."""
-    found = _tree_set(pool)
-    if len(task.all_names) > len(task.names):
-        whole = []
-        for number in pool.chosen.tolist():
-            groups = [pool.rng.permutation(group).tolist() for group in task.groups]
-            whole.append(splits_of(drop_root(task.whole(pool.trees[number], groups))))
-        found = make_tree_set(drop_root(target).names, whole)
-    shares = spread_over_branches(target, frequencies(drop_root(target), found))
-    return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees}, replicates=found)
-
-
-def _resume(store: Checkpoint | None, n_sets: int, rng: np.random.Generator) -> UfbootState:
-    """The state of the excursions that was saved last, or their beginning."""
-    at = store.load(STATE, UfbootState) if store else None
-    if at is None:
-        return UfbootState(RellPool(n_sets, rng))
-    log.info("resuming the ultrafast bootstrap after %d excursions", at.n_made)
-    return at
-
-
-@dataclass(frozen=True, eq=False)
-class _Course:
-    """The course of the excursions, which update their state `at`; `open` opens what makes them."""
-
-    at: UfbootState
-    open: Callable[[], AbstractContextManager[Make]]
-    listener: Listener
-    save: Callable[[], None]
-
-    def settle(self, target: Tree) -> bool:
+    def _settle(self, target: Tree) -> bool:
         """Make excursions until the supports of `target` settle, or cannot; False if the listener has ended the run."""
-        if self.at.is_over:
+        at = self._at
+        if at.is_over:
             return True
-        with self.open() as make:
-            if math.isinf(self.at.target_lnl):
-                self._meet(target, make)
+        with self._open() as make:
+            if math.isinf(at.target_lnl):
+                # one that was adopted has supports at once, from the trees met before
+                for found in make([(None, [target], at.pool.keys)]):
+                    at.take_target(found)
+                if at.adopted is not None:
+                    at.supports = self._inner_supports(target)
+                    at.is_over = at.n_made >= UFBOOT_MOST
+                    self._save()
             announce(ULTRAFAST_STAGE)
             try:
                 self._go(target, make)
             except StopSearch:
-                log.warning("the ultrafast bootstrap was interrupted after %d trees met", self.at.pool.n_met)
+                log.warning("the ultrafast bootstrap was interrupted after %d trees met", at.pool.n_met)
                 return False
         return True
-
-    def _meet(self, target: Tree, make: Make) -> None:
-        """Meet the target tree. One that was adopted has supports at once, from the trees met before."""
-        at = self.at
-        for found in make([(None, [target], at.pool.keys)]):
-            at.take_target(found)
-        if at.adopted is not None:
-            at.supports = _inner_supports(at, target)
-            at.is_over = at.n_made >= UFBOOT_MOST
-            self.save()
 
     def _go(self, target: Tree, make: Make) -> None:
         """Make batch after batch; each ends with a test."""
         began = time.perf_counter()
-        at = self.at
+        at = self._at
         while not at.is_over:
             if at.n_made % UFBOOT_STEP == 0:
-                at.begin_batch()
+                at.starts = [tree for _, tree in at.optima]
             known, end = at.pool.keys, (at.n_made // UFBOOT_STEP + 1) * UFBOOT_STEP
             for found in make([(number, at.starts, known) for number in range(at.n_made, end)]):
                 at.take(found)
                 if at.n_made == end:
-                    _test(at, target)
-                self.save()
+                    self._test(target)
+                self._save()
                 seconds = time.perf_counter() - began
                 self.listener(Progress(ULTRAFAST_STAGE, at.n_made, at.lnl, 0, 0, seconds, UFBOOT_MOST))
 
+    def _inner_supports(self, target: Tree) -> FloatArray:
+        """(n_inner_branches,) the supports of the inner branches of a tree, from 0 to 1."""
+        values = frequencies(drop_root(target), _tree_set(self._at.pool))
+        return values[~np.isnan(values)]
 
-def _inner_supports(at: UfbootState, target: Tree) -> FloatArray:
-    """(n_inner_branches,) the supports of the inner branches of a tree, from 0 to 1."""
-    values = frequencies(drop_root(target), _tree_set(at.pool))
-    return values[~np.isnan(values)]
-
-
-def _test(at: UfbootState, target: Tree) -> None:
-    """Store the supports of the inner branches of `target`, and whether they have settled since the last test."""
-    before, now = at.supports, _inner_supports(at, target)
-    at.supports = now
-    if before is None:
-        return
-    agreement, difference = correlate(now, before), float(np.abs(now - before).mean())
-    told = "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%"
-    log.info(told, at.pool.n_met, agreement, 100 * difference)
-    settled = agreement >= UFBOOT_CORRELATION or difference <= UFBOOT_DIFFERENCE
-    at.is_over = at.n_made >= UFBOOT_MOST or (settled and at.n_made >= UFBOOT_LEAST)
-    if not settled and at.is_over:
-        log.warning("ultrafast bootstrap: supports have not settled after %d excursions", at.n_made)
+    def _test(self, target: Tree) -> None:
+        """Store the supports of the inner branches of `target`, and whether they have settled since the last test."""
+        at, before, now = self._at, self._at.supports, self._inner_supports(target)
+        at.supports = now
+        if before is None:
+            return
+        agreement, difference = correlate(now, before), float(np.abs(now - before).mean())
+        told = "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%"
+        log.info(told, at.pool.n_met, agreement, 100 * difference)
+        settled = agreement >= UFBOOT_CORRELATION or difference <= UFBOOT_DIFFERENCE
+        at.is_over = at.n_made >= UFBOOT_MOST or (settled and at.n_made >= UFBOOT_LEAST)
+        if not settled and at.is_over:
+            log.warning("ultrafast bootstrap: supports have not settled after %d excursions", at.n_made)
 
 
 def _tree_set(pool: RellPool) -> TreeSet:
@@ -289,21 +268,13 @@ class ExcursionSetup:
     def fresh(self, weights: FloatArray, rng: np.random.Generator) -> Tree:
         return self.task.parsimony_tree(rng, weights=weights)
 
-
-class ExcursionMaker:
-    def __init__(self, setup: ExcursionSetup, engine: Holder):
-        likelihood = TreeLikelihood(setup.start.copy(), setup.task.models, engine)
-        self._search = UfbootSearch(likelihood, setup.weights, setup.random, setup.fresh, setup.task.constraint)
-
-    def __call__(
-        self, number: int | None, starts: Sequence[Tree], known: Set[bytes], report: Callable[[Any], bool] | None = None
-    ) -> Excursion:
-        """See `UfbootSearch.make`; without a number the first of `starts` is met, an optimum."""
-        return self._search.meet(starts[0]) if number is None else self._search.make(number, starts, known)
+    def begin(self, engine: Holder) -> UfbootSearch:
+        likelihood = TreeLikelihood(self.start.copy(), self.task.models, engine)
+        return UfbootSearch(likelihood, self.weights, self.random, self.fresh, self.task.constraint)
 
 
-def begin_worker(setup: ExcursionSetup, hardware: Hardware) -> ExcursionMaker:
-    return ExcursionMaker(setup, setup.open_engine(hardware))
+def begin_worker(setup: ExcursionSetup, hardware: Hardware) -> UfbootSearch:
+    return setup.begin(setup.open_engine(hardware))
 
 
 @contextmanager
@@ -314,7 +285,7 @@ def open_excursions(setup: ExcursionSetup, shares: Sequence[Hardware]) -> Iterat
     """
     if len(shares) == 1:
         with setup.open_engine(shares[0]) as engine:
-            yield partial(starmap, ExcursionMaker(setup, engine))
+            yield partial(starmap, setup.begin(engine))
         return
     with open_workers("excursions", begin_worker, [(setup, own) for own in shares], shares) as workers:
         yield partial(workers.map, heard=lambda *_: None)
