@@ -77,9 +77,4 @@ def assess_difficulty(
 def _disagreement(trees: Sequence[Tree]) -> float:
     """The share of inner branches in which two of the trees differ, the mean over all pairs."""
     pairs = list(itertools.combinations(trees, 2))
-    return sum(_share_of_branches(a, b) for a, b in pairs) / len(pairs)
-
-
-def _share_of_branches(a: Tree, b: Tree) -> float:
-    """The Robinson-Foulds distance as a share of the largest possible one."""
-    return rf_distance(a, b) / max(1, 2 * (a.n_taxa - 3))
+    return sum(rf_distance(a, b) / max(1, 2 * (a.n_taxa - 3)) for a, b in pairs) / len(pairs)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 import numpy as np
 
@@ -34,6 +35,9 @@ TUNING_SHARE = 2e-4  # share of lnL; if model and lengths gain more, both are op
 OTHER_EPSILON = 0.1  # lnL of a round, on the way to another optimum; with larger ones flat places look like one
 
 
+P = ParamSpec("P")
+
+
 def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
     """The stages of a search, each with its number of rounds, 0 if it is not known."""
     climb = stages_of_a_climb(plan)
@@ -44,9 +48,7 @@ def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
 
 def stages_of_a_climb(plan: SearchPlan) -> list[tuple[str, int]]:
     """The stages of the search from one of the start trees until the trees are fused."""
-    climb = [("start", 1), ("nni", 0)]
-    for _ in plan.radii:
-        climb += [("spr", 0), ("model", 1)]
+    climb = [(stage.name, 0 if stage.radius else 1) for stage in _stages(plan)]
     return [*climb, (PERTURB, plan.first_perturbations)] if plan.first_perturbations else climb
 
 
@@ -63,6 +65,33 @@ class Stage:
     def is_over(self, gain: float, lnl: float) -> bool:
         """Whether a round that gained so much, and ended at `lnl`, is the last one."""
         return gain < max(self.epsilon, min(self.most, self.share * abs(lnl)))
+
+
+def _stages(plan: SearchPlan) -> list[Stage]:
+    """The stages of a climb."""
+    stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
+    for radius in plan.radii:
+        stages.append(Stage("spr", STAGE_EPSILON, radius, STAGE_SHARE, STAGE_MOST))
+        stages.append(Stage("model", plan.epsilon))
+    return stages
+
+
+def _until_stopped(
+    method: Callable[Concatenate[TreeSearch, P], ClimbState],
+) -> Callable[Concatenate[TreeSearch, P], ClimbState]:
+    """The same method; if the listener stops it, the state reached; an EngineError gets the values of the models."""
+
+    @wraps(method)
+    def call(search: TreeSearch, *args: P.args, **keywords: P.kwargs) -> ClimbState:
+        try:
+            return method(search, *args, **keywords)
+        except StopSearch:
+            return search._state(interrupted=True)
+        except EngineError as error:
+            values = "; ".join(model.to_string() for model in search.likelihood.models)
+            raise EngineError(f"{error}; model {values}") from error
+
+    return call
 
 
 class TreeSearch:
@@ -87,6 +116,7 @@ class TreeSearch:
         self._listener = report
         self._save = save
 
+    @_until_stopped
     def climb(self, rivals: Sequence[Sequence[float]] = ()) -> ClimbState:
         """Climb from the start tree to a local optimum, or until the climb is given up.
 
@@ -95,7 +125,7 @@ class TreeSearch:
         hopelessly behind one of `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if
         ``plan.stop`` says so.
         """
-        at, stages = self._at, self._stages()
+        at, stages = self._at, _stages(self.plan)
         if at.climbed:
             self._forecast.skip(len(stages))
             return self._state().judge(rivals)
@@ -107,11 +137,7 @@ class TreeSearch:
                 self._forecast.skip(1)
                 at.end_stage()
             else:
-                try:
-                    with self._naming_models():
-                        self._make_rounds(stage)
-                except StopSearch:
-                    return self._state(interrupted=True)
+                self._make_rounds(stage)
                 self._end_stage(stage, rule)
             is_lost = stages_with_hope(at.marks, rivals) < at.stage
             at.climbed = at.settled or is_lost or at.stage == len(stages)
@@ -134,35 +160,25 @@ class TreeSearch:
     def _state(self, interrupted: bool = False) -> ClimbState:
         return ClimbState(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
 
-    def _stages(self) -> list[Stage]:
-        """The stages of a climb."""
-        stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
-        for radius in self.plan.radii:
-            stages.append(Stage("spr", STAGE_EPSILON, radius, STAGE_SHARE, STAGE_MOST))
-            stages.append(Stage("model", self.plan.epsilon))
-        return stages
-
+    @_until_stopped
     def fuse(self, donors: Sequence[Tree], earlier: int = 0) -> ClimbState:
         """Take from each of `donors` what is better there than in the tree of this climb, after `earlier` fusions."""
         at = self._at
         if at.fusions > earlier:
             return self._state()
         announce(FUSE)
-        try:
-            with self._naming_models():
-                for number in range(at.fused, len(donors)):
-                    lnl = smooth(self.likelihood).lnl
-                    at.lnl, n_taken = fuse(self.likelihood, donors[number], lnl, self.plan.constraint)
-                    at.fused = number + 1
-                    self._end_step(FUSE, at.fused, n_moves=n_taken)
-        except StopSearch:
-            return self._state(interrupted=True)
+        for number in range(at.fused, len(donors)):
+            lnl = smooth(self.likelihood).lnl
+            at.lnl, n_taken = fuse(self.likelihood, donors[number], lnl, self.plan.constraint)
+            at.fused = number + 1
+            self._end_step(FUSE, at.fused, n_moves=n_taken)
         at.fusions, at.fused = earlier + 1, 0
         if not earlier:
             at.leave_rest()
         self._save_state()
         return self._state()
 
+    @_until_stopped
     def perturb(self, rng: np.random.Generator, elsewhere: int = 0, most: int | None = None) -> ClimbState:
         """Perturb until ``plan.perturbations`` are spent or ``plan.nstop`` in a row have failed.
 
@@ -175,21 +191,18 @@ class TreeSearch:
             at.lnl = smooth(self.likelihood).lnl
         else:
             rng.bit_generator.state = at.generator
-        try:
-            while at.rest_lnl is None:
-                before = at.lnl
-                with self._naming_models():
-                    at.lnl, n_taken = perturb(self.likelihood, before, rng, plan.constraint)
-                at.failures = 0 if at.lnl - before >= plan.epsilon else at.failures + 1
-                at.spent, at.generator = at.spent + 1, rng.bit_generator.state
-                spent_all = elsewhere + at.spent >= plan.perturbations or at.spent == most
-                if spent_all or at.failures >= plan.nstop:
-                    at.rest_lnl = at.lnl
-                self._end_step(PERTURB, elsewhere + at.spent, n_moves=n_taken)
-        except StopSearch:
-            return self._state(interrupted=True)
+        while at.rest_lnl is None:
+            before = at.lnl
+            at.lnl, n_taken = perturb(self.likelihood, before, rng, plan.constraint)
+            at.failures = 0 if at.lnl - before >= plan.epsilon else at.failures + 1
+            at.spent, at.generator = at.spent + 1, rng.bit_generator.state
+            spent_all = elsewhere + at.spent >= plan.perturbations or at.spent == most
+            if spent_all or at.failures >= plan.nstop:
+                at.rest_lnl = at.lnl
+            self._end_step(PERTURB, elsewhere + at.spent, n_moves=n_taken)
         return self._state()
 
+    @_until_stopped
     def polish(self, start: Tree | None = None) -> ClimbState:
         """Optimise lengths, model and the place of a root until none gains; not under +PSR, whose lnL is no result.
 
@@ -207,21 +220,17 @@ class TreeSearch:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
         announce("polish")
-        try:
-            with self._naming_models():
-                at.lnl = self._polish_at_best_root(groups, report, at.polish)
-                has_returned = start is not None and self._return_to(start, groups)
-                assert at.polish is not None, "the polish has reported a round"
-                if has_returned or np.isnan(at.polish.other_lnl):
-                    other = self._find_other(groups)
-                    at.polish = replace(at.polish, other_lnl=other.lnl, other_length=other.length)
-                at.polished = True
-                if has_returned:
-                    self._end_step("polish", at.round + 1)
-                else:
-                    self._save_state()
-        except StopSearch:
-            return self._state(interrupted=True)
+        at.lnl = self._polish_at_best_root(groups, report, at.polish)
+        has_returned = start is not None and self._return_to(start, groups)
+        assert at.polish is not None, "the polish has reported a round"
+        if has_returned or np.isnan(at.polish.other_lnl):
+            other = self._find_other(groups)
+            at.polish = replace(at.polish, other_lnl=other.lnl, other_length=other.length)
+        at.polished = True
+        if has_returned:
+            self._end_step("polish", at.round + 1)
+        else:
+            self._save_state()
         return self._state()
 
     def _polish_at_best_root(
@@ -292,17 +301,7 @@ class TreeSearch:
         likelihood.restore(found)
         return there if there.is_other_than(lengths) else Other()
 
-    @contextmanager
-    def _naming_models(self) -> Iterator[None]:
-        """Raise an EngineError again with the values of the models that caused it."""
-        try:
-            yield
-        except EngineError as error:
-            values = "; ".join(model.to_string() for model in self.likelihood.models)
-            raise EngineError(f"{error}; model {values}") from error
-
     def _save_state(self) -> None:
-        """Save the state of the climb."""
         if self._save is not None:
             self._save(self._state().copy())
 
@@ -351,7 +350,6 @@ class TreeSearch:
         Both may be far from the best together, so other scales of all lengths are tried.
         """
         likelihood, epsilon = self.likelihood, stage.epsilon
-        by_site = likelihood.has_site_rates  # the first categories are those of poor lengths
         is_free = self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models)
         optimiser = ModelOptimiser(likelihood, scale=True)
 
@@ -365,7 +363,7 @@ class TreeSearch:
             before, lnl = lnl, fit_model()
         if stage.name == "start":
             self._at.first_length = float(likelihood.tree.lengths.sum())
-        if not by_site:
+        if not likelihood.has_site_rates:  # the first categories are those of poor lengths
             before, lnl = lnl, try_scales(likelihood, lnl, epsilon)
             if is_free and lnl > before:
                 lnl = fit_model()

@@ -264,19 +264,12 @@ class Selection:
 
 def run_together(selections: Sequence[Selection], fitter: ModelFitter) -> None:
     """Make all fits of some selections; steps of one kind share launches, and earlier kinds go first."""
-    running = [(selection, selection.steps()) for selection in selections]
-    waiting: list[tuple[Steps, Step]] = [(steps, next(steps)) for _, steps in running]
+    waiting: dict[Steps, Step] = {steps: next(steps) for steps in [selection.steps() for selection in selections]}
     while waiting:
-        kind = next(kind for kind in STEP_KINDS if any(isinstance(step, kind) for _, step in waiting))
-        chosen = [steps for steps, step in waiting if isinstance(step, kind)]
-        answers = iter(fitter.run([step for _, step in waiting if isinstance(step, kind)]))
-        still: list[tuple[Steps, Step]] = []
-        for steps, step in waiting:
-            if steps not in chosen:
-                still.append((steps, step))
-                continue
+        kind = next(kind for kind in STEP_KINDS if any(isinstance(step, kind) for step in waiting.values()))
+        chosen = {steps: step for steps, step in waiting.items() if isinstance(step, kind)}
+        for steps, answer in zip(chosen, fitter.run(list(chosen.values())), strict=True):
             try:
-                still.append((steps, steps.send(next(answers))))
+                waiting[steps] = steps.send(answer)
             except StopIteration:
-                continue
-        waiting = still
+                del waiting[steps]
