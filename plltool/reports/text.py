@@ -66,12 +66,17 @@ def _write_table(table: Table) -> list[str]:
     if table.is_text:
         facts = [Facts(tuple(zip(table.columns, row, strict=True))) for row in cells]
         return [*(line for own in facts for line in _write_block(own)), *more]
-    widths = [max(map(len, column)) for column in zip(table.columns, *cells, strict=True)]
-    lines = [f"{table.caption}:"]
-    for row in (list(table.columns), *cells):
+    return [f"{table.caption}:", *(f"  {line}" for line in align([table.columns, *cells])), *more]
+
+
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of text in columns, a line each; all but the first column are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
         rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([f"  {row[0].ljust(widths[0])}", *rest]).rstrip())
-    return [*lines, *more]
+        lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
+    return lines
 
 
 def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:

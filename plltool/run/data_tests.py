@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.states import DNA, MULTISTATE, CodeArray, StateSpace
 from plltool.arrays import FloatArray
 from plltool.constants import MIN_BRANCH_LENGTH, SIGNIFICANCE, UNLINKED
+from plltool.io.record import nan_to_null
 from plltool.model.describe import describe_parameters
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
@@ -24,25 +25,19 @@ MAX_SYMMETRY_TAXA = 1000  # whose pairs are tested for symmetry
 MAX_SYMMETRY_WORK = 10**12  # products of indicators that the tests may take, about ten seconds on one core
 SATURATED_SHARE = 0.9  # of the differences between unrelated sequences, from which on data are saturated
 FEW_SITES = 20  # all of which may vary by chance
-TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `SymmetryTests`
+TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `compare_pairs`
 
 _TAXON_CHUNK, _SITE_CHUNK = 32, 4096  # whose pairs of states are counted together
 
 
-@dataclass(frozen=True, eq=False)
-class SymmetryTests:
-    """Matched-pairs tests of symmetry, marginal and internal symmetry, in this order (Naser-Khdour et al. 2019)."""
+def compare_pairs(alignment: Alignment) -> tuple[dict[str, dict[str, Any]], float | None] | None:
+    """Matched-pairs tests of all pairs of sequences, on the sites where both have one state, and saturation.
 
-    n_significant: tuple[int, ...]  # (3,) pairs of sequences with a p-value below 5 %
-    n_others: tuple[int, ...]  # (3,) pairs with another one
-    p_values: tuple[float, ...]  # (3,) of the pair that differs most; NaN if the test cannot be made
-    differing: FloatArray  # (n_pairs,) shares of sites in which pairs differ that have both states; NaN for none
-
-
-def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:
-    """Matched-pairs tests of all pairs of sequences, on the sites where both have one state.
-
-    None for fewer than two taxa, and where it would take long: see MAX_SYMMETRY_TAXA and MAX_SYMMETRY_WORK.
+    The tests are those of symmetry, marginal and internal symmetry (Naser-Khdour et al. 2019): the numbers of pairs
+    with a p-value below 5 % and with another one, and the p-value of the pair that differs most, None if the test
+    cannot be made. Saturation is the median share of sites in which sequences differ, relative to unrelated sequences;
+    None without any. There is neither for fewer than two taxa, and where it would take long: see MAX_SYMMETRY_TAXA and
+    MAX_SYMMETRY_WORK.
     """
     n_taxa, n_states = alignment.n_taxa, alignment.states.n_states
     work = n_taxa**2 * n_states**2 * alignment.n_sites
@@ -54,21 +49,15 @@ def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:
         n_both, n_same = pairs.sum(axis=(1, 2)), np.trace(pairs, axis1=1, axis2=2)
         differing.append(np.where(n_both > 0, 1.0 - n_same / np.maximum(n_both, 1.0), np.nan))
     values, shares = np.concatenate(found), np.concatenate(differing)
-    most = values[np.nanargmax(shares)] if np.isfinite(shares).any() else np.full(3, np.nan)
-    return SymmetryTests(
-        tuple(np.sum(values < SIGNIFICANCE, axis=0).tolist()),
-        tuple(np.sum(values >= SIGNIFICANCE, axis=0).tolist()),
-        tuple(most.tolist()),
-        shares,
-    )
-
-
-def saturation(alignment: Alignment, tests: SymmetryTests) -> float:
-    """The median share of sites in which sequences differ, relative to unrelated sequences; NaN without any."""
+    known = shares[np.isfinite(shares)]
+    most = values[np.nanargmax(shares)] if len(known) else np.full(3, np.nan)
+    columns = np.sum(values < SIGNIFICANCE, axis=0), np.sum(values >= SIGNIFICANCE, axis=0), most
+    rows = zip(*(nan_to_null(column.tolist()) for column in columns), strict=True)
+    keys = ("significant", "others", "p_value")
+    tests = {name: dict(zip(keys, row, strict=True)) for name, row in zip(TESTS, rows, strict=True)}
     frequencies = shared_frequencies(alignment)
-    known = tests.differing[np.isfinite(tests.differing)]
     unrelated = 1.0 - frequencies @ frequencies
-    return float(np.median(known) / unrelated) if len(known) and unrelated > 0 else np.nan
+    return tests, float(np.median(known) / unrelated) if len(known) and unrelated > 0 else None
 
 
 def remarks_on_saturation(name: str, share: float) -> list[str]:

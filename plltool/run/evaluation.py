@@ -116,7 +116,8 @@ def evaluate_and_ask(
     run.announce_data(models if model is None else ())
     start, psr = tree, None
     if has_site_rates(models):
-        start, own, lnl = run.ask_likelihood(partial(_fit_site_rates, listener=listener), tree, models)
+        announce("lengths, model and per-site rates")
+        start, own, lnl = run.ask_likelihood(partial(optimise_all, listener=listener), tree, models)
         models, psr = to_gamma(data, own, lnl, run.task.parts)
 
     def ask_all(likelihood: Likelihood) -> tuple[Likelihood, FloatArray, list[str], dict[str, Any]]:
@@ -136,9 +137,8 @@ def evaluate_and_ask(
     return kind(**run.describe(likelihood.tree, likelihood.models, part_lnls, remarks) | found)
 
 
-def _fit_site_rates(likelihood: Likelihood, listener: Listener) -> tuple[Tree, list[Model], float]:
-    """The tree and the models with rates of sites, optimised, and lnL."""
-    announce("lengths, model and per-site rates")
+def optimise_all(likelihood: Likelihood, listener: Listener = ignore) -> tuple[Tree, list[Model], float]:
+    """The tree and the models, optimised, and lnL."""
     lnl = likelihood.optimise(listener=listener)
     return likelihood.tree, likelihood.models, lnl
 

@@ -16,6 +16,7 @@ from plltool.model.partition import Dataset
 from plltool.model.spec import ModelSpec
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
+from plltool.reports.text import align
 from plltool.run.identity import software_versions
 
 
@@ -156,7 +157,7 @@ class ModelChoice(Choice):
             scores = [own.aic, own.aicc, own.bic, own.aic_weight, own.aicc_weight, own.bic_weight]
             numbers = ("-" if number is None else f"{number:.3f}" for number in scores)
             rows.append((shorten(shorten_model(own.name)), f"{own.lnl:.3f}", str(own.n_parameters), *numbers))
-        return format_table(rows)
+        return "\n".join(align(rows))
 
     def describe(self) -> str:
         """The chosen model, in one line."""
@@ -170,16 +171,6 @@ class ModelChoice(Choice):
             "candidates": [asdict(own) for own in self.candidates],
             "left_out": list(self.left_out),
         }
-
-
-def format_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text in columns; all but the first column are aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
-    return "\n".join(lines)
 
 
 def finite_or_none(value: float) -> float | None:
@@ -273,7 +264,7 @@ class SchemeChoice(Choice):
         rows = [("partition", "sites", "model", "lnL", "k")]
         for part in self.parts[:most]:
             rows.append((part.name, str(part.n_sites), part.best.name, f"{part.lnl:.3f}", str(part.best.n_parameters)))
-        return format_table(rows)
+        return "\n".join(align(rows))
 
     def describe(self) -> str:
         """How many models there are, and the score of all, in one line."""

@@ -97,8 +97,10 @@ class Task:
         tree = parsimony_tree(masks, own if weights is None else weights, self.names, rng, self.constraint)
         return tree.unlink(len(self.parts)) if self.unlinked else tree
 
-    def start_tree(self, kind: str, number: int) -> Tree:
-        """Start tree `number`, from 0, of a kind in START_KINDS."""
+    def start_tree(self, kind: str | Tree, number: int) -> Tree:
+        """Start tree `number`, from 0, of a kind in START_KINDS, or a copy of the one given."""
+        if isinstance(kind, Tree):
+            return kind.copy()
         rng = generator(self.seed, STARTS, number)
         if kind != "random":
             announce(f"parsimony start tree {number + 1}")

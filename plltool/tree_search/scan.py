@@ -207,11 +207,7 @@ def _walk(
         upward = view.toward_root[node, onward]
         key = at["key"] | (turn << (2 * (MAX_RADIUS - 1 - depth)))
         levels.append({
-            "prune": at["prune"],
-            "parent": at["parent"],
-            "depth": depth,
-            "source": at["source"],
-            "source_branch": at["source_branch"],
+            **{name: at[name] for name in ("prune", "parent", "depth", "source", "source_branch")},
             "side": view.incoming[node, side].astype(np.int64),
             "side_branch": likelihood.against(tree.edges[node, side].astype(np.int64), view.toward_root[node, side]),
             "beyond": view.incoming[node, onward].astype(np.int64),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from time import perf_counter
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -28,12 +28,12 @@ from plltool.errors import InputError, check_least, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.newick_writer import write_newick
-from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.processes.ranks import current
 from plltool.progress import Forecast, Listener, Progress, StopSearch, Trace, announce, ignore, log
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine
+from plltool.run.evaluation import optimise_all
 from plltool.run.identity import RECORDED_APART, describe_place, describe_plan, describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
@@ -145,11 +145,10 @@ def search(
     if (tree := run.task.whole_constraint) is not None:
         log.info("constraint: %d splits of %d of the %d taxa", tree.n_splits, tree.n_members, len(tree.names))
     course = _Search(run, first, options, 1 if profile else workers, profile, watch)
-    ended = run.ask(course.attempt)
-    told = (*told, *remarks_on_data(data, models, brlen), *course.remarks(ended, constraint is not None))
-    found, weights = ended.found, np.array([part.n_sites for part in data.parts])
+    found, weights = run.ask(course.attempt), np.array([part.n_sites for part in data.parts])
+    told = (*told, *remarks_on_data(data, models, brlen), *course.remarks(found, constraint is not None))
     return SearchResult(
-        **course.describe(ended, site_lnl, told),
+        **course.describe(found, site_lnl, told),
         seed=seed,
         start_lnls=found.lnls,
         start_distances=found.distances[found.best],
@@ -182,20 +181,13 @@ def start_trees(
     return [write_newick(task.whole(task.start_tree(kind, k)), lengths=False) for k in range(number)]
 
 
-class _Ended(NamedTuple):
-    """A search that has ended: its outcome, lnL of the parts, and why the last steps could not be saved, if so."""
-
-    found: SearchOutcome
-    part_lnls: FloatArray
-    unsaved: str
-
-
 @dataclass(eq=False)
 class _Search:
     """A search with all that it was asked for.
 
     The `start` is a kind of start tree, or the one start tree, without identical sequences. The `settings` are what the
-    result depends on besides the place, once the plan is known.
+    result depends on besides the place, once the plan is known. In the end there are lnL of the parts, and why the last
+    steps could not be saved, if so.
     """
 
     run: Run
@@ -205,14 +197,12 @@ class _Search:
     profile: bool
     watch: Watch
     settings: dict[str, Any] = field(default_factory=dict)
+    part_lnls: FloatArray = field(init=False)
+    unsaved: str = ""
 
-    @property
-    def task(self) -> Task:
-        return self.run.task
-
-    def attempt(self, hardware: Hardware) -> _Ended:
+    def attempt(self, hardware: Hardware) -> SearchOutcome:
         """Search with this hardware, from the checkpoint on if there is one."""
-        run, task = self.run, self.task
+        run, task = self.run, self.run.task
         announce("opening the device")
         slots = search_slots(len(task.names))
         engine, reason = open_engine(task.parts, task.models, slots, hardware, self.profile, screening=True)
@@ -227,13 +217,14 @@ class _Search:
                 log.info("resuming the search from %s", store.folder)
             with store or nullcontext():
                 found = self.find(plan, engine, hardware, store)
-            part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
+            self.part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
         run.engine_used(engine)
-        return _Ended(found, part_lnls, "" if store is None else store.problem)
+        self.unsaved = "" if store is None else store.problem
+        return found
 
     def plan(self) -> SearchPlan:
         """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
-        task, options, score, reason = self.task, self.options, 0.0, ""
+        task, options, score, reason = self.run.task, self.options, 0.0, ""
         if options.depends_on_difficulty:
             announce("parsimony trees to estimate the difficulty")
             rng = generator(task.seed, DIFFICULTY)
@@ -253,8 +244,8 @@ class _Search:
 
     def find(self, plan: SearchPlan, engine: Holder, hardware: Hardware, store: Checkpoint | None) -> SearchOutcome:
         """The search itself, by one process or several; only by one if there is a deadline."""
-        task, deadline, workers = self.task, self.watch.deadline, self.workers
-        make_tree, make_rng = partial(_start_tree, task, self.start), partial(generator, task.seed, PERTURBATIONS)
+        task, deadline, workers = self.run.task, self.watch.deadline, self.workers
+        make_tree, make_rng = partial(task.start_tree, self.start), partial(generator, task.seed, PERTURBATIONS)
         starts = ClimbStarts(make_tree, make_rng, task.models, store, deadline, isinstance(self.start, Tree))
         if deadline is not None:
             log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
@@ -269,14 +260,14 @@ class _Search:
         engine.release_clas()  # the children may take all of the memory
         return pool.search(climb_at_once(shares, starts, task.parts, plan, forecast, self.watch, engine.add_closed))
 
-    def describe(self, ended: _Ended, site_lnl: bool, remarks: Sequence[str]) -> dict[str, Any]:
+    def describe(self, found: SearchOutcome, site_lnl: bool, remarks: Sequence[str]) -> dict[str, Any]:
         """The fields of the result that tell of its tree, with all taxa, and of the run, whose remarks are logged."""
-        run, found, lnl, psr = self.run, ended.found, ended.found.lnl, None
-        tree, models, part_lnls, by_site = self.task.whole(found.tree), found.models, ended.part_lnls, None
+        run, task, lnl, psr = self.run, self.run.task, found.lnl, None
+        tree, models, part_lnls, by_site = task.whole(found.tree), found.models, self.part_lnls, None
         if has_site_rates(models):
-            models, psr = to_gamma(run.data, models, lnl, self.task.parts)
-            tree, models = run.ask_likelihood(_optimise, tree, models)
-        if psr is not None or tree.n_taxa > len(self.task.names):
+            models, psr = to_gamma(run.data, models, lnl, task.parts)
+            tree, models, _ = run.ask_likelihood(optimise_all, tree, models)
+        if psr is not None or tree.n_taxa > len(task.names):
             part_lnls = run.ask_likelihood(Likelihood.part_lnl, tree, models, lnl_only=True)
             lnl = float(part_lnls.sum())
         if site_lnl:
@@ -284,10 +275,10 @@ class _Search:
         described = run.describe(tree, models, part_lnls, then=remarks)
         return described | {"lnl": lnl, "psr": psr, "site_lnl": by_site}
 
-    def remarks(self, ended: _Ended, is_constrained: bool) -> list[str]:
+    def remarks(self, found: SearchOutcome, is_constrained: bool) -> list[str]:
         """Warnings of how the search ended, and of a constraint that asks for nothing."""
-        found, deadline, remarks = ended.found, self.watch.deadline, []
-        if is_constrained and self.task.whole_constraint is None:
+        deadline, remarks = self.watch.deadline, []
+        if is_constrained and self.run.task.whole_constraint is None:
             hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
             remarks.append(f"the constraint has no internal branch, so that every tree obeys it; {hint}")
         remarks += remarks_on_optima(found.lnl, found.tree, found.other)
@@ -296,14 +287,9 @@ class _Search:
         if deadline is not None:
             given = f"the search was given {deadline.limit:g} s"
             remarks.append(f"{given}: the speed of the machine decides, so the tree may differ next time")
-        if ended.unsaved:
-            remarks.append(f"the last steps of the search could not be saved: {ended.unsaved}")
+        if self.unsaved:
+            remarks.append(f"the last steps of the search could not be saved: {self.unsaved}")
         return remarks
-
-
-def _optimise(likelihood: Likelihood) -> tuple[Tree, list[Model]]:
-    likelihood.optimise()
-    return likelihood.tree, likelihood.models
 
 
 def _set_deadline(limit: float | None, began: float) -> Deadline | None:
@@ -325,10 +311,6 @@ def _read_start(task: Task, start: TreeLike, starts: int | None) -> tuple[str | 
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
     given = task.read_tree(start, "the start tree")
     return task.reduce(given), given.warnings
-
-
-def _start_tree(task: Task, start: str | Tree, number: int) -> Tree:
-    return start.copy() if isinstance(start, Tree) else task.start_tree(start, number)
 
 
 class Climber:

@@ -95,15 +95,14 @@ class Selection:
     def __init__(self, start: PartData | Fit, candidates: Candidates, criterion: str, n_sites: int, name: str = ""):
         self.fits: dict[Pair, Fit] = {}
         self._first = start
-        self._substitutions, self._kinds = candidates.substitutions, candidates.kinds
-        self._asked = candidates.asked
+        self._candidates = candidates
         self._criterion = criterion
         self._n_sites = n_sites
         self._of_part = f"partition {name}: " if name else ""
 
     @property
     def left_out(self) -> list[str]:
-        pairs = [(name, rates) for name in self._substitutions for rates in self._kinds]
+        pairs = [(name, rates) for name in self._candidates.substitutions for rates in self._candidates.kinds]
         return [str(parse_candidate(*pair)) for pair in pairs if pair not in self.fits]
 
     @property
@@ -111,7 +110,7 @@ class Selection:
         return self.fits[self._best]
 
     def steps(self) -> Steps:
-        first = (self._substitutions[0], GAMMA)
+        first = (self._candidates.substitutions[0], GAMMA)
         announce(f"{self._of_part}model {first[0]}{first[1]}")
         if isinstance(self._first, PartData):
             self._keep(first, (yield Begin(self._first, parse_candidate(*first))))
@@ -162,12 +161,12 @@ class Selection:
 
     def _try_substitutions(self) -> Steps:
         """All substitution models under gamma rates, from the values of the first one; the best starts come first."""
-        pairs = [(name, GAMMA) for name in self._substitutions[1:]]
+        pairs = [(name, GAMMA) for name in self._candidates.substitutions[1:]]
         starts = dict(zip(pairs, (yield from self._start(pairs, [self.fits[self._best]])), strict=True))
         for pair, start in sorted(starts.items(), key=lambda item: -item[1].lnl):
             lacking = max(0.0, self.fits[self._best].lnl - start.lnl)
             hopeful = self._score(start, start.lnl + (1 - SELECTION_KEPT_LOSS) * lacking) < self._limit
-            if hopeful or pair[0] in self._asked:
+            if hopeful or pair[0] in self._candidates.asked:
                 yield from self._finish(pair, start)
         yield from self._try_again({pair: start for pair, start in starts.items() if pair not in self.fits})
 
@@ -187,7 +186,7 @@ class Selection:
     def _try_rates(self, substitution: str) -> Steps:
         """All kinds of rates with one substitution model; free rates as long as another category gains."""
         before = math.inf
-        for rates in self._kinds:
+        for rates in self._candidates.kinds:
             pair = (substitution, rates)
             if pair not in self.fits:
                 own = [fit for (name, _), fit in self.fits.items() if name == substitution]

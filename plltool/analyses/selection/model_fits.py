@@ -172,10 +172,6 @@ class ModelFitter:
         advance = {Begin: self._begin, Carry: self._carry, Improve: self._improve, Polish: self._polish}[type(steps[0])]
         return [answer for batch in _batches(steps) for answer in advance(batch)]  # type: ignore[operator]
 
-    def joint(self, datasets: Sequence[PartData], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
-        """The likelihood of all datasets on a tree, whose lengths they may share; it serves until the next step."""
-        return self._open(datasets, models, tree)
-
     def fit_of(self, data: PartData, model: Model, tree: Tree, lnl: float) -> Fit:
         """A fit that was found elsewhere."""
         n_lengths = {LINKED: 0, SCALED: 1, UNLINKED: tree.n_edges - tree.is_rooted}  # the root's own has no effect
@@ -304,7 +300,7 @@ class ModelFitter:
         ]
         likelihood = self._likelihood
         if likelihood is None or held != self._held:
-            likelihood = self._open(datasets, models, tree)
+            likelihood = self.joint(datasets, models, tree)
             self._held = held
         elif likelihood.tree.has_topology_of(tree):
             likelihood.tree.lengths[:] = tree.lengths
@@ -315,7 +311,8 @@ class ModelFitter:
         likelihood.model_changed()
         return likelihood
 
-    def _open(self, datasets: Sequence[PartData], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
+    def joint(self, datasets: Sequence[PartData], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
+        """The likelihood of all datasets on a tree, whose lengths they may share; it serves until the next step."""
         self._stack.close()
         self._held = []
         slots = search_slots(tree.n_taxa) if tree.is_rooted else evaluation_slots(tree.n_taxa)

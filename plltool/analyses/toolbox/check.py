@@ -12,18 +12,10 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.duplicates import without_duplicates
 from plltool.model.model import Model
 from plltool.model.partition import Part
-from plltool.run.data_tests import (
-    TESTS,
-    SymmetryTests,
-    remarks_on_data,
-    remarks_on_saturation,
-    saturation,
-    symmetry_tests,
-)
+from plltool.run.data_tests import remarks_on_data, remarks_on_saturation, compare_pairs
 from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
-from plltool.run.model_choice import finite_or_none
 
 
 @takes_keywords(HardwareSettings)
@@ -85,7 +77,7 @@ def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
     states = part.alignment.states
     frequencies = empirical_frequencies(part.alignment, states).tolist()
     own = without_root(part.alignment)
-    tests = symmetry_tests(own)
+    symmetry, saturation = compare_pairs(own) or (None, None)
     return {
         "name": part.name,
         "data": states.name,
@@ -96,12 +88,6 @@ def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
         "frequencies": dict(zip(states.symbols, frequencies, strict=True)),
         "model": str(model.spec),
         "composition": dict(zip(own.names, composition_p_values(own).tolist(), strict=True)),
-        "symmetry": None if tests is None else _describe_symmetry(tests),
-        "saturation": None if tests is None else finite_or_none(saturation(own, tests)),
+        "symmetry": symmetry,
+        "saturation": saturation,
     }
-
-
-def _describe_symmetry(tests: SymmetryTests) -> dict[str, dict[str, Any]]:
-    fields = zip(tests.n_significant, tests.n_others, map(finite_or_none, tests.p_values), strict=True)
-    keys = ("significant", "others", "p_value")
-    return {name: dict(zip(keys, own, strict=True)) for name, own in zip(TESTS, fields, strict=True)}
