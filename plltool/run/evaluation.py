@@ -20,7 +20,7 @@ from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.results import EvaluationResult, Result
 from plltool.run.rooting import OutgroupLike
 from plltool.run.run import Run
-from plltool.run.site_rates import has_site_rates, to_gamma
+from plltool.run.site_rates import to_gamma
 from plltool.tree.topology import Tree
 
 R = TypeVar("R", bound=Result)
@@ -115,7 +115,7 @@ def evaluate_and_ask(
     run = Run(data, models, brlen, asked, began, all_taxa=True, outgroup=outgroup)
     run.announce_data(models if model is None else ())
     start, psr = tree, None
-    if has_site_rates(models):
+    if any(model.has_site_rates for model in models):
         announce("lengths, model and per-site rates")
         start, own, lnl = run.ask_likelihood(partial(optimise_all, listener=listener), tree, models)
         models, psr = to_gamma(data, own, lnl, run.task.parts)
@@ -126,7 +126,10 @@ def evaluate_and_ask(
         announce("lengths and model")
         unknown = _remarks_on_fixed(likelihood) if fixed else []
         if not fixed:
-            lnl = _optimise(likelihood, listener)
+            lnl = likelihood.optimise(listener=listener)
+            if likelihood.is_rooted:
+                announce("root")
+                lnl = likelihood.place_root(listener=listener)
         answer, part_lnls = ask(likelihood), likelihood.part_lnl()
         found = {"lnl": lnl, "start_lnls": (start_lnl,), "seed": None, "psr": psr, "other": likelihood.other}
         return likelihood, part_lnls, unknown, found | answer
@@ -141,15 +144,6 @@ def optimise_all(likelihood: Likelihood, listener: Listener = ignore) -> tuple[T
     """The tree and the models, optimised, and lnL."""
     lnl = likelihood.optimise(listener=listener)
     return likelihood.tree, likelihood.models, lnl
-
-
-def _optimise(likelihood: Likelihood, listener: Listener) -> float:
-    """Optimise all that is free, and the place of the root where there is one; returns lnL."""
-    lnl = likelihood.optimise(listener=listener)
-    if likelihood.is_rooted:
-        announce("root")
-        lnl = likelihood.place_root(listener=listener)
-    return lnl
 
 
 def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import platform
 from contextlib import suppress
-from dataclasses import fields
 from importlib import metadata
 from typing import Any
 
@@ -31,8 +30,7 @@ def describe_start(start: str | Tree) -> str:
 
 def describe_plan(plan: SearchPlan) -> dict[str, Any]:
     """The fields of a plan by their names, and a digest of the constraint."""
-    described = {entry.name: getattr(plan, entry.name) for entry in fields(plan)}
-    return described | describe_constraint(plan.constraint)
+    return vars(plan) | describe_constraint(plan.constraint)
 
 
 def describe_constraint(constraint: Constraint | None) -> dict[str, Any]:

@@ -59,10 +59,8 @@ def share_hardware(
     each, shares = [hardware], [1.0]
     if hardware.is_several:
         used_devices = find_used_devices(hardware)
-        each, shares = (
-            [used.hardware for used in used_devices],
-            list(map(Devices(used_devices).memory_share, used_devices)),
-        )
+        each = [used.hardware for used in used_devices]
+        shares = list(map(Devices(used_devices).memory_share, used_devices))
     plans = [plan_memory(parts, models, own, slots) for own in each]
     offered = [int(share * plan.offered_bytes) for share, plan in zip(shares, plans, strict=True)]
     fitting = min(bytes_there // plan.full_bytes for bytes_there, plan in zip(offered, plans, strict=True))

@@ -54,11 +54,6 @@ class PerSiteRates:
         return f"lnL under per-site rates: {self.lnl:.6f}, {categories}; no other lnL compares with it"
 
 
-def has_site_rates(models: Sequence[Model]) -> bool:
-    """Whether sites have per-site rates (+PSR)."""
-    return any(model.has_site_rates for model in models)
-
-
 def to_gamma(
     data: Dataset, models: Sequence[Model], lnl: float, patterns: Sequence[Patterns]
 ) -> tuple[list[Model], PerSiteRates]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray, distinct
+from plltool.arrays import BoolArray, IndexArray, distinct
 from plltool.constants import NO_NODE
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -16,7 +16,7 @@ from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import Tree
 from plltool.tree_search.insertions import Insertions, optimise_insertions
-from plltool.tree_search.scan import Prunes, Steps, all_prunes, heal, scan
+from plltool.tree_search.scan import Steps, all_prunes, heal, scan
 
 INSERTIONS_PER_PRUNE = 3  # insertions per subtree whose lengths are optimised, best scores first
 INSERTION_CUTOFF = 0.7  # times the typical loss: insertions that score lower are left out
@@ -59,11 +59,13 @@ def find_moves(
     moves, and the best of them may be a narrow choice.
     """
     screen = likelihood.screen
+    finder, rough_lnl = (likelihood, lnl) if screen is None else (screen, screen.lnl())
+    prunes = all_prunes(finder, joints)
+    admits = None if constraint is None else constraint.admission(finder.tree, prunes.joints, prunes.columns)
+    steps = scan(finder, prunes, radius, rough_lnl, admits, patient)
+    chosen = best_steps(steps, rough_lnl)
     if screen is None:
-        prunes, steps, chosen = _find_steps(likelihood, lnl, radius, joints, constraint, patient)
         return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
-    rough_lnl = screen.lnl()
-    prunes, steps, chosen = _find_steps(screen, rough_lnl, radius, joints, constraint, patient)
     floor = rough_lnl - SCREENING_LOSS * steps.typical_loss if constraint is None else -np.inf
     rough = optimise_insertions(screen, prunes, steps, chosen, floor)
     kept = rough.lnl >= floor
@@ -72,21 +74,6 @@ def find_moves(
     healed[gaps] = heal(likelihood, prunes.joints[gaps], prunes.columns[gaps])
     prunes = replace(prunes, healed=healed)
     return optimise_insertions(likelihood, prunes, steps, chosen, lnl, start)
-
-
-def _find_steps(
-    likelihood: TreeLikelihood,
-    lnl: float,
-    radius: int,
-    joints: npt.NDArray[np.integer] | None,
-    constraint: Constraint | None,
-    patient: bool,
-) -> tuple[Prunes, Steps, IndexArray]:
-    """Prunes, the steps from them, and the steps that are worth optimising; arguments as in `find_moves`."""
-    prunes = all_prunes(likelihood, joints)
-    admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
-    steps = scan(likelihood, prunes, radius, lnl, admits, patient)
-    return prunes, steps, best_steps(steps, lnl)
 
 
 def rank_moves(moves: Insertions, lnl: float) -> IndexArray:
@@ -180,7 +167,10 @@ def climb_round(
         if reached > lnl:
             joints = _worth_another_look(tree, [undo for _, undo in applied], waiting)
             return Round(reached, len(applied), joints, tuple(_describe_move(tree, moves, k, lnl) for k, _ in applied))
-        _take_back(likelihood, applied, before)
+        for _, undo in reversed(applied):
+            undo.restore(tree)
+        tree.lengths[:] = before
+        likelihood.topology_changed()
         most = max(1, len(applied) // 2)
         if len(applied) == 1:  # it fails even alone: try the others
             ranked = ranked[ranked != applied[0][0]]
@@ -205,14 +195,6 @@ def _some_taxon(tree: Tree, node: int, parent: int) -> str:
     while not tree.is_tip(node):
         node, parent = min(int(other) for other in tree.neighbours[node] if other != parent), node
     return tree.names[node]
-
-
-def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], lengths: FloatArray) -> None:
-    """Undo moves and restore the branch `lengths`."""
-    for _, undo in reversed(applied):
-        undo.restore(likelihood.tree)
-    likelihood.tree.lengths[:] = lengths
-    likelihood.topology_changed()
 
 
 def _worth_another_look(tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer]) -> IndexArray:

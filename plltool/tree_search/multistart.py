@@ -124,12 +124,9 @@ class Pool:
                 self._go_on(deadline)
             has_moved = any(one.cursor.has_moved for one in self._climbs)
             if deadline is not None and not (has_moved or self._watch.stopped):
-                found = (
-                    f"time: {deadline.limit:g} s ran out before the first round of moves ended, so there is no result"
-                )
-                raise InputError(
-                    f"{found}; with a longer time the same search resumes from its checkpoint, if it has one"
-                )
+                found = f"time: {deadline.limit:g} s ran out before the first round of moves ended"
+                hint = "with a longer time the same search resumes from its checkpoint, if it has one"
+                raise InputError(f"{found}, so there is no result; {hint}")
         n_perturbations = sum(one.cursor.spent for one in self._climbs)
         log.info("done: start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
         leader = _leader([one.lnl for one in self._climbs], self._in_order())

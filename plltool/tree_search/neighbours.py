@@ -121,11 +121,12 @@ def _optimise(likelihood: TreeLikelihood, around: _Quartets, lengths: FloatArray
         for side, (near_0, near_1, _, _) in enumerate(SIDES):
             at, some = best[active], around[active]
             slots = likelihood.scratch + np.arange(len(active))
-            places = _far_places(some, side)
+            places = [*SIDES[side][2:], *((INNER[1 - side], OWN) if some.divided.any() else ())]
             newviews = _far_side(some, side, slots, places)
             clas = likelihood.directed().extend(newviews, flatten_lengths(at[..., places]).T)
             joined = np.column_stack([some.operands[:, [near_0, near_1]], slots])
-            is_up = np.column_stack([some.up[:, [near_0, near_1]], _is_root_beyond(some, side)])
+            beyond = some.divided | some.up[:, SIDES[side][2:]].any(axis=1)  # where the root is
+            is_up = np.column_stack([some.up[:, [near_0, near_1]], beyond])
             places = [near_0, near_1, INNER[side]]
             lnl[active], at[..., places] = optimise_joins(clas, joined, at[..., places], is_up)
             whole = ~some.divided
@@ -135,16 +136,6 @@ def _optimise(likelihood: TreeLikelihood, around: _Quartets, lengths: FloatArray
         if not len(active):
             break
     return best
-
-
-def _is_root_beyond(around: _Quartets, side: int) -> BoolArray:
-    """(n,) whether the root is on the inner branch or in the pair of subtrees at the other node than `side`."""
-    return around.divided | around.up[:, SIDES[side][2:]].any(axis=1)
-
-
-def _far_places(around: _Quartets, side: int) -> list[int]:
-    """The places of the lengths that `_far_side` needs."""
-    return [*SIDES[side][2:], *((INNER[1 - side], OWN) if around.divided.any() else ())]
 
 
 def _far_side(around: _Quartets, side: int, slots: IndexArray, places: Sequence[int]) -> IntArray:

@@ -40,7 +40,8 @@ class StopRule:
         tree = likelihood.tree
         if self._rule == "rf":
             self.memory = tree.ends.copy()
-            return before is not None and _distance(before, tree) <= RF_SHARE * 2 * (tree.n_taxa - 3)
+            least = RF_SHARE * 2 * (tree.n_taxa - 3)
+            return before is not None and rf_distance(Tree.from_edges(tree.names, before), tree) <= least
         if self._rule == "kh":
             self.memory = likelihood.site_lnl()
             return before is not None and not is_significant(before, self.memory, likelihood.engine.weights)
@@ -101,11 +102,6 @@ class Deadline(Forecast):
     @property
     def _elapsed(self) -> float:
         return time.perf_counter() - CLOCK.seconds - self._began
-
-
-def _distance(ends: Memory, tree: Tree) -> int:
-    """The Robinson-Foulds distance between a tree and another one, given by the ends of its branches."""
-    return rf_distance(Tree.from_edges(tree.names, ends), tree)
 
 
 def is_significant(before: FloatArray, after: FloatArray, weights: FloatArray) -> bool:

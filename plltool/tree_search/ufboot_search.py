@@ -74,21 +74,11 @@ class UfbootState:
         """The best tree so far."""
         return self.optima[0][1]
 
-    def take(self, found: Excursion) -> None:
-        """Take into account what the next excursion has found."""
-        self._learn(found)
-        self.n_made += 1
-
-    def take_target(self, found: Excursion) -> None:
-        """Take into account the target tree, an optimum."""
-        self._learn(found)
-        self.target_lnl = self.lnl
-
     def adopt(self) -> None:
         """Note that a climb from the best optimum has led to another target tree, which is to be met."""
         self.adopted, self.target_lnl, self.is_over = self.best, math.inf, False
 
-    def _learn(self, found: Excursion) -> None:
+    def take(self, found: Excursion) -> None:
         """Add the trees; keep the optimum if it is one of the best and not one of those that are there."""
         for met in found.met:
             self.pool.add(met)

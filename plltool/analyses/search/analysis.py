@@ -44,7 +44,7 @@ from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run
 from plltool.run.sharing import open_workers, share_hardware
-from plltool.run.site_rates import has_site_rates, to_gamma
+from plltool.run.site_rates import to_gamma
 from plltool.run.task import Task
 from plltool.seeds import DIFFICULTY, PERTURBATIONS, generator
 from plltool.tree.topology import Tree
@@ -264,7 +264,7 @@ class _Search:
         """The fields of the result that tell of its tree, with all taxa, and of the run, whose remarks are logged."""
         run, task, lnl, psr = self.run, self.run.task, found.lnl, None
         tree, models, part_lnls, by_site = task.whole(found.tree), found.models, self.part_lnls, None
-        if has_site_rates(models):
+        if any(model.has_site_rates for model in models):
             models, psr = to_gamma(run.data, models, lnl, task.parts)
             tree, models, _ = run.ask_likelihood(optimise_all, tree, models)
         if psr is not None or tree.n_taxa > len(task.names):

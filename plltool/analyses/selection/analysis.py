@@ -248,7 +248,8 @@ class _Request:
         """The fields of the result that tell of the choice."""
         possible = self._candidates()
         announce("branch lengths of all partitions under default models")
-        start = fitter.joint(self.datasets, self._default_models(), self._tree(fitter.tree, len(self.datasets)))
+        tree = fitter.tree.unlink(len(self.datasets)) if self.brlen == UNLINKED else fitter.tree.copy()
+        start = fitter.joint(self.datasets, self._default_models(), tree)
         # until a round gains little
         optimiser = ModelOptimiser(start, scale=True)
         lnl = -math.inf
@@ -292,10 +293,6 @@ class _Request:
             spec = replace(spec, ascertainment=correction, scaled=self.brlen == SCALED)
             models.append(Model(spec, data.frequencies))
         return models
-
-    def _tree(self, tree: Tree, n_parts: int) -> Tree:
-        """The tree with lengths for this number of parts: one set, or one for each part if they are unlinked."""
-        return tree.unlink(n_parts) if self.brlen == UNLINKED else tree.copy()
 
     def _n_shared(self, tree: Tree) -> int:
         """The number of free branch lengths that parts share; one of their scalers is not free."""

@@ -189,7 +189,8 @@ class _Ultrafast:
             if math.isinf(at.target_lnl):
                 # one that was adopted has supports at once, from the trees met before
                 for found in make([(None, [target], at.pool.keys)]):
-                    at.take_target(found)
+                    at.take(found)
+                    at.target_lnl = at.lnl
                 if at.adopted is not None:
                     at.supports = self._inner_supports(target)
                     at.is_over = at.n_made >= UFBOOT_MOST
@@ -212,6 +213,7 @@ class _Ultrafast:
             known, end = at.pool.keys, (at.n_made // UFBOOT_STEP + 1) * UFBOOT_STEP
             for found in make([(number, at.starts, known) for number in range(at.n_made, end)]):
                 at.take(found)
+                at.n_made += 1
                 if at.n_made == end:
                     self._test(target)
                 self._save()

@@ -12,7 +12,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.duplicates import without_duplicates
 from plltool.model.model import Model
 from plltool.model.partition import Part
-from plltool.run.data_tests import remarks_on_data, remarks_on_saturation, compare_pairs
+from plltool.run.data_tests import compare_pairs, remarks_on_data, remarks_on_saturation
 from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory

@@ -109,7 +109,10 @@ def simulate(
     scheme, models = _fill(model)
     refuse_site_rates(models, "a simulation")
     rooted = not all(own.spec.is_reversible for own in models)
-    _refuse_corrections(models)
+    for own in models:  # a correction says which columns are kept, not how they evolve
+        if own.spec.ascertainment is not None:
+            found = f"model {own.spec.shown}: a simulation cannot use a correction for ascertainment bias (+ASC)"
+            raise InputError(f"{found}, expected the model without it; remove invariable columns afterwards")
     on = _as_tree(tree, len(models))
     on = _with_root(on) if rooted else on
     if on.lengths.ndim > 1:
@@ -174,14 +177,6 @@ def _with_root(tree: Tree) -> Tree:
         why = "because the model is not time-reversible"
         raise InputError(f"the tree given: found no root, expected one, with two branches, {why}")
     return tree if tree.is_rooted else as_tree(tree, (ROOT_NAME, *tree.names))
-
-
-def _refuse_corrections(models: Sequence[Model]) -> None:
-    """Raise InputError for a correction for ascertainment bias: it says which columns are kept, not how they evolve."""
-    for model in models:
-        if model.spec.ascertainment is not None:
-            found = f"model {model.spec.shown}: a simulation cannot use a correction for ascertainment bias (+ASC)"
-            raise InputError(f"{found}, expected the model without it; remove invariable columns afterwards")
 
 
 def _as_tree(given: TreeLike, n_parts: int) -> Tree:

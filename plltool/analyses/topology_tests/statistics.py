@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,8 +74,7 @@ def run_tests(
     fit = fit_multiscale(shares, np.array(AU_SCALES), n_replicates)
     bp = win_shares(once)
     chosen = smallest_set(elw, 1 - TEST_LEVEL)
-    with_au = fit.p, fit.distance, fit.curvature, fit.low, fit.high
-    return TopologyTests(lnl, gains.max() - gains, bp, kh, sh, wkh, wsh, elw, chosen, *with_au)
+    return TopologyTests(lnl, gains.max() - gains, bp, kh, sh, wkh, wsh, elw, chosen, *fit)
 
 
 def win_shares(sums: FloatArray) -> FloatArray:
@@ -109,16 +109,14 @@ def difference_errors(sites: FloatArray, parts: Sequence[FloatArray]) -> FloatAr
     return np.sqrt(np.maximum(variance, 0.0))
 
 
-def compare_with_best(
-    gains: FloatArray, drawn: FloatArray, errors: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """p-values (n_trees,) of KH, SH and their weighted forms, from lnL up to a constant.
+def compare_with_best(gains: FloatArray, drawn: FloatArray, errors: FloatArray) -> FloatArray:
+    """(4, n_trees) p-values of KH, SH and their weighted forms, from lnL up to a constant.
 
     `gains` are (n_trees,), and `drawn` (n_replicates, n_trees) the same for resampled alignments.
     """
     n = len(gains)
     centred = drawn - gains  # now all trees are equally good on average (Shimodaira & Hasegawa 1999)
-    values = np.empty((4, n))  # kh, sh, wkh, wsh
+    values = np.empty((4, n))
     for tree in range(n):
         others = np.flatnonzero(np.arange(n) != tree)
         observed, by_chance = gains[others] - gains[tree], centred[:, others] - centred[:, [tree]]
@@ -131,8 +129,7 @@ def compare_with_best(
             values[row + 1, tree] = np.mean(chances.max(axis=1) >= differences[best])
         if observed.max() <= 0:
             values[1, tree] = 1.0  # in SH the tree itself is among the others
-    kh, sh, wkh, wsh = values
-    return kh, sh, wkh, wsh
+    return values
 
 
 def likelihood_weights(drawn: FloatArray) -> FloatArray:
@@ -150,8 +147,7 @@ def smallest_set(weights: FloatArray, level: float) -> BoolArray:
     return chosen
 
 
-@dataclass(frozen=True, eq=False)
-class MultiscaleFit:
+class MultiscaleFit(NamedTuple):
     """AU p-values and what they come from, all (n_trees,); NaN but for `p` where no scale tells anything.
 
     They come from the signed distance d and the curvature c; the bounds are AU_BOUNDS standard errors of d - c away.
