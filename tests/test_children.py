@@ -54,28 +54,17 @@ def test_nothing_is_imported_from_the_current_folder(decoy, monkeypatch, entry):
     assert run(*child_command("builtins:exec", WHERE)).split() == [str(PACKAGE / "__init__.py"), children.__file__]
 
 
-def test_a_child_imports_what_a_script_put_on_its_path(decoy, copied):
-    """And not what another installation has."""
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_a_child_imports_what_is_on_the_path(decoy, copied, is_relative):
+    """What a script has put there, or a relative path led to: in a notebook whose current folder changes later."""
     code = (
-        f"import sys; sys.path.insert(0, {str(copied)!r})\n"
-        "from plltool.processes.children import child_command\n"
-        "import subprocess\n"
-        f"print(subprocess.run(child_command('builtins:exec', {WHERE!r}), capture_output=True, text=True))"
-    )
-    done = run(sys.executable, "-P", "-c", code)
-    assert f"stdout='{copied / 'plltool' / '__init__.py'} {copied / 'plltool' / 'processes' / 'children.py'}" in done
-
-
-def test_a_child_imports_what_a_relative_path_led_to(decoy, copied):
-    """As in a notebook beside a checkout, whose current folder changes later."""
-    code = (
-        "import sys; sys.path.insert(0, '')\n"
+        f"import sys; sys.path.insert(0, {'' if is_relative else str(copied)!r})\n"
         "from plltool.processes.children import child_command\n"
         "import os, subprocess\n"
         f"os.chdir({str(decoy)!r})\n"
         f"print(subprocess.run(child_command('builtins:exec', {WHERE!r}), capture_output=True, text=True))"
     )
-    done = run(sys.executable, "-P", "-c", code, cwd=copied)
+    done = run(sys.executable, "-P", "-c", code, cwd=copied if is_relative else decoy)
     assert f"stdout='{copied / 'plltool' / '__init__.py'} {copied / 'plltool' / 'processes' / 'children.py'}" in done
 
 

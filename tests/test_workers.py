@@ -68,31 +68,20 @@ def test_results_come_in_the_order_of_the_tasks_from_all_children():
     assert sorted(heard) == [(k, f"working at {k}") for k in range(5)]
 
 
-def test_a_task_is_taken_when_a_child_is_free_and_earlier_results_are_known():
+@pytest.mark.parametrize(("number", "ahead"), [(1, None), (2, 1)])
+def test_a_task_is_taken_when_a_child_is_free_and_earlier_results_are_known(number, ahead):
+    """With more children it may have to wait for them."""
     seen, known = [], []
 
     def tasks():
-        for _ in range(4):
+        for _ in range(5):
             known.append(len(seen))
             yield "add", 4
 
-    with workers(1) as children:
-        seen.extend(children.map(tasks(), ignore))
-    assert known == [0, 1, 2, 3]
-
-
-def test_a_task_may_have_to_wait_for_earlier_results():
-    seen, known = [], []
-
-    def tasks():
-        for number in range(6):
-            known.append(number - len(seen))
-            yield "add", 4
-
-    with workers(2) as children:
-        for result in children.map(tasks(), ignore, ahead=1):
+    with workers(number) as children:
+        for result in children.map(tasks(), ignore, ahead):
             seen.append(result)
-    assert known == [0] * 6
+    assert known == [0, 1, 2, 3, 4]
 
 
 def test_children_have_the_environment_given():

@@ -5,15 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 
 import plltool
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import bootstrap
-from plltool.analyses.supports.search_supports import search_supports
-from plltool.cli import main
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.optimise.categories import CATEGORY_GAIN
@@ -114,19 +111,6 @@ def test_an_evaluation_ends_under_gamma(sequences):
     assert "psr" not in alone.as_record()
 
 
-@pytest.mark.slow
-def test_supports_of_its_tree(sequences, found):
-    """Replicates are searched under per-site rates, the others use gamma rates."""
-    made = search_supports(found, ("fbp", "ufboot", "sh-alrt"), replicates=2, device="numpy", workers=1)
-    assert set(made.supports.values) == {"fbp", "ufboot", "sh-alrt"}
-    per_site, gamma = (
-        bootstrap(found.data, models, replicates=2, device="numpy", workers=1).lnls
-        for models in (found.psr.fitted, found.models)
-    )
-    assert made.bootstrap.lnls == per_site
-    assert all(a > b + 1 for a, b in zip(per_site, gamma, strict=True))
-
-
 def test_rapid_replicates_hold_the_rates_of_sites(sequences):
     made = bootstrap(sequences, MODEL, replicates=2, rapid=True, device="numpy", workers=1)
     twice = bootstrap(sequences, MODEL, replicates=2, rapid=True, device="numpy", workers=2)
@@ -185,16 +169,3 @@ def test_several_models_are_refused(sequences):
     refused = pytest.raises(InputError, match="the likelihood under several models cannot use")
     with Likelihood(sequences, start(sequences), MODEL, device="numpy") as likelihood, refused:
         likelihood.likelihoods([MODEL])
-
-
-def test_commands(data_dir, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = ["search", str(data_dir / "primates.phy"), "--model", "JC+PSR5", "--effort", "fast", "--device", "numpy"]
-    result = CliRunner().invoke(main, [*words, "--prefix", "psr"])
-    assert result.exit_code == 0, result.output
-    record = json.loads((tmp_path / "psr.json").read_text())
-    assert f"lnL: {record['lnl']:.6f}\n" in result.stdout
-    assert f"lnL under per-site rates: {record['psr']['lnl']:.6f}, 5 categories" in result.stdout
-    assert "+G4{" in record["model"]
-    log = (tmp_path / "psr.log").read_text()
-    assert "per-site rates: lnL" in log

@@ -13,7 +13,6 @@ from plltool.analyses.supports.bootstrap import bootstrap
 from plltool.analyses.supports.search_supports import search_supports
 from plltool.cli import main
 from plltool.constants import MAX_BRANCH_LENGTH, UNLINKED
-from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
@@ -189,20 +188,13 @@ def test_a_search_ends_under_gamma(sequences, scheme, brlen, tmp_path):
     assert record["model"].count("PSR") == sum(own is not None for own in found.psr.parts)
 
 
-def test_an_evaluation_ends_under_gamma(sequences, scheme):
-    tree = start(sequences)
-    under = evaluate(sequences, tree, scheme, device="numpy")
-    gamma = [model.under_gamma() if model.has_site_rates else model for model in under.psr.fitted]
-    alone = evaluate(under.data, tree, gamma, device="numpy")
-    assert under.lnl == pytest.approx(alone.lnl, abs=SAME_OPTIMUM)
-
-
 @pytest.mark.slow
 def test_supports(sequences, scheme):
-    """Replicates are searched under per-site rates, by one process or two."""
+    """Replicates are searched under per-site rates, by one process or two; the others use gamma rates."""
     found = search(sequences, scheme, options=OPTIONS, device="numpy", workers=1)
-    made = search_supports(found, ("fbp", "sh-alrt"), replicates=2, device="numpy", workers=1)
-    assert set(made.supports.values) == {"fbp", "sh-alrt"}
+    kinds = ("fbp", "ufboot", "sh-alrt")
+    made = search_supports(found, kinds, replicates=2, device="numpy", workers=1)
+    assert made.supports.kinds == kinds
     per_site = bootstrap(found.data, found.psr.fitted, replicates=2, device="numpy", workers=2).lnls
     gamma = bootstrap(found.data, found.models, replicates=2, device="numpy", workers=1).lnls
     assert made.bootstrap.lnls == per_site
@@ -212,37 +204,12 @@ def test_supports(sequences, scheme):
 @pytest.mark.opencl
 @pytest.mark.parametrize("brlen", BRLENS)
 def test_little_memory_changes_nothing(sequences, scheme, brlen):
-    settings = {"brlen": brlen, "options": SearchOptions("fast", starts=1, radii=(1,), perturbations=0)}
-    memory = memory_of(sequences, scheme, "opencl", brlen) // 2
-    assert_same_search(sequences, scheme, settings | {"workers": 1}, {"memory": memory})
-
-
-@pytest.mark.slow
-@pytest.mark.opencl
-@pytest.mark.parametrize("brlen", BRLENS)
-def test_another_number_of_processes_changes_nothing(sequences, scheme, brlen):
-    settings = {"brlen": brlen, "options": SearchOptions("fast", starts=2, radii=(1,), perturbations=0)}
-    assert_same_search(sequences, scheme, settings | {"workers": 1}, {"workers": 2})
-
-
-def assert_same_search(sequences, scheme, settings, changes):
-    """On an OpenCL device, with some settings and with changes of them."""
-    first, other = (search(sequences, scheme, device="opencl", **(settings | own)) for own in ({}, changes))
-    assert (other.lnl, other.newick, other.psr.lnl) == (first.lnl, first.newick, first.psr.lnl)
-
-
-def memory_of(sequences, scheme, device, brlen="linked"):
-    """Bytes of all CLAs of a search."""
+    options = SearchOptions("fast", starts=1, radii=(1,), perturbations=0)
+    settings = {"brlen": brlen, "options": options, "device": "opencl", "workers": 1}
     data, models = resolve_inputs(sequences, scheme, brlen)
-    return plan_memory(data.patterns, models, Hardware(device)).full_bytes
-
-
-def test_memory_is_a_quarter(sequences, tmp_path):
-    per_site, gamma = (
-        memory_of(sequences, write(tmp_path, f"JC+{rates}, one = 1-150\nJC+{rates}, two = 151-300\n"), "numpy")
-        for rates in ("PSR3", "G4")
-    )
-    assert 0.25 <= per_site / gamma < 0.31  # categories are padded to blocks of 4 lanes
+    memory = plan_memory(data.patterns, models, Hardware("opencl")).full_bytes // 2
+    first, other = (search(sequences, scheme, memory=given, **settings) for given in (None, memory))
+    assert (other.lnl, other.newick, other.psr.lnl) == (first.lnl, first.newick, first.psr.lnl)
 
 
 @pytest.mark.usefixtures("many_are_enough")
@@ -268,11 +235,6 @@ def many_are_enough(monkeypatch):
     monkeypatch.setattr(engines, "SCREENING_PATTERNS", 1)
 
 
-def test_what_still_refuses_names_the_part_with_rates(sequences, scheme):
-    with pytest.raises(InputError, match=r"PSR.*': a fixed evaluation cannot use per-site rates \(\+PSR\), expected"):
-        evaluate(sequences, start(sequences), scheme, fixed=True)
-
-
 def test_commands(data_dir, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "JC+PSR5, one = 1-400\nJC+CAT3, two = 401-898\n")
@@ -283,3 +245,4 @@ def test_commands(data_dir, tmp_path, monkeypatch):
     assert f"lnL under per-site rates: {record['psr']['lnl']:.6f}, 8 categories in 2 parts; no other" in result.stdout
     assert len(record["psr"]["parts"][1]["categories"]) == 498
     assert (tmp_path / "psr.best.model").read_text().count("+G4{") == 2
+    assert "per-site rates: lnL" in (tmp_path / "psr.log").read_text()

@@ -266,13 +266,6 @@ def test_refused(call, problem):
         call()
 
 
-def test_engines_are_compared():
-    numpy, opencl = plltool.Hardware(device="numpy"), plltool.Hardware(device="opencl", threads=1)
-    data = plltool.simulate(SMALL, SIMULATED, 100, seed=3).as_sequences()
-    found = plltool.compare(data, numpy, opencl, model="RY3.3b", options=plltool.SearchOptions(effort="fast"))
-    assert found.agree
-
-
 # IQ-TREE 2.0.7 -m UNREST+ASC -te IQTREE_TREE on the variable columns: tree, rates and lnL of its checkpoint
 CORRECTED_TREE = (
     "((Tarsius_syrichta:0.4398885649,Lemur_catta:0.3325017666):0.1496438103,((((((Homo_sapiens:0.0667797279,"

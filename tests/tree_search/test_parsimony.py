@@ -134,13 +134,6 @@ def score_of(branches, codes):
     return fitch_score(branches, codes, np.ones(codes.shape[1]))
 
 
-def test_more_than_four_states():
-    """One column with all states different needs one change for each taxon except one."""
-    codes = (1 << np.arange(20, dtype=np.uint32))[:, None]
-    tree = grow(codes, np.ones(1), np.random.default_rng(1))
-    assert fitch_score(branches_of(tree.ends), codes, np.ones(1)) == 19
-
-
 def test_more_states_than_bits_of_a_word():
     """Masks of Python's integers: every insertion, and the columns that are dropped, against the oracle."""
     rng = np.random.default_rng(1)
@@ -155,8 +148,9 @@ def test_more_states_than_bits_of_a_word():
             own = [pair for pair in branches if pair != (a, b)] + [(a, 20), (20, b), (tip, 20)]
             assert found[k] == score_of(own, codes) - score_of(branches, codes)
         growing.insert(tip, int(rng.integers(len(branches))))
-    tree = grow(codes, np.ones(12), np.random.default_rng(1))
-    assert len(tree.ends) == 15
+    tree = parsimony_tree(codes, np.ones(12), names_of(9), np.random.default_rng(1))
+    least = score_of(branches_of(tree.ends), codes)
+    assert all(score_of(near, codes) >= least for near, _ in spr_neighbours(branches_of(tree.ends), 5))
     all_different = np.array([[1 << state] for state in range(128)], object)
     tree = grow(all_different, np.ones(1), rng)
     assert fitch_score(branches_of(tree.ends), all_different, np.ones(1)) == 127
@@ -216,7 +210,7 @@ def constrain(nested, names):
 
 
 @pytest.mark.parametrize("n_states", [4, 20])
-@pytest.mark.parametrize("n_taxa", [4, 5, 8, 13])
+@pytest.mark.parametrize("n_taxa", [3, 4, 5, 8, 13])
 @pytest.mark.parametrize("radius", [1, 2, 10])
 def test_rounds_end_where_no_neighbour_has_fewer_changes(n_taxa, n_states, radius):
     """And each round saves what it says: the changes before and after it are the oracle's."""
@@ -288,24 +282,6 @@ def test_a_constraint_holds_and_nothing_within_it_is_better(seed):
     least = fitch_score(branches_of(rounds.ends), codes, weights)
     for neighbour, _ in spr_neighbours(branches_of(rounds.ends), 4):
         assert fitch_score(neighbour, codes, weights) >= least or not obeys(neighbour, names, nested)
-
-
-@pytest.mark.parametrize("n_taxa", [3, 4])
-def test_few_taxa(n_taxa):
-    codes, weights = random_codes(n_taxa, 30, np.random.default_rng(n_taxa))
-    tree = parsimony_tree(codes, weights, names_of(n_taxa), np.random.default_rng(1))
-    others = [near for near, _ in spr_neighbours(branches_of(tree.ends), 5)]
-    least = min((fitch_score(near, codes, weights) for near in others), default=np.inf)
-    assert fitch_score(branches_of(tree.ends), codes, weights) <= least
-
-
-def test_masks_of_many_states():
-    """Codons have more states than a word of a mask has bits for some codes: Python's integers."""
-    rng = np.random.default_rng(4)
-    codes = np.array(1, object) << rng.choice([0, 63, 64, 99], (10, 30)).astype(object)
-    tree = parsimony_tree(codes, np.ones(30), names_of(10), rng)
-    least = fitch_score(branches_of(tree.ends), codes, np.ones(30))
-    assert all(fitch_score(near, codes, np.ones(30)) >= least for near, _ in spr_neighbours(branches_of(tree.ends), 5))
 
 
 def supermatrix(rng, n_taxa=60, n_parts=6, length=100):
