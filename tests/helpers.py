@@ -310,6 +310,14 @@ def assert_valid_tree(tree):
         assert np.all(tree.edges[node, used:] == -1)
 
 
+def cherries(tree):
+    """The names of each two tips that hang on one node."""
+    tips = [
+        [tree.names[other] for other in row if tree.is_tip(other)] for row in tree.neighbours[tree.n_taxa :].tolist()
+    ]
+    return {frozenset(pair) for pair in tips if len(pair) == 2}
+
+
 def figure_source(name):
     """Where the figures of a protein model were published, as their file says; empty for models without figures."""
     first = next(iter(proteins.MIXTURES.get(name, [name])))

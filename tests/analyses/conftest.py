@@ -1,6 +1,7 @@
-"""A small alignment for the tests of the Python interface."""
+"""A small alignment for the tests of the Python interface, and devices that fail."""
 
 import pytest
+from interruptions import lost
 
 
 @pytest.fixture(scope="session")
@@ -8,3 +9,29 @@ def sequences(data_dir):
     """Name to sequence: 7 primates, 300 sites."""
     rows = [line.split() for line in (data_dir / "primates.phy").read_text().splitlines()[1:8]]
     return {name: sequence[:300] for name, sequence in rows}
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let OpenCL devices fail: ``failing(n)`` raises an error at every launch from the n-th on.
+
+    It returns a list with the number of launches, and may be called again, such as for no failures.
+    """
+    cl = pytest.importorskip("pyopencl")
+    from plltool.engine.opencl.engine import OpenCLEngine
+
+    launch = OpenCLEngine._launch
+
+    def fail(first, error=lost, last=10**9):
+        launches = [0]
+
+        def counted(self, *arguments, **named):
+            launches[0] += 1
+            if first <= launches[0] <= last:
+                raise error(cl)
+            return launch(self, *arguments, **named)
+
+        monkeypatch.setattr(OpenCLEngine, "_launch", counted)
+        return launches
+
+    return fail

@@ -5,7 +5,6 @@ from itertools import pairwise
 import dendropy
 import numpy as np
 import pytest
-from helpers import read_states
 
 from plltool.alignment.encoding import make_alignment
 from plltool.analyses.search.analysis import search
@@ -138,11 +137,3 @@ def test_the_outgroup_is_one_clade(sequences):
 def test_settings_that_make_no_sense(sequences, settings):
     with pytest.raises(InputError):
         quick(sequences, **settings)
-
-
-@pytest.mark.opencl
-def test_opencl_and_numpy_find_the_same(data_dir):
-    alignment = read_states(data_dir / "primates.phy")
-    numpy, opencl = (search(alignment, device=device) for device in ("numpy", "opencl"))
-    assert rf_distance(numpy.tree, opencl.tree) == 0
-    assert numpy.lnl == pytest.approx(opencl.lnl, abs=0.01)

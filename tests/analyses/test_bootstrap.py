@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from interruptions import Stop
 
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports import replicates
@@ -15,7 +16,6 @@ from plltool.errors import InputError
 from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick_writer import write_newick
-from plltool.progress import StopSearch
 from plltool.run import memory
 from plltool.run.evaluation import evaluate
 from plltool.tree.duplicates import restrict_tree
@@ -116,19 +116,14 @@ def _has_split(tree, side):
 
 
 def test_automatic_numbers_and_interruption(data_dir):
-    events = []
-    kept = []
-
-    def stop(event):
-        events.append(event)
-        if event.round == 3:
-            raise StopSearch
-
+    kept, stop = [], Stop(3)
     small = {name: row.decode() for name, row in _some(data_dir, 4).items()}
     found = bootstrap(small, "JC", replicates=9, device="numpy", workers=1, listener=stop, taken=kept.append)
     assert found.interrupted
     assert len(found.trees) == len(kept) == 3
-    assert [(event.stage, event.round, event.n_rounds) for event in events] == [("bootstrap", k, 9) for k in (1, 2, 3)]
+    assert [(event.stage, event.round, event.n_rounds) for event in stop.heard] == [
+        ("bootstrap", k, 9) for k in (1, 2, 3)
+    ]
     enough = bootstrap(small, "JC", replicates="auto", device="numpy", workers=1)
     assert not enough.interrupted
     assert len(enough.trees) == 50 * len(enough.convergence)
@@ -146,15 +141,8 @@ def test_errors(primates):
 
 def test_replicates_that_were_kept_are_not_made_again(primates, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
-    folder, heard = tmp_path / "saved", []
-
-    def stop(event):
-        heard.append(event)
-        if len(heard) == 2:
-            raise StopSearch
-
-    settings = {"model": "JC", "device": "numpy", "workers": 1, "checkpoint": folder}
-    stopped = bootstrap(primates, replicates=3, listener=stop, **settings)
+    settings = {"model": "JC", "device": "numpy", "workers": 1, "checkpoint": tmp_path / "saved"}
+    stopped = bootstrap(primates, replicates=3, listener=Stop(2), **settings)
     assert stopped.interrupted
     made = []
     monkeypatch.setattr(replicates.Replicator, "__call__", count(made, replicates.Replicator.__call__))
@@ -285,13 +273,8 @@ def test_chains_share_what_there_is(primates, short_chains, caplog):
 def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
     fresh = bootstrap(primates, replicates=4, workers=1, **RAPID)
-
-    def stop(event):
-        if event.round == 3:
-            raise StopSearch
-
     folder = tmp_path / "saved"
-    assert bootstrap(primates, replicates=4, workers=2, checkpoint=folder, listener=stop, **RAPID).interrupted
+    assert bootstrap(primates, replicates=4, workers=2, checkpoint=folder, listener=Stop(3), **RAPID).interrupted
     resumed = bootstrap(primates, replicates=4, workers=1, checkpoint=folder, **RAPID)
     for found in (resumed, bootstrap(primates, replicates=4, workers=2, **RAPID)):
         assert found.lnls == fresh.lnls

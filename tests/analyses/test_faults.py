@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from interruptions import exhausted, lost
 from small_alignments import hard_taxa
 
 from plltool.analyses.ancestral.analysis import ancestral_states
@@ -105,39 +106,6 @@ class TestDisks:
         with pytest.raises(Exception, match=r"saved: cannot make the folder: "):
             search(few, device="numpy", checkpoint=folder, listener=events.append, **SETTINGS)
         assert not events
-
-
-@pytest.fixture
-def failing(monkeypatch):
-    """Let the device fail: ``failing(n, error)`` raises `error` at every launch from the n-th on, until undone."""
-    cl = pytest.importorskip("pyopencl")
-    from plltool.engine.opencl.engine import OpenCLEngine
-
-    launch = OpenCLEngine._launch
-
-    def fail(first, error, last=10**9):
-        launches = [0]
-
-        def counted(self, *arguments, **named):
-            launches[0] += 1
-            if first <= launches[0] <= last:
-                raise error(cl)
-            return launch(self, *arguments, **named)
-
-        monkeypatch.setattr(OpenCLEngine, "_launch", counted)
-        return launches
-
-    yield fail
-    monkeypatch.setattr(OpenCLEngine, "_launch", launch)
-
-
-def lost(cl):
-    """What NVIDIA's driver says of a device that has fallen off the bus."""
-    return cl.LogicError("clEnqueueNDRangeKernel failed: INVALID_COMMAND_QUEUE")
-
-
-def exhausted(cl):
-    return cl.MemoryError("clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE")
 
 
 TREES = [f"({a},t02,(t03,(t04,({b},(t06,(t07,t08))))));" for a, b in (("t01", "t05"), ("t05", "t01"))]

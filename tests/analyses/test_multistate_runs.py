@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cherries
 
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.search.analysis import search
@@ -73,13 +74,6 @@ DIGITS = {
 LETTERS = {name: "".join("789A"[int(c)] if c.isdigit() else c for c in row) for name, row in DIGITS.items()}
 
 
-@pytest.mark.opencl
-@pytest.mark.parametrize(("data", "model"), [(DIGITS, "MK+I{0.1}+G2{0.7}"), (LETTERS, "ORDERED+G2{0.7}")])
-def test_opencl_is_numpy(data, model):
-    found = [evaluate(data, TREE, model, fixed=True, device=device).lnl for device in ("numpy", "opencl")]
-    assert found[1] == pytest.approx(found[0], rel=1e-11)
-
-
 @pytest.mark.parametrize("model", [None, "ORDERED+FO", "MULTI4_GTR", "MULTI10_MK+R2"])
 def test_search(model):
     """lnL is that of the tree and model that are printed; taxa that share their changes end together."""
@@ -88,8 +82,7 @@ def test_search(model):
     assert model is not None or result.model.startswith("MULTI4_MK+G4{")
     again = evaluate(DIGITS, result.newick, result.model, fixed=True, device="numpy")
     assert again.lnl == pytest.approx(result.lnl, rel=1e-9)
-    d, e = (result.tree.names.index(name) for name in "de")
-    assert result.tree.neighbours[d, 0] == result.tree.neighbours[e, 0]
+    assert frozenset("de") in cherries(result.tree)
 
 
 def test_labels_of_states_do_not_matter_to_mk():

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from interruptions import PowerCut
+from interruptions import PowerCut, Stop
 from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
@@ -82,12 +82,10 @@ def test_the_tree_of_parts_and_the_constraint_of_the_search(few, tmp_path):
 
 
 def test_an_interruption_leaves_what_was_made(best):
-    def stop(event):
-        assert event.stage == "ufboot"
-        raise StopSearch
-
+    stop = Stop()
     found = search_supports(best, ("fbp", "ufboot", "abayes"), replicates=3, listener=stop, **QUICK, **DEVICE)
     assert found.interrupted
+    assert [event.stage for event in stop.heard] == ["ufboot"]
     assert found.supports.kinds == ("ufboot",)
     assert found.bootstrap is None
 
@@ -98,11 +96,8 @@ def test_an_interruption_leaves_what_was_made(best):
 @pytest.fixture(scope="module")
 def poor(few):
     """A search that was stopped after its first round, from a random tree; two taxa are the same."""
-
-    def stop(event):
-        raise StopSearch
-
-    return search(few | {"twin": few[[*few][1]]}, "HKY", seed=3, start="random", effort="fast", listener=stop, **DEVICE)
+    twins = few | {"twin": few[[*few][1]]}
+    return search(twins, "HKY", seed=3, start="random", effort="fast", listener=Stop(), **DEVICE)
 
 
 @pytest.fixture
@@ -138,19 +133,14 @@ def test_a_better_tree_is_adopted(few, poor):
 
 @pytest.mark.usefixtures("_soon_settled")
 def test_an_adoption_stopped_at_every_step_and_resumed(poor, tmp_path):
-    whole, parts = [], []
+    whole, listen = [], Stop(error=PowerCut)
     expected = search_supports(poor, ("ufboot",), listener=whole.append, **ALONE)
     folders = {"ufboot_checkpoint": tmp_path / "ufboot", "adopted_checkpoint": tmp_path / "adopted"}
-
-    def listen(event):
-        parts.append(event)
-        raise PowerCut
-
     for _ in whole:
         with pytest.raises(PowerCut):
             search_supports(poor, ("ufboot",), listener=listen, **folders, **ALONE)
     found = search_supports(poor, ("ufboot",), listener=listen, **folders, **ALONE)
-    assert [(event.stage, event.round, event.lnl.hex()) for event in parts] == [
+    assert [(event.stage, event.round, event.lnl.hex()) for event in listen.heard] == [
         (event.stage, event.round, event.lnl.hex()) for event in whole
     ]
     assert found.supports.values["ufboot"].tobytes() == expected.supports.values["ufboot"].tobytes()

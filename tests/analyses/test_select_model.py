@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+from interruptions import Stop
 
 import plltool
 from plltool.alignment.codons import codon_space
@@ -384,10 +385,7 @@ def test_a_search_under_the_chosen_model(found, sequences):
 
 
 def test_a_search_that_is_interrupted_goes_on_under_the_same_model(found, sequences, tmp_path):
-    def stop(_event):
-        raise plltool.StopSearch
-
-    stopped = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", listener=stop, **SEARCH)
+    stopped = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", listener=Stop(), **SEARCH)
     assert stopped.interrupted
     resumed = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", **SEARCH)
     assert (resumed.lnl, resumed.newick, resumed.model) == (found.lnl, found.newick, found.model)

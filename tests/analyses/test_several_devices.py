@@ -146,29 +146,6 @@ def test_a_run_goes_on_with_the_shares_of_its_checkpoint(few, tmp_path, monkeypa
         search(few, share=(0.5, 0.5), **run)
 
 
-@pytest.fixture
-def failing(monkeypatch):
-    """``failing(n)`` lets every launch on an OpenCL device from the n-th on fail."""
-    cl = pytest.importorskip("pyopencl")
-    from plltool.engine.opencl.engine import OpenCLEngine
-
-    launch = OpenCLEngine._launch
-
-    def fail(first):
-        launches = [0]
-
-        def counted(self, *arguments, **named):
-            launches[0] += 1
-            if launches[0] >= first:
-                raise cl.LogicError("clEnqueueNDRangeKernel failed: INVALID_COMMAND_QUEUE")
-            return launch(self, *arguments, **named)
-
-        monkeypatch.setattr(OpenCLEngine, "_launch", counted)
-        return launches
-
-    return fail
-
-
 @pytest.mark.opencl
 class TestFailures:
     def test_the_patterns_move_and_the_run_goes_on(self, few, failing):

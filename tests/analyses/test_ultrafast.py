@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from interruptions import PowerCut
+from interruptions import PowerCut, Stop
 from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
@@ -80,16 +80,12 @@ def test_supports_are_near_those_of_iqtree(primates):
 
 
 def test_interruption(primates):
-    sequences = read_alignment(primates)
-
-    def stop(event):
-        assert event.stage == "ufboot"
-        raise StopSearch
-
+    sequences, stop = read_alignment(primates), Stop()
     small = {name: row[:200].decode() for name, row in zip(sequences.names, sequences.rows, strict=True)}
     best = search(small, MODEL, device="numpy", effort="fast")
     run = {"device": "numpy", "replicates": 20, "workers": 1, "listener": stop}
     found = ultrafast_bootstrap(small, best.tree, MODEL, **run)
+    assert [event.stage for event in stop.heard] == ["ufboot"]
     assert 0 <= np.nanmin(found.values["ufboot"]) <= np.nanmax(found.values["ufboot"]) <= 100
     assert found.n_replicates == {"ufboot": 20}
 
@@ -134,14 +130,9 @@ def test_stopped_at_every_excursion_and_resumed(make_run, case, tmp_path, monkey
     if case == "twins":  # settled by the second test
         monkeypatch.setattr(ultrafast, "UFBOOT_LEAST", 4)
         monkeypatch.setattr(ultrafast, "UFBOOT_DIFFERENCE", 1.0)
-    run, whole, parts = make_run(case), [], []
+    run, whole, listen = make_run(case), [], Stop(error=PowerCut)
     expected = ultrafast_bootstrap(listener=whole.append, **run)
-    folder = tmp_path / "saved"
-
-    def listen(event):
-        parts.append(event)
-        raise PowerCut
-
+    folder, parts = tmp_path / "saved", listen.heard
     for _ in whole:
         with pytest.raises(PowerCut):
             ultrafast_bootstrap(listener=listen, checkpoint=folder, **run)
@@ -157,18 +148,12 @@ def test_stopped_at_every_excursion_and_resumed(make_run, case, tmp_path, monkey
 @pytest.mark.parametrize("n_events", [1, 4, 5])
 def test_stopped_anywhere_and_resumed_at_once(make_run, n_events, tmp_path):
     """One process goes on to the end; an interruption or an error, between two excursions or within one."""
-    run, heard = make_run("twins"), []
+    run, listen = make_run("twins"), Stop(n_events, StopSearch if n_events == 1 else PowerCut)
     expected = ultrafast_bootstrap(**run)
-
-    def listen(event):
-        heard.append(event)
-        if len(heard) == n_events:
-            raise StopSearch if n_events == 1 else PowerCut
-
     with suppress(PowerCut):
         ultrafast_bootstrap(listener=listen, checkpoint=tmp_path, **run)
     found = ultrafast_bootstrap(listener=listen, checkpoint=tmp_path, **run)
-    assert [event.round for event in heard] == [1, 2, 3, 4, 5, 6]
+    assert [event.round for event in listen.heard] == [1, 2, 3, 4, 5, 6]
     assert found.values["ufboot"].tobytes() == expected.values["ufboot"].tobytes()
 
 
@@ -200,14 +185,8 @@ def test_a_failure_within_an_excursion_costs_that_alone(make_run, monkeypatch, t
 def test_several_processes(make_run, numbers, tmp_path, monkeypatch):
     """The bits of one process, also if the run is stopped within a batch and goes on with another number of them."""
     monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 3)
-    run, whole, parts = make_run("unlinked"), [], []
-    expected = ultrafast_bootstrap(listener=whole.append, **run)
-
-    def listen(event):
-        parts.append(event)
-        if len(parts) == 4:  # the first of the second batch
-            raise StopSearch
-
+    run, whole, listen = make_run("unlinked"), [], Stop(4)  # the first of the second batch
+    expected, parts = ultrafast_bootstrap(listener=whole.append, **run), listen.heard
     for workers in numbers:
         found = ultrafast_bootstrap(listener=listen, checkpoint=tmp_path, **run | {"workers": workers})
     assert [(event.round, event.lnl.hex()) for event in parts] == [(event.round, event.lnl.hex()) for event in whole]
@@ -285,7 +264,7 @@ def test_a_better_tree_is_reported(few, tree, caplog, monkeypatch):
     monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 2)
     monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 4)
     alone = {name: row for name, row in few.items() if name != "twin"}
-    poor = search(alone, "JC", start="random", device="numpy", effort="fast", listener=stop_at_once)
+    poor = search(alone, "JC", start="random", device="numpy", effort="fast", listener=Stop())
     run = {"device": "numpy", "replicates": 20, "workers": 1}
     found = ultrafast_bootstrap(alone, poor.tree, "JC", **run)
     assert (found.tree.ends == poor.tree.ends).all()
@@ -301,10 +280,6 @@ def test_a_better_tree_is_reported(few, tree, caplog, monkeypatch):
     caplog.clear()
     assert ultrafast_bootstrap(few, tree, "JC", **run).better is None
     assert "better" not in caplog.text
-
-
-def stop_at_once(event):
-    raise StopSearch
 
 
 @pytest.mark.slow

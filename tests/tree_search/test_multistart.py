@@ -5,12 +5,13 @@ from itertools import groupby
 
 import numpy as np
 import pytest
+from interruptions import Stop
 from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
-from plltool.progress import Forecast, StopSearch
+from plltool.progress import Forecast
 from plltool.run.evaluation import evaluate
 from plltool.tree_search import state
 from plltool.tree_search.effort import SearchOptions
@@ -81,14 +82,7 @@ def test_a_climb_is_judged_by_those_before_it_whether_or_not_it_went_on():
 
 
 def test_a_search_of_several_processes_may_be_stopped(few):
-    heard = []
-
-    def listen(event):
-        heard.append(event)
-        if len(heard) == 3:
-            raise StopSearch
-
-    found = search(few, listener=listen, options=SearchOptions("fast", starts=9), workers=2, **SETTINGS)
+    found = search(few, listener=Stop(3), options=SearchOptions("fast", starts=9), workers=2, **SETTINGS)
     assert found.interrupted
     assert len(found.start_lnls) < 9
     fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
@@ -141,19 +135,12 @@ def test_what_is_left_of_the_perturbations_goes_to_the_next_best_climb(few, monk
 
 @pytest.mark.parametrize("after", [1, 3, 8])
 def test_a_search_that_is_stopped_returns_the_best_tree_so_far(few, after):
-    heard = []
-
-    def listen(event):
-        heard.append(event)
-        if len(heard) == after:
-            raise StopSearch
-
-    options = SearchOptions("fast", starts=2, perturbations=4)
+    listen, options = Stop(after), SearchOptions("fast", starts=2, perturbations=4)
     found = search(few, listener=listen, options=options, workers=1, **SETTINGS)
     assert found.interrupted
     assert any("interrupted" in line for line in found.warnings)
-    assert len(heard) == after
-    assert found.lnl == max(event.lnl for event in heard)
+    assert len(listen.heard) == after
+    assert found.lnl == max(event.lnl for event in listen.heard)
     fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
     assert fixed.lnl == pytest.approx(found.lnl, rel=1e-10)
 

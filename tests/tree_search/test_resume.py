@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from interruptions import PowerCut, stop_after
+from interruptions import PowerCut, Stop
 from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
@@ -91,20 +91,15 @@ def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monke
     if case == "given up":
         monkeypatch.setattr(state, "ABANDON_MARGIN", 0.0)
         caplog.set_level("INFO", "plltool")
-    run, steps, events = make_run(case), [], []
+    run, steps, listen = make_run(case), [], Stop(error=PowerCut)
     expected = search(few, listener=steps.append, **run)
     assert case != "given up" or "given up" in caplog.text
     folder = tmp_path / "saved"
-
-    def listen(event):
-        events.append(event)
-        raise PowerCut
-
     for _ in steps:
         with pytest.raises(PowerCut):
             search(few, listener=listen, checkpoint=folder, **run)
     found = search(few, listener=listen, checkpoint=folder, **run)
-    assert [describe(event) for event in events] == [describe(event) for event in steps]
+    assert [describe(event) for event in listen.heard] == [describe(event) for event in steps]
     assert outcome(found) == outcome(expected)
     remove_checkpoint(folder)
     assert not folder.exists()
@@ -116,7 +111,7 @@ def test_several_processes_are_resumed_by_one_or_several(few, tmp_path, make_run
     for n_events, n_workers in ((9, 1), (13, 2)):
         folder = tmp_path / f"stopped-{n_events}"
         with pytest.raises(PowerCut):
-            search(few, listener=stop_after(n_events), checkpoint=folder, **{**run, "workers": 2})
+            search(few, listener=Stop(n_events, PowerCut), checkpoint=folder, **{**run, "workers": 2})
         assert list(folder.glob("climb-*.state"))
         assert outcome(search(few, checkpoint=folder, **{**run, "workers": n_workers})) == outcome(expected)
 
@@ -129,7 +124,7 @@ def test_stopped_at_any_event_and_resumed(few, tmp_path, make_run):
     for n_events in range(1, len(steps) + 1):
         folder = tmp_path / f"stopped-{n_events}"
         with pytest.raises(PowerCut):
-            search(few, listener=stop_after(n_events), checkpoint=folder, **run)
+            search(few, listener=Stop(n_events, PowerCut), checkpoint=folder, **run)
         rest = []
         assert outcome(search(few, listener=rest.append, checkpoint=folder, **run)) == outcome(expected)
         assert [describe(event) for event in rest] == [describe(event) for event in steps[n_events:]]
@@ -189,7 +184,7 @@ def stopped(few, tmp_path_factory):
     folder = tmp_path_factory.mktemp("stopped") / "saved"
     run = {**SETTINGS, "model": "JC", "options": OPTIONS, "start": "random", "checkpoint": folder}
     with pytest.raises(PowerCut):
-        search(few, listener=stop_after(3), **run)
+        search(few, listener=Stop(3, PowerCut), **run)
     return run
 
 
@@ -206,7 +201,7 @@ def test_a_start_tree_is_part_of_the_run(few, tmp_path):
     run = {**SETTINGS, "model": "JC", "options": replace(OPTIONS, starts=1), "checkpoint": tmp_path / "saved"}
     tree = search(few, **{**run, "checkpoint": None}).tree
     with pytest.raises(PowerCut):
-        search(few, start=tree, listener=stop_after(1), **run)
+        search(few, start=tree, listener=Stop(1, PowerCut), **run)
     other = restrict_tree(tree, tree.names)
     other.lengths[0] *= 2
     with pytest.raises(InputError, match=r"start: the checkpoint has tree .+, this command tree "):

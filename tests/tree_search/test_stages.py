@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import likelihood_of, make_tree, many_taxa, mix, random_ends, simulate_codes
+from interruptions import Stop
 from oracles.substitution import gamma_category_means
 
 from plltool.analyses.search.analysis import search
@@ -11,7 +12,7 @@ from plltool.io.newick import parse_newick
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.optimise.polish import polish
-from plltool.progress import Forecast, StopSearch
+from plltool.progress import Forecast
 from plltool.run.evaluation import evaluate
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.random_tree import random_tree
@@ -85,12 +86,8 @@ def test_a_start_tree_with_lengths_on_a_wrong_scale():
     likelihood = many_taxa("JC+G4{0.5}")
     true_length = likelihood.tree.lengths.sum()
     likelihood.tree.lengths *= 3.4
-
-    def stop(_):
-        raise StopSearch
-
     plan = SearchPlan()
-    TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), stop, Cursor()).climb()
+    TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), Stop(), Cursor()).climb()
     assert likelihood.tree.lengths.sum() == pytest.approx(true_length, rel=0.5)  # see MEAN_RATE_RTOL in test_lengths.py
 
 
@@ -128,13 +125,8 @@ def simulated():
 
 def test_lengths_and_model_fit_before_the_first_move():
     """18 below their optimum if lengths are held while the model changes."""
-    likelihood = simulated()
-
-    def stop(_):
-        raise StopSearch
-
-    plan = SearchPlan()
-    TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), stop, Cursor()).climb()
+    likelihood, plan = simulated(), SearchPlan()
+    TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), Stop(), Cursor()).climb()
     start = likelihood.lnl()
     assert polish(likelihood) - start < 12.0
 
@@ -164,17 +156,12 @@ def test_no_search_ends_below_its_start_tree(misled, data_dir, tmp_path, model):
     given = evaluate(alignment, true_tree, model, device="numpy")
     assert rf_distance(found.tree, given.tree) == 0
     assert found.lnl > given.lnl - 0.01
-    events = []
-
-    def stop(event):
-        events.append(event)
-        raise StopSearch
-
+    stop = Stop()
     for _ in found.trace:
         search(alignment, model, start=true_tree, listener=stop, checkpoint=tmp_path / "saved", **settings)
     again = search(alignment, model, start=true_tree, checkpoint=tmp_path / "saved", **settings)
     assert (again.lnl, again.newick) == (found.lnl, found.newick)
-    assert [event.stage for event in events] == [event.stage for event in found.trace]
+    assert [event.stage for event in stop.heard] == [event.stage for event in found.trace]
 
 
 @pytest.mark.opencl
@@ -204,16 +191,11 @@ def test_the_least_gain_grows_with_lnl_up_to_a_bound(lnl, least):
 @pytest.mark.parametrize("n_events", [1, 2, 3])
 def test_perturbations_go_on_with_the_random_numbers_of_before(monkeypatch, n_events):
     """A perturbation that finds nothing does not show what it has drawn, so the draws themselves are compared."""
-    drawn, heard = [], []
+    drawn, stop = [], Stop(n_events)
 
     def perturb(_likelihood, lnl, rng, _constraint):
         drawn.append(rng.random())
         return lnl, 0
-
-    def stop(_):
-        heard.append(1)
-        if len(heard) == n_events:
-            raise StopSearch
 
     monkeypatch.setattr("plltool.tree_search.stages.perturb", perturb)
     codes = 1 << np.random.default_rng(1).integers(0, 4, (8, 20))

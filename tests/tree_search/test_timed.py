@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from interruptions import PowerCut
+from interruptions import PowerCut, Stop
 from small_alignments import hard_taxa
 
 from plltool.analyses.search import analysis as searches
@@ -45,18 +45,16 @@ def few(data_dir):
     return few | {"twin": next(iter(few.values()))}
 
 
-class Ticks:
+class Ticks(Stop):
     """A listener; every event took a second."""
 
-    def __init__(self, clock, stop_after=None, error=StopSearch):
-        self.heard = []
-        self._clock, self._stop_after, self._error = clock, stop_after, error
+    def __init__(self, clock, at=0, error=StopSearch):
+        super().__init__(at, error)
+        self._clock = clock
 
     def __call__(self, event):
-        self.heard.append(event)
         self._clock.now += 1
-        if len(self.heard) == self._stop_after:
-            raise self._error
+        super().__call__(event)
 
     @property
     def stages(self):
