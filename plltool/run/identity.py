@@ -34,7 +34,6 @@ def describe_plan(plan: SearchPlan) -> dict[str, Any]:
 
 
 def describe_constraint(constraint: Constraint | None) -> dict[str, Any]:
-    """A digest of a constraint."""
     digest = None if constraint is None else "tree " + _digest_arrays(constraint.tips, constraint.parents)
     return {"constraint": digest}
 

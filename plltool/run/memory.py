@@ -115,8 +115,6 @@ def ask_engine(
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """What a search would take."""
-
     device: str  # where it would run
     kind: str  # "numpy", "cpu", "gpu" or what else the (first) device calls itself
     device_name: str  # without its index; digits depend on it

@@ -132,8 +132,6 @@ def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> Boo
 
 @dataclass(frozen=True)
 class Round:
-    """The result of one round of climbing."""
-
     lnl: float  # lnL after the round; never lower than before
     n_moves: int  # that were kept
     joints: IndexArray  # of subtrees to scan in the next round: near a change, or with a gain that had to wait

@@ -79,7 +79,6 @@ EFFORTS = {
 
 
 def _parse_radii(text: str) -> tuple[int, ...]:
-    """SPR radii, such as 5,10."""
     number = r"\s*0*[1-9][0-9]{0,8}\s*"
     if not re.fullmatch(f"{number}(,{number})*", text):
         raise InputError(f"found {show_name(text)}, expected whole numbers from 1, separated by commas")

@@ -230,7 +230,6 @@ class Pool:
 
 
 def _distances(trees: Sequence[Tree]) -> tuple[tuple[int, ...], ...]:
-    """Robinson-Foulds distances between trees."""
     pairs = {(i, j): rf_distance(trees[i], trees[j]) for i, j in combinations(range(len(trees)), 2)}
     return tuple(tuple(pairs.get((min(i, j), max(i, j)), 0) for j in range(len(trees))) for i in range(len(trees)))
 

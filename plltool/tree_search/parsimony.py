@@ -161,7 +161,6 @@ class _GrowingTree:
         return np.concatenate(changed)
 
     def _join(self, branches: IndexArray) -> None:
-        """Join the two messages of each of the `branches`."""
         self.joined[branches] = join_sets(self.messages[2 * branches], self.messages[2 * branches + 1])
 
 

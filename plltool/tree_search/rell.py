@@ -58,8 +58,6 @@ def estimate_lnls(site_lnl: FloatArray, weights: WeightArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MetTree:
-    """A tree that was met."""
-
     key: bytes  # a digest of its topology
     tree: Tree  # with nearly optimal lengths
     lnls: FloatArray  # (n_sets,) its estimated lnL on each resampled alignment
@@ -74,7 +72,6 @@ class Meetings:
         self._known = set(known)
 
     def meet(self, likelihood: TreeLikelihood) -> None:
-        """Meet the current tree."""
         self._add(likelihood.tree.copy(), lambda: estimate_lnls(likelihood.site_lnl(), self._weights))
 
     def meet_neighbours(self, likelihood: TreeLikelihood, constraint: Constraint | None) -> None:
@@ -96,7 +93,6 @@ class Meetings:
                 self._add(neighbour, lnls[number, which].copy)
 
     def _add(self, tree: Tree, estimate: Callable[[], FloatArray]) -> None:
-        """Add a tree if it is new."""
         key = _digest(tree)
         if key not in self._known:
             self._known.add(key)
@@ -128,7 +124,6 @@ class RellPool:
 
     @property
     def keys(self) -> Set[bytes]:
-        """The keys of the topologies met."""
         return frozenset(self._seen)
 
     def add(self, met: MetTree) -> None:

@@ -54,8 +54,6 @@ def stages_of_a_climb(plan: SearchPlan) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of a climb."""
-
     name: str  # as in `Progress`
     epsilon: float  # the stage ends when a round gains less lnL; for lengths and model, the precision
     radius: int = 0  # radius of the moves; 0 if the stage optimises lengths and model instead

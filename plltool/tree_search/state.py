@@ -95,7 +95,6 @@ class ClimbState:
 
     @property
     def lnl(self) -> float:
-        """The lnL of the tree."""
         return self.cursor.lnl
 
     @property

@@ -38,8 +38,6 @@ UFBOOT_RADIUS = 10  # SPR radius of that climb
 
 @dataclass(frozen=True, eq=False)
 class Excursion:
-    """What an excursion has found."""
-
     met: Sequence[MetTree]  # the trees on the way, without those that were known
     lnl: float  # of the tree at its end
     optimum: Tree  # the tree at its end, a local optimum
@@ -61,7 +59,6 @@ class UfbootState:
 
     @property
     def lnl(self) -> float:
-        """The lnL of `best`."""
         return self.optima[0][0]
 
     @property
@@ -71,7 +68,6 @@ class UfbootState:
 
     @property
     def best(self) -> Tree:
-        """The best tree so far."""
         return self.optima[0][1]
 
     def adopt(self) -> None:
