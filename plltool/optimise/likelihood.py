@@ -83,6 +83,11 @@ class TreeLikelihood:
         """A copy of tree and models, for `restore`."""
         return Fit(self.tree.copy(), [model.copy() for model in self.models])
 
+    def set_tree(self, tree: Tree) -> None:
+        """Take over the branches and lengths of a tree of the same taxa."""
+        self.tree.assign(tree)
+        self.topology_changed()
+
     def restore(self, fit: Fit) -> None:
         """Let tree and models be what they were, bit for bit."""
         has_moved = not self.tree.has_topology_of(fit.tree)

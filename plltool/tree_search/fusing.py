@@ -65,8 +65,7 @@ def fuse(
     if lnl - ROUND_EPSILON < fused < lnl:
         fused = smooth(likelihood, SMOOTHING_EPSILON).lnl
     if fused < lnl:
-        likelihood.tree.assign(before)
-        likelihood.topology_changed()
+        likelihood.set_tree(before)
         return lnl, 0
     return fused, int(np.count_nonzero(taken) - np.count_nonzero(regretted))
 
@@ -106,8 +105,7 @@ def make_exchanges(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArra
         lengths[descent.branch[found.node[rows]]] = found.lengths[rows]
     below = np.delete(np.arange(tree.n_nodes), ROOT)
     ends[descent.branch[below]] = np.column_stack([below, parent[below]])
-    tree.assign(Tree.from_edges(tree.names, ends, lengths))
-    likelihood.topology_changed()
+    likelihood.set_tree(Tree.from_edges(tree.names, ends, lengths))
 
 
 class _Hanging:

@@ -47,8 +47,7 @@ def perturb(
     base = likelihood.tree.copy()
     _jump(likelihood, rng, constraint)
     donor = likelihood.tree.copy()
-    likelihood.tree.assign(base)
-    likelihood.topology_changed()
+    likelihood.set_tree(base)
     fused, n_taken = fuse(likelihood, donor, lnl, constraint)
     if fused <= lnl:
         return lnl, 0

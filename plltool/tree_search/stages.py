@@ -257,15 +257,13 @@ class TreeSearch:
         """
         likelihood, found, lnl = self.likelihood, self.likelihood.fit(), self._at.lnl
         margin = max(START_EPSILON, TUNING_SHARE * abs(lnl))
-        likelihood.tree.assign(start)
-        likelihood.topology_changed()
+        likelihood.set_tree(start)
         try:
             reached = smooth(likelihood, START_EPSILON).lnl
             if likelihood.is_rooted:
                 reached = move_root(likelihood, reached)
             if reached > lnl - margin:
-                likelihood.tree.assign(start)  # the given lengths may be those of a better optimum
-                likelihood.topology_changed()
+                likelihood.set_tree(start)  # the given lengths may be those of a better optimum
                 reached = self._polish_at_best_root(groups, given=True)
         except EngineError:  # some pattern cannot be represented
             reached = -math.inf

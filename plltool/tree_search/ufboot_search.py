@@ -124,31 +124,29 @@ class UfbootSearch:
 
     def make(self, number: int, starts: Sequence[Tree], known: Set[bytes]) -> Excursion:
         """Make the excursion of a number, from 0, from one of the `starts`; topologies of `known` keys are not met."""
-        rng, meetings, tree = self._random(number), Meetings(self._weights, known), self._likelihood.tree
+        rng, meetings = self._random(number), Meetings(self._weights, known)
         joints: IndexArray | None = None
         if number % 2 == 0:
             column = self._column(number, 0)
-            tree.assign(self._fresh(column, rng))
+            self._likelihood.set_tree(self._fresh(column, rng))
             self._climb_afar(column)
         else:
-            tree.assign(starts[int(rng.integers(len(starts)))])
-            self._likelihood.topology_changed()
+            self._likelihood.set_tree(starts[int(rng.integers(len(starts)))])
             jumps = [self._jump(self._column(number, k)) for k in range(UFBOOT_JUMPS)]
             joints = np.unique(np.concatenate(jumps))
         lnl = self._climb_back(joints, meetings)
         if self._likelihood.is_rooted:
             lnl = move_root(self._likelihood, lnl)
             meetings.meet(self._likelihood)
-        return Excursion(meetings.trees, lnl, tree.copy())
+        return Excursion(meetings.trees, lnl, self._likelihood.tree.copy())
 
     def meet(self, optimum: Tree) -> Excursion:
         """Meet an optimum, and optimise its lengths."""
-        meetings, tree = Meetings(self._weights), self._likelihood.tree
-        tree.assign(optimum)
-        self._likelihood.topology_changed()
+        meetings = Meetings(self._weights)
+        self._likelihood.set_tree(optimum)
         lnl = smooth(self._likelihood).lnl
         meetings.meet(self._likelihood)
-        return Excursion(meetings.trees, lnl, tree.copy())
+        return Excursion(meetings.trees, lnl, self._likelihood.tree.copy())
 
     def _column(self, number: int, jump: int) -> FloatArray:
         """Pattern weights (n_patterns,) of the resampled alignment for a jump; two excursions take 1 + UFBOOT_JUMPS."""
@@ -158,7 +156,6 @@ class UfbootSearch:
     def _climb_afar(self, weights: FloatArray) -> None:
         """Climb roughly from the current tree with other weights: NNI, then SPR with a small radius."""
         likelihood = self._likelihood
-        likelihood.topology_changed()
         with likelihood.reweighted(weights):
             lnl = smooth(likelihood, NNI_EPSILON).lnl
             for radius in (1, RATCHET_RADII[0]):

@@ -305,8 +305,7 @@ class ModelFitter:
         elif likelihood.tree.has_topology_of(tree):
             likelihood.tree.lengths[:] = tree.lengths
         else:
-            likelihood.tree.assign(tree)
-            likelihood.topology_changed()
+            likelihood.set_tree(tree)
         likelihood.models = list(models)
         likelihood.model_changed()
         return likelihood
