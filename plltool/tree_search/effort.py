@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from plltool.constants import DEFAULT_EFFORT, EFFORT_NAMES, MAX_RADIUS, STOP_RULES
-from plltool.errors import InputError, check_one_of, show_name
+from plltool.errors import InputError, check_least, check_one_of, show_name
 from plltool.settings import setting
 
 if TYPE_CHECKING:
@@ -47,11 +47,9 @@ class SearchPlan:
             raise InputError(f"radii: found {self.radii}, expected at least one, each 1 to {MAX_RADIUS}")
         if not self.epsilon > 0:
             raise InputError(f"epsilon: found {self.epsilon}, expected a positive lnL")
-        if self.stop not in STOP_RULES:
-            raise InputError(f"stop: found {self.stop!r}, expected one of: {', '.join(STOP_RULES)}")
+        check_one_of("stop", self.stop, STOP_RULES)
         for name, least in (("starts", 1), ("perturbations", 0), ("nstop", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: found {getattr(self, name)}, expected at least {least}")
+            check_least(name, getattr(self, name), least)
 
 
 @dataclass(frozen=True)

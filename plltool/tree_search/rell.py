@@ -144,9 +144,8 @@ class RellPool:
 
     def copy(self) -> RellPool:
         """A copy that does not change when this pool meets more trees."""
-        other = RellPool(len(self.chosen), copy.deepcopy(self.rng))
-        other.trees, other.chosen = self.trees, self.chosen
-        other._best, other._equals, other._seen = self._best, self._equals, self._seen.copy()
+        other = copy.copy(self)
+        other.rng, other._seen = copy.deepcopy(self.rng), self._seen.copy()
         return other
 
 

@@ -160,10 +160,9 @@ class Comparison(Shown):
         if self.first_difference is None:
             return [], []
         a, b = list(self.rows())[self.first_difference]
-        chosen = [{move.nodes: move for move in event.chosen} if event else {} for event in (a, b)]
-        both = chosen[0].keys() & chosen[1].keys()
-        own = [[move for nodes, move in moves.items() if nodes not in both] for moves in chosen]
-        return sorted(own[0], key=lambda move: -move.gain), sorted(own[1], key=lambda move: -move.gain)
+        first, second = [sorted(event.chosen, key=lambda move: -move.gain) if event else [] for event in (a, b)]
+        nodes = [{move.nodes for move in moves} for moves in (second, first)]
+        return [m for m in first if m.nodes not in nodes[0]], [m for m in second if m.nodes not in nodes[1]]
 
     def as_record(self) -> dict[str, Any]:
         """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`.

@@ -50,13 +50,6 @@ class Answers:
     site_lnl: FloatArray
     slopes: FloatArray
 
-    @classmethod
-    def of(cls, likelihood: Likelihood, label: str) -> Answers:
-        """The answers of the device of a likelihood."""
-        engine = likelihood.engine
-        values = likelihood.lnl(), likelihood.site_lnl(), likelihood.gradient()
-        return cls(label, engine.device_name, likelihood.hardware.precision, *values)
-
 
 def _compare_pair(a: Answers, b: Answers, slopes_in: Sequence[str], tolerance: float) -> dict[str, Any]:
     """The row of two devices: b minus a of lnL, and of the site and the slope that differ most; and if they agree."""
@@ -182,7 +175,8 @@ def compare_likelihoods(
     for label, own in hardware.items():
         try:
             with Likelihood(data, first.tree, list(first.models), brlen=brlen, **asdict(own)) as likelihood:
-                answers.append(Answers.of(likelihood, label))
+                values = likelihood.lnl(), likelihood.site_lnl(), likelihood.gradient()
+                answers.append(Answers(label, likelihood.engine.device_name, own.precision, *values))
                 names = names or tuple(_name_slopes(likelihood.vector_names(), likelihood.tree))
         except DeviceError as error:
             failures.append(DeviceError(f"{label}: {error}"))

@@ -363,19 +363,17 @@ def choose_if_asked(
     """
     word, plus, suffix = model.upper().partition("+") if isinstance(model, str) else ("", "", "")
     suffix = plus + suffix
+    shown = show_name(model) if isinstance(model, str) else "another one"
     if word not in AUTOMATIC or suffix not in ("", VARIABLE_ONLY, MERGE):
         if partitions is not None and model is None:
             return fspath(partitions), None
         if partitions is not None:
-            shown = show_name(model) if isinstance(model, str) else "another one"
             hint = "to choose one for each partition, or none to use the models in the file"
             raise InputError(f"model: found {shown} beside partitions, expected 'auto' {hint}")
         return model, None
     if partitions is None and suffix == MERGE:
-        shown = show_name(str(model))
         raise InputError(f"model: found {shown} without partitions, expected a file with the partitions")
     if partitions is not None and suffix == VARIABLE_ONLY:
-        shown = show_name(str(model))
         raise InputError(f"model: found {shown} beside partitions, expected +ASC in the lines of partitions")
     criterion, free_rates = AUTOMATIC[word]
     how: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **hardware}
