@@ -87,6 +87,11 @@ def data_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
+def primates(data_dir) -> Path:
+    return data_dir / "primates.phy"
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of larger alignments and reference results: $PLLTOOL_SHARED, or `shared` beside the repository."""
     folder = Path(os.environ.get("PLLTOOL_SHARED", _REPOSITORY.parent / "shared"))

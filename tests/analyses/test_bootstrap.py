@@ -31,11 +31,6 @@ def same(a, b):
 
 
 @pytest.fixture(scope="module")
-def primates(data_dir):
-    return data_dir / "primates.phy"
-
-
-@pytest.fixture(scope="module")
 def three(primates):
     return bootstrap(primates, MODEL, replicates=3, seed=4, device="numpy", workers=1)
 

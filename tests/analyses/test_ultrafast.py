@@ -40,11 +40,6 @@ IQTREE = {
 
 
 @pytest.fixture(scope="module")
-def primates(data_dir):
-    return data_dir / "primates.phy"
-
-
-@pytest.fixture(scope="module")
 def few(data_dir):
     """Name to sequence: 9 taxa of the hard set, one of them twice."""
     few = hard_taxa(data_dir, 9, 150)

@@ -17,11 +17,6 @@ MODEL = "K80{4.0}+G4{0.5}"
 
 
 @pytest.fixture(scope="module")
-def primates(data_dir):
-    return data_dir / "primates.phy"
-
-
-@pytest.fixture(scope="module")
 def best(primates):
     return search(primates, MODEL, device="numpy", effort="fast")
 

@@ -130,13 +130,6 @@ def test_stopped_at_any_event_and_resumed(few, tmp_path, make_run):
         assert [describe(event) for event in rest] == [describe(event) for event in steps[n_events:]]
 
 
-def test_what_has_ended_is_not_done_again(few, tmp_path, make_run):
-    run = make_run("dna") | {"options": SHORT, "checkpoint": tmp_path / "saved"}
-    first, events = search(few, **run), []
-    assert outcome(search(few, listener=events.append, **run)) == outcome(first)
-    assert not events
-
-
 @pytest.mark.usefixtures("screened")
 def test_states_may_be_of_different_times(few, tmp_path):
     """Any saved state leads to the same end; that of a climb may be older than those of later climbs, or missing."""

@@ -55,19 +55,12 @@ def test_radii_widen_as_long_as_they_gain(monkeypatch):
     assert rounds == [(1, None), (2, None), (4, None), (4, 3), (8, None)]
     assert stages[:8] == ["start", "nni", "spr", "model", "spr", "spr", "model", "spr"]
     assert set(stages[8:]) == {"polish"}
-
-
-@pytest.mark.parametrize("n_gaining", range(4))
-def test_the_widest_radius_is_reached_if_all_gain(monkeypatch, n_gaining):
-    radii = (2, 4, 8, 16)
-    rounds, _ = climb(monkeypatch, dict.fromkeys(radii[1 : 1 + n_gaining], (PLENTY, 1, 1)))
-    whole = [radius for radius, joints in rounds if joints is None]
-    assert whole == [1, *radii[: min(4, 2 + n_gaining)]]
-
-
-def test_a_round_that_only_lengthens_branches_is_the_last(monkeypatch):
     rounds, _ = climb(monkeypatch, {4: (PLENTY, 0, 0)}, radii=(2, 4, 8))
-    assert rounds == [(1, None), (2, None), (4, None), (8, None)]
+    assert rounds == [(1, None), (2, None), (4, None), (8, None)], "a round that only lengthens branches is the last"
+    for n_gaining in range(4):
+        rounds, _ = climb(monkeypatch, dict.fromkeys((4, 8, 16)[:n_gaining], (PLENTY, 1, 1)))
+        whole = [radius for radius, joints in rounds if joints is None]
+        assert whole == [1, *(2, 4, 8, 16)[: 2 + n_gaining]]
 
 
 def test_numbers_that_fail_come_with_the_values_of_the_model(monkeypatch):
