@@ -17,6 +17,12 @@ def hard_taxa(data_dir, n_taxa, n_sites=None):
     return {name: "".join(lines)[:n_sites] for name, *lines in map(str.split, records)}
 
 
+def variable(rows):
+    """The columns in which two sequences cannot have the same base; gaps may be anything."""
+    kept = [site for site, column in enumerate(zip(*rows.values(), strict=True)) if len(set(column) & set("ACGT")) > 1]
+    return {name: "".join(row[site] for site in kept) for name, row in rows.items()}
+
+
 def write_fasta(path, rows):
     """The path of a FASTA file that has now these sequences."""
     path.write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()), encoding="utf-8")

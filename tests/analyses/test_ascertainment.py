@@ -7,6 +7,7 @@ import pytest
 from oracles.ascertainment import corrected_lnl, correction, invariable_lnl
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
+from small_alignments import primates, variable
 
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.machine.compare import compare
@@ -57,16 +58,10 @@ RAXML = [
 SETS = {"A": 1, "C": 2, "G": 4, "T": 8}
 
 
-def is_variable(column):
-    """Whether two taxa cannot have the same state; gaps may be anything."""
-    return len(set(column) & set("ACGT")) > 1
-
-
-@pytest.fixture(scope="module")
-def variable(sequences):
+@pytest.fixture(scope="module", name="variable")
+def make_variable(sequences):
     """The variable columns of 7 primates."""
-    kept = [site for site, column in enumerate(zip(*sequences.values(), strict=True)) if is_variable(column)]
-    return {name: "".join(row[site] for site in kept) for name, row in sequences.items()}
+    return variable(sequences)
 
 
 def start(sequences, seed=2):
@@ -110,9 +105,7 @@ def test_lnl_of_a_fixed_tree(variable, suffix, device):
 @pytest.mark.parametrize(("suffix", "rates", "alpha", "lengths", "lnl"), RAXML)
 def test_lnl_of_raxml(data_dir, suffix, rates, alpha, lengths, lnl):
     """On its trees, with its parameters; an optimisation ends no more than 0.01 lower."""
-    rows = dict(line.split() for line in (data_dir / "primates.phy").read_text().splitlines()[1:])
-    kept = [site for site, column in enumerate(zip(*rows.values(), strict=True)) if is_variable(column)]
-    rows = {name: "".join(row[site] for site in kept) for name, row in rows.items()}
+    rows = variable(primates(data_dir))
     model, tree = rates + RAXML_FREQUENCIES + alpha + suffix, RAXML_TREE.format(*lengths.split())
     # abs: what 6 digits of the parameters leave; measured 3e-4
     assert evaluate(rows, tree, model, fixed=True, device="numpy").lnl == pytest.approx(lnl, abs=1e-3)

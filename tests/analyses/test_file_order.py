@@ -1,4 +1,4 @@
-"""The order of taxa and columns in the file, and the way in which a tree is written, change no bit of any result."""
+"""No bit of a result depends on the order in the file, the way in which a tree is written, threads and processes."""
 
 import re
 
@@ -182,3 +182,28 @@ def test_ancestral_states_and_topology_tests(given, shuffled, tmp_path):
     assert tests[0].format_table() == tests[1].format_table()
     assert tests[0].newicks == tests[1].newicks
     assert (tests[0].tree_site_lnl[:, columns] == tests[1].tree_site_lnl).all()
+
+
+# --- the same search, whatever the number of threads and processes -------------------------------------------------
+
+THREADED = {"model": "GTR+FO+I+G4", "seed": 11, "options": SearchOptions("fast", starts=2, perturbations=2)}
+
+
+@pytest.fixture(scope="module")
+def on_one_thread(data_dir):
+    return plltool.search(data_dir / "simulated.fasta", device="cpu", threads=1, workers=1, **THREADED)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(("threads", "workers"), [(1, 1), (2, 1), (2, 2)])
+def test_threads_and_processes(data_dir, on_one_thread, threads, workers):
+    again = plltool.search(data_dir / "simulated.fasta", device="cpu", threads=threads, workers=workers, **THREADED)
+    assert again.layout == on_one_thread.layout
+    assert bits(again) == bits(on_one_thread)
+
+
+def test_again_on_numpy(data_dir):
+    settings = THREADED | {"model": "HKY+F", "options": SearchOptions("fast", starts=1, radii=(1,))}
+    runs = [plltool.search(data_dir / "hard.fasta", device="numpy", **settings) for _ in range(2)]
+    assert bits(runs[0]) == bits(runs[1])
+    assert any(event.chosen for event in runs[0].trace)

@@ -1,23 +1,29 @@
-"""Searches and evaluations under per-site rates, which end under gamma rates."""
+"""Per-site rates, also in parts of an alignment: against brute force, single parts, and gamma rates in the end."""
 
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.likelihood import pruning
-from oracles.substitution import q_matrix
+from click.testing import CliRunner
+from oracles.likelihood import brute_force, pruning
+from oracles.substitution import gamma_category_means, q_matrix
 
 import plltool
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import bootstrap
+from plltool.analyses.supports.search_supports import search_supports
+from plltool.cli import main
+from plltool.constants import MAX_BRANCH_LENGTH, UNLINKED
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.optimise.categories import CATEGORY_GAIN
+from plltool.optimise.categories import CATEGORY_GAIN, choose_categories
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run import engines
 from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
 from plltool.run.likelihood import Likelihood
-from plltool.run.memory import plan_memory
+from plltool.run.memory import plan_memory, search_slots
 from plltool.tree.random_tree import random_tree
 from plltool.tree_search.effort import SearchOptions
 
@@ -32,16 +38,15 @@ def found(sequences):
     return search(sequences | {"twin": sequences["Homo_sapiens"]}, MODEL, options=OPTIONS, device="numpy")
 
 
-def start(sequences):
-    """Some tree of these taxa."""
-    return random_tree(tuple(sequences), np.random.default_rng(2))
+def columns_of(tree, sequences, sites):
+    sets = {"A": 1, "C": 2, "G": 4, "T": 8}
+    return [[sets.get(sequences[name][site], 15) for name in tree.names] for site in sites]
 
 
 def site_oracle(tree, sequences, model, rate_of):
     """lnL of each site, each at its own rate; taxa in the order of the tree."""
     q = q_matrix(model.exchangeabilities, model.frequencies)
-    sets = {"A": 1, "C": 2, "G": 4, "T": 8}
-    columns = [[sets.get(sequences[name][site], 15) for name in tree.names] for site in range(len(rate_of))]
+    columns = columns_of(tree, sequences, range(len(rate_of)))
     lnl = np.empty(len(rate_of))
     for rate in np.unique(rate_of):
         own = np.flatnonzero(rate_of == rate)
@@ -169,3 +174,219 @@ def test_several_models_are_refused(sequences):
     refused = pytest.raises(InputError, match="the likelihood under several models cannot use")
     with Likelihood(sequences, start(sequences), MODEL, device="numpy") as likelihood, refused:
         likelihood.likelihoods([MODEL])
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+PART_OPTIONS = SearchOptions("fast", starts=1, radii=(1, 2), perturbations=1)
+BRLENS = ("linked", "scaled", "unlinked")
+EQUAL = np.full(4, 0.25)
+SCHEMES = {
+    "all": "HKY+F+PSR4, one = 1-300\\3\nJC+PSR3, two = 2-300\\3\nHKY+F+PSR2, three = 3-300\\3\n",
+    "beside gamma": "HKY+F+PSR4, one = 1-300\\3\nHKY+F+G4, two = 2-300\\3\nJC, three = 3-300\\3\n",
+}
+ONLY = ["HKY+F+PSR4", "JC+PSR3", "HKY+F+PSR2"]  # the parts of "all"
+
+
+@pytest.fixture(params=SCHEMES, ids=lambda name: name.replace(" ", "-"))
+def scheme(request, tmp_path):
+    return write(tmp_path, SCHEMES[request.param])
+
+
+def write(folder, text):
+    """A partition file."""
+    (folder / "scheme").write_text(text)
+    return str(folder / "scheme")
+
+
+def start(sequences, brlen="linked", n_taxa=7):
+    """Some tree of the first taxa; if lengths are unlinked, each of three parts has its own."""
+    rng = np.random.default_rng(2)
+    tree = random_tree(tuple(list(sequences)[:n_taxa]), rng)
+    return tree.with_lengths(rng.exponential(0.1, (tree.n_edges, 3)).clip(1e-3)) if brlen == UNLINKED else tree
+
+
+def own_lengths(tree, part):
+    return tree.lengths[:, part] if tree.lengths.ndim > 1 else tree.lengths
+
+
+@pytest.mark.parametrize("brlen", BRLENS)
+def test_given_rates_by_brute_force(sequences, tmp_path, brlen):
+    """Five taxa: +PSR with rates given, +G4, and +PSR again; with scaled lengths each part has a factor."""
+    scalers = (0.7, 1.9, 1.0) if brlen == "scaled" else (1.0, 1.0, 1.0)
+    scaled = [f"+B{{{scaler}}}" if brlen == "scaled" else "" for scaler in scalers]
+    lines = (
+        f"JC+PSR3{{0.1/1/6}}{scaled[0]}, one = 1-60\\3",
+        f"JC+G4{{0.5}}{scaled[1]}, two = 2-60\\3",
+        f"JC+PSR2{{0.3/2}}{scaled[2]}, three = 3-60\\3",
+    )
+    few = {name: sequences[name][:60] for name in list(sequences)[:5]}
+    tree, jukes_cantor = start(few, brlen, 5), q_matrix(np.ones(6), EQUAL)
+    expected = np.empty(60)
+    for part, rates in enumerate(((0.1, 1.0, 6.0), gamma_category_means(0.5, 4), (0.3, 2.0))):
+        columns = columns_of(tree, few, range(part, 60, 3))
+        processes = [[(1.0, EQUAL, scalers[part] * rate * jukes_cantor)] for rate in rates]
+        where = tree.ends.tolist(), own_lengths(tree, part), columns
+        each = np.stack([brute_force(*where, process) for process in processes])
+        expected[part::3] = np.log(np.exp(each).mean(axis=0)) if part == 1 else each.max(axis=0)
+    with Likelihood(few, tree, write(tmp_path, "\n".join(lines)), brlen=brlen, device="numpy") as likelihood:
+        assert likelihood.site_lnl() == pytest.approx(expected, rel=1e-10)
+        assert likelihood.part_lnl() == pytest.approx([expected[part::3].sum() for part in range(3)], rel=1e-10)
+        assert likelihood.lnl() == pytest.approx(expected.sum(), rel=1e-10)
+
+
+@pytest.mark.parametrize("brlen", BRLENS)
+def test_the_sum_of_parts_at_the_rates_of_sites(sequences, scheme, brlen):
+    """After an optimisation: by pruning, part by part, each site at its rate or under gamma rates."""
+    with Likelihood(sequences, start(sequences, brlen), scheme, brlen=brlen, device="numpy") as likelihood:
+        before = likelihood.lnl()
+        reached = likelihood.optimise()
+        assert reached == likelihood.lnl() > before + 10
+        tree, rate_of, site_lnl = likelihood.tree, likelihood.site_rates(), likelihood.site_lnl()
+        for number, model in enumerate(likelihood.models):
+            sites = np.arange(number, 300, 3)
+            q = model.scaler * q_matrix(model.exchangeabilities, model.frequencies)
+            rates = np.unique(rate_of[sites]) if model.has_site_rates else model.sites.categories()[0]
+            share = 1.0 if model.has_site_rates else 1.0 / len(rates)
+            for rate in rates:
+                own = sites[rate_of[sites] == rate] if model.has_site_rates else sites
+                components = [(share, model.frequencies, q * r) for r in ([rate] if share == 1.0 else rates)]
+                columns = columns_of(tree, sequences, own)
+                expected = pruning(tree.ends.tolist(), own_lengths(tree, number), columns, components)
+                assert site_lnl[own] == pytest.approx(expected, rel=1e-10)
+    assert reached == pytest.approx(site_lnl.sum(), rel=1e-10)
+
+
+def test_rates_have_the_mean_1(sequences, tmp_path):
+    """In each part that has lengths or a scaler of its own; in all parts together if they share lengths."""
+    scheme = write(tmp_path, SCHEMES["all"])
+    for brlen in BRLENS:
+        with Likelihood(sequences, start(sequences, brlen), scheme, brlen=brlen, device="numpy") as likelihood:
+            assert set(likelihood.site_rates()) == {1.0}, "nothing is chosen before an optimisation"
+            likelihood.optimise()
+            rates, models, longest = likelihood.site_rates(), likelihood.models, likelihood.tree.lengths.max()
+        means = [rates[part::3].mean() for part in range(3)]
+        if brlen == "linked":
+            assert rates.mean() == pytest.approx(1.0)
+            assert max(means) > 1.2, "the case shows something: parts differ"
+        else:
+            assert means == pytest.approx([1.0, 1.0, 1.0])
+        if brlen == "scaled":
+            scalers = [model.scaler for model in models]
+            at_most = 1.0 if longest < MAX_BRANCH_LENGTH * (1 - 1e-9) else np.inf  # as far as the bound allows
+            assert 1.0 - 1e-6 <= np.mean(scalers) <= at_most + 1e-6  # all parts have 100 sites
+            assert max(scalers) > 1.2
+
+
+def test_unlinked_parts_choose_as_single_alignments(sequences, tmp_path):
+    """The same rates, lengths and lnL, to the bit of the order of sums."""
+    tree = start(sequences, "unlinked")
+    with Likelihood(sequences, tree, write(tmp_path, SCHEMES["all"]), brlen="unlinked", device="numpy") as likelihood:
+        choose_categories(likelihood._likelihood)
+        rates, lnls, lengths = likelihood.site_rates(), likelihood.part_lnl(), likelihood.lengths
+    for part, model in enumerate(ONLY):
+        alone = {name: sequence[part::3] for name, sequence in sequences.items()}
+        own = tree.with_lengths(tree.lengths[:, part].copy())
+        with Likelihood(alone, own, model, device="numpy") as single:
+            choose_categories(single._likelihood)
+            assert rates[part::3] == pytest.approx(single.site_rates(), rel=1e-12)
+            assert lengths[:, part] == pytest.approx(single.lengths, rel=1e-12)
+            assert lnls[part] == pytest.approx(single.lnl(), rel=1e-11)
+
+
+def test_factors_leave_lnl_as_it_is(sequences, tmp_path):
+    """Wherever the mean goes, each site keeps the product of its rate and its lengths."""
+    for text in SCHEMES.values():
+        for brlen in BRLENS:
+            tree = start(sequences, brlen)
+            with Likelihood(sequences, tree, write(tmp_path, text), brlen=brlen, device="numpy") as likelihood:
+                on, before = likelihood._likelihood, likelihood.tree
+                choose_categories(on)
+                products = []
+                for part, model in enumerate(on.models):
+                    if model.has_site_rates:
+                        change = own_lengths(on.tree, part) / own_lengths(before, part)
+                        assert change == pytest.approx(np.full(len(change), change[0]))
+                        products.append(model.sites.categories()[0] * model.scaler * change[0])
+                logarithms = np.log2(np.concatenate(products)) * 4
+            assert logarithms == pytest.approx(np.round(logarithms), abs=1e-9)  # all are rates of the grid
+
+
+@pytest.mark.parametrize("brlen", BRLENS)
+def test_a_search_of_parts_ends_under_gamma(sequences, scheme, brlen, tmp_path):
+    twins = sequences | {"twin": sequences["Homo_sapiens"]}
+    found = search(twins, scheme, brlen=brlen, options=PART_OPTIONS, device="numpy", workers=1)
+    assert found.tree.n_taxa == 8
+    gamma = [model.under_gamma() if model.has_site_rates else model for model in found.psr.fitted]
+    trees = [part.newick for part in found.parts] if brlen == UNLINKED else [found.newick]
+    (tmp_path / "trees").write_text("\n".join(trees))
+    again = evaluate(found.data, str(tmp_path / "trees"), gamma, brlen=brlen, device="numpy")
+    assert found.lnl == pytest.approx(again.lnl, abs=SAME_OPTIMUM)
+    assert found.lnl == pytest.approx(sum(part.lnl for part in found.parts))
+    assert found.psr.lnl > found.lnl
+    record = json.loads(found.to_json())["psr"]
+    for model, own, written in zip(found.psr.fitted, found.psr.parts, record["parts"], strict=True):
+        assert (own is None) == (written is None) == (not model.has_site_rates)
+        if own is not None:
+            assert np.bincount(own.categories) / 100 == pytest.approx(own.shares)
+            assert written["rates"] == own.rates.tolist()
+    assert "PSR" not in found.model
+    lines = [line for line in found.describe_models() if "upper bound" not in line]
+    assert [line.startswith("partition ") for line in lines] == [False, True, True, True]
+    assert record["model"].count("PSR") == sum(own is not None for own in found.psr.parts)
+
+
+@pytest.mark.slow
+def test_supports(sequences, scheme):
+    """Replicates are searched under per-site rates, by one process or two; the others use gamma rates."""
+    found = search(sequences, scheme, options=PART_OPTIONS, device="numpy", workers=1)
+    kinds = ("fbp", "ufboot", "sh-alrt")
+    made = search_supports(found, kinds, replicates=2, device="numpy", workers=1)
+    assert made.supports.kinds == kinds
+    per_site = bootstrap(found.data, found.psr.fitted, replicates=2, device="numpy", workers=2).lnls
+    gamma = bootstrap(found.data, found.models, replicates=2, device="numpy", workers=1).lnls
+    assert made.bootstrap.lnls == per_site
+    assert all(a > b + 1 for a, b in zip(per_site, gamma, strict=True))
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("brlen", BRLENS)
+def test_little_memory_changes_nothing_in_parts(sequences, scheme, brlen):
+    options = SearchOptions("fast", starts=1, radii=(1,), perturbations=0)
+    settings = {"brlen": brlen, "options": options, "device": "opencl", "workers": 1}
+    data, models = resolve_inputs(sequences, scheme, brlen)
+    memory = plan_memory(data.patterns, models, Hardware("opencl")).full_bytes // 2
+    first, other = (search(sequences, scheme, memory=given, **settings) for given in (None, memory))
+    assert (other.lnl, other.newick, other.psr.lnl) == (first.lnl, first.newick, first.psr.lnl)
+
+
+def test_the_screen_of_parts_beside_gamma(sequences, tmp_path, monkeypatch):
+    """Patterns with rates of their own keep them, also when these change; others have the best of four."""
+    monkeypatch.setattr(engines, "SCREENING_PATTERNS", 1)
+    scheme = write(tmp_path, SCHEMES["beside gamma"])
+    data, models = resolve_inputs(sequences, scheme)
+    engine, _ = engines.open_engine(data.patterns, models, search_slots(7), Hardware("numpy"), screening=True)
+    with engine:
+        likelihood = TreeLikelihood(start(sequences), models, engine)
+        for _ in range(2):
+            choose_categories(likelihood)
+            likelihood.start_screening(None)
+            lnls, screened = likelihood.part_lnl(), likelihood.screen.part_lnl()
+            assert screened[[0, 2]] == pytest.approx(lnls[[0, 2]], rel=1e-11)
+            best = (likelihood.component_lnl()[1] - np.log(0.25)).max(axis=0)
+            assert screened[1] == pytest.approx(best @ data.patterns[1].weights, rel=1e-11)
+            likelihood.tree.lengths[:] *= np.linspace(0.2, 5.0, 11)
+
+
+def test_commands(data_dir, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "JC+PSR5, one = 1-400\nJC+CAT3, two = 401-898\n")
+    words = ["search", str(data_dir / "primates.phy"), "--model", "scheme", "--effort", "fast", "--device", "numpy"]
+    result = CliRunner().invoke(main, [*words, "--prefix", "psr"])
+    assert result.exit_code == 0, result.output
+    record = json.loads((tmp_path / "psr.json").read_text())
+    assert f"lnL under per-site rates: {record['psr']['lnl']:.6f}, 8 categories in 2 parts; no other" in result.stdout
+    assert len(record["psr"]["parts"][1]["categories"]) == 498
+    assert (tmp_path / "psr.best.model").read_text().count("+G4{") == 2
+    assert "per-site rates: lnL" in (tmp_path / "psr.log").read_text()

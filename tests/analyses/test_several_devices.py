@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from small_alignments import hard_taxa
+from small_alignments import hard_taxa, variable
 
 from plltool.analyses.machine.bench.run import bench
 from plltool.analyses.machine.compare import compare
@@ -52,13 +52,6 @@ def two(request):
         return request.param
     platforms = " ".join(device.platform.lower() for device in list_devices()[0])
     return request.param if "intel" in platforms and "portable" in platforms else "opencl,opencl"
-
-
-def variable(sequences):
-    """The columns in which the sequences differ for certain."""
-    rows = np.array([list(text) for text in sequences.values()])
-    kept = [len(set(column) & set("ACGT")) > 1 and set(column) <= set("ACGT") for column in rows.T]
-    return dict(zip(sequences, map("".join, rows[:, kept]), strict=True))
 
 
 def answers(data, model, device, brlen="linked", share=None):

@@ -1,8 +1,8 @@
-"""Binary and multistate data from file to tree, and their models beside other programs."""
+"""Proteins, binary and multistate data from file to tree, and their models beside other programs."""
 
 import numpy as np
 import pytest
-from helpers import cherries
+from helpers import PROTEIN_SEQUENCES, cherries
 
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.search.analysis import search
@@ -34,6 +34,10 @@ def binary(shared):
     return {name: "".join(c if c in "01" else "?" for c in row) for name, row in morphology(shared).items()}
 
 
+def avian(shared):
+    return shared / "data/avian_ovomucoids.phy"
+
+
 def twelve(_shared):
     rng = np.random.default_rng(1)
     return {f"t{i}": "".join("0123456789AB"[k] for k in np.append(rng.integers(0, 12, 39), 11)) for i in range(6)}
@@ -53,13 +57,35 @@ IQTREE = [
     (binary, "BIN+F", -2109.7605),
     (twelve, "MK+G4{0.5}", -711.5992),
     (twelve, "MULTI12_MK+F", -782.9709),
+    # proteins, on trees/avian.fixed.nwk; IQ-TREE has its model strings written out: MIX{LG4M1,...}*G4{0.7},
+    # LG+FMIX{C10pi1:1:0.119...}+G4{0.7}, MIX{BurEX2:0.672...:0.4,...}. Its C60 is left out: it raises weights below
+    # 0.001, as one of the 60 is
+    (avian, "LG+IU{0.1}+G4{0.7}", -3152.8306),
+    (avian, "Poisson", -3544.6241),
+    (avian, "LG4M+G4{0.7}", -3149.7096),
+    (avian, "LG4X+R4{0.2/0.6/1.2/2.5}{0.25/0.3/0.25/0.2}", -3140.4801),
+    (avian, "LG+C10+G4{0.7}", -3165.2368),
+    (avian, "LG+C20+G4{0.7}", -3128.8386),
+    (avian, "LG+C30", -3179.6552),
+    (avian, "LG+C40", -3170.6601),
+    (avian, "LG+C50", -3170.0419),
+    (avian, "EX2{0.4/0.6}+G4{0.7}", -3146.0099),
+    # weights and alpha as IQ-TREE optimised them; a weight below 1e-9 is 1e-9
+    (
+        avian,
+        "LG+C10{0.5544513144/0.01540636855/0.1291936828/1e-9/0.01750446022/1e-9/0.06381895809/0.1249689742/1e-9"
+        "/0.04915478565/0.045501456}+F+G4{1.380876917}",
+        -3104.2715,
+    ),
+    (avian, "UL3{0.4/0.4/0.2}", -3181.6095),
 ]
 
 
 @pytest.mark.parametrize(("make", "model", "expected"), IQTREE)
 def test_another_programs_likelihood(shared, make, model, expected):
     data = make(shared)
-    result = evaluate(data, comb(list(data)), model, fixed=True, device="numpy")
+    tree = comb(list(data)) if isinstance(data, dict) else shared / "reference/trees/avian.fixed.nwk"
+    result = evaluate(data, tree, model, fixed=True, device="numpy")
     assert result.lnl == pytest.approx(expected, abs=1e-4)
 
 
@@ -74,13 +100,22 @@ DIGITS = {
 LETTERS = {name: "".join("789A"[int(c)] if c.isdigit() else c for c in row) for name, row in DIGITS.items()}
 
 
-@pytest.mark.parametrize("model", [None, "ORDERED+FO", "MULTI4_GTR", "MULTI10_MK+R2"])
-def test_search(model):
+SEARCHES = {
+    "multistate": (DIGITS, "MULTI4_MK", ["ORDERED+FO", "MULTI4_GTR", "MULTI10_MK+R2"]),
+    "protein": (PROTEIN_SEQUENCES, "LG", ["LG+I+G2", "LG4X", "EX2"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"), [(kind, model) for kind, (*_, models) in SEARCHES.items() for model in (None, *models)]
+)
+def test_search(kind, model):
     """lnL is that of the tree and model that are printed; taxa that share their changes end together."""
-    result = search(DIGITS, model, device="numpy")
-    assert result.parameters["data"] == "multistate"
-    assert model is not None or result.model.startswith("MULTI4_MK+G4{")
-    again = evaluate(DIGITS, result.newick, result.model, fixed=True, device="numpy")
+    data, default, _ = SEARCHES[kind]
+    result = search(data, model, device="numpy")
+    assert result.parameters["data"] == kind
+    assert model is not None or result.model.startswith(f"{default}+G4{{")
+    again = evaluate(data, result.newick, result.model, fixed=True, device="numpy")
     assert again.lnl == pytest.approx(result.lnl, rel=1e-9)
     assert frozenset("de") in cherries(result.tree)
 
@@ -162,6 +197,12 @@ def test_simulated_symbols():
 @pytest.mark.parametrize(
     ("data", "model", "message"),
     [
+        (PROTEIN_SEQUENCES, "GTR+G4", "found protein data, expected DNA for model 'GTR+FO+G4'"),
+        (
+            dict(zip("abcde", ("ACGT", "ACGA", "ACTA", "AATA", "AATT"), strict=True)),
+            "LG",
+            "found DNA data, expected protein",
+        ),
         (DIGITS, "GTR", "found multistate data, expected DNA for model 'GTR+FO'"),
         (DIGITS, "MULTI3_MK", "taxon 'a', site 8: found '3', expected multistate, that is one of -.012?"),
         (DIGITS, "BIN", "taxon 'a', site 6: found '2', expected multistate, that is one of -.01?"),
@@ -180,3 +221,9 @@ def test_data_that_do_not_fit(data, model, message):
     with pytest.raises(InputError) as caught:
         evaluate(data, TREE, model, device="numpy")
     assert message in str(caught.value)
+
+
+def test_sites_under_a_mixture_sum_to_the_whole():
+    result = evaluate(PROTEIN_SEQUENCES, TREE, "LG+C10+I{0.1}", fixed=True, device="numpy", site_lnl=True)
+    assert result.site_lnl.shape == (26,)
+    assert np.sum(result.site_lnl) == pytest.approx(result.lnl, rel=1e-12)
