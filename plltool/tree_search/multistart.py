@@ -68,19 +68,19 @@ class Climbing:
         return climbed
 
 
+@dataclass(eq=False)
 class Watch:
     """A listener that notes when another one has stopped the search, and stops it itself in time for the polish."""
 
-    def __init__(self, listener: Listener, deadline: Deadline | None = None):
-        self._listener = listener
-        self.deadline = deadline
-        self.stopped = False
+    listener: Listener
+    deadline: Deadline | None = None
+    stopped: bool = False
 
     def __call__(self, event: Progress) -> None:
         if self.deadline is not None:
             self.deadline.end_step(event.stage)
         try:
-            self._listener(event)
+            self.listener(event)
         except StopSearch:
             self.stopped = True
             raise

@@ -92,27 +92,19 @@ def _until_stopped(
     return call
 
 
+@dataclass(eq=False)
 class TreeSearch:
     """The search from one start tree; it goes on from the position `cursor`, and keeps that up to date.
 
     `likelihood` has the tree and the models at that position; `save` is called with every new state.
     """
 
-    def __init__(
-        self,
-        likelihood: TreeLikelihood,
-        plan: SearchPlan,
-        forecast: Forecast,
-        report: Listener,
-        cursor: Cursor,
-        save: Callable[[ClimbState], None] | None = None,
-    ):
-        self.likelihood = likelihood
-        self.plan = plan
-        self._at = cursor
-        self._forecast = forecast
-        self._listener = report
-        self._save = save
+    likelihood: TreeLikelihood
+    plan: SearchPlan
+    forecast: Forecast
+    report: Listener
+    cursor: Cursor
+    save: Callable[[ClimbState], None] | None = None
 
     @_until_stopped
     def climb(self, rivals: Sequence[Sequence[float]] = ()) -> ClimbState:
@@ -123,16 +115,16 @@ class TreeSearch:
         hopelessly behind one of `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if
         ``plan.stop`` says so.
         """
-        at, stages = self._at, _stages(self.plan)
+        at, stages = self.cursor, _stages(self.plan)
         if at.climbed:
-            self._forecast.skip(len(stages))
+            self.forecast.skip(len(stages))
             return self._state().judge(rivals)
-        self._forecast.skip(at.stage)
+        self.forecast.skip(at.stage)
         rule = StopRule(self.plan.stop, self.likelihood, at.memory)
         while not at.climbed:
             stage = stages[at.stage]
             if at.wide_enough and stage.name in ("spr", "model"):
-                self._forecast.skip(1)
+                self.forecast.skip(1)
                 at.end_stage()
             else:
                 self._make_rounds(stage)
@@ -140,7 +132,7 @@ class TreeSearch:
             is_lost = stages_with_hope(at.marks, rivals) < at.stage
             at.climbed = at.settled or is_lost or at.stage == len(stages)
         left = len(stages) - at.stage
-        self._forecast.skip(left)
+        self.forecast.skip(left)
         if at.settled:
             at.marks += (at.lnl,) * left
         self._save_state()
@@ -148,7 +140,7 @@ class TreeSearch:
 
     def _end_stage(self, stage: Stage, rule: StopRule) -> None:
         """Decide from the gain of a stage which stages follow."""
-        at = self._at
+        at = self.cursor
         if stage.name == "spr" and stage.radius > self.plan.radii[0]:
             at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
         at.end_stage()
@@ -156,12 +148,12 @@ class TreeSearch:
         at.memory = rule.memory
 
     def _state(self, interrupted: bool = False) -> ClimbState:
-        return ClimbState(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
+        return ClimbState(self.likelihood.tree, self.likelihood.models, self.cursor, interrupted)
 
     @_until_stopped
     def fuse(self, donors: Sequence[Tree], earlier: int = 0) -> ClimbState:
         """Take from each of `donors` what is better there than in the tree of this climb, after `earlier` fusions."""
-        at = self._at
+        at = self.cursor
         if at.fusions > earlier:
             return self._state()
         announce(FUSE)
@@ -182,7 +174,7 @@ class TreeSearch:
 
         `elsewhere` is the number of perturbations spent on other trees, and `most` how many this tree has at most.
         """
-        at, plan = self._at, self.plan
+        at, plan = self.cursor, self.plan
         announce(PERTURB)
         at.category_of = self.likelihood.start_screening(at.category_of)
         if at.generator is None:
@@ -206,14 +198,14 @@ class TreeSearch:
 
         A `start` tree that was given takes the place of the tree if it is better.
         """
-        at, is_rooted = self._at, self.likelihood.is_rooted
+        at, is_rooted = self.cursor, self.likelihood.is_rooted
 
         def report(done: PolishRound) -> None:
             at.lnl, at.round, at.polish = done.lnl, done.number, done
             at.polished = done.is_last and not is_rooted and start is None
             self._end_step("polish", done.number)
 
-        self._forecast.begin(at.round)
+        self.forecast.begin(at.round)
         if at.polished or self.likelihood.has_site_rates:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
@@ -255,7 +247,7 @@ class TreeSearch:
 
         It is not polished if it is far behind with the lengths that fit the present model.
         """
-        likelihood, found, lnl = self.likelihood, self.likelihood.fit(), self._at.lnl
+        likelihood, found, lnl = self.likelihood, self.likelihood.fit(), self.cursor.lnl
         margin = max(START_EPSILON, TUNING_SHARE * abs(lnl))
         likelihood.set_tree(start)
         try:
@@ -268,7 +260,7 @@ class TreeSearch:
         except EngineError:  # some pattern cannot be represented
             reached = -math.inf
         if reached > lnl + POLISH_GAIN:
-            self._at.lnl = reached
+            self.cursor.lnl = reached
             log.info("the start tree is the best: the tree found has lnL %.6f", lnl)
             return True
         likelihood.restore(found)
@@ -276,7 +268,7 @@ class TreeSearch:
 
     def _find_other(self, groups: Sequence[str] | None) -> Other:
         """Where the sum of the lengths of the first fit leads, if to another optimum; the better one is kept."""
-        likelihood, lengths, at = self.likelihood, self.likelihood.tree.lengths, self._at
+        likelihood, lengths, at = self.likelihood, self.likelihood.tree.lengths, self.cursor
         if not Other(length=at.first_length).is_other_than(lengths):
             return Other()
         found, here = likelihood.fit(), Other(at.lnl, float(lengths.sum()))
@@ -298,8 +290,8 @@ class TreeSearch:
         return there if there.is_other_than(lengths) else Other()
 
     def _save_state(self) -> None:
-        if self._save is not None:
-            self._save(self._state().copy())
+        if self.save is not None:
+            self.save(self._state().copy())
 
     def _end_step(
         self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0, n_moves: int | None = None
@@ -309,9 +301,9 @@ class TreeSearch:
         `n_moves` is given if there are more changes than `moves` that can be described.
         """
         self._save_state()
-        forecast = self._forecast
+        forecast = self.forecast
         times = (forecast.seconds, forecast.n_rounds, *forecast.left(round_))
-        self._listener(Progress(stage, round_, self._at.lnl, n_moves or len(moves), radius, *times, chosen=moves))
+        self.report(Progress(stage, round_, self.cursor.lnl, n_moves or len(moves), radius, *times, chosen=moves))
 
     def _make_rounds(self, stage: Stage) -> None:
         """Make the rounds of a stage that are left.
@@ -320,8 +312,8 @@ class TreeSearch:
         stage ends with a round that gains less than its epsilon or share. The next stage scans the whole tree again.
         After the last stage nothing does, because such a scan hardly ever gains anything.
         """
-        at = self._at
-        self._forecast.begin(at.round)
+        at = self.cursor
+        self.forecast.begin(at.round)
         announce(f"{stage.name} radius {stage.radius}" if stage.radius else stage.name)
         if stage.radius:
             at.category_of = self.likelihood.start_screening(at.category_of)
@@ -358,7 +350,7 @@ class TreeSearch:
         while is_free and lnl - before > TUNING_SHARE * abs(lnl):
             before, lnl = lnl, fit_model()
         if stage.name == "start":
-            self._at.first_length = float(likelihood.tree.lengths.sum())
+            self.cursor.first_length = float(likelihood.tree.lengths.sum())
         if not likelihood.has_site_rates:  # the first categories are those of poor lengths
             before, lnl = lnl, try_scales(likelihood, lnl, epsilon)
             if is_free and lnl > before:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
@@ -21,6 +22,7 @@ RF_SHARE = 0.01  # of the inner branches that a stage of a climb must change (RA
 Memory = npt.NDArray[Any]
 
 
+@dataclass(eq=False)
 class StopRule:
     """Compares the tree after each stage with the tree of the stage before.
 
@@ -29,20 +31,19 @@ class StopRule:
     of the last stage is for "rf" the ends of the branches, and for "kh" the lnL of each pattern.
     """
 
-    def __init__(self, rule: str, likelihood: TreeLikelihood, memory: Memory | None = None):
-        self._rule = rule
-        self._likelihood = likelihood
-        self.memory = memory
+    rule: str
+    likelihood: TreeLikelihood
+    memory: Memory | None = None
 
     def says_enough(self) -> bool:
         """Whether the stage that has just ended should be the last one; never true after the first stage."""
-        before, likelihood = self.memory, self._likelihood
+        before, likelihood = self.memory, self.likelihood
         tree = likelihood.tree
-        if self._rule == "rf":
+        if self.rule == "rf":
             self.memory = tree.ends.copy()
             least = RF_SHARE * 2 * (tree.n_taxa - 3)
             return before is not None and rf_distance(Tree.from_edges(tree.names, before), tree) <= least
-        if self._rule == "kh":
+        if self.rule == "kh":
             self.memory = likelihood.site_lnl()
             return before is not None and not is_significant(before, self.memory, likelihood.engine.weights)
         return False

@@ -88,6 +88,7 @@ class UfbootState:
         return replace(self, pool=self.pool.copy(), optima=self.optima.copy())
 
 
+@dataclass(frozen=True, eq=False)
 class UfbootSearch:
     """Makes excursions. What one finds depends on its number and on where it may start, not on those made before.
 
@@ -101,20 +102,14 @@ class UfbootSearch:
     fresh : makes a start tree from the weights of all patterns (n_patterns,) and a source of random numbers
     """
 
-    def __init__(
-        self,
-        likelihood: TreeLikelihood,
-        weights: WeightArray,
-        random: Callable[[int], np.random.Generator],
-        fresh: Callable[[FloatArray, np.random.Generator], Tree],
-        constraint: Constraint | None = None,
-    ):
-        self._likelihood = likelihood
-        self._weights = weights
-        self._random = random
-        self._fresh = fresh
-        self._constraint = constraint
-        likelihood.start_screening()
+    likelihood: TreeLikelihood
+    weights: WeightArray
+    random: Callable[[int], np.random.Generator]
+    fresh: Callable[[FloatArray, np.random.Generator], Tree]
+    constraint: Constraint | None = None
+
+    def __post_init__(self) -> None:
+        self.likelihood.start_screening()
 
     def __call__(
         self, number: int | None, starts: Sequence[Tree], known: Set[bytes], report: Callable[[Any], bool] | None = None
@@ -124,50 +119,45 @@ class UfbootSearch:
 
     def make(self, number: int, starts: Sequence[Tree], known: Set[bytes]) -> Excursion:
         """Make the excursion of a number, from 0, from one of the `starts`; topologies of `known` keys are not met."""
-        rng, meetings = self._random(number), Meetings(self._weights, known)
+        rng, meetings = self.random(number), Meetings(self.weights, known)
         joints: IndexArray | None = None
         if number % 2 == 0:
             column = self._column(number, 0)
-            self._likelihood.set_tree(self._fresh(column, rng))
-            self._climb_afar(column)
+            self.likelihood.set_tree(self.fresh(column, rng))
+            with self.likelihood.reweighted(column):  # a rough climb: NNI, then SPR with a small radius
+                lnl = smooth(self.likelihood, NNI_EPSILON).lnl
+                for radius in (1, RATCHET_RADII[0]):
+                    lnl = self._climb(lnl, radius, NNI_EPSILON)
         else:
-            self._likelihood.set_tree(starts[int(rng.integers(len(starts)))])
+            self.likelihood.set_tree(starts[int(rng.integers(len(starts)))])
             jumps = [self._jump(self._column(number, k)) for k in range(UFBOOT_JUMPS)]
             joints = np.unique(np.concatenate(jumps))
         lnl = self._climb_back(joints, meetings)
-        if self._likelihood.is_rooted:
-            lnl = move_root(self._likelihood, lnl)
-            meetings.meet(self._likelihood)
-        return Excursion(meetings.trees, lnl, self._likelihood.tree.copy())
+        if self.likelihood.is_rooted:
+            lnl = move_root(self.likelihood, lnl)
+            meetings.meet(self.likelihood)
+        return Excursion(meetings.trees, lnl, self.likelihood.tree.copy())
 
     def meet(self, optimum: Tree) -> Excursion:
         """Meet an optimum, and optimise its lengths."""
-        meetings = Meetings(self._weights)
-        self._likelihood.set_tree(optimum)
-        lnl = smooth(self._likelihood).lnl
-        meetings.meet(self._likelihood)
-        return Excursion(meetings.trees, lnl, self._likelihood.tree.copy())
+        meetings = Meetings(self.weights)
+        self.likelihood.set_tree(optimum)
+        lnl = smooth(self.likelihood).lnl
+        meetings.meet(self.likelihood)
+        return Excursion(meetings.trees, lnl, self.likelihood.tree.copy())
 
     def _column(self, number: int, jump: int) -> FloatArray:
         """Pattern weights (n_patterns,) of the resampled alignment for a jump; two excursions take 1 + UFBOOT_JUMPS."""
         before = number // 2 * (1 + UFBOOT_JUMPS) + number % 2
-        return self._weights[:, (before + jump) % self._weights.shape[1]].astype(np.float64)
-
-    def _climb_afar(self, weights: FloatArray) -> None:
-        """Climb roughly from the current tree with other weights: NNI, then SPR with a small radius."""
-        likelihood = self._likelihood
-        with likelihood.reweighted(weights):
-            lnl = smooth(likelihood, NNI_EPSILON).lnl
-            for radius in (1, RATCHET_RADII[0]):
-                lnl = self._climb(lnl, radius, NNI_EPSILON)
+        return self.weights[:, (before + jump) % self.weights.shape[1]].astype(np.float64)
 
     def _jump(self, weights: FloatArray) -> IndexArray:
         """Make all moves that gain with other weights; return the joints to scan next."""
-        likelihood = self._likelihood
+        likelihood = self.likelihood
         with likelihood.reweighted(weights):
             lnl = smooth(likelihood, NNI_EPSILON).lnl
             return climb_round(
-                likelihood, lnl, RATCHET_RADII[0], epsilon=RATCHET_EPSILON, constraint=self._constraint
+                likelihood, lnl, RATCHET_RADII[0], epsilon=RATCHET_EPSILON, constraint=self.constraint
             ).joints
 
     def _climb_back(self, joints: IndexArray | None, meetings: Meetings) -> float:
@@ -176,10 +166,10 @@ class UfbootSearch:
         Each tree on the way is met, with nearly optimal lengths, and the neighbours of the first: those are many, and
         together they have what each resampled alignment prefers at branches on which the data do not insist.
         """
-        lnl = smooth(self._likelihood, ROUND_EPSILON).lnl
-        meetings.meet(self._likelihood)
-        meetings.meet_neighbours(self._likelihood, self._constraint)
-        meet = partial(meetings.meet, self._likelihood)
+        lnl = smooth(self.likelihood, ROUND_EPSILON).lnl
+        meetings.meet(self.likelihood)
+        meetings.meet_neighbours(self.likelihood, self.constraint)
+        meet = partial(meetings.meet, self.likelihood)
         return self._climb(lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints, meet)
 
     def _climb(
@@ -193,7 +183,7 @@ class UfbootSearch:
         """Make rounds from `lnl` around `joints` until one gains less than `epsilon`; `meet` is called after each."""
         gain = epsilon
         while gain >= epsilon and (joints is None or len(joints)):
-            done = climb_round(self._likelihood, lnl, radius, joints, constraint=self._constraint)
+            done = climb_round(self.likelihood, lnl, radius, joints, constraint=self.constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
             meet()
         return lnl

@@ -103,7 +103,10 @@ class Grouping:
                 members = _members(pairs[number])
                 if not members & taken:
                     taken |= members
-                    self._apply(pairs[number])
+                    self.groups = self._with(self._tried[members])
+                    first, second = (group.name for group in pairs[number])
+                    self.merges.append(Merge(first, second, self.score()))
+                    log.info("merged %s and %s: %s %.3f", first, second, self._criterion, self.merges[-1].score)
 
     def _pairs(self) -> list[tuple[PartGroup, PartGroup]]:
         """All pairs of groups that the same model can describe."""
@@ -133,11 +136,6 @@ class Grouping:
         own = {part.name for part in merged.parts}
         kept = [group for group in self.groups if group.parts[0].name not in own]
         return sorted([*kept, merged], key=lambda group: self._order[group.parts[0].name])
-
-    def _apply(self, pair: tuple[PartGroup, PartGroup]) -> None:
-        self.groups = self._with(self._tried[_members(pair)])
-        self.merges.append(Merge(pair[0].name, pair[1].name, self.score()))
-        log.info("merged %s and %s: %s %.3f", pair[0].name, pair[1].name, self._criterion, self.merges[-1].score)
 
 
 def distinct_names(groups: Sequence[PartGroup]) -> list[str]:

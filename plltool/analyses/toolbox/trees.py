@@ -61,7 +61,12 @@ def show(
     if latest is not None and not (math.isfinite(latest) and drawn_lengths(nodes)[1]):
         raise InputError(f"{source}: latest: found {latest:g}, expected a year, and a tree with lengths in years")
     nodes = nodes.ladderized() if ladderize else nodes
-    return TreeDrawing(nodes, time=None if latest is None else _in_time(nodes, latest))
+    if latest is None:
+        return TreeDrawing(nodes)
+    spans = [nodes.heights.get(node) for node in range(len(nodes.parents))]
+    return TreeDrawing(
+        nodes, time=TimeScale(latest, tuple(own and (latest - own[1], latest - own[0]) for own in spans))
+    )
 
 
 def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | None = None) -> list[str]:
@@ -86,14 +91,6 @@ def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | 
 
 def _as_nodes(tree: TreeLike) -> tuple[RootedNodes, str]:
     return (RootedNodes.of_tree(tree), "the tree") if isinstance(tree, Tree) else load_nodes(tree)
-
-
-def _in_time(nodes: RootedNodes, latest: float) -> TimeScale:
-    """The years of the tree, and those between which its inner nodes lie, where the file tells that."""
-    ranges: list[tuple[float, float] | None] = [None] * len(nodes.parents)
-    for node, (least, most) in nodes.heights.items():
-        ranges[node] = latest - most, latest - least
-    return TimeScale(latest, tuple(ranges))
 
 
 def _root(nodes: RootedNodes, source: str, by: str | None, outgroup: OutgroupLike | None) -> RootedNodes:
