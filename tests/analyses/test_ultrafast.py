@@ -195,7 +195,7 @@ def test_excursions_of_a_batch_start_from_its_beginning(make_run, monkeypatch):
 
     def heard(self, number, starts, known):
         found = make(self, number, starts, known)
-        drawn = self._random(number).random()
+        drawn = self.random(number).random()
         calls.append((number, [tree.lengths.tobytes() for tree in starts], known, drawn, found))
         return found
 

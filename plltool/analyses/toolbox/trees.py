@@ -64,9 +64,8 @@ def show(
     if latest is None:
         return TreeDrawing(nodes)
     spans = [nodes.heights.get(node) for node in range(len(nodes.parents))]
-    return TreeDrawing(
-        nodes, time=TimeScale(latest, tuple(own and (latest - own[1], latest - own[0]) for own in spans))
-    )
+    years = tuple(own and (latest - own[1], latest - own[0]) for own in spans)
+    return TreeDrawing(nodes, time=TimeScale(latest, years))
 
 
 def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | None = None) -> list[str]:
