@@ -2,13 +2,13 @@
 
 import pytest
 from interruptions import lost
+from small_alignments import primates
 
 
 @pytest.fixture(scope="session")
 def sequences(data_dir):
     """Name to sequence: 7 primates, 300 sites."""
-    rows = [line.split() for line in (data_dir / "primates.phy").read_text().splitlines()[1:8]]
-    return {name: sequence[:300] for name, sequence in rows}
+    return primates(data_dir, 7, 300)
 
 
 @pytest.fixture

@@ -185,6 +185,7 @@ def test_a_search_ends_at_its_optimum(variable, found):
     assert found.model.endswith("+ASC_LEWIS")
     fixed = evaluate(rows, found.tree, found.model, fixed=True, device="numpy")
     assert fixed.lnl == pytest.approx(found.lnl, rel=1e-12)
+    assert parse_model(json.loads(found.to_json())["model"]).ascertainment == Ascertainment("lewis")
 
 
 @pytest.mark.opencl
@@ -283,9 +284,3 @@ def test_no_screen_beside_a_correction(variable, monkeypatch):
     assert plan.screen == ()
     assert plan.engine[0].corrections == (Ascertainment("lewis"),)
     assert plan.engine[0].engine_sizes == (data.patterns[0].n_patterns, 1, 1, 1, 1)
-
-
-def test_records(found):
-    record = json.loads(found.to_json())
-    assert record["model"].endswith("+ASC_LEWIS")
-    assert parse_model(record["model"]).ascertainment == Ascertainment("lewis")

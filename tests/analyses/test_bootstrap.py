@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from interruptions import Stop
+from small_alignments import primates as taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports import replicates
@@ -79,7 +80,7 @@ def test_parts_are_resampled_by_themselves(primates, tmp_path):
 
 
 def test_duplicates_come_back_in_an_order_by_chance(data_dir):
-    sequences = {name: row.decode() for name, row in _some(data_dir, 5).items()}
+    sequences = taxa(data_dir, 5, 300)
     first = next(iter(sequences.values()))
     sequences |= {f"twin{k}": first for k in range(2)}
     found = bootstrap(sequences, "JC", replicates=12, device="numpy", workers=1)
@@ -87,13 +88,8 @@ def test_duplicates_come_back_in_an_order_by_chance(data_dir):
     assert np.nanmin(shares) < 100  # of three identical sequences no two are always the closest
 
 
-def _some(data_dir, n_taxa):
-    sequences = read_alignment(data_dir / "primates.phy")
-    return {name: row[:300] for name, row in list(zip(sequences.names, sequences.rows, strict=True))[:n_taxa]}
-
-
 def test_replicates_obey_a_constraint(data_dir):
-    small = {name: row.decode() for name, row in _some(data_dir, 8).items()}
+    small = taxa(data_dir, 8, 300)
     names = list(small)
     free = bootstrap(small, "JC", replicates=3, device="numpy", workers=1)
     assert names[:4] == ["Tarsius_syrichta", "Lemur_catta", "Homo_sapiens", "Pan"]
@@ -112,7 +108,7 @@ def _has_split(tree, side):
 
 def test_automatic_numbers_and_interruption(data_dir):
     kept, stop = [], Stop(3)
-    small = {name: row.decode() for name, row in _some(data_dir, 4).items()}
+    small = taxa(data_dir, 4, 300)
     found = bootstrap(small, "JC", replicates=9, device="numpy", workers=1, listener=stop, taken=kept.append)
     assert found.interrupted
     assert len(found.trees) == len(kept) == 3
@@ -134,13 +130,11 @@ def test_errors(primates):
         bootstrap(primates, replicates=1, seed=-1)
 
 
-def test_replicates_that_were_kept_are_not_made_again(primates, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
+def test_replicates_that_were_kept_are_not_made_again(primates, tmp_path, made):
     settings = {"model": "JC", "device": "numpy", "workers": 1, "checkpoint": tmp_path / "saved"}
     stopped = bootstrap(primates, replicates=3, listener=Stop(2), **settings)
     assert stopped.interrupted
-    made = []
-    monkeypatch.setattr(replicates.Replicator, "__call__", count(made, replicates.Replicator.__call__))
+    made.clear()
     found = bootstrap(primates, replicates=3, **settings)
     assert made == [2]
     fresh = bootstrap(primates, replicates=3, **{**settings, "checkpoint": None})
@@ -198,7 +192,7 @@ def test_a_damaged_replicate_alone_is_made_again(primates, tmp_path, made, monke
 
 def test_a_test_of_the_number_counts_all_replicates_that_are_kept(data_dir, tmp_path, made):
     """It would have been satisfied with 50 replicates, but more are there already."""
-    small = {name: row.decode() for name, row in _some(data_dir, 4).items()}
+    small = taxa(data_dir, 4, 300)
     enough = bootstrap(small, replicates="auto", **QUICK)
     assert len(enough.trees) == 50
     made.clear()
@@ -280,7 +274,7 @@ def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_
 
 @pytest.mark.usefixtures("short_chains")
 def test_rapid_replicates_of_parts_and_duplicates(data_dir):
-    small = {name: row.decode() for name, row in _some(data_dir, 6).items()}
+    small = taxa(data_dir, 6, 300)
     small["twin"] = next(iter(small.values()))
     found = bootstrap(small, "JC", replicates=7, rapid=True, device="numpy", workers=1)
     assert all(set(tree.names) == set(small) for tree in found.trees)
@@ -305,7 +299,7 @@ def topologies(data_dir, monkeypatch, length, constraint=None, rapid=True):
         return SimpleNamespace(tree=start.with_lengths(np.full(start.n_edges, length)), lnl=-1.0)
 
     monkeypatch.setattr(replicates.Replicator, "_search", leave)
-    small = {name: row.decode() for name, row in _some(data_dir, 5).items()}
+    small = taxa(data_dir, 5, 300)
     settings = {"replicates": 300, "rapid": rapid, "device": "numpy", "workers": 1, "constraint": constraint}
     found = bootstrap(small, "JC", **settings)
     return Counter(frozenset(splits_of(tree)) for tree in found.trees)
@@ -318,7 +312,7 @@ def test_replicates_tell_what_sites_say_only(data_dir, monkeypatch):
         drawn = topologies(data_dir, monkeypatch, 0.09 / 300, rapid=rapid)
         assert len(drawn) == 15
         assert max(drawn.values()) < 20 + 5 * np.sqrt(20)  # five standard deviations, for a fixed seed
-    names = list(_some(data_dir, 5))
+    names = list(taxa(data_dir, 5))
     text = f"(({names[0]},{names[3]}),{','.join(names[1:3] + names[4:])});"
     assert len(topologies(data_dir, monkeypatch, 0.09 / 300, text)) == 3
 

@@ -24,11 +24,6 @@ TREE = (
 IQTREE = [((310, 190, 205, 295), "JC", -8842.8186), ((310, 0, 205, 295), "JC+G4{0.3}", -7858.6578)]
 
 
-@pytest.fixture(scope="module")
-def path(data_dir):
-    return data_dir / "primates.phy"
-
-
 def append(sequences, counts):
     """The same alignment with the columns written out."""
     added = b"".join(bytes([base]) * count for base, count in zip(b"ACGT", counts, strict=True))
@@ -36,14 +31,14 @@ def append(sequences, counts):
 
 
 @pytest.fixture(scope="module")
-def both(path):
+def both(primates):
     """With weights, and written out."""
-    return (plltool.read_alignment(path, constant_sites=COUNTS), append(plltool.read_alignment(path), COUNTS))
+    return (plltool.read_alignment(primates, constant_sites=COUNTS), append(plltool.read_alignment(primates), COUNTS))
 
 
 @pytest.mark.parametrize(("counts", "model", "expected"), IQTREE)
-def test_as_iqtree(path, counts, model, expected):
-    data = plltool.read_alignment(path, constant_sites=counts)
+def test_as_iqtree(primates, counts, model, expected):
+    data = plltool.read_alignment(primates, constant_sites=counts)
     found = plltool.evaluate(data, TREE, model, fixed=True, **NUMPY)
     assert found.lnl == pytest.approx(expected, abs=5.1e-5)  # half of its last digit
 
@@ -123,8 +118,8 @@ def append_none(counts):
     return "".join(base * count for base, count in zip("ACGT", counts, strict=True))
 
 
-def test_queries_have_the_sites_too(both, path):
-    sequences = plltool.read_alignment(path)
+def test_queries_have_the_sites_too(both, primates):
+    sequences = plltool.read_alignment(primates)
     rows = dict(zip(sequences.names, sequences.rows, strict=True))
     query = rows.pop("Gorilla")
     tree = TREE.replace(",Gorilla:0.0275524688", "").replace("(Homo_sapiens", "Homo_sapiens", 1)
@@ -140,8 +135,8 @@ def test_queries_have_the_sites_too(both, path):
     assert a.best()["q"].pendant == pytest.approx(b.best()["q"].pendant, rel=1e-6)
 
 
-def test_billions_are_weights_only(path):
-    data = plltool.read_alignment(path, constant_sites=(10**9, 5 * 10**8, 5 * 10**8, 10**9))
+def test_billions_are_weights_only(primates):
+    data = plltool.read_alignment(primates, constant_sites=(10**9, 5 * 10**8, 5 * 10**8, 10**9))
     cut, _ = resolve_inputs(data, "JC")
     assert cut.n_sites == 3 * 10**9 + 898
     assert cut.parts[0].alignment.n_sites == 902
@@ -156,13 +151,15 @@ def test_billions_are_weights_only(path):
     plltool.alrt(data, TREE, "JC", replicates=20, **NUMPY)
 
 
-def test_all_counts_of_sites_are_told_apart(path, tmp_path):
-    cuts = [resolve_inputs(plltool.read_alignment(path, constant_sites=own), "JC")[0] for own in (COUNTS, COUNTS[::-1])]
+def test_all_counts_of_sites_are_told_apart(primates, tmp_path):
+    cuts = [
+        resolve_inputs(plltool.read_alignment(primates, constant_sites=own), "JC")[0] for own in (COUNTS, COUNTS[::-1])
+    ]
     assert digest_data(cuts[0].alignments) != digest_data(cuts[1].alignments)
     few = {"replicates": 1, "checkpoint": tmp_path / "run", **NUMPY}
-    plltool.bootstrap(plltool.read_alignment(path, constant_sites=COUNTS), "JC", **few)
+    plltool.bootstrap(plltool.read_alignment(primates, constant_sites=COUNTS), "JC", **few)
     with pytest.raises(CheckpointError, match=r"the checkpoint has \[310, 190, 205, 295\], this command None"):
-        plltool.bootstrap(path, "JC", **few)
+        plltool.bootstrap(primates, "JC", **few)
 
 
 @pytest.mark.parametrize(("counts", "is_told"), [(None, True), ((0, 0, 0, 3), False), ((0, 0, 0, 0), False)])
@@ -180,18 +177,18 @@ def test_no_hint_where_they_are_given(counts, is_told):
 @pytest.mark.parametrize(
     ("counts", "found"), [((1, 2, 3), "1,2,3"), ((1, 2, 3, -4), "1,2,3,-4"), ((1, 2, 3, 0.5), "1,2,3,0.5")]
 )
-def test_numbers_that_are_refused(path, counts, found):
+def test_numbers_that_are_refused(primates, counts, found):
     with pytest.raises(InputError, match=f"constant sites: found '{found}', expected numbers of constant sites"):
-        plltool.read_alignment(path, constant_sites=counts)
+        plltool.read_alignment(primates, constant_sites=counts)
 
 
-def test_data_and_models_that_are_refused(path, data_dir, tmp_path):
+def test_data_and_models_that_are_refused(primates, data_dir, tmp_path):
     for name in ("morphology.nex", "snps.vcf"):
         with pytest.raises(InputError, match=r"found constant sites to add to .* data, expected an alignment of DNA"):
             plltool.read_alignment(data_dir / name, constant_sites=COUNTS)
     with pytest.raises(InputError, match="to add to codon data"):
-        plltool.read_alignment(path, "codon", constant_sites=COUNTS)
-    data = plltool.read_alignment(path, constant_sites=COUNTS)
+        plltool.read_alignment(primates, "codon", constant_sites=COUNTS)
+    data = plltool.read_alignment(primates, constant_sites=COUNTS)
     for model, what in (("GY", "codon data"), ("LG", "protein data"), ("JC, a = 1-400\nJC, b = 401-898", "parts")):
         with pytest.raises(InputError, match=f"primates.phy: found constant sites to add to {what}"):
             plltool.evaluate(data, TREE, model, **NUMPY)

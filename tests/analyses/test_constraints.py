@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import read_states
-from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
+from oracles.constraint import edge_splits, nested_splits, newick, obeys, random_nested
 from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
@@ -15,10 +15,6 @@ from plltool.tree.splits import branch_splits
 from plltool.tree_search.effort import SearchOptions
 
 FAST = {"model": "JC", "device": "numpy", "options": SearchOptions("fast", radii=(5,))}
-
-
-def newick(nested):
-    return nested if isinstance(nested, str) else f"({','.join(map(newick, nested))})"
 
 
 @pytest.fixture(scope="module")

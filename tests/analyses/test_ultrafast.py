@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from interruptions import PowerCut, Stop
 from small_alignments import hard_taxa
+from small_alignments import primates as taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports import ultrafast
 from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
-from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.model.duplicates import without_duplicates
 from plltool.optimise.likelihood import TreeLikelihood
@@ -74,9 +74,8 @@ def test_supports_are_near_those_of_iqtree(primates):
     assert abs(np.mean(differences)) < 2
 
 
-def test_interruption(primates):
-    sequences, stop = read_alignment(primates), Stop()
-    small = {name: row[:200].decode() for name, row in zip(sequences.names, sequences.rows, strict=True)}
+def test_interruption(data_dir):
+    small, stop = taxa(data_dir, n_sites=200), Stop()
     best = search(small, MODEL, device="numpy", effort="fast")
     run = {"device": "numpy", "replicates": 20, "workers": 1, "listener": stop}
     found = ultrafast_bootstrap(small, best.tree, MODEL, **run)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def newick(nested):
+    """Nested tuples of names as Newick, without the semicolon."""
+    return nested if isinstance(nested, str) else f"({','.join(map(newick, nested))})"
+
+
 def nested_splits(nested):
     """Nontrivial splits, as frozensets of two frozensets, of a tree given as nested tuples of names."""
     clades = []

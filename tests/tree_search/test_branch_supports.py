@@ -4,12 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from helpers import likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
+from helpers import FixedModel, likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
 from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import NEIGHBOUR_KINDS
 from plltool.engine.base import EngineData
+from plltool.engine.layout import Layout
+from plltool.engine.numpy_engine import NumpyEngine
+from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.inputs import as_constraint
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
@@ -107,12 +110,6 @@ def test_batches_change_nothing_and_the_tree_stays(case):
 
 def test_lengths_of_their_own(case):
     """Two unlinked parts with the same patterns each give the result of one part alone."""
-    from helpers import FixedModel
-
-    from plltool.engine.layout import Layout
-    from plltool.engine.numpy_engine import NumpyEngine
-    from plltool.optimise.likelihood import TreeLikelihood
-
     tree, codes, weights, mixture = case
     alone = likelihood_of(tree.copy(), codes, weights, mixture)
     expected = neighbour_sites(alone, np.flatnonzero(alone.tree.is_inner_branch))

@@ -11,7 +11,7 @@ from helpers import (
     random_mixture,
     simulate_codes,
 )
-from oracles.constraint import nested_splits, obeys, random_nested
+from oracles.constraint import nested_splits, newick, obeys, random_nested
 from oracles.parsimony import fitch_score
 
 from plltool.constants import NO_NODE
@@ -26,10 +26,6 @@ from plltool.tree_search.ratchet import perturb
 
 N_TAXA = 14
 NAMES = [f"t{i}" for i in range(N_TAXA)]
-
-
-def newick(nested):
-    return nested if isinstance(nested, str) else f"({','.join(map(newick, nested))})"
 
 
 def make_case(seed, share=0.7):
@@ -144,8 +140,7 @@ def test_a_resolved_constraint_leaves_no_moves():
         text = f"({text},{name})"
     resolved = read_constraint(f"({text},{NAMES[-2]},{NAMES[-1]});", NAMES)
     assert resolved.n_splits == N_TAXA - 3
-    likelihood.tree.assign(resolved.random_tree(np.random.default_rng(1)))
-    likelihood.topology_changed()
+    likelihood.set_tree(resolved.random_tree(np.random.default_rng(1)))
     lnl = smooth(likelihood).lnl
     assert len(find_moves(likelihood, lnl, 5, constraint=resolved)) == 0
     assert climb_round(likelihood, lnl, 5, constraint=resolved).n_moves == 0

@@ -10,7 +10,7 @@ from plltool.tree.moves import prune_regraft
 from plltool.tree.rooted import add_root, drop_root, inner_branches
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
-from plltool.tree_search.climb import climb_round
+from plltool.tree_search.climb import apply_moves, climb_round
 from plltool.tree_search.insertions import optimise_insertions
 from plltool.tree_search.neighbours import NEIGHBOUR_EPSILON, neighbour_sites
 from plltool.tree_search.root_scan import describe_places, move_root, scan_root
@@ -79,20 +79,15 @@ def test_scan(case):
 
 def test_optimised_insertions(case):
     likelihood = likelihood_for(case)
-    tree, lnl = likelihood.tree, likelihood.lnl()
     prunes = all_prunes(likelihood)
-    steps = scan(likelihood, prunes, 3, lnl)
+    steps = scan(likelihood, prunes, 3, likelihood.lnl())
     chosen = np.arange(0, len(steps), 5)
     moves = optimise_insertions(likelihood, prunes, steps, chosen, -np.inf)
     assert np.all(moves.lnl >= steps.scores[chosen] - 1e-9)
     for k in range(len(moves)):
-        moved = tree.copy()
-        joint, column = int(moves.joints[k]), int(moves.columns[k])
-        toward, away, hanging = moves.lengths[k]
-        first, second = (toward, away) if moves.toward_gap[k] else (away, toward)
-        subtree = int(tree.neighbours[joint, column])
-        prune_regraft(moved, joint, subtree, int(moves.branches[k]), moves.healed[k], (first, second, hanging))
-        assert moves.lnl[k] == pytest.approx(oracle_lnl(moved, *case[1:]), rel=1e-10)
+        moved = likelihood_for(case)
+        assert apply_moves(moved, moves, np.array([k]))
+        assert moves.lnl[k] == pytest.approx(oracle_lnl(moved.tree, *case[1:]), rel=1e-10)
 
 
 def test_root_places(case):

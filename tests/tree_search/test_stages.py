@@ -5,6 +5,7 @@ import pytest
 from helpers import likelihood_of, make_tree, many_taxa, mix, random_ends, simulate_codes
 from interruptions import Stop
 from oracles.substitution import gamma_category_means
+from small_alignments import primates
 
 from plltool.analyses.search.analysis import search
 from plltool.errors import EngineError
@@ -230,8 +231,7 @@ def test_large_alignments_ask_for_significance():
 @pytest.mark.parametrize("rule", ["rf", "kh"])
 def test_a_climb_ends_where_its_rule_says_so(data_dir, rule):
     """A search from its own result changes nothing: lengths, one NNI round, and the polish."""
-    rows = [line.split() for line in (data_dir / "primates.phy").read_text().splitlines()[1:9]]
-    few = {name: sequence[:300] for name, sequence in rows}
+    few = primates(data_dir, 8, 300)
     settings = {"model": "JC", "device": "numpy"}
     best = search(few, **settings)
     stages = {}
