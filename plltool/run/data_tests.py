@@ -14,12 +14,14 @@ from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.states import DNA, MULTISTATE, CodeArray, StateSpace
 from plltool.arrays import FloatArray
 from plltool.constants import MIN_BRANCH_LENGTH, SIGNIFICANCE, UNLINKED
+from plltool.errors import InputError, show_name
 from plltool.io.record import nan_to_null
 from plltool.model.describe import describe_parameters
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part
 from plltool.model.scheme import column_states
+from plltool.model.spec import ModelSpec
 
 MAX_SYMMETRY_TAXA = 1000  # whose pairs are tested for symmetry
 MAX_SYMMETRY_WORK = 10**12  # products of indicators that the tests may take, about ten seconds on one core
@@ -87,6 +89,22 @@ def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[
     for part in data.parts:
         remarks += _remarks_on_composition(without_root(part.alignment), part.name)
     return remarks
+
+
+def refuse_invariable(spec: ModelSpec, part: Part) -> None:
+    """Raise InputError for a column that may be invariable where the model says that all of them vary."""
+    if spec.ascertainment is not None and part.alignment.weights is not None:
+        found = f"found constant sites to add under model {spec}, whose +ASC says that all sites vary"
+        raise InputError(f"{part.alignment.source}: {found}; expected one of the two")
+    if spec.ascertainment is None or spec.ascertainment.kind != "lewis":
+        return
+    columns = part.sites[may_be_invariable(part.alignment)]
+    if len(columns):
+        of_part = f"partition {show_name(part.name)}: " if part.name else ""
+        number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+        found = f"found {number} in which all taxa have or may have the same state"
+        where = f"{part.alignment.source}: {of_part}{found}, first column {columns.min() + 1}"
+        raise InputError(f"{where}; expected variable columns only for model {spec.shown}")
 
 
 def _remarks_on_constant_sites(part: Part, model: Model) -> list[str]:

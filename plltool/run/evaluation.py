@@ -13,14 +13,14 @@ from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import Model
 from plltool.progress import Listener, announce, ignore
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.results import EvaluationResult, Result
 from plltool.run.rooting import OutgroupLike
 from plltool.run.run import Run
-from plltool.run.site_rates import to_gamma
+from plltool.run.site_rates import refuse_site_rates, to_gamma
 from plltool.tree.topology import Tree
 
 R = TypeVar("R", bound=Result)

@@ -22,9 +22,10 @@ from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.part_trees import read_constraint, read_tree
 from plltool.io.tree_files import read_tree_set
 from plltool.model.model import Model
-from plltool.model.partition import Dataset, Part, check_states, cut_alignment
+from plltool.model.partition import Dataset, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme, split_by_states
 from plltool.model.spec import ModelSpec
+from plltool.run.data_tests import refuse_invariable
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.rooted import add_root
@@ -147,30 +148,6 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     if spec.scaled:
         raise InputError(f"{part}: found a scaler (+B) in {spec.shown}, expected none where lengths are {brlen}")
     return spec
-
-
-def refuse_invariable(spec: ModelSpec, part: Part) -> None:
-    """Raise InputError for a column that may be invariable where the model says that all of them vary."""
-    if spec.ascertainment is not None and part.alignment.weights is not None:
-        found = f"found constant sites to add under model {spec}, whose +ASC says that all sites vary"
-        raise InputError(f"{part.alignment.source}: {found}; expected one of the two")
-    if spec.ascertainment is None or spec.ascertainment.kind != "lewis":
-        return
-    columns = part.sites[may_be_invariable(part.alignment)]
-    if len(columns):
-        of_part = f"partition {show_name(part.name)}: " if part.name else ""
-        number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
-        found = f"found {number} in which all taxa have or may have the same state"
-        where = f"{part.alignment.source}: {of_part}{found}, first column {columns.min() + 1}"
-        raise InputError(f"{where}; expected variable columns only for model {spec.shown}")
-
-
-def refuse_site_rates(models: Sequence[Model], what: str) -> None:
-    """Raise InputError for per-site rates (+PSR), which `what` cannot use."""
-    for model in models:
-        if model.has_site_rates:
-            found = f"model {model.spec.shown}: {what} cannot use per-site rates (+PSR)"
-            raise InputError(f"{found}, expected another model, such as one with +G4")
 
 
 def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:

@@ -22,7 +22,7 @@ from plltool.constants import (
     SH_ALRT,
     UNLINKED,
 )
-from plltool.errors import InputError, shorten
+from plltool.errors import InputError, check_least, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.describe import format_scheme
 from plltool.model.model import GROUPS, Model
@@ -35,21 +35,13 @@ from plltool.optimise.polish import Other, PolishRound, polish
 from plltool.optimise.standard_errors import length_errors
 from plltool.progress import Listener, Progress, ignore
 from plltool.run.engines import open_engine
-from plltool.run.inputs import (
-    AlignmentLike,
-    ModelLike,
-    TreeLike,
-    as_models,
-    as_tree,
-    link_lengths,
-    refuse_site_rates,
-    resolve_inputs,
-)
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import evaluation_slots, search_slots
 from plltool.run.messages import remarks_on_optima
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
-from plltool.run.supports import Supports, check_neighbour_request
+from plltool.run.site_rates import refuse_site_rates
+from plltool.run.supports import Supports, check_kinds
 from plltool.seeds import SUPPORTS, generator
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
@@ -365,6 +357,13 @@ class Likelihood(Parameters, Density):
         lnl = polish(self._likelihood, LENGTHS in chosen, groups, report, given=True)
         self._warn_of(*remarks_on_optima(lnl, self._tree, self.other))
         return lnl
+
+
+def check_neighbour_request(kinds: Sequence[str], replicates: int, seed: int) -> None:
+    """Raise InputError unless supports by nearest neighbours can be computed: known kinds, at least 1 replicate."""
+    check_kinds(kinds, NEIGHBOUR_KINDS)
+    check_least("replicates", replicates, 1)
+    check_least("seed", seed, 0)
 
 
 class PartLikelihood(Parameters):

@@ -15,6 +15,7 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray, IndexArray
+from plltool.errors import InputError
 from plltool.model.describe import format_scheme
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
@@ -52,6 +53,14 @@ class PerSiteRates:
         n = [len(part.rates) for part in self.parts if part is not None]
         categories = f"{sum(n)} categories" + (f" in {len(n)} parts" if len(n) > 1 else "")
         return f"lnL under per-site rates: {self.lnl:.6f}, {categories}; no other lnL compares with it"
+
+
+def refuse_site_rates(models: Sequence[Model], what: str) -> None:
+    """Raise InputError for per-site rates (+PSR), which `what` cannot use."""
+    for model in models:
+        if model.has_site_rates:
+            found = f"model {model.spec.shown}: {what} cannot use per-site rates (+PSR)"
+            raise InputError(f"{found}, expected another model, such as one with +G4")
 
 
 def to_gamma(

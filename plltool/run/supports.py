@@ -12,22 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import (
-    ABAYES,
-    FBP,
-    GCF,
-    IC,
-    ICA,
-    NEIGHBOUR_KINDS,
-    QCF,
-    ROOTSTRAP,
-    SCF,
-    SCFL,
-    SH_ALRT,
-    TBE,
-    UFBOOT,
-)
-from plltool.errors import InputError, check_least, show_name
+from plltool.constants import ABAYES, FBP, GCF, IC, ICA, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, TBE, UFBOOT
+from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.record import nan_to_null
@@ -279,10 +265,3 @@ def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
     if unknown or not kinds:
         found = show_name(unknown[0]) if unknown else "none"
         raise InputError(f"supports: found {found}, expected some of: {', '.join(known)}")
-
-
-def check_neighbour_request(kinds: Sequence[str], replicates: int, seed: int) -> None:
-    """Raise InputError unless supports by nearest neighbours can be computed: known kinds, at least 1 replicate."""
-    check_kinds(kinds, NEIGHBOUR_KINDS)
-    check_least("replicates", replicates, 1)
-    check_least("seed", seed, 0)

@@ -14,17 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from plltool.alignment.states import StateSpace
-from plltool.analyses.selection.model_fits import (
-    STEP_KINDS,
-    Begin,
-    Carry,
-    Fit,
-    Improve,
-    ModelFitter,
-    PartData,
-    Polish,
-    Step,
-)
+from plltool.analyses.selection.model_fits import Begin, Carry, Fit, Improve, ModelFitter, PartData, Polish, Step
 from plltool.constants import SELECTION_PRECISION, SELECTION_TOLERANCE
 from plltool.errors import InputError
 from plltool.model.ascertainment import Ascertainment
@@ -46,6 +36,7 @@ from plltool.progress import announce, log
 SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
 SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried over, once optimised; found: 0.4 or more
 
+STEP_KINDS: tuple[type[Step], ...] = (Begin, Carry, Improve, Polish)  # in the order in which they are made
 Pair: TypeAlias = tuple[str, str]  # a substitution model and rates over sites, as in a model string
 Steps: TypeAlias = Generator[Step, Any, None]  # is sent the answer to each step, see `ModelFitter.run`
 

@@ -138,7 +138,6 @@ class Polish(NamedTuple):
 
 
 Step: TypeAlias = Begin | Carry | Improve | Polish
-STEP_KINDS: tuple[type[Step], ...] = (Begin, Carry, Improve, Polish)
 
 
 class ModelFitter:

@@ -11,10 +11,10 @@ from plltool.reports.blocks import Drawn, Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
-from plltool.run.likelihood import Likelihood
+from plltool.run.likelihood import Likelihood, check_neighbour_request
 from plltool.run.results import Result
 from plltool.run.rooting import usable_outgroup
-from plltool.run.supports import Supports, check_neighbour_request
+from plltool.run.supports import Supports
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,14 +15,7 @@ import numpy as np
 
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.resampling import draw_sites
-from plltool.analyses.supports.replicates import (
-    Replicates,
-    Replicator,
-    count_kept,
-    hold_models,
-    make_replicates,
-    most_at_once,
-)
+from plltool.analyses.supports.replicates import Replicates, Replicator, count_kept, hold_models, make_replicates
 from plltool.analyses.supports.support import load_target, map_replicates
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, FBP, REPLICATE_KINDS, REPLICATE_STAGE, ROOTSTRAP, VERSION
 from plltool.errors import InputError, check_least
@@ -191,10 +184,10 @@ def bootstrap(
         data, models, brlen, asked, began, seed=seed, constraint=constraint, outgroup=outgroup, checkpoint=checkpoint
     )
     task = run.task
-    shares = share_hardware(workers, most_at_once(wanted.most, rapid), task.parts, models, run.hardware)
     options = options or replicate_options(rapid=rapid)
     plan = replace(options.plan(0.0, len(task.names), task.n_patterns), starts=1, constraint=task.constraint)
     make = Replicator(task, plan, rapid, run.hardware)
+    shares = share_hardware(workers, make.most_at_once(wanted.most), task.parts, models, run.hardware)
     store = None
     if checkpoint is not None:
         own = run.identity | describe_plan(plan) | {"rapid": rapid}

@@ -94,6 +94,10 @@ class Replicator:
         found = self._search(parts, models, start, rng)
         return Replicate(self._randomise_undecided(task.whole(found.tree), rng), found.lnl)
 
+    def most_at_once(self, most: int) -> int:
+        """The number of replicates, of `most` in all, that can be made at the same time."""
+        return min(most, RAPID_CHAINS) if self.rapid else most
+
     def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:
         """The tree that the search of replicate `number` starts from, out of the trees of replicates 0, 1, ...
 
@@ -147,11 +151,6 @@ def hold_models(make: Replicator) -> Replicator:
 
     models = ask_engine(optimise, task.parts, task.models, search_slots(start.n_taxa), make.hardware)
     return replace(make, task=replace(task, models=models), plan=replace(make.plan, optimise_parameters=False))
-
-
-def most_at_once(most: int, rapid: bool) -> int:
-    """The number of replicates, of `most` in all, that can be made at the same time."""
-    return min(most, RAPID_CHAINS) if rapid else most
 
 
 def count_kept(store: Checkpoint | None) -> int:

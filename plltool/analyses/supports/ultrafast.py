@@ -23,11 +23,12 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.engines import open_engine
 from plltool.run.identity import describe_constraint, describe_start
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots
 from plltool.run.run import Run
 from plltool.run.sharing import open_workers, share_hardware
+from plltool.run.site_rates import refuse_site_rates
 from plltool.run.supports import BetterTree, Supports
 from plltool.run.task import Task
 from plltool.seeds import ULTRAFAST, generator

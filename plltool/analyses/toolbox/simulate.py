@@ -26,9 +26,10 @@ from plltool.model.model import Model
 from plltool.model.named import COUNTED_MODES
 from plltool.model.scheme import Scheme, assign_sites
 from plltool.progress import log
-from plltool.run.inputs import TreeLike, as_tree, link_lengths, refuse_site_rates
+from plltool.run.inputs import TreeLike, as_tree, link_lengths
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.rooting import mean_tree
+from plltool.run.site_rates import refuse_site_rates
 from plltool.seeds import SIMULATION, generator
 from plltool.tree.topology import Tree
 
