@@ -20,6 +20,7 @@ RATCHET_PATIENCE = 20  # perturbations in a row without gain after which a thoro
 FIRST_PERTURBATIONS = 4  # of each climb before it is fused with others; the first gain most
 EASY = 0.1  # difficulty up to which a search uses the minimum of its effort
 MANY_TAXA = 1000  # from which on the limit of the perturbations grows with the number of taxa
+MANY_GAPS = 0.5  # share of undetermined characters beyond which several climbs share as many perturbations as one makes
 LARGE_ALIGNMENT = 5_000_000  # taxa times patterns from which on gains must be significant by default
 
 
@@ -63,7 +64,7 @@ class Preset:
     plan: SearchPlan
     starts: tuple[int, int]
     perturbations: tuple[int, int]
-    together: int = 60  # the most perturbations of several climbs, all of them counted
+    together: int = 60  # the most perturbations of several climbs, all of them counted, unless there are MANY_GAPS
     # how many times as many perturbations, and as many in a row without gain, there are for several parts that share
     # their branch lengths, and for those that do not
     persistence: tuple[int, int] = (1, 1)
@@ -137,14 +138,16 @@ class SearchOptions:
         n_patterns: int = 0,
         n_parts: int = 1,
         unlinked: bool = False,
+        gaps: float = 0.0,
     ) -> SearchPlan:
         """The plan for data of this difficulty, 0 to 1.
 
         There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own. Several climbs share
-        fewer perturbations than one makes: another start tree gains more than they do. The limit of the perturbations
-        grows with the taxa beyond MANY_TAXA: the more places there are where a climb can get stuck, the longer each
-        perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and the effort is not thorough,
-        there is one climb, which ends when a stage gains nothing significant.
+        fewer perturbations than one makes: another start tree gains more than they do, unless the share of undetermined
+        characters, `gaps`, is above MANY_GAPS. The limit of the perturbations grows with the taxa beyond MANY_TAXA: the
+        more places there are where a climb can get stuck, the longer each perturbation mends some. If taxa times
+        patterns are LARGE_ALIGNMENT or more and the effort is not thorough, there is one climb, which ends when a stage
+        gains nothing significant.
         """
         preset = EFFORTS[self.effort]
         hard = min(max((difficulty - EASY) / (1.0 - EASY), 0.0), 1.0)
@@ -152,7 +155,7 @@ class SearchOptions:
         chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
         large = n_taxa * n_patterns >= LARGE_ALIGNMENT and self.effort != "thorough"
         n_starts = 1 if large or self.starts == 1 else round(starts)
-        most = perturbations if n_starts == 1 else min(perturbations, preset.together)
+        most = perturbations if n_starts == 1 or gaps > MANY_GAPS else min(perturbations, preset.together)
         perturbations = math.ceil(math.ceil(most) * max(1.0, n_taxa / MANY_TAXA))
         stop = "kh" if large else preset.plan.stop
         persistence = preset.persistence[unlinked] if n_parts > 1 else 1

@@ -120,7 +120,8 @@ def test_hard_data_have_more_starts():
     assert [plan.starts for plan in plans] == [1, 1, 2, 2, 3, 3]
     assert [plan.perturbations for plan in plans] == [3, 6, 4, 4, 4, 4]
     assert [SearchOptions("thorough").plan(score).starts for score in (0.0, 0.32, 0.55, 1.0)] == [2, 3, 4, 6]
-    assert SearchOptions("fast").plan(1.0).starts == 1
+    assert [SearchOptions().plan(1.0, gaps=gaps).perturbations for gaps in (0.5, 0.51)] == [4, 12]
+    assert SearchOptions("fast").plan(1.0, gaps=1.0) == SearchOptions("fast").plan(0.0)
     assert SearchOptions(starts=1).plan(1.0).perturbations == 12
 
 

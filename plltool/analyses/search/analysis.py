@@ -224,16 +224,16 @@ class _Search:
 
     def plan(self) -> SearchPlan:
         """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
-        task, options, score, reason = self.run.task, self.options, 0.0, ""
+        task, options, score, gaps, reason = self.run.task, self.options, 0.0, 0.0, ""
         if options.depends_on_difficulty:
             announce("parsimony trees to estimate the difficulty")
             rng = generator(task.seed, DIFFICULTY)
             difficulty = assess_difficulty(task.parts, task.names, rng, task.constraint, task.unlinked)
-            score, reason = difficulty.score, f"; difficulty {difficulty}"
+            score, gaps, reason = difficulty.score, difficulty.gaps, f"; difficulty {difficulty}"
         n_taxa = len(task.names)
         if isinstance(self.start, Tree) and options.starts is None:
             options = replace(options, starts=1)
-        plan = options.plan(score, n_taxa, task.n_patterns, len(task.parts), task.unlinked)
+        plan = options.plan(score, n_taxa, task.n_patterns, len(task.parts), task.unlinked, gaps)
         plan = replace(plan, constraint=task.constraint)
         if task.constraint is not None and task.constraint.n_members < n_taxa and options.radii is None:
             plan = replace(plan, radii=(*plan.radii, MAX_RADIUS))
