@@ -140,9 +140,10 @@ def sample(
             for run, found in enumerate(counts if not chains.is_tuning else []):
                 key = splits_of_state(chains.cold(run))
                 found[key] = found.get(key, 0) + 1
-    accepted = chains.accepted.sum(axis=1) / np.maximum(1, chains.tried.sum(axis=1))
+    accepted = sum(own.accepted.sum(axis=1) for own in chains.runs)
+    rates = accepted / np.maximum(1, sum(own.tried.sum(axis=1) for own in chains.runs))
     shares = [{key: n / sum(found.values()) for key, n in found.items()} for found in counts]
-    return shares, {move.name: round(float(rate), 3) for move, rate in zip(moves, accepted, strict=True)}
+    return shares, {move.name: round(float(rate), 3) for move, rate in zip(moves, rates, strict=True)}
 
 
 def main() -> int:

@@ -113,20 +113,14 @@ def find_mutations(
     are those of the inner nodes (n_taxa - 2, n_patterns); `order` and `sites` (n,) are the pattern and the first column
     of each site.
     """
-    space = patterns.states
+    space, state_codes = patterns.states, patterns.states.state_codes
     for node, parent, branch in tree.ordered_from(root):
         above = states[parent - tree.n_taxa]
-        if tree.is_tip(node):
-            differs = ~space.state_sets[patterns.codes[node], above]
-        else:
-            differs = states[node - tree.n_taxa] != above
+        codes = patterns.codes[node] if tree.is_tip(node) else state_codes[states[node - tree.n_taxa]]
+        differs = ~space.state_sets[codes, above]
         for k in np.flatnonzero(differs[order]).tolist():
             pattern = order[k]
-            if tree.is_tip(node):
-                allowed = np.flatnonzero(space.state_sets[patterns.codes[node, pattern]])
-                after = ANY_OF.join(space.symbols[state] for state in allowed)
-            else:
-                after = space.symbols[states[node - tree.n_taxa, pattern]]
+            after = ANY_OF.join(space.symbols[state] for state in np.flatnonzero(space.state_sets[codes[pattern]]))
             yield Mutation(branch, parent, node, part, sites[k], space.symbols[above[pattern]], after)
 
 
@@ -203,21 +197,19 @@ class AncestralResult(Result):
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool ancestral` writes, by the ends of their names; `command` as for `as_record`."""
+        names, rows = self.nodes, list(self.sequences(JOINT).values())
+        if any(len(symbol) > part.columns.shape[1] for part in self.ancestors for symbol in part.symbols):
+            joint = {"joint.tsv": format_table(names, rows)}  # where states have names
+        else:
+            joint = {"joint.fasta": format_fasta(names, rows)}
         return {
             "state": self.format_states(),
             "state.nwk": self.labelled + "\n",
-            **self._format_joint(),
+            **joint,
             "mutations.tsv": self.format_mutations(),
             "mutations.nex": self.mutations_nexus(),
             "ancestral.json": self.to_json(command) + "\n",
         }
-
-    def _format_joint(self) -> dict[str, str]:
-        """The joint states as FASTA, or as a table where states have names, by the end of the file's name."""
-        joint = self.sequences(JOINT)
-        if any(len(symbol) > part.columns.shape[1] for part in self.ancestors for symbol in part.symbols):
-            return {"joint.tsv": format_table(list(joint), list(joint.values()))}
-        return {"joint.fasta": format_fasta(list(joint), list(joint.values()))}
 
     def name_of(self, node: int) -> str:
         """The name of a node of `tree`, a taxon or an inner node."""
@@ -231,7 +223,8 @@ class AncestralResult(Result):
         several = len(self.ancestors) > 1
         lines = ["\t".join(["Node", "Parent", *["Part"] * several, "Site", "From", "To", "Marginal", "Joint"])]
         found = {kind: set(self.mutations[kind]) for kind in STATE_KINDS}
-        branches = {branch: k for k, (_, _, branch) in enumerate(self.tree.ordered_from(self._root))}
+        root = self.nodes.index(f"{NODE}1") + self.tree.n_taxa
+        branches = {branch: k for k, (_, _, branch) in enumerate(self.tree.ordered_from(root))}
         whole = sorted(set().union(*found.values()), key=lambda own: (branches[own.branch], own.site, own))
         for own in whole:
             name = [self.ancestors[own.part].name] * several
@@ -248,10 +241,6 @@ class AncestralResult(Result):
         marks = [f'[&mutations="{" ".join(own)}",number={len(own)}]' for own in labels]
         outgroup = usable_outgroup(self.tree, self.outgroup)[0]
         return write_nexus(write_newick(self.tree, outgroup=outgroup, marks=marks), "mutations")
-
-    @property
-    def _root(self) -> int:
-        return self.nodes.index(f"{NODE}1") + self.tree.n_taxa
 
     def format_states(self) -> str:
         """A table separated by tabs: node, part if there are several, site from 1, most probable state, probabilities.

@@ -56,12 +56,6 @@ def draw_quartets(ends: Sequence[Sequence[IndexArray]], number: int, rng: np.ran
     return np.array([[rng.choice(taxa) for taxa in sides] for sides in chosen])
 
 
-def may_be_decisive(states: IndexArray, n_states: int) -> BoolArray:
-    """(n_patterns,) whether at least two states occur in at least two taxa each: parsimony-informative sites."""
-    counts = np.stack([(states == state).sum(axis=0) for state in range(n_states)])
-    return np.asarray((counts >= 2).sum(axis=0) >= 2)
-
-
 def count_sites(states: IndexArray, weights: FloatArray, quartets: IndexArray) -> FloatArray:
     """The number of sites that agree with AB|CD, AC|BD and AD|BC: (n_quartets, 3), from (n_quartets, 4) taxa.
 
@@ -92,9 +86,8 @@ def average(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean shares of three kinds of sites, over the quartets that have any, or NaN, and mean numbers: (3,), (3,)."""
     totals = counts.sum(axis=1)
     has_any = totals > 0
-    if not has_any.any():
-        return np.full(len(PAIRS), np.nan), counts.mean(axis=0)
-    return (counts[has_any] / totals[has_any, None]).mean(axis=0), counts.mean(axis=0)
+    shares = counts[has_any] / totals[has_any, None]
+    return shares.mean(axis=0) if len(shares) else np.full(len(PAIRS), np.nan), counts.mean(axis=0)
 
 
 QUARTET_NAMES = (("sCF", "sDF1", "sDF2"), "sN")
@@ -152,10 +145,11 @@ def concordance(
     around = find_surroundings(target.tree, target.added)
     if not around:
         raise InputError("concordance: the tree has no internal branches")
+    names = target.tree.names
     columns: dict[str, FloatArray] = {}
     numbers: dict[str, int] = {}
     if gene_trees is not None:
-        genes = read_gene_trees(_as_list(gene_trees), target.tree.names)
+        genes = read_gene_trees(_as_list(gene_trees), names)
         columns |= _gene_columns(around, genes)
         numbers[GCF] = len(genes)
     if data is not None and quartets:
@@ -163,7 +157,7 @@ def concordance(
         numbers[SCF] = quartets
     evaluation = None
     if data is not None and likelihood:
-        ask = partial(_expect_all, around=around)
+        ask = partial(_expect, around=around)
         evaluation = evaluate_and_ask(ask, SiteEvaluation, data, target.tree, model, {"states": True}, **settings)
         columns |= _site_columns(around, list(evaluation.site_counts[:, None]), *LIKELIHOOD_NAMES)
     if gene_trees is not None:
@@ -174,7 +168,10 @@ def concordance(
     return Concordance(
         _make_supports(target, around, columns, numbers).with_outgroup(settings.get("outgroup")),
         columns,
-        tuple(_name_quartet(place, target.tree.names) for place in around),
+        tuple(
+            tuple(names[next(members_of(own.taxa))] for own in place.subtrees) if place.is_resolved else None
+            for place in around
+        ),
         tuple(target.labels[place.branch] for place in around),
         evaluation,
         seed if data is not None and quartets else None,
@@ -207,17 +204,8 @@ def _make_supports(
     return Supports(target.tree, values, dict(numbers), added=target.added)
 
 
-def _name_quartet(place: Surroundings, names: Sequence[str]) -> tuple[str, ...] | None:
-    """The first taxon of each of the four subtrees around a branch; None where there are not four."""
-    taxa = (names[next(members_of(subtree.taxa))] for subtree in place.subtrees)
-    return tuple(taxa) if place.is_resolved else None
-
-
 def _resolved(around: Sequence[Surroundings]) -> BoolArray:
     return np.array([place.is_resolved for place in around], dtype=np.bool_)
-
-
-# --- gene trees -----------------------------------------------------------------------------------------
 
 
 def _gene_columns(around: Sequence[Surroundings], genes: Sequence[GeneTree]) -> dict[str, FloatArray]:
@@ -247,9 +235,6 @@ def _certainty_columns(
     return dict(zip(("IC", "ICA"), values.T, strict=True))
 
 
-# --- sites ----------------------------------------------------------------------------------------------
-
-
 def _site_columns(
     around: Sequence[Surroundings], counts: Sequence[FloatArray], names: Sequence[str], total: str
 ) -> dict[str, FloatArray]:
@@ -270,7 +255,8 @@ def _count_by_quartets(around: Sequence[Surroundings], data: Dataset, quartets: 
     for part in data.patterns:
         sets = part.states.state_sets
         own = np.where(sets.sum(axis=1) == 1, sets.argmax(axis=1), -1)[part.codes]  # -1 for ambiguities
-        decisive = may_be_decisive(own, part.states.n_states)
+        # others can be decisive for no quartet
+        decisive = np.sum([(own == k).sum(axis=0) >= 2 for k in range(part.states.n_states)], axis=0) >= 2
         states.append(own[:, decisive])
         weights.append(part.weights[decisive])
     joined, weight = np.concatenate(states, axis=1), np.concatenate(weights)
@@ -282,30 +268,26 @@ def _count_by_quartets(around: Sequence[Surroundings], data: Dataset, quartets: 
     return counts
 
 
-def _expect_all(likelihood: Likelihood, around: Sequence[Surroundings]) -> dict[str, Any]:
-    """The expected numbers of sites by the states around each branch, in batches."""
-    size = 4 * sum(part.n_patterns * part.states.n_states for part in likelihood.patterns)
-    return {"site_counts": np.concatenate([_expect(likelihood, around[some]) for some in batches(len(around), size)])}
+def _expect(likelihood: Likelihood, around: Sequence[Surroundings]) -> dict[str, Any]:
+    """The expected numbers of sites by the states around each branch, in batches.
 
-
-def _expect(likelihood: Likelihood, around: Sequence[Surroundings]) -> FloatArray:
-    """(n_branches, 3) expected numbers of sites; means over pairs of subtrees where an end has more than two.
-
-    Sites at which one of the four subtrees has no data are left out.
+    They are means over pairs of subtrees where an end has more than two. Sites at which one of the four subtrees has no
+    data are left out.
     """
-    subtrees = [subtree for place in around for subtree in place.subtrees]
-    nodes, columns = np.array([(subtree.node, subtree.column) for subtree in subtrees]).T
-    states = likelihood.node_states((nodes, columns))
     counts = np.zeros((len(around), len(PAIRS)))
-    for part, own in zip(likelihood.patterns, states, strict=True):
-        has_data = part.codes != part.states.all_states_code
-        known = np.stack([has_data[list(members_of(subtree.taxa))].any(axis=0) for subtree in subtrees])
-        first = 0
-        for row, place in zip(counts, around, strict=True):
-            middle, last = first + len(place.ends[0]), first + len(place.subtrees)
-            pairs = [combinations(range(first, middle), 2), combinations(range(middle, last), 2)]
-            chosen = [[*one, *other] for one, other in product(*pairs)]
-            sums = [expect_sites(own[four], part.weights * known[four].all(axis=0)) for four in chosen]
-            row += np.mean(sums, axis=0)
-            first = last
-    return counts
+    for some in batches(len(around), 4 * sum(part.n_patterns * part.states.n_states for part in likelihood.patterns)):
+        subtrees = [subtree for place in around[some] for subtree in place.subtrees]
+        nodes, columns = np.array([(subtree.node, subtree.column) for subtree in subtrees]).T
+        states = likelihood.node_states((nodes, columns))
+        for part, own in zip(likelihood.patterns, states, strict=True):
+            has_data = part.codes != part.states.all_states_code
+            known = np.stack([has_data[list(members_of(subtree.taxa))].any(axis=0) for subtree in subtrees])
+            first = 0
+            for row, place in zip(counts[some], around[some], strict=True):
+                middle, last = first + len(place.ends[0]), first + len(place.subtrees)
+                pairs = [combinations(range(first, middle), 2), combinations(range(middle, last), 2)]
+                chosen = [[*one, *other] for one, other in product(*pairs)]
+                sums = [expect_sites(own[four], part.weights * known[four].all(axis=0)) for four in chosen]
+                row += np.mean(sums, axis=0)
+                first = last
+    return {"site_counts": counts}

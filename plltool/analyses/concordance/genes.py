@@ -121,11 +121,11 @@ class GenesResult(Shown):
 
     def format_table(self) -> str:
         """A table separated by tabs, with a row for each gene in the order of the gene trees."""
-        rows = [["Gene", "File", "Taxa", "Sites", "Patterns", "lnL", "Model"]]
-        for gene in self.genes:
-            sizes = map(str, (gene.n_taxa, gene.n_sites, gene.n_patterns))
-            rows.append([gene.name, gene.source, *sizes, f"{gene.lnl:.6f}", gene.model])
-        return "".join("\t".join(row) + "\n" for row in rows)
+        lines = ["Gene\tFile\tTaxa\tSites\tPatterns\tlnL\tModel\n"]
+        for own in self.genes:
+            sizes = f"{own.n_taxa}\t{own.n_sites}\t{own.n_patterns}"
+            lines.append(f"{own.name}\t{own.source}\t{sizes}\t{own.lnl:.6f}\t{own.model}\n")
+        return "".join(lines)
 
     def to_json(self, command: str | None = None) -> str:
         """The genes, and the records of the search and of the concordance factors; `command` is the command line."""

@@ -100,11 +100,8 @@ class Concordance(Shown):
 
     def nexus(self) -> str:
         """The tree as NEXUS, all columns being named annotations such as ``[&gCF=50,gN=12]``, which FigTree reads."""
-        texts = [self._texts_of(values) for values in self.columns.values()]
-        rows = zip(self._numbers(), *texts, strict=True)
-        names = ("ID", *self.columns)
-        labels = [f"[&{','.join(f'{n}={value}' for n, value in zip(names, row, strict=True))}]" for row in rows]
-        return write_nexus(self._write(self._spread(labels)), "concordance")
+        texts = [[f"{name}={_show(row[name])}" for name in ("ID", *self.columns)] for row in self._rows()]
+        return write_nexus(self._write(self._spread([f"[&{','.join(row)}]" for row in texts])), "concordance")
 
     def describe_columns(self) -> dict[str, str]:
         """What each column of the table means."""
@@ -116,19 +113,18 @@ class Concordance(Shown):
 
         Lines that begin with # say what the columns mean. NA stands where nothing tells.
         """
-        tree = self.supports.tree
-        lengths = [f"{np.mean(tree.lengths[branch]):.10g}" for branch in self.supports.branches]
         lines = [
             "# Concordance factors of the branches AB|CD of a tree; NA: nothing tells",
             "# ID: number of the branch",
+            *(f"# {name}: {meaning}" for name, meaning in self.describe_columns().items()),
+            "# Label: what the tree had at the branch before",
+            "# Length: branch length",
+            "\t".join(["ID", *self.columns, "Label", "Length"]),
         ]
-        lines += [f"# {name}: {meaning}" for name, meaning in self.describe_columns().items()]
-        lines += ["# Label: what the tree had at the branch before", "# Length: branch length"]
-        lines.append("\t".join(["ID", *self.columns, "Label", "Length"]))
-        texts = [self._texts_of(values) for values in self.columns.values()]
-        labels = [label or NOT_AVAILABLE for label in self.labels]
-        rows = zip(map(str, self._numbers()), *texts, labels, lengths, strict=True)
-        return "\n".join([*lines, *("\t".join(row) for row in rows)]) + "\n"
+        for row in self._rows():
+            values = [_show(row[name]) for name in ("ID", *self.columns)]
+            lines.append("\t".join([*values, row["Label"] or NOT_AVAILABLE, f"{row['Length']:.10g}"]))
+        return "\n".join(lines) + "\n"
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The supports, with all columns and a quartet of taxa around each branch, and the evaluation, if any."""
@@ -157,10 +153,6 @@ class Concordance(Shown):
     def _numbers(self) -> range:
         return range(1, len(self.labels) + 1)
 
-    @staticmethod
-    def _texts_of(values: FloatArray) -> list[str]:
-        return [NOT_AVAILABLE if math.isnan(value) else f"{value:.6g}" for value in values.tolist()]
-
     def _spread(self, labels: Sequence[str]) -> list[str]:
         whole = [""] * self.supports.tree.n_edges
         for branch, label in zip(self.supports.branches.tolist(), labels, strict=True):
@@ -170,3 +162,7 @@ class Concordance(Shown):
     def _write(self, labels: Sequence[str]) -> str:
         own = self.supports
         return write_newick(own.tree, outgroup=own.outgroup, labels=labels, left_out=own.added)
+
+
+def _show(value: float) -> str:
+    return NOT_AVAILABLE if math.isnan(value) else f"{value:.6g}"

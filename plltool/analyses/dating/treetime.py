@@ -7,7 +7,7 @@ import io
 import math
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -191,31 +191,25 @@ def date_tree(
     check_least("taxa with a date", known, LEAST_DATED)
     names = {name: f"t{number}" for number, name in enumerate(dates)}  # TreeTime sees no marks or numbers in names
     years = {names[name]: date.first if date.first == date.last else list(date) for name, date in dates.items() if date}
-    with tempfile.TemporaryDirectory() as folder, _quietly():
+    nowhere = io.StringIO()  # for what TreeTime prints
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+        warnings.catch_warnings(action="ignore"),  # of numpy and pandas
+    ):
         given: dict[str, Any] = {"gtr": "JC69", "seq_len": n_sites}
         if sites is not None:
             path = Path(folder) / "alignment.fasta"
             path.write_text(format_fasta(list(names.values()), sites.rows))
             given = {"gtr": _as_gtr(sites), "aln": str(path)}
         tree = Path(folder) / "tree.nwk"
-        tree.write_text(_rename(nodes, names))
+        labels = [
+            names[label] if not below else "" for label, below in zip(nodes.labels, nodes.children(), strict=True)
+        ]
+        tree.write_text(write_nodes(RootedNodes(nodes.parents, nodes.lengths, labels)))
         fitted = _run_treetime({"tree": str(tree), "dates": years, "rng_seed": seed, **given}, has_root, settings)
     return _read_back(fitted, {short: name for name, short in names.items()}, settings.coalescent == CONSTANT)
-
-
-def _rename(nodes: RootedNodes, names: Mapping[str, str]) -> str:
-    """The tree as Newick with other names of tips, without labels of inner nodes."""
-    labels = [names[label] if not below else "" for label, below in zip(nodes.labels, nodes.children(), strict=True)]
-    return write_nodes(RootedNodes(nodes.parents, nodes.lengths, labels))
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep TreeTime from printing, and numpy and pandas from warning."""
-    nowhere = io.StringIO()
-    with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _run_treetime(given: Mapping[str, Any], has_root: bool, settings: ClockSettings) -> Any:

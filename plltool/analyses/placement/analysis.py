@@ -25,7 +25,6 @@ from plltool.constants import (
 from plltool.errors import InputError, check_least
 from plltool.io.alignment_reader import read_queries
 from plltool.io.jplace import EdgeNumbers, JplaceRow, format_jplace
-from plltool.model.model import Model
 from plltool.reports.blocks import Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
@@ -206,7 +205,12 @@ def place(
         raise InputError(f"heuristic: found {heuristic:g}, expected a number above 0, up to 1")
     brlen = settings.get("brlen", DEFAULT_LINKAGE)
     data, models = resolve_inputs(alignment, model, brlen)
-    _refuse_unfit(models, brlen)
+    if brlen == UNLINKED:
+        raise InputError(f"brlen: found {brlen!r}, expected a reference tree with one length for each branch")
+    for own in models:
+        if own.spec.ascertainment is not None:
+            found = f"model {own.spec.shown}: placement cannot correct for ascertainment bias"
+            raise InputError(f"{found}, expected a model without it")
     if isinstance(queries, Sequences):
         files: tuple[Sequences, ...] = (queries,)
     else:
@@ -226,16 +230,6 @@ def place(
 
     told = replace(data, warnings=(*data.warnings, *given.warnings))
     return evaluate_and_ask(ask, PlacementResult, told, tree, models, {}, **settings)
-
-
-def _refuse_unfit(models: Collection[Model], brlen: str) -> None:
-    """Raise InputError for models and lengths under which the place of a query is not defined."""
-    if brlen == UNLINKED:
-        raise InputError(f"brlen: found {brlen!r}, expected a reference tree with one length for each branch")
-    for model in models:
-        if model.spec.ascertainment is not None:
-            found = f"model {model.spec.shown}: placement cannot correct for ascertainment bias"
-            raise InputError(f"{found}, expected a model without it")
 
 
 def _describe(places: Places, tree: Tree, distal: IndexArray) -> list[Placement]:

@@ -49,34 +49,30 @@ def score_branches(likelihood: TreeLikelihood, n_queries: int, pendant: float) -
     The points are at PLACE_SHARES of the branch: on a long one, the middle alone may be far from where the query fits.
     The CLA at a point is made once for all queries, in the first scratch slot.
     """
-    tree = likelihood.tree
+    tree, middle = likelihood.tree, likelihood.scratch
     scores = np.full((n_queries, tree.n_edges), -np.inf)
+    sides = _sides(likelihood)
     at_once = max(1, SCAN_VALUES_PER_LAUNCH // (likelihood.engine.n_groups * n_queries))
-    for share in PLACE_SHARES:
-        lengths = np.concatenate([share * tree.lengths, (1.0 - share) * tree.lengths, [pendant]])
-        for first in range(0, tree.n_edges, at_once):
-            branches = np.arange(first, min(first + at_once, tree.n_edges))
-            values = likelihood.directed().execute(_scoring_request(likelihood, branches, n_queries), lengths)
-            found = values.sum(axis=0).reshape(len(branches), n_queries).T
+    for first in range(0, tree.n_edges, at_once):
+        branches = np.arange(first, min(first + at_once, tree.n_edges))
+        n, (near, far) = len(branches), sides[branches].T
+        # a piece for each branch, with a NEWVIEW and an EVALUATE for each query
+        rows = np.empty((n, 1 + n_queries, INSTRUCTION_WORDS), dtype=np.int32)
+        rows[:, 0] = prog.newview(middle, near, branches, far, tree.n_edges + branches)
+        tips = np.tile(~(tree.n_taxa + np.arange(n_queries)), n)
+        rows[:, 1:] = prog.evaluate(np.arange(len(tips)), middle, tips, 2 * tree.n_edges).reshape(n, n_queries, -1)
+        request = prog.Request(
+            rows.reshape(-1, INSTRUCTION_WORDS),
+            len(tips),
+            "placement scores",
+            pieces=np.arange(n, dtype=np.int32) * (1 + n_queries),
+            scratch=range(middle, middle + 1),
+        )
+        for share in PLACE_SHARES:
+            lengths = np.concatenate([share * tree.lengths, (1.0 - share) * tree.lengths, [pendant]])
+            found = likelihood.directed().execute(request, lengths).sum(axis=0).reshape(n, n_queries).T
             scores[:, branches] = np.maximum(scores[:, branches], found)
     return scores
-
-
-def _scoring_request(likelihood: TreeLikelihood, branches: IndexArray, n_queries: int) -> prog.Request:
-    """The request of a launch: a piece for each branch, with a NEWVIEW and an EVALUATE for each query."""
-    n, middle, n_edges = len(branches), likelihood.scratch, likelihood.tree.n_edges
-    first, second = _sides(likelihood)[branches].T
-    rows = np.empty((n, 1 + n_queries, INSTRUCTION_WORDS), dtype=np.int32)
-    rows[:, 0] = prog.newview(middle, first, branches, second, n_edges + branches)
-    tips = np.tile(_tips(likelihood, np.arange(n_queries)), n)
-    rows[:, 1:] = prog.evaluate(np.arange(len(tips)), middle, tips, 2 * n_edges).reshape(n, n_queries, -1)
-    return prog.Request(
-        rows.reshape(-1, INSTRUCTION_WORDS),
-        len(tips),
-        "placement scores",
-        pieces=np.arange(n, dtype=np.int32) * (1 + n_queries),
-        scratch=range(middle, middle + 1),
-    )
 
 
 def optimise_places(likelihood: TreeLikelihood, queries: IndexArray, branches: IndexArray, pendant: float) -> Places:
@@ -92,7 +88,9 @@ def optimise_places(likelihood: TreeLikelihood, queries: IndexArray, branches: I
     operands = _operands(likelihood, queries, branches)
     active, trial = np.arange(len(best)), best.copy()
     while len(active):
-        answer = _join_all(likelihood, operands[active], trial)
+        meeting = operands[active]
+        answers = [join(likelihood.directed(), meeting[part], trial[part]) for part in _parts(len(active))]
+        answer = np.concatenate(answers)
         better = answer[:, 0] > lnl[active]
         best[active] = np.where(better[:, None], trial, best[active])
         values[active] = np.where(better[:, None], answer, values[active])
@@ -130,11 +128,6 @@ def _parts(n: int) -> list[slice]:
     return [slice(first, first + MAX_SCRATCH_SLOTS) for first in range(0, n, MAX_SCRATCH_SLOTS)]
 
 
-def _join_all(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArray) -> FloatArray:
-    parts = [join(likelihood.directed(), operands[part], lengths[part]) for part in _parts(len(operands))]
-    return np.concatenate(parts)
-
-
 def _slide(lengths: FloatArray, values: FloatArray, failures: IndexArray) -> tuple[FloatArray, FloatArray]:
     """Lengths (n, 3) after a step along the branch and in the pendant length, and the gain that Newton's step promises.
 
@@ -169,8 +162,4 @@ def _sides(likelihood: TreeLikelihood) -> IntArray:
 
 def _operands(likelihood: TreeLikelihood, queries: IndexArray, branches: IndexArray) -> IntArray:
     """(n, 3) the operands that meet at each place: both sides of the branch, and the query."""
-    return np.column_stack([_sides(likelihood)[branches], _tips(likelihood, queries)])
-
-
-def _tips(likelihood: TreeLikelihood, queries: IndexArray) -> IndexArray:
-    return ~(likelihood.tree.n_taxa + queries)
+    return np.column_stack([_sides(likelihood)[branches], ~(likelihood.tree.n_taxa + queries)])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,7 +29,7 @@ from plltool.tree.topology import Tree
 
 PLACE_BATCH = 64  # queries that an engine holds at a time; with similar ones it lacks the columns that none of them has
 PLACE_TIE = 0.5  # lnL between two best places of a query, up to which they are judged with the branch's length free
-Finder: TypeAlias = Callable[[TreeLikelihood], Places]
+Finder: TypeAlias = Callable[[TreeLikelihood, IndexArray], Places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +58,7 @@ def encode_queries(files: Sequence[Sequences], data: Dataset) -> Queries:
     blocks, warnings = zip(*(_encode_file(given, data) for given in files), strict=True)
     codes = [np.concatenate(own) for own in zip(*blocks, strict=True)]
     is_given = np.concatenate([part.sites < data.n_columns for part in data.parts])  # not an added constant site
-    cells = np.concatenate([_is_known(own, data, part) for part, own in enumerate(codes)], axis=1)
-    known = (cells & is_given).any(axis=1)
+    known = (np.concatenate(_known_cells(codes, data), axis=1) & is_given).any(axis=1)
     names = [name for given in files for name in given.names]
     groups: dict[bytes, list[int]] = {}
     for query in np.flatnonzero(known).tolist():
@@ -111,11 +109,13 @@ def _encode_file(given: Sequences, data: Dataset) -> tuple[list[CodeArray], list
     return codes, warnings
 
 
-def _is_known(codes: CodeArray, data: Dataset, part: int) -> BoolArray:
-    """Whether something is known of each cell of some queries in a part."""
-    return np.asarray(codes != data.parts[part].alignment.states.all_states_code)
+def _known_cells(codes: Sequence[CodeArray], data: Dataset) -> list[BoolArray]:
+    """Whether something is known of each cell of some queries, part by part."""
+    pairs = zip(codes, data.parts, strict=True)
+    return [np.asarray(own != part.alignment.states.all_states_code) for own, part in pairs]
 
 
+@dataclass(frozen=True, eq=False)
 class Placer:
     """Places queries on a tree, a batch at a time, each on a new engine.
 
@@ -124,13 +124,12 @@ class Placer:
     columns: at each place with `raxml_blo`; if that is None, for queries whose two best places are within PLACE_TIE.
     """
 
-    def __init__(
-        self, data: Dataset, tree: Tree, models: Sequence[Model], hardware: Hardware, raxml_blo: bool | None = None
-    ):
-        self._data, self._tree, self._models = data, tree, models
-        self._hardware, self._raxml_blo = hardware, raxml_blo
-        self._pendant = float(np.mean(tree.lengths))
-        self.work = Counters()
+    data: Dataset
+    tree: Tree
+    models: Sequence[Model]
+    hardware: Hardware
+    raxml_blo: bool | None
+    work: Counters = field(default_factory=Counters)  # of all engines
 
     def place(self, queries: Queries, heuristic: float, lnl: float) -> list[Places]:
         """The places of each query that are worth a look, in no order; the reference has `lnl`.
@@ -138,81 +137,76 @@ class Placer:
         The branches whose lengths are optimised have the share `heuristic` of the likelihood weights of all scores.
         """
         found: dict[int, Places] = {}
+        pendant = float(np.mean(self.tree.lengths))
+
+        def slide(likelihood: TreeLikelihood, some: IndexArray) -> Places:
+            scores = score_branches(likelihood, len(some), pendant)
+            return optimise_places(likelihood, *choose_branches(scores, heuristic), pendant)
+
+        def free(likelihood: TreeLikelihood, some: IndexArray) -> Places:
+            of_some = [found[query] for query in some.tolist()]
+            numbers = np.repeat(np.arange(len(some)), [len(own.queries) for own in of_some])
+            rest = (np.concatenate([getattr(own, name) for own in of_some]) for name in ("branches", "lengths", "lnl"))
+            return free_branches(likelihood, Places(numbers, *rest))
+
         order = self._order(queries)
         for some in _batches(order):
             announce(f"placing queries, {len(found)} of {len(queries)} placed")
-            codes = [own[some] for own in queries.codes]
-            known = [np.asarray(_is_known(own, self._data, part).any(axis=0)) for part, own in enumerate(codes)]
-            find = partial(self._slide, n_queries=len(some), heuristic=heuristic)
-            found |= _by_query(some, self._on_engine(codes, known, lnl, find))
+            cells = _known_cells([own[some] for own in queries.codes], self.data)
+            known = [np.asarray(own.any(axis=0)) for own in cells]
+            found |= self._on_engine(queries, some, known, lnl, slide)
         unsure = [query for query in order.tolist() if self._is_unsure(found[query])]
         for some in _batches(np.array(unsure, dtype=np.int64)):
             announce("placing queries, the length of the branch is free")
-            codes = [own[some] for own in queries.codes]
-            whole = [np.ones(own.shape[1], dtype=bool) for own in codes]
-            places = _together([found[query] for query in some.tolist()])
-            found |= _by_query(some, self._on_engine(codes, whole, lnl, partial(free_branches, places=places)))
+            whole = [np.ones(own.shape[1], dtype=bool) for own in queries.codes]
+            found |= self._on_engine(queries, some, whole, lnl, free)
         return [found[query] for query in range(len(queries))]
 
     def _order(self, queries: Queries) -> IndexArray:
         """Queries in the order of the first and the last column in which they have data."""
-        columns = np.concatenate([part.sites for part in self._data.parts])
-        known = np.concatenate([_is_known(own, self._data, k) for k, own in enumerate(queries.codes)], axis=1)
-        known = known[:, np.argsort(columns)]
+        columns = np.concatenate([part.sites for part in self.data.parts])
+        known = np.concatenate(_known_cells(queries.codes, self.data), axis=1)[:, np.argsort(columns)]
         return np.lexsort([-np.argmax(known[:, ::-1], axis=1), np.argmax(known, axis=1)])
 
     def _is_unsure(self, places: Places) -> bool:
         """Whether the length of the branch is to be optimised at the places of a query, too."""
-        if self._raxml_blo is not None:
-            return self._raxml_blo
+        if self.raxml_blo is not None:
+            return self.raxml_blo
         return int(np.count_nonzero(places.lnl >= places.lnl.max() - PLACE_TIE)) > 1
 
-    def _slide(self, likelihood: TreeLikelihood, n_queries: int, heuristic: float) -> Places:
-        """Places on the branches with the best scores; the branches keep their lengths."""
-        scores = score_branches(likelihood, n_queries, self._pendant)
-        return optimise_places(likelihood, *choose_branches(scores, heuristic), self._pendant)
-
-    def _on_engine(self, codes: Sequence[CodeArray], known: Sequence[BoolArray], lnl: float, find: Finder) -> Places:
+    def _on_engine(
+        self, queries: Queries, some: IndexArray, known: Sequence[BoolArray], lnl: float, find: Finder
+    ) -> dict[int, Places]:
         """The places that `find` finds for some queries on an engine that holds the known columns alone."""
         used = [part for part, own in enumerate(known) if own.any()]
-        patterns = [self._with_queries(part, codes[part], known[part]) for part in used]
-        models = [self._models[part] for part in used]
-        slots = Slots(directed_slots(self._tree.n_taxa) + 1)
+        patterns = [self._with_queries(part, queries.codes[part][some], known[part]) for part in used]
+        models = [self.models[part] for part in used]
+        slots = Slots(directed_slots(self.tree.n_taxa) + 1)
 
         def ask(engine: Holder) -> Places:
-            likelihood = TreeLikelihood(self._tree, models, engine)
+            likelihood = TreeLikelihood(self.tree, models, engine)
             elsewhere = lnl - likelihood.lnl()  # of the columns that the engine lacks
-            places = find(likelihood)
+            places = find(likelihood, some)
             self.work.add_earlier(work_of(engine))
             return replace(places, lnl=places.lnl + elsewhere)
 
-        return ask_engine(ask, patterns, models, slots, self._hardware)
+        places = ask_engine(ask, patterns, models, slots, self.hardware)
+        arrays = [getattr(places, own.name) for own in fields(Places)]
+        return {
+            query: Places(*(array[places.queries == number] for array in arrays))
+            for number, query in enumerate(some.tolist())
+        }
 
     def _with_queries(self, part: int, codes: CodeArray, columns: BoolArray) -> Patterns:
         """The patterns of some columns of a part, the rows of queries behind the taxa."""
-        reference = self._data.parts[part].alignment
+        reference = self.data.parts[part].alignment
         rows = np.concatenate([reference.codes, codes])[:, columns]
         weights = None if reference.weights is None else reference.weights[columns]
         return compress(replace(reference, codes=rows, weights=weights))
 
 
-def _batches(queries: IndexArray) -> Iterator[IndexArray]:
-    for first in range(0, len(queries), PLACE_BATCH):
-        yield queries[first : first + PLACE_BATCH]
-
-
-def _by_query(queries: IndexArray, places: Places) -> dict[int, Places]:
-    return {
-        query: Places(*(getattr(places, field.name)[places.queries == number] for field in fields(Places)))
-        for number, query in enumerate(queries.tolist())
-    }
-
-
-def _together(places: Sequence[Places]) -> Places:
-    """The places of the queries of a batch, numbered from 0."""
-    numbers = np.repeat(np.arange(len(places)), [len(own.queries) for own in places])
-    rest = ("branches", "lengths", "lnl")
-    return Places(numbers, *(np.concatenate([getattr(own, name) for own in places]) for name in rest))
+def _batches(queries: IndexArray) -> list[IndexArray]:
+    return [queries[first : first + PLACE_BATCH] for first in range(0, len(queries), PLACE_BATCH)]
 
 
 def choose_branches(scores: FloatArray, heuristic: float) -> tuple[IndexArray, IndexArray]:

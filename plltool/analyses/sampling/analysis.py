@@ -25,7 +25,7 @@ from plltool.analyses.sampling.likelihoods import sampling_slots
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.posterior import summarise
 from plltool.analyses.sampling.result import SampleResult, sample_texts
-from plltool.analyses.sampling.runs import ChainRuns, RunSetup, RunsHere, RunsInWorkers
+from plltool.analyses.sampling.runs import ChainRuns, RunSetup, open_runs
 from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Sample, Samples
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.analyses.sampling.state import StateSpace
@@ -317,7 +317,7 @@ def sample(
     )
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any]]:
-        with _open_runs(setup, workers, hardware) as runs:
+        with open_runs(setup, _share_hardware(setup, workers, hardware)) as runs:
             if runs.device.layout:
                 run.fallback = announce_engine(runs.device, runs.device.reason, hardware)
             whole = identity | describe_place(runs.device.device_name, runs.device.layout)
@@ -369,9 +369,8 @@ def _identify(setup: RunSetup) -> dict[str, Any]:
     return {"random streams": "of each run", **options, TUNING: setup.tuning, "moves": setup.move_weights}
 
 
-def _open_runs(setup: RunSetup, workers: int | None, hardware: Hardware) -> ChainRuns:
-    """All runs in this process, or each in one of several; without data a run costs less than a process."""
+def _share_hardware(setup: RunSetup, workers: int | None, hardware: Hardware) -> tuple[Hardware, ...]:
+    """That of each process, which has some of the runs; without data a run costs less than a process."""
     slots = Slots(sampling_slots(len(setup.space.names), setup.options.chains))
     most = 1 if setup.options.prior_only else setup.options.runs
-    shares = share_hardware(workers, most, setup.parts, list(setup.space.models), hardware, slots)
-    return RunsHere(setup, shares[0]) if len(shares) == 1 else RunsInWorkers(setup, shares)
+    return share_hardware(workers, most, setup.parts, list(setup.space.models), hardware, slots)

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -40,24 +41,26 @@ LEARN_EVERY = 10  # generations between two states that directions are learnt fr
 
 
 @saved()
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RunState:
-    """All that a run depends on from a generation on; by chain or heat as in `Chains`.
+    """All that a run depends on from a generation on."""
 
-    `points` has the topology, lengths and values of each chain's state; `schedule` and `rng` draw moves and all else.
-    """
-
-    generation: int
-    ranks: list[int]
-    steps: list[list[float]]
+    generation: int  # the number of generations made
+    ranks: list[int]  # (n_chains,) which heat each chain has; 0 is cold
+    steps: list[list[float]]  # (n_moves, n_chains) the step of each move at each heat
+    # likewise, numbers of proposals since tuning ended, or since it began or was at its half
     tried: IndexArray
     accepted: IndexArray
-    swaps_tried: IndexArray
+    swaps_tried: IndexArray  # (n_chains, n_chains) exchanges between heats since then, the lower one first
     swaps_accepted: IndexArray
+    # topology, lengths and values of each chain's state, as it was saved; none while the chains go on
     points: list[tuple[Topology, list[float], tuple[Value, ...]]]
-    directions: Directions | None
-    schedule: np.random.Generator
-    rng: np.random.Generator
+    directions: Directions | None  # of all joint moves of the run, if it has any
+    schedule: np.random.Generator  # draws the kinds of moves, for all runs
+    rng: np.random.Generator  # draws all else
+
+
+Turn: TypeAlias = tuple[RunState, Move, int]  # of a chain: its run, the move that it makes, and its heat
 
 
 class Chains:
@@ -75,12 +78,8 @@ class Chains:
 
     Attributes
     ----------
+    runs : what changes from generation to generation, besides the states
     states : the present state of each chain
-    ranks : (n_runs * n_chains,) which heat of its run each chain has; 0 is cold
-    generation : the number of generations made
-    steps : (n_moves, n_runs * n_chains) the step of each move at each heat of each run
-    tried, accepted : likewise, numbers of proposals since tuning ended, or since it began or was at its half
-    swaps_tried, swaps_accepted : (n_runs, n_chains, n_chains) exchanges between heats since then, the lower one first
     """
 
     def __init__(
@@ -93,62 +92,52 @@ class Chains:
         rngs: Sequence[np.random.Generator],
         tuning: int = 0,
     ):
-        self.n_runs, self.n_chains = len(rngs), len(states) // len(rngs)
+        n = self.n_chains = len(states) // len(rngs)
         self._moves = list(zip(*moves, strict=True))  # by kind and run
-        self._likelihoods = likelihoods
-        self._schedule, self._rngs = schedule, list(rngs)
-        self._tuning = tuning
+        self._joint = [[move for move in own if isinstance(move, JointMove)] for own in moves]
+        self._likelihoods, self._tuning = likelihoods, tuning
         self._bounds = np.cumsum([move.weight for move in moves[0]]).tolist()
-        self._heats = [1.0 / (1.0 + temperature * rank) for rank in range(self.n_chains)]
-        n = len(states)
-        self.generation = 0
-        self.ranks: list[int] = list(range(self.n_chains)) * self.n_runs
-        self.steps = [[move.step] * n for move in moves[0]]
-        self.tried: IndexArray = np.zeros((len(self.steps), n), dtype=np.intp)
-        self.accepted: IndexArray = np.zeros_like(self.tried)
-        shape = self.n_runs, self.n_chains, self.n_chains
-        self.swaps_tried: IndexArray = np.zeros(shape, dtype=np.intp)
-        self.swaps_accepted: IndexArray = np.zeros(shape, dtype=np.intp)
-        self._joint = [  # of each run a move whose directions all of its joint moves share, if it has any
-            next((move for move in own if isinstance(move, JointMove)), None) for own in moves
+        self._heats = [1.0 / (1.0 + temperature * rank) for rank in range(n)]
+        self.runs = [
+            RunState(
+                generation=0,
+                ranks=list(range(n)),
+                steps=[[move.step] * n for move in own],
+                tried=np.zeros((len(own), n), dtype=np.intp),
+                accepted=np.zeros((len(own), n), dtype=np.intp),
+                swaps_tried=np.zeros((n, n), dtype=np.intp),
+                swaps_accepted=np.zeros((n, n), dtype=np.intp),
+                points=[],
+                directions=joint[0].directions if joint else None,
+                schedule=schedule,
+                rng=rng,
+            )
+            for own, joint, rng in zip(moves, self._joint, rngs, strict=True)
         ]
         self.states = likelihoods.begin(states)
 
     def save(self, run: int) -> RunState:
         """The state of a run, which does not change when its chains go on."""
-        own, joint = self._chains_of(run), self._joint[run]
-        return RunState(
-            generation=self.generation,
-            ranks=self.ranks[own],
-            steps=[steps[own] for steps in self.steps],
-            tried=self.tried[:, own].copy(),
-            accepted=self.accepted[:, own].copy(),
-            swaps_tried=self.swaps_tried[run].copy(),
-            swaps_accepted=self.swaps_accepted[run].copy(),
-            points=[(state.topology, state.lengths, state.values) for state in self.states[own]],
-            directions=None if joint is None else replace(joint.directions),
-            schedule=copy.deepcopy(self._schedule),
-            rng=copy.deepcopy(self._rngs[run]),
-        )
+        points = [(state.topology, state.lengths, state.values) for state in self._states_of(run)]
+        return replace(copy.deepcopy(self.runs[run]), points=points)
 
     def restore(self, runs: Sequence[RunState], space: StateSpace) -> None:
-        """Go on, bit for bit, where some runs were saved, perhaps by other chains."""
-        for run, saved_run in enumerate(runs):
-            own, joint = self._chains_of(run), self._joint[run]
-            self.ranks[own] = saved_run.ranks
-            for steps, row in zip(self.steps, saved_run.steps, strict=True):
-                steps[own] = row
-            self.tried[:, own], self.accepted[:, own] = saved_run.tried, saved_run.accepted
-            self.swaps_tried[run], self.swaps_accepted[run] = saved_run.swaps_tried, saved_run.swaps_accepted
-            if joint is not None:
-                vars(joint.directions).update(vars(saved_run.directions))
-            self._rngs[run] = copy.deepcopy(saved_run.rng)
-        self.generation = runs[0].generation
-        self._schedule = copy.deepcopy(runs[0].schedule)
+        """Go on, bit for bit, where the runs were saved, perhaps by other chains."""
+        schedule = copy.deepcopy(runs[0].schedule)
+        self.runs = [replace(copy.deepcopy(replace(own, points=[])), schedule=schedule) for own in runs]
+        for own, joint in zip(self.runs, self._joint, strict=True):
+            for move in joint:
+                assert own.directions is not None, "joint moves have them"
+                move.directions = own.directions
         self.states = self._likelihoods.begin([space.state(*point) for own in runs for point in own.points])
 
-    def _chains_of(self, run: int) -> slice:
-        return slice(run * self.n_chains, (run + 1) * self.n_chains)
+    def _states_of(self, run: int) -> list[State]:
+        return self.states[run * self.n_chains : (run + 1) * self.n_chains]
+
+    @property
+    def generation(self) -> int:
+        """The number of generations made."""
+        return self.runs[0].generation
 
     @property
     def is_tuning(self) -> bool:
@@ -157,103 +146,93 @@ class Chains:
 
     def cold(self, run: int) -> State:
         """The state of the cold chain of a run."""
-        first = run * self.n_chains
-        return self.states[first + self.ranks[first : first + self.n_chains].index(0)]
+        return self._states_of(run)[self.runs[run].ranks.index(0)]
 
     def advance(self) -> None:
         """One generation: a move of every chain, then exchanges of heats in every run."""
         if self.generation in (self._tuning // 2, self._tuning):
-            for counts in (self.tried, self.accepted, self.swaps_tried, self.swaps_accepted):
-                counts[:] = 0
-        drawn = self._schedule.random() * self._bounds[-1]
+            for own in self.runs:
+                for counts in (own.tried, own.accepted, own.swaps_tried, own.swaps_accepted):
+                    counts[:] = 0
+        drawn = self.runs[0].schedule.random() * self._bounds[-1]
         number = next(number for number, bound in enumerate(self._bounds) if drawn < bound)
         for _ in range(self._moves[number][0].repeats):
             self._move(number)
-        self.generation += 1
-        for run, joint in enumerate(self._joint):
-            if joint is not None and self.is_tuning and self.generation % LEARN_EVERY == 0:
-                joint.directions.learn(map(joint.point, self.states[self._chains_of(run)]))
-            if joint is not None and self.generation == self._tuning // 2:
-                joint.directions.forget()
-        for run in range(self.n_runs):
+        for run, own in enumerate(self.runs):
+            own.generation += 1
+            states = self._states_of(run)
+            if own.directions is not None and own.generation % LEARN_EVERY == 0 and own.generation < self._tuning:
+                own.directions.learn(map(self._joint[run][0].point, states))
+            if own.directions is not None and own.generation == self._tuning // 2:
+                own.directions.forget()
             for _ in range(self.n_chains if self.n_chains > 1 else 0):
-                self._swap(run)
+                self._swap(own, states)
 
     def _move(self, number: int) -> None:
         """One move of a kind by every chain.
 
         A proposal whose likelihood its move knows is decided first, so that the engine makes only what is accepted.
         """
-        steps = self.steps[number]
-        places = [chain - chain % self.n_chains + rank for chain, rank in enumerate(self.ranks)]
-        self._survey(number)
+        turns = [
+            (own, move, rank) for own, move in zip(self.runs, self._moves[number], strict=True) for rank in own.ranks
+        ]
+        self._survey(turns)
         proposals = [
-            move.propose(state, steps[place], rng, self._heats[rank])
-            for (move, state, rng), place, rank in zip(self._movers(number), places, self.ranks, strict=True)
+            move.propose(state, own.steps[number][rank], own.rng, self._heats[rank])
+            for (own, move, rank), state in zip(turns, self.states, strict=True)
         ]
         proposals = [None if own is None or own.state.log_prior == -math.inf else own for own in proposals]
         foreseen = [None if own is None or own.lnl is None else own.state._replace(lnl=own.lnl) for own in proposals]
-        for chain, (place, proposal, known) in enumerate(zip(places, proposals, foreseen, strict=True)):
-            if known is not None and not self._accepts(number, chain, place, proposal, known):
+        for chain, (turn, proposal, known) in enumerate(zip(turns, proposals, foreseen, strict=True)):
+            if known is not None and not self._accepts(number, turn, self.states[chain], proposal, known):
                 proposals[chain] = None
         answers = self._likelihoods.ask(proposals)
-        for chain, (place, proposal, answer) in enumerate(zip(places, proposals, answers, strict=True)):
+        for chain, (turn, proposal, answer) in enumerate(zip(turns, proposals, answers, strict=True)):
             was_decided = foreseen[chain] is not None  # of these, those that are left have been accepted
-            accepted = was_decided or self._accepts(number, chain, place, proposal, answer)
+            accepted = was_decided or self._accepts(number, turn, self.states[chain], proposal, answer)
             if accepted and answer is not None:
                 self.states[chain] = answer
                 self._likelihoods.accept(chain)
 
-    def _movers(self, number: int) -> Iterable[tuple[Move, State, np.random.Generator]]:
-        """For each chain the move of a kind, the state, and what draws the choices."""
-        for chain, state in enumerate(self.states):
-            run = chain // self.n_chains
-            yield self._moves[number][run], state, self._rngs[run]
-
-    def _survey(self, number: int) -> None:
+    def _survey(self, turns: Sequence[Turn]) -> None:
         """Let all chains know what a move has to know of the surroundings of their states, in one launch."""
         asked: list[Proposal | None] = []
-        for move, state, rng in self._movers(number):
-            question = move.ask(state, rng)
+        for (own, move, _), state in zip(turns, self.states, strict=True):
+            question = move.ask(state, own.rng)
             is_known = question is None or (state.known is not None and state.known.question == question)
             asked.append(None if is_known else Proposal(state, 0.0, (), question=question))
         if any(asked):
             answers = self._likelihoods.ask(asked)
             self.states = [answer or state for answer, state in zip(answers, self.states, strict=True)]
 
-    def _accepts(self, number: int, chain: int, place: int, proposal: Proposal | None, answer: State | None) -> bool:
+    def _accepts(self, number: int, turn: Turn, old: State, proposal: Proposal | None, new: State | None) -> bool:
         """Whether a chain accepts what it has proposed, whose likelihood is known."""
-        run = chain // self.n_chains
-        move = self._moves[number][run]
-        self.tried[number, place] += 1
+        own, move, rank = turn
+        own.tried[number, rank] += 1
         probability, accepted = 0.0, False
-        if proposal is not None and answer is not None:
-            old = self.states[chain]
-            heat = self._heats[self.ranks[chain]]
-            ratio = move.log_ratio(old, proposal, answer, self.steps[number][place], heat)
-            probability = _acceptance(heat * (answer.log_posterior - old.log_posterior) + ratio)
-            accepted = self._rngs[run].random() < probability
-            self.accepted[number, place] += accepted
-        steps = self.steps[number]
-        if self.is_tuning and steps[place]:
-            factor = math.exp((probability - move.target) / float(self.tried[number, place]) ** TUNING_POWER)
-            steps[place] = min(max(steps[place] * factor, MIN_STEP), MAX_STEP)
+        steps, heat = own.steps[number], self._heats[rank]
+        if proposal is not None and new is not None:
+            ratio = move.log_ratio(old, proposal, new, steps[rank], heat)
+            probability = _acceptance(heat * (new.log_posterior - old.log_posterior) + ratio)
+            accepted = own.rng.random() < probability
+            own.accepted[number, rank] += accepted
+        if self.is_tuning and steps[rank]:
+            factor = math.exp((probability - move.target) / float(own.tried[number, rank]) ** TUNING_POWER)
+            steps[rank] = min(max(steps[rank] * factor, MIN_STEP), MAX_STEP)
         return accepted
 
-    def _swap(self, run: int) -> None:
+    def _swap(self, own: RunState, states: Sequence[State]) -> None:
         """Let two chains of a run exchange their heats, perhaps."""
-        rng = self._rngs[run]
-        first = int(rng.integers(self.n_chains))
-        second = int(rng.integers(self.n_chains - 1))
-        second += second >= first
-        i, j = run * self.n_chains + first, run * self.n_chains + second
-        low, high = sorted((self.ranks[i], self.ranks[j]))
-        self.swaps_tried[run, low, high] += 1
-        heats = self._heats[self.ranks[i]] - self._heats[self.ranks[j]]
-        gain = heats * (self.states[j].log_posterior - self.states[i].log_posterior)
-        if rng.random() < _acceptance(gain):
-            self.ranks[i], self.ranks[j] = self.ranks[j], self.ranks[i]
-            self.swaps_accepted[run, low, high] += 1
+        i = int(own.rng.integers(self.n_chains))
+        j = int(own.rng.integers(self.n_chains - 1))
+        j += j >= i
+        low, high = sorted((own.ranks[i], own.ranks[j]))
+        own.swaps_tried[low, high] += 1
+        heats = self._heats[own.ranks[i]] - self._heats[own.ranks[j]]
+        gain = heats * (states[j].log_posterior - states[i].log_posterior)
+        if own.rng.random() < _acceptance(gain):
+            own.ranks[i], own.ranks[j] = own.ranks[j], own.ranks[i]
+            own.swaps_accepted[low, high] += 1
 
 
 def _acceptance(gain: float) -> float:

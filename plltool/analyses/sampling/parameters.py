@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -22,10 +22,26 @@ from plltool.model.model import Model
 LEAST_IN_PRIOR, MOST_IN_PRIOR = 1e-10, 1e10  # numbers of a distribution; densities of others overflow
 
 
+class Prior:
+    """A distribution; a subclass has its values as fields."""
+
+    example: ClassVar[str]  # how users write it
+
+    @classmethod
+    def form(cls) -> str:
+        """Its name."""
+        return cls.example.partition("(")[0]
+
+    def __str__(self) -> str:
+        values = np.hstack(list(vars(self).values())).tolist()
+        return f"{self.form()}({','.join(map(repr, values))})"
+
+
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Prior):
     """A positive number with density rate exp(-rate x), or several independent lengths."""
 
+    example = "exponential(10)"
     rate: float
 
     def log_density(self, value: float) -> float:
@@ -50,14 +66,12 @@ class Exponential:
         """(n_nodes,) lengths of all branches, 0 for tip 0."""
         return [0.0, *rng.exponential(1.0 / self.rate, topology.n_nodes - 1).tolist()]
 
-    def __str__(self) -> str:
-        return f"exponential({self.rate!r})"
-
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Prior):
     """A number between two bounds."""
 
+    example = "uniform(0,1)"
     low: float
     high: float
 
@@ -65,20 +79,17 @@ class Uniform:
         return -math.log(self.high - self.low) if self.low < value < self.high else -math.inf
 
     def slope(self) -> float:
-        """That of the logarithm of the density, wherever it is not 0."""
         return 0.0
 
     def draw(self, rng: np.random.Generator) -> float:
         return float(rng.uniform(self.low, self.high))
 
-    def __str__(self) -> str:
-        return f"uniform({self.low!r},{self.high!r})"
-
 
 @dataclass(frozen=True)
-class Dirichlet:
+class Dirichlet(Prior):
     """Shares that sum to 1; a single concentration holds for all shares."""
 
+    example = "dirichlet(1)"
     concentrations: tuple[float, ...]
 
     def of_size(self, size: int) -> FloatArray:
@@ -93,12 +104,9 @@ class Dirichlet:
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
         return rng.dirichlet(self.of_size(size))
 
-    def __str__(self) -> str:
-        return f"dirichlet({','.join(map(repr, self.concentrations))})"
-
 
 @dataclass(frozen=True)
-class GammaDirichlet:
+class GammaDirichlet(Prior):
     """Branch lengths: a gamma distribution of the tree's length, which a Dirichlet distribution divides.
 
     The length T has shape `shape` and rate `rate`. The Dirichlet distribution has the concentration a at the branches
@@ -108,13 +116,13 @@ class GammaDirichlet:
     Rannala & Yang 2012).
     """
 
+    example = "gammadir(1,0.1,1,1)"
     shape: float
     rate: float
     at_tips: float
     ratio: float
 
     def log_density_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> float:
-        """The value for all branch lengths (n_nodes,)."""
         n_tips, n_inner = topology.n_taxa, topology.n_taxa - 3
         inner = self.at_tips * self.ratio
         whole = n_tips * self.at_tips + n_inner * inner
@@ -134,12 +142,10 @@ class GammaDirichlet:
         return density
 
     def slopes_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> FloatArray:
-        """(n_nodes - 1,) the slope of the logarithm of the density in the length above each node but tip 0."""
         powers, at = np.array(self._concentrations(topology)[1:]), np.array(lengths[1:])
         return (powers - 1.0) / at + (self.shape - powers.sum()) / at.sum() - self.rate
 
     def draw_lengths(self, topology: Topology, rng: np.random.Generator) -> list[float]:
-        """(n_nodes,) lengths of all branches, 0 for tip 0."""
         shares = rng.dirichlet(self._concentrations(topology)[1:])
         return [0.0, *(rng.gamma(self.shape, 1.0 / self.rate) * shares).tolist()]
 
@@ -149,9 +155,6 @@ class GammaDirichlet:
         values = [self.at_tips] * n_taxa + [self.at_tips * self.ratio] * (n_taxa - 2)
         values[topology.top] = self.at_tips
         return values
-
-    def __str__(self) -> str:
-        return f"gammadir({self.shape!r},{self.rate!r},{self.at_tips!r},{self.ratio!r})"
 
 
 def log_dirichlet(shares: FloatArray, concentrations: FloatArray) -> float:
@@ -166,14 +169,8 @@ def log_dirichlet(shares: FloatArray, concentrations: FloatArray) -> float:
 
 LengthPrior: TypeAlias = Exponential | GammaDirichlet
 NumberPrior: TypeAlias = Exponential | Uniform
-Prior: TypeAlias = Exponential | Uniform | Dirichlet | GammaDirichlet
 
-_FORMS: dict[str, tuple[type[Prior], int | None, str]] = {  # by names: the number of values, None for any; an example
-    "exponential": (Exponential, 1, "exponential(10)"),
-    "uniform": (Uniform, 2, "uniform(0,1)"),
-    "dirichlet": (Dirichlet, None, "dirichlet(1)"),
-    "gammadir": (GammaDirichlet, 4, "gammadir(1,0.1,1,1)"),
-}
+FORMS: dict[str, type[Any]] = {own.form(): own for own in (Exponential, Uniform, Dirichlet, GammaDirichlet)}
 
 
 def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
@@ -184,20 +181,21 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
     what : what it is the prior of, for errors
     allowed : names of distributions
     """
-    expected = " or ".join(_FORMS[name][2] for name in allowed)
+    expected = " or ".join(FORMS[name].example for name in allowed)
     found = re.fullmatch(r"\s*([a-z]+)\s*\(([^()]*)\)\s*", text.lower())
     if found is None or found[1] not in allowed:
         raise InputError(f"prior of {what}: found {show_name(text)}, expected {expected}")
-    name = found[1]
-    form, size, example = _FORMS[name]
+    form = FORMS[found[1]]
     words = [word.strip() for word in found[2].split(",")]
     shown = shorten(",".join(words))
     try:
         values = tuple(map(float, words))
     except ValueError:
-        raise InputError(f"prior of {what}: found {show_name(text)}, expected numbers, as in {example}") from None
-    if size is not None and len(values) != size:
-        raise InputError(f"prior of {what}: found {len(values)} values of {name}, expected {size}, as in {expected}")
+        raise InputError(f"prior of {what}: found {show_name(text)}, expected numbers, as in {form.example}") from None
+    size = form.example.count(",") + 1
+    if form is not Dirichlet and len(values) != size:
+        found_values = f"found {len(values)} values of {form.form()}"
+        raise InputError(f"prior of {what}: {found_values}, expected {size}, as in {expected}")
     if form is Uniform:
         if not 0.0 <= values[0] < values[1] <= MOST_IN_PRIOR:
             wanted = f"two ascending numbers from 0 to {MOST_IN_PRIOR:g}"
@@ -205,7 +203,7 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
     elif not all(LEAST_IN_PRIOR <= value <= MOST_IN_PRIOR for value in values):
         wanted = f"positive numbers from {LEAST_IN_PRIOR:g} to {MOST_IN_PRIOR:g}"
         raise InputError(f"prior of {what}: found {shown}, expected {wanted}")
-    return Dirichlet(values) if form is Dirichlet else form(*values)  # type: ignore[arg-type]
+    return Dirichlet(values) if form is Dirichlet else form(*values)
 
 
 MIN_SHARE = 1e-6  # of a frequency or rate that is sampled; beyond it P matrices lose digits

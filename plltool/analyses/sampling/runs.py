@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 import os
 import platform
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling.chains import Chains, RunState
@@ -44,6 +42,7 @@ from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.partition import Dataset
+from plltool.processes.workers import Workers
 from plltool.progress import announce
 from plltool.run.engines import open_engine
 from plltool.run.sharing import open_workers
@@ -154,80 +153,41 @@ class RunSetup:
         for generation in generations:
             while chains.generation < generation:
                 chains.advance()
-            yield [take_sample(chains.cold(run), self.space) for run in range(chains.n_runs)]
+            yield [take_sample(chains.cold(run), self.space) for run in range(len(chains.runs))]
 
 
 Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
 
 
-class ChainRuns(ABC):
-    """All runs of a sampler, for use in a ``with`` block. `device` says where they are."""
+class RunsHere:
+    """Runs that advance in this process, on an engine if they have data; their chains are tracks of one launch."""
 
-    device: DeviceUse
+    def __init__(self, setup: RunSetup, device: DeviceUse, likelihoods: Likelihoods, engine: Holder | None):
+        self.device = device
+        self._setup, self._engine = setup, engine
+        self._chains = setup.begin(likelihoods, range(setup.options.runs))
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._open(stack)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, traceback)
-
-    @abstractmethod
-    def _open(self, stack: ExitStack) -> None:
-        """Get ready; the stack takes what has to be closed."""
-
-    @abstractmethod
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         """Advance to some of the generations, the first ones, and at least to one.
 
         A sample takes about `pace` seconds, infinite if it is not known. `taken` is called with some generations after
         others, and the samples of all runs at each of them.
         """
-
-    @abstractmethod
-    def save(self) -> Sequence[RunState]:
-        """The state of each run after the generations that were taken."""
-
-    @abstractmethod
-    def restore(self, states: Sequence[RunState]) -> None:
-        """Go on from states that were saved."""
-
-    @property
-    @abstractmethod
-    def work(self) -> Counters:
-        """What all devices have done so far."""
-
-
-class RunsHere(ChainRuns):
-    """Runs that advance in this process; the chains of all of them are tracks of one launch."""
-
-    def __init__(self, setup: RunSetup, hardware: Hardware):
-        self._setup, self._hardware = setup, hardware
-
-    def _open(self, stack: ExitStack) -> None:
-        n_runs = self._setup.options.runs
-        self.device, likelihoods, self._engine = self._setup.open(n_runs, self._hardware)
-        if self._engine is not None:
-            stack.enter_context(self._engine)
-        self._chains = self._setup.begin(likelihoods, range(n_runs))
-
-    def advance(self, generations: range, pace: float, taken: Taken) -> None:
         for number in range(len(generations)):
             own = generations[number : number + 1]
             taken(own, list(self._setup.advance(self._chains, own)))
 
     def save(self) -> Sequence[RunState]:
-        return [self._chains.save(run) for run in range(self._chains.n_runs)]
+        """The state of each run after the generations that were taken."""
+        return [self._chains.save(run) for run in range(self._setup.options.runs)]
 
     def restore(self, states: Sequence[RunState]) -> None:
+        """Go on from states that were saved."""
         self._chains.restore(states, self._setup.space)
 
     @property
     def work(self) -> Counters:
+        """What all devices have done so far."""
         return Counters() if self._engine is None else work_of(self._engine)
 
 
@@ -279,29 +239,24 @@ class RunAdvancer:
         return chains
 
 
-class RunsInWorkers(ChainRuns):
-    """Runs that advance in other processes, each of which has one of them at a time.
+class RunsInWorkers:
+    """As `RunsHere`, but in several processes, each of which has one of the runs at a time.
 
     If each run has a process, it seldom waits for others.
-
-    `shares` has the hardware of each process.
     """
 
     seconds = WORKER_SECONDS
 
-    def __init__(self, setup: RunSetup, shares: Sequence[Hardware]):
-        self._setup, self._shares = setup, shares
-        self._states: list[RunState | None] = [None] * setup.options.runs
+    def __init__(self, n_runs: int, workers: Workers, n_workers: int):
+        self._workers, self._n_workers = workers, n_workers
+        self._states: list[RunState | None] = [None] * n_runs
         self._work: dict[tuple[str, int], Counters] = {}
-
-    def _open(self, stack: ExitStack) -> None:
-        arguments = [(self._setup, own) for own in self._shares]
-        self._workers = stack.enter_context(open_workers("runs", RunAdvancer, arguments, self._shares))
-        (self.device,) = self._workers.map([(None,)], lambda *_: None)
+        self.device: DeviceUse
+        (self.device,) = workers.map([(None,)], lambda *_: None)
 
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         size = max(1, int(self.seconds / pace))
-        is_short = math.isinf(pace) or len(self._shares) < len(self._states)
+        is_short = math.isinf(pace) or self._n_workers < len(self._states)
         pieces = [generations[k : k + size] for k in range(0, len(generations), size)][: 1 if is_short else MOST_WORDS]
         stretches = [(Stretch(run, state, pieces),) for run, state in enumerate(self._states)]
         upcoming = iter(pieces)
@@ -330,3 +285,18 @@ class RunsInWorkers(ChainRuns):
         for own in self._work.values():
             total.add(own)
         return total
+
+
+ChainRuns: TypeAlias = RunsHere | RunsInWorkers
+
+
+@contextmanager
+def open_runs(setup: RunSetup, shares: Sequence[Hardware]) -> Iterator[ChainRuns]:
+    """All runs of a sampler, in as many processes as there are shares of the hardware."""
+    if len(shares) > 1:
+        with open_workers("runs", RunAdvancer, [(setup, own) for own in shares], shares) as workers:
+            yield RunsInWorkers(setup.options.runs, workers, len(shares))
+        return
+    device, likelihoods, engine = setup.open(setup.options.runs, shares[0])
+    with engine or nullcontext():
+        yield RunsHere(setup, device, likelihoods, engine)

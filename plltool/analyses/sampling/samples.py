@@ -116,51 +116,7 @@ def take_sample(state: State, space: StateSpace) -> Sample:
     return Sample([state.lnl, state.log_prior, sum(state.lengths), *shown], state.topology, state.lengths)
 
 
-@saved("_array", "_n")
-class Rows:
-    """Rows of numbers in an array, which grows."""
-
-    def __init__(self, width: int, dtype: npt.DTypeLike):
-        self._array = np.empty((FIRST_ROWS, width), dtype)
-        self._n = 0
-
-    def append(self, row: Sequence[float]) -> None:
-        if self._n == len(self._array):
-            self._array = np.concatenate([self._array, np.empty_like(self._array)])
-        self._array[self._n] = row
-        self._n += 1
-
-    def copy(self) -> Rows:
-        """The rows so far; rows are never changed, so the two share them."""
-        other = copy.copy(self)
-        other._array = self.all
-        return other
-
-    @property
-    def all(self) -> npt.NDArray[Any]:
-        """(n, width)"""
-        return self._array[: self._n]
-
-
-@saved()
-class RunSamples(NamedTuple):
-    """Samples of one run."""
-
-    numbers: Rows  # (n, n_columns)
-    lengths: Rows  # (n, n_nodes) lengths of branches
-    left: Rows  # (n, n_nodes) the topologies, see `Topology`
-    right: Rows  # likewise
-    splits: Rows  # (n, n_nodes) the splits at the branches, by their numbers
-
-    @classmethod
-    def of_sizes(cls, n_columns: int, n_nodes: int) -> RunSamples:
-        """No samples yet."""
-        node = np.min_scalar_type(-n_nodes)
-        numbers, lengths = Rows(n_columns, np.float64), Rows(n_nodes, np.float64)
-        return cls(numbers, lengths, Rows(n_nodes, node), Rows(n_nodes, node), Rows(n_nodes, np.int32))
-
-
-@saved("n_runs", "columns", "generations", "_n_taxa", "_runs", "_splits")
+@saved("n_runs", "columns", "generations", "_n_taxa", "_rows", "_splits")
 class Samples:
     """Samples of several runs, generation by generation."""
 
@@ -169,7 +125,15 @@ class Samples:
         # names of the numbers of a sample
         self.columns = (*COLUMNS, *(name for own in space.parameters for name in own.columns))
         self.generations: list[int] = []
-        self._runs = [RunSamples.of_sizes(len(self.columns), 2 * self._n_taxa - 2) for _ in range(n_runs)]
+        n_nodes = 2 * self._n_taxa - 2
+        node, shape = np.min_scalar_type(-n_nodes), (n_runs, FIRST_ROWS, n_nodes)
+        self._rows: dict[str, npt.NDArray[Any]] = {  # (n_runs, n, width), with room for further samples
+            "numbers": np.empty((n_runs, FIRST_ROWS, len(self.columns))),
+            "lengths": np.empty(shape),
+            "left": np.empty(shape, node),  # the topology, see `Topology`
+            "right": np.empty(shape, node),
+            "splits": np.empty(shape, np.int32),  # at the branches, by their numbers
+        }
         self._splits: list[int] = []  # by number
 
     @cached_property
@@ -177,29 +141,27 @@ class Samples:
         return {split: number for number, split in enumerate(self._splits)}
 
     def copy(self) -> Samples:
-        """A copy that does not change when more samples are taken, to be saved."""
+        """A copy that does not change when more samples are taken, to be saved; the two share the rows."""
         other = copy.copy(self)
         other.generations, other._splits = self.generations.copy(), self._splits.copy()
-        other._runs = [RunSamples(*map(Rows.copy, own)) for own in self._runs]
+        other._rows = {name: rows[:, : len(self)] for name, rows in self._rows.items()}
         return other
 
     def add(self, generation: int, samples: Sequence[Sample]) -> None:
         """Those of the cold chains of all runs."""
+        number = len(self)
+        if number == self._rows["numbers"].shape[1]:
+            self._rows = {name: np.concatenate([own, np.empty_like(own)], axis=1) for name, own in self._rows.items()}
         self.generations.append(generation)
-        for run, sample in enumerate(samples):
-            self._add(run, *sample)
-
-    def _add(self, run: int, numbers: list[float], topology: Topology, lengths: list[float]) -> None:
-        kept, splits = self._runs[run], topology.splits()
-        for split in splits:
-            if split not in self._split_numbers:
-                self._split_numbers[split] = len(self._splits)
-                self._splits.append(split)
-        kept.numbers.append(numbers)
-        kept.lengths.append(lengths)
-        kept.left.append(topology.left)
-        kept.right.append(topology.right)
-        kept.splits.append([self._split_numbers[split] for split in splits])
+        for run, (numbers, topology, lengths) in enumerate(samples):
+            splits = topology.splits()
+            for split in splits:
+                if split not in self._split_numbers:
+                    self._split_numbers[split] = len(self._splits)
+                    self._splits.append(split)
+            rows = numbers, lengths, topology.left, topology.right, [self._split_numbers[split] for split in splits]
+            for kept, row in zip(self._rows.values(), rows, strict=True):
+                kept[run, number] = row
 
     def __len__(self) -> int:
         """The number of samples of each run."""
@@ -216,31 +178,28 @@ class Samples:
 
     def numbers(self, first: int = 0) -> FloatArray:
         """(n_runs, n_samples, n_columns) of samples from number `first` on."""
-        return np.stack([kept.numbers.all[first:] for kept in self._runs])
+        return self._rows["numbers"][:, first : len(self)]
 
     def latest(self, run: int) -> Sample:
         """The last sample of a run."""
-        return Sample(self._runs[run].numbers.all[-1].tolist(), *self.tree(run, -1))
+        return Sample(self._rows["numbers"][run, len(self) - 1].tolist(), *self.tree(run, -1))
 
     def tree(self, run: int, number: int) -> tuple[Topology, list[float]]:
         """The tree of one sample, with the lengths (n_nodes,) of its branches."""
-        kept = self._runs[run]
-        left, right = kept.left.all[number], kept.right.all[number]
+        left, right, lengths = (self._rows[name][run, : len(self)][number] for name in ("left", "right", "lengths"))
         parent = np.full_like(left, -1)
         for below in (left, right):
             parent[below[below >= 0]] = np.flatnonzero(below >= 0)
-        topology = Topology(self._n_taxa, parent.tolist(), left.tolist(), right.tolist())
-        return topology, kept.lengths.all[number].tolist()
+        return Topology(self._n_taxa, parent.tolist(), left.tolist(), right.tolist()), lengths.tolist()
 
     def split_lengths(self, run: int, number: int) -> dict[int, float]:
         """The branch lengths of a tree by split, tips included, see `plltool.tree.splits`."""
-        kept = self._runs[run]
-        pairs = zip(kept.splits.all[number].tolist(), kept.lengths.all[number].tolist(), strict=True)
-        return {split: length for own, length in pairs if (split := self._splits[own])}
+        rows = (self._rows[name][run, number].tolist() for name in ("splits", "lengths"))
+        return {split: length for own, length in zip(*rows, strict=True) if (split := self._splits[own])}
 
     def split_shares(self, run: int, first: int, end: int | None = None) -> dict[int, float]:
         """The share of the trees of a run, from number `first` to `end`, that have each split of an inner branch."""
-        inner = self._runs[run].splits.all[first:end, self._n_taxa :]
+        inner = self._rows["splits"][run, : len(self)][first:end, self._n_taxa :]
         counts = np.bincount(inner.ravel(), minlength=len(self._splits))
         everything = (1 << self._n_taxa) - 2  # all but tip 0: the branch of tip 0, which is no inner one
         found = {self._splits[own]: int(counts[own]) / len(inner) for own in np.flatnonzero(counts).tolist()}

@@ -62,7 +62,7 @@ def test_what_is_no_number_is_never_accepted():
     for _ in range(50):
         chains.advance()
     assert [state.lengths for state in chains.states] == [state.lengths for state in states]
-    assert not chains.accepted.any()
+    assert not chains.runs[0].accepted.any()
 
 
 def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
@@ -80,7 +80,7 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
     def go(chains, n):
         for _ in range(n):
             chains.advance()
-        return [chains.save(run) for run in range(chains.n_runs)]
+        return [chains.save(run) for run in range(len(chains.runs))]
 
     together, alone, later = make(0, 1, 2), make(1), make(2)
     half, whole = go(together, 600), go(together, 100)
