@@ -33,12 +33,6 @@ LENGTHS = {"lengths": "input", "fixed": True}
 
 
 @cache
-def dated():
-    """The true tree, dated with the true model."""
-    return plltool.date(FASTA, TRUE_TREE, DATES, MODEL, **QUICK)
-
-
-@cache
 def some_taxa():
     """Sequences and dates of some taxa, and the true tree in substitutions."""
     data = plltool.read_alignment(FASTA)
@@ -50,14 +44,20 @@ def some_taxa():
     return rows, tree.as_string("newick", suppress_rooting=True), dates
 
 
-def date_some(dates=None, **settings):
+def date_some(dates=None, model=MODEL, **settings):
     rows, tree, known = some_taxa()
-    return plltool.date(rows, tree, dates or known, MODEL, **LENGTHS | settings, **QUICK)
+    return plltool.date(rows, tree, dates or known, model, **LENGTHS | settings, **QUICK)
+
+
+@pytest.fixture(scope="module")
+def strict():
+    """The tree of some taxa under a strict clock."""
+    return date_some()
 
 
 def test_a_strict_clock_is_recovered():
     """Intervals of 90 %, of one seed: TreeTime's regression, and its dates, hold the truth."""
-    result = dated()
+    result = plltool.date(FASTA, TRUE_TREE, DATES, MODEL, **QUICK)  # the true tree and model
     clock = result.dated.clock
     assert clock.interval[0] < RATE < clock.interval[1]
     assert clock.rate == pytest.approx(RATE, rel=0.2)
@@ -68,9 +68,9 @@ def test_a_strict_clock_is_recovered():
     assert {node.name: node.year for node in result.dated.dates if node.name in truth} == pytest.approx(truth, abs=1e-4)
 
 
-def test_what_is_written_agrees_with_itself():
+def test_what_is_written_agrees_with_itself(strict):
     """Lengths are differences of dates; the table of tips has the distances of the regression."""
-    result = dated()
+    result = strict
     tree = dendropy.Tree.get(data=result.dated_newick, schema="newick", preserve_underscores=True)
     years = {node.name: node.year for node in result.dated.dates}
     for node in tree.preorder_node_iter():
@@ -85,8 +85,8 @@ def test_what_is_written_agrees_with_itself():
     assert [len(row) for row in table] == [7] * (1 + len(years))
 
 
-def test_nexus_is_read_by_others():
-    result = dated()
+def test_nexus_is_read_by_others(strict):
+    result = strict
     tree = dendropy.Tree.get(data=result.dated_nexus(), schema="nexus", extract_comment_metadata=True)
     assert tree.is_rooted
     found = {
@@ -106,10 +106,9 @@ def test_nexus_is_read_by_others():
 
 
 @pytest.mark.slow
-def test_the_treetime_command_finds_the_same(tmp_path):
+def test_the_treetime_command_finds_the_same(strict, tmp_path):
     """Given the lengths alone, so that both have the same input."""
-    _, tree, dates = some_taxa()
-    result = date_some()
+    (_, tree, dates), result = some_taxa(), strict
     assert result.dated.lengths == "input"
     (tmp_path / "tree.nwk").write_text(tree)
     table = "".join(f"{name},{first!r}\n" for name, (first, _) in dates.items())
@@ -142,17 +141,16 @@ def test_a_given_rate_stays():
     assert np.ptp(wide.root.interval) > 1.2 * np.ptp(result.root.interval)
 
 
-def test_priors_and_relaxed_clocks():
+def test_priors_and_relaxed_clocks(strict):
     result = date_some(coalescent="const", relaxed=(1.0, 0.5), clock_rate=RATE)
     assert result.dated.clock.coalescent_time == pytest.approx(8.0, rel=0.6), "one draw of a coalescent tree"
     assert len({node.rate for node in result.dated.dates}) > 3
-    assert {node.rate for node in dated().dated.dates} == {1.0}
+    assert {node.rate for node in strict.dated.dates} == {1.0}
 
 
 def test_unknown_and_uncertain_dates():
-    dates = dict(some_taxa()[2])
-    known = dates["v11"][0]
-    middle = dates["v20"][0]
+    dates = some_taxa()[2]
+    known, middle = dates["v11"][0], dates["v20"][0]
     result = date_some(dates | {"v11": None, "v20": (middle - 0.5, middle + 0.5)}, clock_rate=RATE)
     own = {node.name: node for node in result.dated.dates}
     assert own["v11"].interval is None
@@ -163,9 +161,7 @@ def test_unknown_and_uncertain_dates():
     assert tips["v20"] == pytest.approx(middle)
 
 
-@pytest.mark.parametrize(
-    ("model", "alphabet"), [("HKY{5.0}+FU{0.30/0.20/0.22/0.28}", "ACGT"), ("LG", "ACDEFGHIKLMNPQRSTVWY")]
-)
+@pytest.mark.parametrize(("model", "alphabet"), [(MODEL, "ACGT"), ("LG", "ACDEFGHIKLMNPQRSTVWY")])
 def test_the_model_is_handed_over_as_it_is(model, alphabet):
     """TreeTime's probabilities of change are those of the model's rate matrix."""
     rows = {name: alphabet + alphabet[:1] + tail for name, tail in (("a", "-"), ("b", "N"), ("c", alphabet[1]))}
@@ -191,15 +187,10 @@ def test_other_models_are_not_handed_over(model):
 
 
 def test_rates_across_sites_leave_the_lengths_as_they_are():
-    rows, tree, dates = some_taxa()
-    result = plltool.date(rows, tree, dates, MODEL + "+G4{0.5}", fixed=True, clock_rate=RATE, **QUICK)
-    assert result.dated.lengths == "input"
+    with_gamma = {"model": MODEL + "+G4{0.5}", "clock_rate": RATE}
+    assert date_some(lengths="auto", **with_gamma).dated.lengths == "input"
     with pytest.raises(InputError, match=r"lengths: found 'joint', expected 'input', or DNA or proteins in one part"):
-        plltool.date(FASTA, TRUE_TREE, DATES, MODEL + "+G4{0.5}", fixed=True, lengths="joint", **QUICK)
-
-
-def change(**changed):
-    return {row.name: tuple(row.date) for row in date_module.read_dates(DATES)} | changed
+        date_some(lengths="joint", **with_gamma)
 
 
 @pytest.mark.parametrize(
@@ -212,21 +203,16 @@ def change(**changed):
         ({"clock_error": 0.1}, "clock_error: found no clock_rate"),
         ({"relaxed": (-1.0, 0.0)}, "relaxed: found a negative number"),
         ({"dates": {"v01": 2001.0}}, "taxa with a date: found 1, expected at least 3"),
-        ({"dates": change(v03="May")}, "dates: taxon 'v03': found 'May' as a date"),
-        ({"dates": change(v03=(2002.0, 2001.0))}, "dates: taxon 'v03': found a range from 2002 to 2001"),
-        ({"dates": dict.fromkeys(change(), None)}, "taxa with a date: found 0, expected at least 3"),
-        (
-            {"dates": dict.fromkeys(change(), 2000.0)},
-            "dates: TreeTime found no dated tree .*--clock-rate gives the rate",
-        ),
+        ({"dates": {"v02": "May"}}, "dates: taxon 'v02': found 'May' as a date"),
+        ({"dates": {"v02": (2002.0, 2001.0)}}, "dates: taxon 'v02': found a range from 2002 to 2001"),
+        ({"dates": dict.fromkeys(SOME, None)}, "taxa with a date: found 0, expected at least 3"),
+        ({"dates": dict.fromkeys(SOME, 2000.0)}, "dates: TreeTime found no dated tree .*--clock-rate gives the rate"),
         ({"model": "UNREST"}, "not time-reversible"),
     ],
 )
 def test_refused(settings, problem):
-    given = {"dates": DATES, "model": MODEL} | settings
-    dates, model = given.pop("dates"), given.pop("model")
     with pytest.raises(InputError, match=problem):
-        plltool.date(FASTA, TRUE_TREE, dates, model, fixed=True, **given, **QUICK)
+        date_some(**settings)
 
 
 def test_dates_of_other_taxa_are_told(tmp_path):
@@ -238,17 +224,14 @@ def test_dates_of_other_taxa_are_told(tmp_path):
 
 def test_taxa_without_a_date_count_as_unknown():
     """The tree is that of the same table with a ? for them, and a warning names them."""
-    given = change()
-    left_out, told = (dict(given) for _ in range(2))
-    del left_out["v03"], left_out["v07"]
-    told["v03"] = told["v07"] = None
-    found, expected = (plltool.date(FASTA, TRUE_TREE, dates, MODEL, fixed=True, **QUICK) for dates in (left_out, told))
+    told = some_taxa()[2] | {"v02": None, "v08": None}
+    found, expected = date_some({name: date for name, date in told.items() if date}), date_some(told)
     assert found.dated_newick == expected.dated_newick
-    assert "dates: no date is given for 'v03', 'v07'; it is taken as unknown" in found.warnings
+    assert "dates: no date is given for 'v02', 'v08'; it is taken as unknown" in found.warnings
     assert not any("no date is given" in warning for warning in expected.warnings)
 
 
 def test_without_treetime(monkeypatch):
     monkeypatch.setattr(date_module, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"^dates of a tree need TreeTime: pip install 'plltool\[dating\]'$"):
-        plltool.date(FASTA, TRUE_TREE, DATES, MODEL, **QUICK)
+        date_some()

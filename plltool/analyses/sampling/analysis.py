@@ -318,13 +318,16 @@ def sample(
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any]]:
         with open_runs(setup, _share_hardware(setup, workers, hardware)) as runs:
-            if runs.device.layout:
-                run.fallback = announce_engine(runs.device, runs.device.reason, hardware)
-            whole = identity | describe_place(runs.device.device_name, runs.device.layout)
+            use = runs.device
+            if use.layout:
+                run.fallback = announce_engine(use, use.reason, hardware)
+            whole = identity | describe_place(use.device_name, use.layout)
             with run.open_checkpoint(whole) or nullcontext() as store:
                 course = SampleCourse(setup, runs, listener, taken, store)
                 course.go(began)
-            return course, runs.device.describe(data, runs.work) | course.rates()
+            size = {"n_taxa": data.n_sequences, "n_sites": data.n_sites, "n_patterns": use.n_patterns}
+            device = {"device": use.device_name, "driver": use.driver, "reason": use.reason, "layout": use.layout}
+            return course, {"data": data, **size, **device, "counters": runs.work.as_dict()} | course.rates()
 
     course, known = run.ask(attempt)
     posterior = summarise(course.samples, data.names, course.first, run.outgroup)

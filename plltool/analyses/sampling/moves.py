@@ -27,9 +27,8 @@ class Move(ABC):
     # the size of a proposal that a chain begins with, larger for bolder ones; 0 if there is none to tune
     step = 0.0
     repeats = 1  # how often it is made in a generation; what is known of a new state serves the next time
-    target = (
-        0.3  # share of proposals accepted that tuning aims at; optima are from 0.23 for many numbers to 0.44 for one
-    )
+    # share of proposals accepted that tuning aims at; optima are from 0.23 for many numbers to 0.44 for one
+    target = 0.3
 
     def __init__(self, space: StateSpace, weight: float):
         self.space = space

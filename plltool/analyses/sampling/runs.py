@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling.chains import Chains, RunState
@@ -41,7 +41,6 @@ from plltool.engine.counters import Counters
 from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
-from plltool.model.partition import Dataset
 from plltool.processes.workers import Workers
 from plltool.progress import announce
 from plltool.run.engines import open_engine
@@ -97,12 +96,6 @@ class DeviceUse(NamedTuple):
     layout: dict[str, object]  # see `Layout.describe`; empty if the prior is sampled
     n_patterns: int  # number of patterns
     launch_share: float = 1.0  # the share of the patterns that are taken through a program at a time
-
-    def describe(self, data: Dataset, work: Counters) -> dict[str, Any]:
-        """The fields of a result that describe its alignment, the device and its work."""
-        size = {"n_taxa": data.n_sequences, "n_sites": data.n_sites, "n_patterns": self.n_patterns}
-        device = {"device": self.device_name, "driver": self.driver, "reason": self.reason, "layout": self.layout}
-        return {"data": data, **size, **device, "counters": work.as_dict()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,8 @@ def effective_size(values: FloatArray) -> float:
         return float("nan")
     scores = _normal_scores(halves)
     n_runs, n = scores.shape
-    covariances = np.array([_autocovariances(row) for row in scores])
+    transform = np.fft.rfft(scores - scores.mean(axis=1, keepdims=True), 2 * n)
+    covariances = np.fft.irfft(transform * transform.conj())[:, :n] / n  # at each lag
     within = covariances[:, 0].mean() * n / (n - 1)
     total = within * (n - 1) / n + (np.var(scores.mean(axis=1), ddof=1) if n_runs > 1 else 0.0)
     correlations = 1.0 - (within - covariances.mean(axis=0) * n / (n - 1)) / total
@@ -89,13 +90,6 @@ def _plain_r_hat(scores: FloatArray) -> float:
     if within == 0:
         return float("inf")
     return float(np.sqrt((n - 1) / n + scores.mean(axis=1).var(ddof=1) / within))
-
-
-def _autocovariances(values: FloatArray) -> FloatArray:
-    """(n,) at each lag, divided by n."""
-    n = len(values)
-    transform = np.fft.rfft(values - values.mean(), 2 * n)
-    return np.asarray(np.fft.irfft(transform * transform.conj())[:n] / n)
 
 
 COLUMNS = "LnL", "LnPr", "TL"  # as in the files of MrBayes, in front of the parameters

@@ -86,12 +86,12 @@ class StateSpace:
         """A state from the prior, but for the topology."""
         while True:
             lengths = self.length_prior.draw_lengths(topology, rng)
-            if are_possible(lengths):
+            if self.log_prior_of(topology, lengths) > -math.inf:
                 return self.state(topology, lengths, [own.draw(rng) for own in self.parameters])
 
     def log_prior_of(self, topology: Topology, lengths: list[float]) -> float:
         """The logarithm of the prior density of branch lengths; -inf if one is out of bounds."""
-        if not are_possible(lengths):
+        if min(lengths[1:]) < MIN_BRANCH_LENGTH or max(lengths) > MAX_BRANCH_LENGTH:
             return -math.inf
         return self.length_prior.log_density_of_lengths(topology, lengths)
 
@@ -112,11 +112,6 @@ class StateSpace:
                 parameter = self.parameters[number]
                 parameter.assign(value, models[parameter.part])
         return state._replace(values=tuple(values), value_priors=tuple(priors), models=tuple(models), known=None)
-
-
-def are_possible(lengths: list[float]) -> bool:
-    """Whether all branch lengths (n_nodes,), of which the first is none, are within the bounds."""
-    return min(lengths[1:]) >= MIN_BRANCH_LENGTH and max(lengths) <= MAX_BRANCH_LENGTH
 
 
 ALL_NODES = None  # of `Proposal.stale`: every CLA has to be made again
@@ -181,11 +176,9 @@ class QuestionProgram:
         self._rows.append((opcode, first, *fields[1:], *(0 for _ in range(7 - len(fields)))))
 
     def newview(self, slot: int, a: int, pa: int, b: int, pb: int) -> None:
-        """See `program.newview`."""
         self.write(Opcode.NEWVIEW, slot, a, pa, b, pb)
 
     def evaluate(self, value: int, a: int, b: int, branch: int) -> None:
-        """See `program.evaluate`."""
         self.write(Opcode.EVALUATE, value, a, 0, b, branch)
 
     def at_branch(self, opcode: int, value: int, above: int, node: int, flag: int = 0) -> None:

@@ -8,10 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling.moves import Move
@@ -236,19 +234,21 @@ class FitchSets:
     """
 
     def __init__(self, parts: Sequence[Patterns]):
-        masks = [
-            np.repeat(part.masks[:, kept], part.weights[kept].astype(np.intp), axis=1)
-            for part in parts
-            for kept in [is_informative(part.masks, part.states.n_states)]
-        ]
-        self.n_sites = sum(own.shape[1] for own in masks)
-        n_states = max(part.states.n_states for part in parts)
+        columns = []
+        for part in parts:  # each of two states may occur in two taxa, of which something is known
+            states = range(part.states.n_states)
+            known = part.masks != (1 << len(states)) - 1
+            frequent = [((part.masks >> state & 1 != 0) & known).sum(axis=0) >= 2 for state in states]
+            kept = np.where(np.sum(frequent, axis=0) >= 2, part.weights, 0)
+            columns.append(np.repeat(part.masks, kept.astype(np.intp), axis=1))
+        masks, n_states = np.concatenate(columns, axis=1), max(part.states.n_states for part in parts)
+        self.n_sites = masks.shape[1]
         self._shifts = [self.n_sites << k for k in range((n_states - 1).bit_length())]
         self._sites = (1 << self.n_sites) - 1
-        self.tips = [
-            sum(_as_bits([own[tip] >> state & 1 for own in masks]) << state * self.n_sites for state in range(n_states))
-            for tip in range(masks[0].shape[0])
-        ]
+        self.tips = []
+        for row in masks:  # bits of all sites for the first state, then for the next one, the lowest first
+            bits = np.concatenate([row >> state & 1 for state in range(n_states)]).astype(np.uint8)
+            self.tips.append(int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little"))
 
     def join(self, a: int, b: int) -> int:
         """The sets of a node with the neighbours a and b: what they share, or all of both where that is nothing."""
@@ -291,21 +291,6 @@ class FitchSets:
                 left, right = rest.left[node], rest.right[node]
                 stack += ((left, self.join(above, below[right])), (right, self.join(above, below[left])))
         return found
-
-
-def is_informative(masks: npt.NDArray[Any], n_states: int) -> npt.NDArray[np.bool_]:
-    """(n_patterns,) whether trees may differ in changes: each of two states may occur in two taxa.
-
-    Taxa that may have any state do not count.
-    """
-    known = masks != (1 << n_states) - 1
-    frequent = [((masks >> state & 1 != 0) & known).sum(axis=0) >= 2 for state in range(n_states)]
-    return np.asarray(np.sum(frequent, axis=0) >= 2)
-
-
-def _as_bits(rows: Sequence[npt.NDArray[Any]]) -> int:
-    """Zeros and ones as the bits of a number, the first as the lowest."""
-    return int.from_bytes(np.packbits(np.concatenate(rows).astype(np.uint8), bitorder="little").tobytes(), "little")
 
 
 COST = 1.0  # of a change, in units of lnL

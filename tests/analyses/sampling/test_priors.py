@@ -107,6 +107,15 @@ def test_priors_out_of_range(given, message):
         ({"temperature": -0.1}, "temperature: found -0.1, expected a number from 0 to 10"),
         ({"burnin": 1.0}, "burnin: found 1.0, expected a share from 0 to below 1"),
         ({"sample_every": 0}, "sample_every: found 0, expected at least 1"),
+        ({"runs": 2.5}, "runs: found 2.5, expected a whole number of at least 1"),
+        ({"generations": True}, "generations: found True, expected a whole number of at least 1"),
+        ({"generations": None}, "generations: found None, expected a whole number of at least 1"),
+        ({"burnin": "a"}, "burnin: found 'a', expected a share from 0 to below 1"),
+        ({"temperature": "a"}, "temperature: found 'a', expected a number from 0 to 10"),
+        (
+            {"generations": 50, "sample_every": 100},
+            "generations: found 50, expected at least 100, those between two samples",
+        ),
     ],
 )
 def test_options_out_of_range(given, message):
