@@ -64,11 +64,8 @@ def gene_trees(n_taxa=10, n_trees=14, lacking=True, seed=3):
 def by_taxa(found):
     """The columns of each branch by the taxa on its smaller side."""
     sides = smaller_sides(found.supports.tree, found.supports.branches)
-    names = list(found.columns)
-    return {
-        frozenset(side): dict(zip(names, row, strict=True))
-        for side, row in zip(sides, zip(*found.columns.values(), strict=True), strict=True)
-    }
+    rows = (dict(zip(found.columns, row, strict=True)) for row in zip(*found.columns.values(), strict=True))
+    return dict(zip(map(frozenset, sides), rows, strict=True))
 
 
 def row_of(found, taxa):
@@ -95,9 +92,8 @@ def test_gene_trees_by_definition(seed):
         assert row["gDFP_N"] == decisive - sum(counts)
         shares = [row[name] for name in ("gCF", "gDF1", "gDF2", "gDFP")]
         np.testing.assert_allclose(shares, 100 * np.array([*counts, row["gDFP_N"]]) / decisive)
-        np.testing.assert_allclose(
-            [row[name] for name in ("qCF", "qDF1", "qDF2")], 100 * np.array(oracle.quartet_means(around, others))
-        )
+        quartets = [row[name] for name in ("qCF", "qDF1", "qDF2")]
+        np.testing.assert_allclose(quartets, 100 * np.array(oracle.quartet_means(around, others)))
         assert row["IC"] == pytest.approx(oracle.certainty(side, everyone, complete), abs=1e-12)
     assert seen == {0, 1, 2, 3}, "else something was not tested"
 
@@ -169,8 +165,7 @@ def test_neither_roots_nor_the_way_of_writing_matter():
     turned = DendropyTree.get(data=tree, schema="newick")
     turned.reroot_at_edge(turned.leaf_nodes()[-1].edge)
     again = turned.as_string("newick", suppress_rooting=True)
-    rows = {"sites": {f"t{i}": "ACGTTGCA"[i % 5 :] + "ACG"[: i % 5] + "CGTA"[i % 4] for i in range(10)}}
-    rows = {name: (text * 9)[:40] for name, text in rows["sites"].items()}
+    rows = random_rows([f"t{i}" for i in range(10)], 40, 5)
     found, other = (concordance(t, g, rows, quartets=7, seed=2) for t, g in ((tree, genes), (again, rooted)))
     assert by_taxa(found).keys() == by_taxa(other).keys()
     for side, row in by_taxa(found).items():
@@ -266,10 +261,8 @@ def test_sites_by_likelihood(device, model):
         expected = np.zeros(3)
         for site in range(12):
             if all(any(rows[name][site] != "-" for name in members) for _, _, members in subtrees):
-                states = [
-                    sum(weight * given_state(site, root, end, own) for weight, own in process)
-                    for root, end, _ in subtrees
-                ]
+                ends = [(root, end) for root, end, _ in subtrees]
+                states = [sum(weight * given_state(site, *end, own) for weight, own in process) for end in ends]
                 expected += oracle.expected_counts([own / own.sum() for own in states])
         numbers = [row[name] for name in ("sCFL_N", "sDFL1_N", "sDFL2_N")]
         np.testing.assert_allclose(numbers, expected, rtol=1e-8)
@@ -300,11 +293,10 @@ def test_likelihood_at_nodes_of_many_branches():
     settings = {"model": "JC", "quartets": 0, "likelihood": True, "fixed": True, "device": "numpy"}
     whole = row_of(concordance("((a:.1,b:.2):.1,c:.1,d:.2,e:.3);", alignment=rows, **settings), "ab")
     pairs = []
-    for kept in ("cd", "ce", "de"):
-        length = dict(zip("cde", (0.1, 0.2, 0.3), strict=True))
-        text = "((a:.1,b:.2):.1," + ",".join(f"{name}:{length[name]}" for name in kept) + ");"
-        own = {name: row for name, row in rows.items() if name in {"a", "b", *kept}}
-        pairs.append(row_of(concordance(text, alignment=own, **settings), "ab")["sCFL_N"])
+    for left_out, kept in (("e", "c:.1,d:.2"), ("d", "c:.1,e:.3"), ("c", "d:.2,e:.3")):
+        own = {name: row for name, row in rows.items() if name != left_out}
+        found = concordance(f"((a:.1,b:.2):.1,{kept});", alignment=own, **settings)
+        pairs.append(row_of(found, "ab")["sCFL_N"])
     assert whole["sCFL_N"] == pytest.approx(np.mean(pairs), rel=1e-9)
     assert np.isnan(whole["sDFL1"])
 
@@ -318,18 +310,14 @@ def test_likelihood_at_nodes_of_many_branches():
         ({"gene_trees": "(a,b,c);", "likelihood": True}, "concordance: found no alignment, expected one for site"),
         ({"alignment": dict.fromkeys("abc", "ACGT")}, "the tree given: the taxa are not those of the alignment"),
         ({"gene_trees": "(a,b,c);", "quartets": -1}, "quartets: found -1, expected at least 0"),
+        ({"tree": "(a,b,c,d);", "gene_trees": "(a,b,(c,d));"}, "concordance: the tree has no internal branches"),
     ],
 )
 def test_errors(arguments, message):
     with pytest.raises(InputError) as error:
-        concordance("(a,b,(c,d));", **arguments)
+        concordance(**{"tree": "(a,b,(c,d));"} | arguments)
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
-
-
-def test_a_tree_without_inner_branches():
-    with pytest.raises(InputError, match="the tree has no internal branches"):
-        concordance("(a,b,c,d);", "(a,b,(c,d));")
 
 
 def test_trees_of_the_program_and_of_text_are_the_same():

@@ -12,6 +12,7 @@ from plltool.analyses.concordance.genes import genes
 from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
 from plltool.io.alignment_reader import join_alignments, read_alignment, read_folder
+from plltool.io.bridge import alignment_from_object
 from plltool.io.newick_writer import write_newick
 from plltool.tree_search.effort import SearchOptions
 
@@ -59,19 +60,15 @@ def test_each_gene_and_the_whole_are_searches_of_their_own(folder, tmp_path):
     assert rows[2][:4] == ["gene2", str(folder / "gene2.fasta"), str(found.genes[1].tree.n_taxa), "60"]
 
 
-class StoppedError(Exception):
-    pass
-
-
 def test_an_interrupted_run_goes_on(folder, tmp_path):
     whole = genes(folder, "JC", workers=1, **SETTINGS)
     stores = {"checkpoint": tmp_path / "c", "search_checkpoint": tmp_path / "s"}
 
     def stop(event):
         if event.round == 2:
-            raise StoppedError
+            raise KeyboardInterrupt
 
-    with pytest.raises(StoppedError):
+    with pytest.raises(KeyboardInterrupt):
         genes(folder, "JC", workers=1, listener=stop, **stores, **SETTINGS)
     again = genes(folder, "JC", workers=1, **stores, **SETTINGS)
     assert [gene.kept for gene in again.genes] == [True, True, False]
@@ -85,16 +82,10 @@ def test_an_interrupted_run_goes_on(folder, tmp_path):
 
 def test_taxa_that_a_gene_lacks_are_gaps():
     rows = [{"a": "AC", "b": "CC", "d": "GG"}, {"d": "T", "c": "A", "a": "C"}]
-    whole, ranges = join_alignments({f"g{k}": read_rows(own) for k, own in enumerate(rows)}, "all")
+    whole, ranges = join_alignments({f"g{k}": alignment_from_object(own) for k, own in enumerate(rows)}, "all")
     assert whole.names == ("a", "b", "c", "d")
     assert whole.rows == (b"ACC", b"CC-", b"--A", b"GGT")
     assert ranges == [(1, 2), (3, 3)]
-
-
-def read_rows(rows):
-    from plltool.io.bridge import alignment_from_object
-
-    return alignment_from_object(rows)
 
 
 def test_dna_and_proteins(data_dir):

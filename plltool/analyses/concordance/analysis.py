@@ -90,9 +90,6 @@ def average(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     return shares.mean(axis=0) if len(shares) else np.full(len(PAIRS), np.nan), counts.mean(axis=0)
 
 
-QUARTET_NAMES = (("sCF", "sDF1", "sDF2"), "sN")
-LIKELIHOOD_NAMES = (("sCFL", "sDFL1", "sDFL2"), "sNL")
-
 _log = logging.getLogger("plltool")
 
 
@@ -153,13 +150,13 @@ def concordance(
         columns |= _gene_columns(around, genes)
         numbers[GCF] = len(genes)
     if data is not None and quartets:
-        columns |= _site_columns(around, _count_by_quartets(around, data, quartets, seed), *QUARTET_NAMES)
+        columns |= _site_columns(around, _count_by_quartets(around, data, quartets, seed))
         numbers[SCF] = quartets
     evaluation = None
     if data is not None and likelihood:
         ask = partial(_expect, around=around)
         evaluation = evaluate_and_ask(ask, SiteEvaluation, data, target.tree, model, {"states": True}, **settings)
-        columns |= _site_columns(around, list(evaluation.site_counts[:, None]), *LIKELIHOOD_NAMES)
+        columns |= _site_columns(around, list(evaluation.site_counts[:, None]), "L")
     if gene_trees is not None:
         shares = 100 * quartet_shares(around, genes, target.tree.n_taxa)
         columns |= zip(("qCF", "qDF1", "qDF2"), shares.T, strict=True)
@@ -236,7 +233,7 @@ def _certainty_columns(
 
 
 def _site_columns(
-    around: Sequence[Surroundings], counts: Sequence[FloatArray], names: Sequence[str], total: str
+    around: Sequence[Surroundings], counts: Sequence[FloatArray], kind: str = ""
 ) -> dict[str, FloatArray]:
     """Decisive sites that agree with each branch and with its interchanges, from counts (n_quartets, 3) of each."""
     shares, numbers = (np.array(values).reshape(-1, len(PAIRS)) for values in zip(*map(average, counts), strict=True))
@@ -244,9 +241,9 @@ def _site_columns(
     shares, unresolved = 100 * shares, ~_resolved(around)
     shares[unresolved, 1:] = numbers[unresolved, 1:] = np.nan
     columns: dict[str, FloatArray] = {}
-    for k, name in enumerate(names):
+    for k, name in enumerate((f"sCF{kind}", f"sDF{kind}1", f"sDF{kind}2")):
         columns |= {name: shares[:, k], name + NUMBER: numbers[:, k]}
-    return columns | {total: totals}
+    return columns | {f"sN{kind}": totals}
 
 
 def _count_by_quartets(around: Sequence[Surroundings], data: Dataset, quartets: int, seed: int) -> list[FloatArray]:

@@ -11,9 +11,10 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -237,20 +238,16 @@ def _read(
     return found
 
 
-class GeneSearcher:
-    """Finds the trees of genes in another process; each depends only on the gene and on the settings."""
-
-    def __init__(self, model: str | None, seed: int, options: SearchOptions, likelihood: bool, hardware: Hardware):
-        self._model, self._likelihood = model, likelihood
-        self._settings: dict[str, Any] = {"seed": seed, "options": options, "workers": 1, **asdict(hardware)}
-
-    def __call__(self, name: str, data: Sequences, report: Callable[[Any], bool]) -> Gene:
-        found = search(data, self._model, **self._settings)
-        spec = str(found.models[0].spec)
-        if found.tree.is_rooted and self._likelihood:
-            wrong = f"{data.source}: model {found.models[0].spec.shown} is not time-reversible"
-            raise InputError(f"{wrong}, but site concordance by likelihood needs a time-reversible model")
-        return Gene(name, data.source, found.tree, found.lnl, found.model, spec, data.n_sites, found.n_patterns)
+def search_gene(
+    model: str | None, likelihood: bool, settings: dict[str, Any], name: str, data: Sequences, report: object
+) -> Gene:
+    """The tree of a gene, in another process; it depends only on the gene and on the settings."""
+    found = search(data, model, workers=1, **settings)
+    spec = found.models[0].spec
+    if found.tree.is_rooted and likelihood:
+        wrong = f"{data.source}: model {spec.shown} is not time-reversible"
+        raise InputError(f"{wrong}, but site concordance by likelihood needs a time-reversible model")
+    return Gene(name, data.source, found.tree, found.lnl, found.model, str(spec), data.n_sites, found.n_patterns)
 
 
 def _find_genes(
@@ -277,9 +274,11 @@ def _find_genes(
     announce(GENE_STAGE)
     began = time.perf_counter()
     found: list[Gene] = []
-    settings = [(model, seed, options, likelihood, share) for share in shares]
+    shared = {"seed": seed, "options": options}
+    searchers = [(search_gene, model, likelihood, shared | asdict(share)) for share in shares]
+    environment = {} if shares[0].threads is None else child_environment(shares[0].threads)
     with store or nullcontext():
-        for gene in _in_order(data, store, settings):
+        for gene in _in_order(data, store, searchers, environment):
             found.append(gene)
             seconds, n_left = time.perf_counter() - began, len(data) - len(found)
             _log.info("gene %s: %d taxa, lnL %.6f%s", gene.name, gene.n_taxa, gene.lnl, ", kept" * gene.kept)
@@ -291,33 +290,27 @@ def _find_genes(
 def _in_order(
     data: Mapping[str, Sequences],
     store: Checkpoint | None,
-    settings: Sequence[tuple[str | None, int, SearchOptions, bool, Hardware]],
+    searchers: Sequence[tuple[Any, ...]],
+    environment: Mapping[str, str],
 ) -> Iterator[Gene]:
     """The genes in order; what is new is saved as soon as it and those before it are there.
 
-    There is a process for each of `settings`.
+    There is a process for each of the searchers.
     """
-    names = list(data)
-    kept = {name: gene for k, name in enumerate(names) if (gene := _restore(store, k, name, data[name])) is not None}
-    new = [name for name in names if name not in kept]
-    threads = settings[0][-1].threads
-    environment = {} if threads is None else child_environment(threads)
-    with Workers(GeneSearcher, settings[: len(new)], environment) as workers:
+    places = {name: f"{NAME}{number}" for number, name in enumerate(data, start=1)}
+    kept: dict[str, Gene] = {}
+    for name, place in places.items():
+        with suppress(CheckpointError):  # it is damaged, which a warning says, and is found anew
+            if store is not None and (own := store.load(place, Gene)) is not None:
+                kept[name] = replace(own, name=name, source=data[name].source, kept=True)
+    new = [name for name in data if name not in kept]
+    with Workers(partial, searchers[: len(new)], environment) as workers:
         made = workers.map(((name, data[name]) for name in new), lambda *_: None)
-        for number, name in enumerate(names):
+        for name, place in places.items():
             gene = kept.get(name) or next(made)
             if store is not None and not gene.kept:
-                store.save(f"{NAME}{number + 1}", gene)
+                store.save(place, gene)
             yield gene
-
-
-def _restore(store: Checkpoint | None, number: int, name: str, data: Sequences) -> Gene | None:
-    """A gene that the store keeps; None if it does not, or if what it keeps is damaged, which a warning says."""
-    try:
-        saved = None if store is None else store.load(f"{NAME}{number + 1}", Gene)
-    except CheckpointError:
-        return None
-    return None if saved is None else replace(saved, name=name, source=data.source, kept=True)
 
 
 def _digest(data: Mapping[str, Sequences]) -> str:

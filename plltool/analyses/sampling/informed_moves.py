@@ -133,24 +133,20 @@ class Interchanges(Neighbours):
     def n_values(self) -> int:
         return 2 * (self.n_taxa - 3)
 
-    def find(self, topology: Topology, number: int) -> tuple[int, int]:
-        """The node below the inner branch, and the one below it that changes places."""
-        inner, turn = divmod(number, 2)
-        lower = self.n_taxa + inner
-        lower += lower >= topology.top
-        return lower, (topology.right if turn else topology.left)[lower]
-
-    def number_of(self, topology: Topology, lower: int, below: int) -> int:
-        """The number of an interchange."""
-        return 2 * (lower - self.n_taxa - (lower > topology.top)) + (topology.right[lower] == below)
+    @staticmethod
+    def of(topology: Topology) -> list[tuple[int, int]]:
+        """Of each, the node below the inner branch, and the one below it that changes places."""
+        lowers = (node for node in range(topology.n_taxa, topology.n_nodes) if node != topology.top)
+        return [(lower, below) for lower in lowers for below in (topology.left[lower], topology.right[lower])]
 
     def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
-        return interchange(state.topology, *self.find(state.topology, number)), state.lengths
+        return interchange(state.topology, *self.of(state.topology)[number]), state.lengths
 
     def write(self, state: State, program: QuestionProgram) -> None:
         topology = state.topology
         operands, places, (near, far) = program.operands, program.places, program.spare
         inner = range(topology.n_taxa, topology.n_nodes)
+        numbers = {below: number for number, (_, below) in enumerate(self.of(topology))}
         for upper, above in program.descend(topology, inner):
             for lower in (topology.left[upper], topology.right[upper]):
                 if lower not in inner:
@@ -159,7 +155,7 @@ class Interchanges(Neighbours):
                 for below, stays in (pair, pair[::-1]):
                     program.newview(near, operands[beside], places[beside], operands[stays], places[stays])
                     program.newview(far, operands[below], places[below], above, places[upper])
-                    program.evaluate(self.number_of(topology, lower, below), far, near, places[lower])
+                    program.evaluate(numbers[below], far, near, places[lower])
 
 
 class InformedInterchange(Move):
@@ -181,13 +177,10 @@ class InformedInterchange(Move):
         return Interchanges(state.topology.n_taxa)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
-        question = Interchanges(state.topology.n_taxa)
         logs = _log_weights(state, heat)
-        number = draw_number(logs, rng)
-        topology, lengths = question.neighbour(state, number)
-        lower, _ = question.find(state.topology, number)
-        new = self.space.moved(state, topology, lengths)
-        return Proposal(new, log_sum(logs), (lower,), question=question)
+        lower, below = Interchanges.of(state.topology)[draw_number(logs, rng)]
+        new = self.space.moved(state, interchange(state.topology, lower, below), state.lengths)
+        return Proposal(new, log_sum(logs), (lower,), question=self.ask(state, rng))
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         return proposal.log_ratio - heat * (new.lnl - old.lnl) - log_sum(_log_weights(new, heat))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -193,12 +192,8 @@ class JointLangevin(JointMove):
     target = 0.57  # Roberts & Rosenthal 1998
     repeats = 2
 
-    def __init__(self, space: StateSpace, weight: float, directions: Directions):
-        super().__init__(space, weight, directions)
-        self._question = CoordinateSlopes(space)
-
     def ask(self, state: State, rng: np.random.Generator) -> CoordinateSlopes:
-        return self._question
+        return CoordinateSlopes(self.space)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         factor, (_, added) = self.directions.factor, divide_step(step)
@@ -207,7 +202,7 @@ class JointLangevin(JointMove):
         if proposal is None:
             return None
         there = float(noise @ noise) / 2.0
-        return proposal._replace(log_ratio=proposal.log_ratio + there, question=self._question)
+        return proposal._replace(log_ratio=proposal.log_ratio + there, question=self.ask(state, rng))
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         change = self.point(new) - self.point(old)
@@ -237,15 +232,9 @@ class CoordinateSlopes(Question):
 
     space: StateSpace
 
-    @cached_property
-    def shape(self) -> tuple[int, int]:
-        """The numbers of components and states, C and S, which all parts share."""
-        components = self.space.models[0].components()
-        return components.n_components, components.n_states
-
     @property
     def n_values(self) -> int:
-        c, s = self.shape
+        c, s = self.space.shape
         return c * s * (s + 1)
 
     def write(self, state: State, program: QuestionProgram) -> None:
@@ -253,11 +242,11 @@ class CoordinateSlopes(Question):
         top, n_nodes = topology.top, topology.n_nodes
         for node, above in program.descend(topology, range(1, n_nodes)):
             program.at_branch(Opcode.RATE_MATRIX_GRADIENT, 0, above, node, int(node == top))
-        c, s = self.shape
+        c, s = self.space.shape
         program.at_branch(Opcode.MASS_GRADIENT, c * s * s, ~ROOT, top)
 
     def read(self, values: FloatArray, state: State) -> FloatArray:
-        (c, s), slopes, scale = self.shape, [], 0.0
+        (c, s), slopes, scale = self.space.shape, [], 0.0
         for part, (model, own) in enumerate(zip(state.models, values.T, strict=True)):
             matrices, masses = own[: c * s * s].reshape(c, s, s), own[c * s * s :].reshape(c, s)
             kinds = [parameter.kind for parameter in self.space.parameters if parameter.part == part]

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +64,12 @@ class StateSpace:
     models: tuple[Model, ...]  # of the parts, with the values of what is not sampled
     parameters: tuple[Parameter, ...]  # what is sampled of them
     length_prior: LengthPrior  # of branch lengths
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of components and states, C and S, of the models, if all parts share them."""
+        components = self.models[0].components()
+        return components.n_components, components.n_states
 
     @property
     def n_coordinates(self) -> int:

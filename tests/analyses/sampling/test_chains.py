@@ -75,7 +75,7 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
         own = [state for run in runs for state in states[2 * run : 2 * run + 2]]
         moves = [make_moves(space, make_parts()) for _ in runs]
         rngs = [np.random.default_rng([7, run]) for run in runs]
-        return Chains(moves, Likelihoods(), own, 0.1, np.random.default_rng(5), rngs, tuning=400)
+        return Chains(moves, Likelihoods(), own, 0.1, np.random.default_rng(5), rngs, tuning=100)
 
     def go(chains, n):
         for _ in range(n):
@@ -83,9 +83,9 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
         return [chains.save(run) for run in range(len(chains.runs))]
 
     together, alone, later = make(0, 1, 2), make(1), make(2)
-    half, whole = go(together, 600), go(together, 100)
+    half, whole = go(together, 150), go(together, 50)
     later.restore(half[2:], space)
-    for run, found in ((1, go(alone, 700)[0]), (2, go(later, 100)[0])):
+    for run, found in ((1, go(alone, 200)[0]), (2, go(later, 50)[0])):
         assert bits(found) == bits(whole[run])
     factors = [own.directions.factor for own in whole]
     assert len({factor.tobytes() for factor in factors}) == 3, "each has learnt from its own chains"

@@ -50,72 +50,63 @@ def model_of(state):
     return SiteModel(model.exchangeabilities, model.frequencies, model.alpha, model.pinv)
 
 
-class OracleLikelihoods(Likelihoods):
+class ToyLikelihoods(Likelihoods):
+    """Of each chain by `with_lnl`, which gives its state the lnL of its own data."""
+
+    def begin(self, states):
+        return [self.with_lnl(chain, state) for chain, state in enumerate(states)]
+
+    def ask(self, proposals):
+        return [own and self._answered(chain, own.state, own.question) for chain, own in enumerate(proposals)]
+
+    def _answered(self, chain, state, question):
+        """The state with the answer to a question, by likelihoods alone.
+
+        First derivatives in lengths are differences. Second ones, and slopes in coordinates, are not those of the
+        likelihood: moves are exact with any numbers that depend on the state alone.
+        """
+        state = self.with_lnl(chain, state)
+        if question is None:
+            return state
+        if isinstance(question, Neighbours):
+            trees = [question.neighbour(state, number) for number in range(question.n_values)]
+            values = [self.with_lnl(chain, state._replace(topology=tree, lengths=at)).lnl for tree, at in trees]
+        elif isinstance(question, CoordinateSlopes):
+            values = 2.0 * np.sin(np.arange(question.space.n_coordinates) + state.lnl)
+        else:
+            values = []
+            for node in range(1, len(state.lengths)):
+                at = state.lengths.copy()
+                at[node] *= 1.001
+                gain = self.with_lnl(chain, state._replace(lengths=at)).lnl - state.lnl
+                slope = gain / (0.001 * state.lengths[node])
+                values += [state.lnl, slope, -abs(slope)]
+        return state._replace(known=Known(question, values))
+
+
+class OracleLikelihoods(ToyLikelihoods):
     """Of chains that have data of their own, which are simulated from the states where they begin."""
 
     def __init__(self, space, rng, n_sites=6):
-        self._space, self._rng, self._n_sites = space, rng, n_sites
+        self._n_taxa, self._rng, self._n_sites = len(space.names), rng, n_sites
 
     def begin(self, states):
-        n_taxa = len(self._space.names)
-        self._data = []
-        for state in states:
-            branches, lengths = branches_of(state)
-            model = model_of(state)
-            self._data.append(simulate(self._rng, branches, lengths, n_taxa, model, self._n_sites))
-        return [self._with_lnl(state, data) for state, data in zip(states, self._data, strict=True)]
-
-    def ask(self, proposals):
-        pairs = zip(proposals, self._data, strict=True)
-        return [
-            None if own is None else answered(self._with_lnl(own.state, data), own.question, self._with_lnl, data)
-            for own, data in pairs
+        self._data = [
+            simulate(self._rng, *branches_of(own), self._n_taxa, model_of(own), self._n_sites) for own in states
         ]
+        return super().begin(states)
 
-    def _with_lnl(self, state, data):
-        branches, lengths = branches_of(state)
-        return state._replace(lnl=log_likelihood(branches, lengths, data, model_of(state)))
-
-
-def answered(state, question, with_lnl, *data):
-    """The state with the answer to a question, by likelihoods alone.
-
-    First derivatives in lengths are differences. Second ones, and slopes in coordinates, are not those of the
-    likelihood: moves are exact with any numbers that depend on the state alone.
-    """
-    if question is None:
-        return state
-    if isinstance(question, Neighbours):
-        trees = [question.neighbour(state, number) for number in range(question.n_values)]
-        values = [with_lnl(state._replace(topology=tree, lengths=at), *data).lnl for tree, at in trees]
-    elif isinstance(question, CoordinateSlopes):
-        values = 2.0 * np.sin(np.arange(question.space.n_coordinates) + with_lnl(state, *data).lnl)
-    else:
-        values = []
-        for node in range(1, len(state.lengths)):
-            at = state.lengths.copy()
-            at[node] *= 1.001
-            slope = (with_lnl(state._replace(lengths=at), *data).lnl - state.lnl) / (0.001 * state.lengths[node])
-            values += [state.lnl, slope, -abs(slope)]
-    return state._replace(known=Known(question, values))
+    def with_lnl(self, chain, state):
+        return state._replace(lnl=log_likelihood(*branches_of(state), self._data[chain], model_of(state)))
 
 
-class TableLikelihoods(Likelihoods):
+class TableLikelihoods(ToyLikelihoods):
     """Of topologies alone: lnL by the sets of splits."""
 
     def __init__(self, table):
         self._table = table
 
-    def begin(self, states):
-        return [self._with_lnl(state) for state in states]
-
-    def ask(self, proposals):
-        return [
-            None if own is None else answered(self._with_lnl(own.state), own.question, self._with_lnl)
-            for own in proposals
-        ]
-
-    def _with_lnl(self, state):
+    def with_lnl(self, chain, state):
         return state._replace(lnl=self._table[topology_key(state)])
 
 
