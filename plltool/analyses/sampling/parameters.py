@@ -223,7 +223,7 @@ class Parameter:
     HKY two; with two, a Dirichlet prior is a beta distribution of kappa / (kappa + 1).
     """
 
-    kind: str  # one of KINDS
+    kind: str  # one of KINDS, which are attributes of models, but for the rates
     part: int  # number of the part
     size: int  # number of values; 1 unless they are shares
     prior: Dirichlet | NumberPrior  # its distribution
@@ -234,10 +234,7 @@ class Parameter:
         if self.kind == RATES:
             rates = model.spec.named.rates.with_reference(model.ratios(RATES))
             return np.asarray(rates / rates.sum())
-        if self.kind == FREQUENCIES:
-            return model.frequencies
-        found = model.alpha if self.kind == ALPHA else model.pinv
-        assert found is not None, "it is free"
+        found: Value = getattr(model, self.kind)
         return found
 
     def start_in(self, model: Model) -> Value:
@@ -273,10 +270,9 @@ class Parameter:
             model.set_ratios(RATES, design.relative(np.asarray(value))[design.is_free])
         elif self.kind == FREQUENCIES:
             model.set_frequencies(value)
-        elif self.kind == ALPHA:
-            model.set_sites(replace(model.sites, alpha=float(value)))
         else:
-            model.set_sites(replace(model.sites, pinv=float(value)))
+            changed: Any = {self.kind: float(value)}
+            model.set_sites(replace(model.sites, **changed))
 
     def is_possible(self, value: Value) -> bool:
         """Whether models can have the value; other values have the prior density 0."""

@@ -16,26 +16,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
+from plltool.analyses.sampling import informed_moves, joint_moves, moves, topology_moves
 from plltool.analyses.sampling.chains import Chains, RunState
-from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
-from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin
 from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, sampling_slots
-from plltool.analyses.sampling.moves import (
-    BranchMultiplier,
-    LengthLangevin,
-    Move,
-    NodeSlider,
-    NumberMultiplier,
-    ShareSlider,
-    SimplexDraw,
-    SimplexSlider,
-    TreeMultiplier,
-)
 from plltool.analyses.sampling.parameters import ALPHA, SHARES
 from plltool.analyses.sampling.samples import Sample, take_sample
 from plltool.analyses.sampling.settings import SampleOptions
 from plltool.analyses.sampling.state import StateSpace
-from plltool.analyses.sampling.topology_moves import Extension, FitchSets, Interchange, ParsimonyRegraft
 from plltool.analyses.sampling.tree import Topology
 from plltool.engine.counters import Counters
 from plltool.engine.requests import Holder, work_of
@@ -47,13 +34,18 @@ from plltool.run.engines import open_engine
 from plltool.run.sharing import open_workers
 from plltool.seeds import SAMPLING, generator
 
-LENGTH_WEIGHTS = ((BranchMultiplier, 3.0), (NodeSlider, 1.5), (TreeMultiplier, 1.0), (LengthLangevin, 1.5))
+LENGTH_WEIGHTS = (
+    (moves.BranchMultiplier, 3.0),
+    (moves.NodeSlider, 1.5),
+    (moves.TreeMultiplier, 1.0),
+    (moves.LengthLangevin, 1.5),
+)
 TOPOLOGY_WEIGHTS = (
-    (Interchange, 8.0),
-    (Extension, 5.0),
-    (InformedInterchange, 0.5),
-    (InformedRegraft, 9.0),
-    (QuartetDraw, 4.0),
+    (topology_moves.Interchange, 8.0),
+    (topology_moves.Extension, 5.0),
+    (informed_moves.InformedInterchange, 0.5),
+    (informed_moves.InformedRegraft, 9.0),
+    (informed_moves.QuartetDraw, 4.0),
 )
 PARSIMONY_WEIGHT = 0.5
 SIMPLEX_WEIGHT = 0.25  # of each of the two moves of shares
@@ -61,26 +53,25 @@ NUMBER_WEIGHT = 0.5
 JOINT_WEIGHT, JOINT_LANGEVIN_WEIGHT = 5.0, 0.1
 
 
-def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[Move]:
+def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[moves.Move]:
     """The moves of lengths, topology and each parameter; `parts` are the data by which some are informed."""
-    moves: list[Move] = [kind(space, weight) for kind, weight in LENGTH_WEIGHTS]
+    made: list[moves.Move] = [kind(space, weight) for kind, weight in LENGTH_WEIGHTS]
     if len(space.names) > 3:
-        moves += [kind(space, weight) for kind, weight in TOPOLOGY_WEIGHTS]
-        moves.append(ParsimonyRegraft(space, PARSIMONY_WEIGHT, FitchSets(parts)))
+        made += [kind(space, weight) for kind, weight in TOPOLOGY_WEIGHTS]
+        made.append(topology_moves.ParsimonyRegraft(space, PARSIMONY_WEIGHT, topology_moves.FitchSets(parts)))
     for number, parameter in enumerate(space.parameters):
         if parameter.kind in SHARES:
-            moves += [kind(space, SIMPLEX_WEIGHT, number) for kind in (SimplexDraw, SimplexSlider)]
-        elif parameter.kind == ALPHA:
-            moves.append(NumberMultiplier(space, NUMBER_WEIGHT, number))
+            made += [kind(space, SIMPLEX_WEIGHT, number) for kind in (moves.SimplexDraw, moves.SimplexSlider)]
         else:
-            moves.append(ShareSlider(space, NUMBER_WEIGHT, number))
+            kind = moves.NumberMultiplier if parameter.kind == ALPHA else moves.ShareSlider
+            made.append(kind(space, NUMBER_WEIGHT, number))
     if space.parameters:
-        directions = Directions.of_size(space.n_coordinates)
-        moves.append(JointDraw(space, JOINT_WEIGHT, directions))
+        directions = joint_moves.Directions.of_size(space.n_coordinates)
+        made.append(joint_moves.JointDraw(space, JOINT_WEIGHT, directions))
         shapes = [model.components() for model in space.models]
         if len({(own.n_states, own.n_components) for own in shapes}) == 1:  # a program makes as many slopes of each
-            moves.append(JointLangevin(space, JOINT_LANGEVIN_WEIGHT, directions))
-    return moves
+            made.append(joint_moves.JointLangevin(space, JOINT_LANGEVIN_WEIGHT, directions))
+    return made
 
 
 WORKER_SECONDS = 1.0  # between two words of a worker, if a sample does not take longer

@@ -297,16 +297,12 @@ COST = 1.0  # of a change, in units of lnL
 
 
 class ParsimonyRegraft(Move):
-    """Subtree pruning and regrafting, drawn by parsimony.
+    """Subtree pruning and regrafting, drawn by parsimony; subtree, home, lengths and Jacobian as for `InformedRegraft`.
 
-    A node is drawn uniformly from those that have an inner node above, 2 n - 4 in every tree. Its subtree is cut off,
-    and the two branches at the joint become one, the home, of length B_0 = a + b, of which a is above. Grafted on
-    branch e of length B_e, the subtree divides it in the same ratio, r = a / B_0, and adds c_e changes to the
-    parsimony of the rest. Let w_e = B_e exp(-COST c_e) and W their sum over all branches of the rest. A place e other
-    than the home is drawn with the probability w_e / (W - w_0). The rest, the subtree and all w are the same for the
-    way back, whose probability is w_0 / (W - w_e). The lengths (a, b, B_e) become (r B_e, (1 - r) B_e, a + b); the
-    Jacobian is B_e / B_0, as in `InformedRegraft`. The Hastings ratio is
-    w_0 (W - w_0) B_e / (w_e (W - w_e) B_0) = exp(COST (c_e - c_0)) (W - w_0) / (W - w_e).
+    On branch e the subtree adds c_e changes to the parsimony of the rest. Let w_e = B_e exp(-COST c_e) and W their sum
+    over all branches of the rest. A place e other than the home is drawn with the probability w_e / (W - w_0). The
+    rest, the subtree and all w are the same for the way back, whose probability is w_0 / (W - w_e). The Hastings ratio
+    is w_0 (W - w_0) B_e / (w_e (W - w_e) B_0) = exp(COST (c_e - c_0)) (W - w_0) / (W - w_e).
     """
 
     name = "parsimony SPR"
