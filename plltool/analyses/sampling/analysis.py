@@ -78,41 +78,38 @@ class Snapshot:
     samples: Samples
 
 
+@dataclass(eq=False)
 class SampleCourse:
     """Lets runs advance, from where a checkpoint has them if there is one.
 
-    `interrupted` says whether the listener has ended it, and `converged` whether there were enough samples at the last
-    look; None for one run. `listener` and `taken` are as for `plltool.sample`.
+    `listener` and `taken` are as for `plltool.sample`.
     """
 
-    def __init__(
-        self,
-        setup: RunSetup,
-        runs: ChainRuns,
-        listener: Listener,
-        taken: Callable[[dict[str, str]], None] | None,
-        store: Checkpoint | None,
-    ):
-        options = setup.options
-        self.samples = Samples(setup.space, options.runs)
-        self.interrupted = False
-        self.converged: bool | None = None
-        self._setup, self._runs, self._options = setup, runs, options
-        self._listener, self._taken, self._store = listener, taken, store
+    setup: RunSetup
+    runs: ChainRuns
+    listener: Listener
+    taken: Callable[[dict[str, str]], None] | None
+    store: Checkpoint | None
+    interrupted: bool = False  # whether the listener has ended it
+    converged: bool | None = None  # whether there were enough samples at the last look; None for one run
+    _enough: bool = False  # likewise, and the runs end then
+    _looked: bool = False  # whether the last sample was looked at
+    _missing: Sequence[str] = ()  # what was not enough at the last look
+    _next_save: float = 0.0  # the first sample is saved at once, so that other data are refused from then on
+
+    def __post_init__(self) -> None:
+        options = self.setup.options
+        self.samples = Samples(self.setup.space, options.runs)
         self._is_auto = isinstance(options.generations, str)
         self._last = AUTO_GENERATIONS if isinstance(options.generations, str) else options.generations
-        self._next_check = max(FIRST_CHECK, setup.tuning // options.sample_every + FEWEST_SAMPLES + 1)
-        self._next_save = 0.0  # the first sample is saved at once, so that other data are refused from then on
-        self._enough = self._looked = False  # whether there are enough samples, and the last one was looked at
-        self._missing: list[str] = []  # what was not enough at the last look
-        snapshot = None if store is None else store.load(STATE_NAME, Snapshot)
-        if snapshot is not None:
+        self._next_check = max(FIRST_CHECK, self.setup.tuning // options.sample_every + FEWEST_SAMPLES + 1)
+        if self.store is not None and (snapshot := self.store.load(STATE_NAME, Snapshot)) is not None:
             self.samples, self._next_check = snapshot.samples, snapshot.next_check
             self._enough = self._is_auto and snapshot.enough
-            runs.restore(snapshot.runs)
+            self.runs.restore(snapshot.runs)
             _log.info("resuming from generation %d", self.generation)
             if self.generation > self._last:
-                wanted = f"expected at least {self.generation}, which {store.folder} keeps already"  # type: ignore[union-attr]
+                wanted = f"expected at least {self.generation}, which {self.store.folder} keeps already"
                 raise InputError(f"generations: found {self._last}, {wanted}; --redo starts over")
 
     @property
@@ -123,20 +120,20 @@ class SampleCourse:
     @property
     def first(self) -> int:
         """The number of the first sample behind the burn-in."""
-        return self.samples.first_after(self._setup.tuning, self._options.burnin)
+        return self.samples.first_after(self.setup.tuning, self.setup.options.burnin)
 
     def go(self, began: float) -> None:
         """Sample to the end, or until the listener ends it."""
         announce(SAMPLE_STAGE)
-        if self._setup.tuning and not len(self.samples):
-            _log.info("step sizes are tuned until generation %d; samples before it are discarded", self._setup.tuning)
+        if self.setup.tuning and not len(self.samples):
+            _log.info("step sizes are tuned until generation %d; samples before it are discarded", self.setup.tuning)
         self._began, self._resumed = began, time.perf_counter()
         self._reported, self._n_before = self._resumed, len(self.samples)
         try:
             while not self._enough and (generations := self._generations_left()):
                 if self._is_auto:
                     generations = generations[: max(1, self._next_check - len(self.samples))]
-                self._runs.advance(generations, self._pace, self._take)
+                self.runs.advance(generations, self._pace, self._take)
         except StopSearch:
             self.interrupted = True
             self._save()
@@ -145,7 +142,7 @@ class SampleCourse:
 
     def _generations_left(self) -> range:
         """Those that are still to be sampled; the chains go no further than the last one."""
-        every = self._options.sample_every
+        every = self.setup.options.sample_every
         return range(self.generation + every if len(self.samples) else 0, self._last + 1, every)
 
     @property
@@ -175,14 +172,14 @@ class SampleCourse:
         self._next_check = max(self._next_check + 1, int(CHECK_GROWTH * len(self.samples)))
         found, self._missing = self._judge()
         _log.info("generation %d: %s", self.generation, ", ".join(found))
-        if self._options.runs > 1:
+        if self.setup.options.runs > 1:
             self.converged = not self._missing
         return bool(self.converged)
 
     def _judge(self) -> tuple[list[str], list[str]]:
         """The measures that judge the samples, and what is not enough."""
         found, missing = [], []
-        if self._options.runs > 1:
+        if self.setup.options.runs > 1:
             deviation = self.samples.deviation(self.first)
             found.append(f"ASDSF {deviation:.4f}" if math.isfinite(deviation) else "too few samples for ASDSF")
             if deviation >= ENOUGH_DEVIATION:
@@ -201,30 +198,30 @@ class SampleCourse:
     def _report(self, seconds: float, left: float | None) -> None:
         """Tell where the chains are."""
         n, lnl = 0 if self._is_auto else self._last, self.samples.latest(0).numbers[0]
-        self._listener(Progress(SAMPLE_STAGE, self.generation, lnl, 0, 0, seconds, n, left, left))
+        self.listener(Progress(SAMPLE_STAGE, self.generation, lnl, 0, 0, seconds, n, left, left))
 
     def _save(self) -> None:
         """Write the samples and save the state, which takes a small share of the time."""
         began = time.perf_counter()
-        names = self._setup.space.names
-        if self._taken is not None:
-            self._taken(sample_texts(self.samples, names, self._setup.seed))
-        if self._store is not None:
+        names = self.setup.space.names
+        if self.taken is not None:
+            self.taken(sample_texts(self.samples, names, self.setup.seed))
+        if self.store is not None:
             numbers, topology, lengths = self.samples.latest(0)
             best, looks = to_tree(topology, lengths, names), (self._next_check, self._enough)
-            kept = Snapshot(numbers[0], best, *looks, self._runs.save(), self.samples.copy())
-            self._store.save(STATE_NAME, kept)
+            kept = Snapshot(numbers[0], best, *looks, self.runs.save(), self.samples.copy())
+            self.store.save(STATE_NAME, kept)
         ended = time.perf_counter()
         self._next_save = ended + max(SAVE_SECONDS, CHECKPOINT_PATIENCE * (ended - began))
 
     def rates(self) -> dict[str, Any]:
         """The shares of proposals and exchanges that were accepted, in the cold chains of all runs."""
-        states = self._runs.save()
+        states = self.runs.save()
         tried = np.sum([own.tried[:, 0] for own in states], axis=0)
         accepted = np.sum([own.accepted[:, 0] for own in states], axis=0)
         swaps_tried = np.sum([own.swaps_tried for own in states], axis=0).diagonal(1).tolist()
         swaps_accepted = np.sum([own.swaps_accepted for own in states], axis=0).diagonal(1).tolist()
-        moves = zip(self._setup.move_weights, accepted, tried, strict=True)
+        moves = zip(self.setup.move_weights, accepted, tried, strict=True)
         return {
             "acceptance": {name: float(a / n) if n else None for name, a, n in moves},
             "swaps": tuple(a / n if n else None for a, n in zip(swaps_accepted, swaps_tried, strict=True)),
@@ -234,11 +231,11 @@ class SampleCourse:
         """What a user should know of the samples."""
         told = []
         if self.interrupted:
-            further = "" if self._store is None else "; the same command resumes from here"
+            further = "" if self.store is None else "; the same command resumes from here"
             told.append(f"the run was interrupted: the results are from the samples taken so far{further}")
         if self._missing and not self.interrupted:
             told.append(f"not enough generations yet: {'; '.join(self._missing)}")
-        options, tuning = self._options, self._setup.tuning
+        options, tuning = self.setup.options, self.setup.tuning
         if tuning < options.tuning:
             told.append(
                 f"step sizes were tuned for only {tuning} generations, because the run began with fewer; a new run"
@@ -246,8 +243,8 @@ class SampleCourse:
             )
         elif tuning == 0:
             told.append("step sizes were not tuned, because there is no burn-in: more samples may be needed")
-        if self._store is not None and self._store.problem:
-            told.append(f"the last steps could not be saved: {self._store.problem}")
+        if self.store is not None and self.store.problem:
+            told.append(f"the last steps could not be saved: {self.store.problem}")
         return told
 
 

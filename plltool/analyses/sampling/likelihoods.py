@@ -138,5 +138,5 @@ class EngineLikelihoods(Likelihoods):
         rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], top, 0, 0))
         operands = [~tip for tip in range(n)] + [first + 2 * node + side for node, side in enumerate(sides, n)]
         others = [0] * n + [first + 2 * node + 1 - side for node, side in enumerate(sides, n)]
-        question.write(state, QuestionProgram(operands, others, begin + 2 * self._n_inner, rows, lengths, 1))
+        question.write(state, QuestionProgram(operands, others, begin + 2 * self._n_inner, rows, lengths))
         return Track(rows, lengths, state.packed, 1 + question.n_values)

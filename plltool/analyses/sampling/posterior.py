@@ -87,13 +87,8 @@ def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequ
     chosen = [(run, number) for run in range(samples.n_runs) for number in range(first, len(samples))]
     trees = make_tree_set(names, (samples.split_lengths(*which) for which in chosen))
     found = make_consensus(trees)
-    consensus = write_splits(
-        names,
-        found.splits,
-        found.lengths.tolist(),
-        [f"{share:.4g}" for share in found.shares.tolist()],
-        found.pendants.tolist(),
-    )
+    labels = [f"{share:.4g}" for share in found.shares.tolist()]
+    consensus = write_splits(names, found.splits, found.lengths.tolist(), labels, found.pendants.tolist())
     # the tree whose splits have the largest product of shares
     logs = np.log(trees.counts)[trees.members]
     best = int(np.argmax(np.add.reduceat(np.append(logs, 0.0), trees.starts[:-1]))) if len(logs) else 0
@@ -128,11 +123,8 @@ def _with_means(tree: Tree, trees: TreeSet) -> Tree:
     sums = np.bincount(trees.members, weights=trees.lengths, minlength=len(trees.splits))
     means = dict(zip(trees.splits, (sums / trees.counts).tolist(), strict=True))
     pendants = trees.pendants.mean(axis=0)
-    lengths = []
-    for split, ends in zip(branch_splits(tree), tree.ends.tolist(), strict=True):
-        tip = min(ends)
-        lengths.append(pendants[tip] if tip < tree.n_taxa else means[split])
-    return tree.with_lengths(np.array(lengths))
+    pairs = zip(branch_splits(tree), tree.ends.min(axis=1).tolist(), strict=True)
+    return tree.with_lengths(np.array([pendants[k] if k < tree.n_taxa else means[split] for split, k in pairs]))
 
 
 def _credible(
@@ -152,9 +144,7 @@ def _credible(
 
 
 def _summarise_numbers(samples: Samples, first: int) -> dict[str, Summary]:
-    numbers = samples.numbers(first)
-    convergence = samples.convergence(first)
-    found = {}
+    numbers, convergence, found = samples.numbers(first), samples.convergence(first), {}
     for k, name in enumerate(samples.columns):
         values = np.sort(numbers[:, :, k].ravel())
         deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0

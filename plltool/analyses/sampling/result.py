@@ -46,7 +46,7 @@ def describe_posterior(found: Posterior) -> dict[str, Any]:
         "mcc": found.mcc,
         "credible_topologies": len(found.credible),
         "credible": [
-            {"probability": own.probability, "cumulative": own.cumulative} for own in found.credible[:MOST_CREDIBLE]
+            {"probability": x.probability, "cumulative": x.cumulative} for x in found.credible[:MOST_CREDIBLE]
         ],
     }
 

@@ -144,43 +144,34 @@ def question_slots(n_taxa: int) -> int:
     return n_taxa - 2 + N_SPARE
 
 
+@dataclass(eq=False)
 class QuestionProgram:
     """Writes the program of a question; `write` adds an instruction, whose operands are as in `plltool.engine.program`.
 
     A question may put other CLAs and places in those of `operands` and `places`, which are by node, and writes to the
     slots `others` of inner nodes and to `spare`, for CLAs that are read at once.
-
-    operands : (n_nodes,) the CLA below each node: a slot, or ~tip
-    first : the first of `question_slots`
-    rows, n_values : the program so far and the number of its values
-    lengths : those that it reads; the branch above node u has place u
     """
 
-    def __init__(
-        self,
-        operands: list[int],
-        others: Sequence[int],
-        first: int,
-        rows: list[tuple[int, ...]],
-        lengths: list[float],
-        n_values: int,
-    ):
-        self.operands, self.others = operands, others
-        self.places = list(range(len(operands)))
-        self._first = first
-        n_steps = len(operands) // 2 - 1
-        self.spare = range(first + n_steps, first + n_steps + N_SPARE)
-        self._rows, self._lengths, self._n_values = rows, lengths, n_values
+    operands: list[int]  # (n_nodes,) the CLA below each node: a slot, or ~tip
+    others: Sequence[int]
+    first: int  # of `question_slots`
+    rows: list[tuple[int, ...]]  # the program so far, which makes one value
+    lengths: list[float]  # those that it reads; the branch above node u has place u
+
+    def __post_init__(self) -> None:
+        self.places = list(range(len(self.operands)))
+        spare = self.first + len(self.operands) // 2 - 1
+        self.spare = range(spare, spare + N_SPARE)
 
     def place_length(self, length: float) -> int:
         """The place of one more length."""
-        self._lengths.append(length)
-        return len(self._lengths) - 1
+        self.lengths.append(length)
+        return len(self.lengths) - 1
 
     def write(self, opcode: int, *fields: int) -> None:
         """Add an instruction; the first field is a slot, or else the number of its first value in the answer."""
-        first = fields[0] if opcode in (Opcode.NEWVIEW, Opcode.PROPAGATE) else self._n_values + fields[0]
-        self._rows.append((opcode, first, *fields[1:], *(0 for _ in range(7 - len(fields)))))
+        first = fields[0] if opcode in (Opcode.NEWVIEW, Opcode.PROPAGATE) else 1 + fields[0]
+        self.rows.append((opcode, first, *fields[1:], *(0 for _ in range(7 - len(fields)))))
 
     def newview(self, slot: int, a: int, pa: int, b: int, pb: int) -> None:
         self.write(Opcode.NEWVIEW, slot, a, pa, b, pb)
@@ -202,7 +193,7 @@ class QuestionProgram:
         while stack:
             node, step = stack.pop()
             if step >= 0:
-                parent, sibling, slot = topology.parent[node], topology.sibling(node), self._first + step
+                parent, sibling, slot = topology.parent[node], topology.sibling(node), self.first + step
                 self.newview(slot, above[parent], self.places[parent], self.operands[sibling], self.places[sibling])
                 above[node] = slot
             yield node, above[node]
