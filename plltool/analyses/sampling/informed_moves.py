@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from plltool.analyses.sampling.moves import Move
-from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgram, State, StateSpace
+from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgram, State
 from plltool.analyses.sampling.topology_moves import (
     Regrafts,
     branches_around,
@@ -192,6 +192,7 @@ def _log_weights(state: State, heat: float) -> FloatArray:
     return -np.logaddexp(0.0, -heat * (np.array(state.known.values) - state.lnl))
 
 
+@dataclass(eq=False)
 class InformedRegraft(Move):
     """Subtree pruning and regrafting, drawn by the likelihoods of all places within a radius.
 
@@ -207,15 +208,12 @@ class InformedRegraft(Move):
     accepted with the probability min(1, W(0) / W(e)), which is known before the new state is asked for.
     """
 
+    radius: int = RADIUS
     name = "informed SPR"
-
-    def __init__(self, space: StateSpace, weight: float, radius: int = RADIUS):
-        super().__init__(space, weight)
-        self._radius = radius
 
     def ask(self, state: State, rng: np.random.Generator) -> Regrafts:
         topology = state.topology
-        return Regrafts.of(topology, draw_subtree(topology, rng), self._radius)
+        return Regrafts.of(topology, draw_subtree(topology, rng), self.radius)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         assert state.known is not None, "the places were asked for"
@@ -236,4 +234,4 @@ class InformedRegraft(Move):
 
     def _around(self, question: Regrafts, number: int, numbers: dict[int, int]) -> list[int]:
         """The numbers of the places at most the radius away from one place, without it."""
-        return [numbers[edge] for edge in branches_around(question.rest, question.edges[number], self._radius)[1:]]
+        return [numbers[edge] for edge in branches_around(question.rest, question.edges[number], self.radius)[1:]]

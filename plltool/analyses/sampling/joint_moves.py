@@ -115,6 +115,7 @@ class Directions:
         self.n_states, self.sums, self.products = 0, 0.0 * self.sums, 0.0 * self.products
 
 
+@dataclass(eq=False)
 class JointMove(Move):
     """A move of all coordinates z (`point`); the length of the tree multiplies all K branches.
 
@@ -122,9 +123,7 @@ class JointMove(Move):
     and length^K, at z' over those at z; relative lengths do not change.
     """
 
-    def __init__(self, space: StateSpace, weight: float, directions: Directions):
-        super().__init__(space, weight)
-        self.directions = directions
+    directions: Directions
 
     def point(self, state: State) -> FloatArray:
         """(n,) the coordinates of a state: its parameters', and the logarithm of the tree's length."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +21,12 @@ from plltool.arrays import FloatArray
 from plltool.engine.contract import DERIVATIVE_VALUES
 
 
+@dataclass(eq=False)
 class Move(ABC):
     """A kind of proposal."""
+
+    space: StateSpace
+    weight: float  # by which it is drawn
 
     name = ""  # for people
     # the size of a proposal that a chain begins with, larger for bolder ones; 0 if there is none to tune
@@ -29,10 +34,6 @@ class Move(ABC):
     repeats = 1  # how often it is made in a generation; what is known of a new state serves the next time
     # share of proposals accepted that tuning aims at; optima are from 0.23 for many numbers to 0.44 for one
     target = 0.3
-
-    def __init__(self, space: StateSpace, weight: float):
-        self.space = space
-        self.weight = weight
 
     def ask(self, state: State, rng: np.random.Generator) -> Question | None:
         """What the move has to know of the surroundings of a state before it proposes; None for nothing."""
@@ -192,16 +193,16 @@ class NodeSlider(Move):
         return Proposal(self.space.moved(state, topology, lengths), 2.0 * factor, (node,))
 
 
+@dataclass(eq=False)
 class ValueMove(Move):
     """A move of parameter `number`."""
 
+    number: int
     kind = ""
 
-    def __init__(self, space: StateSpace, weight: float, number: int):
-        super().__init__(space, weight)
-        self.number = number
-        parameter = space.parameters[number]
-        part = f" of part {parameter.part + 1}" if len(space.models) > 1 else ""
+    def __post_init__(self) -> None:
+        parameter = self.space.parameters[self.number]
+        part = f" of part {parameter.part + 1}" if len(self.space.models) > 1 else ""
         self.name = f"{self.kind} of {parameter.kind}{part}"
 
     def _proposal(self, state: State, value: Value, log_ratio: float) -> Proposal:

@@ -13,7 +13,7 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling.moves import Move
-from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgram, State, StateSpace
+from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgram, State
 from plltool.analyses.sampling.tree import ROOT, Topology
 from plltool.arrays import FloatArray
 from plltool.engine.contract import Opcode
@@ -67,6 +67,7 @@ def stale_after(topology: Topology, node: int) -> tuple[int, ...]:
     return (joint,) if above == ROOT else (joint, above)
 
 
+@dataclass(eq=False)
 class Extension(Move):
     """Extending subtree pruning and regrafting (Lakner et al. 2008): a subtree walks along the tree, branch by branch.
 
@@ -83,12 +84,8 @@ class Extension(Move):
     g = 1 at a tip, else 2 (1 - p). Several walks may lead to the same tree; each is balanced by the walk back.
     """
 
+    extension: float = EXTENSION
     name = "eSPR"
-
-    def __init__(self, space: StateSpace, weight: float, extension: float = EXTENSION):
-        super().__init__(space, weight)
-        self._extension = extension
-        self._log_open = math.log(2.0 * (1.0 - extension))
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
@@ -111,7 +108,7 @@ class Extension(Move):
         lengths[target], lengths[joint] = (near, far) if arrives_rising else (far, near)
         is_open = topology.parent[joint] != ROOT if arrives_rising else target >= old.n_taxa
         was_open = may_sink if rises else may_rise
-        log_ratio = self._log_open * (was_open - is_open)
+        log_ratio = math.log(2.0 * (1.0 - self.extension)) * (was_open - is_open)
         return Proposal(self.space.moved(state, topology, lengths), log_ratio, stale_after(old, node))
 
     def _walk(self, topology: Topology, node: int, rises: bool, rng: np.random.Generator) -> tuple[int, bool]:
@@ -129,7 +126,7 @@ class Extension(Move):
             else:
                 edge = topology.left[edge] if rng.random() < 0.5 else topology.right[edge]
             ends = topology.parent[edge] == ROOT if rises else edge < topology.n_taxa
-            if ends or rng.random() >= self._extension:
+            if ends or rng.random() >= self.extension:
                 return edge, rises
 
 
@@ -296,6 +293,7 @@ class FitchSets:
 COST = 1.0  # of a change, in units of lnL
 
 
+@dataclass(eq=False)
 class ParsimonyRegraft(Move):
     """Subtree pruning and regrafting, drawn by parsimony; subtree, home, lengths and Jacobian as for `InformedRegraft`.
 
@@ -305,11 +303,8 @@ class ParsimonyRegraft(Move):
     is w_0 (W - w_0) B_e / (w_e (W - w_e) B_0) = exp(COST (c_e - c_0)) (W - w_0) / (W - w_e).
     """
 
+    sets: FitchSets
     name = "parsimony SPR"
-
-    def __init__(self, space: StateSpace, weight: float, sets: FitchSets):
-        super().__init__(space, weight)
-        self._sets = sets
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         topology = state.topology
@@ -326,7 +321,7 @@ class ParsimonyRegraft(Move):
 
     def _places(self, topology: Topology, node: int) -> tuple[Regrafts, list[int]]:
         """All places of the subtree below a node, the home first, and the changes that it adds there."""
-        sets = self._sets
+        sets = self.sets
         below = sets.below(topology)
         rest, home = prune(topology, node)
         subtree = below[node]
