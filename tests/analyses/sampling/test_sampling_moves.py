@@ -138,7 +138,7 @@ def make_table(start, rng):
     ("move", "n_chains", "generations"),
     [
         (Interchange, 1, 30),
-        (Extension, 3, 30),
+        (partial(Extension, extension=0.8), 3, 30),  # of which the ratio is not always 1
         (InformedInterchange, 2, 10),
         (partial(InformedRegraft, radius=1), 2, 20),
         (partial(ParsimonyRegraft, sets=FitchSets(make_parts())), 1, 30),
@@ -383,50 +383,3 @@ def point(state):
 def sum_at_joint(state, node):
     """The length of the branch that the subtree divides."""
     return state.lengths[state.topology.parent[node]] + state.lengths[state.topology.sibling(node)]
-
-
-@pytest.mark.parametrize("make", [Interchange, partial(Extension, extension=0.8)], ids=["NNI", "eSPR"])
-def test_hastings_ratios_are_those_of_the_proposals_that_are_made(make):
-    """From x to y and from y to x, on six taxa: the shares of proposals have the ratio that the move states.
-
-    A move may have several ways from x to y. Those with equal ratios are counted together, and so are their ways back.
-    """
-    space, rng = make_space(n_taxa=6), np.random.default_rng(4)
-    move, n = make(space, 1.0), 5000
-    topology = draw_topology(space, rng)
-    start = space.start(topology, [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
-
-    def propose(state):
-        found, examples = Counter(), {}
-        for _ in range(n):
-            proposal = move.propose(state, 0.0, rng)
-            if proposal is not None:
-                way = point(proposal.state), round(proposal.log_ratio, 9)
-                found[way] += 1
-                examples[way] = proposal
-        return found, examples
-
-    there, examples = propose(start)
-    compared = 0
-    for (target, ratio), count in there.most_common(8):
-        back = propose(examples[target, ratio].state)[0][point(start), -ratio]
-        assert np.log(back / count) == pytest.approx(ratio, abs=4.5 * np.sqrt(1 / count + 1 / back))
-        compared += ratio != 0
-    assert compared or make is Interchange
-
-
-def test_states_of_moves_are_trees():
-    space, rng = make_space(n_taxa=9), np.random.default_rng(5)
-    state = space.draw(draw_topology(space, rng), rng)
-    for _ in range(200):
-        for kind in (Interchange, Extension):
-            proposal = kind(space, 1.0).propose(state, 0.0, rng)
-            if proposal is None:
-                continue
-            new = proposal.state.topology
-            below = sorted([new.left[0], *new.left[9:], *new.right[9:]])
-            assert below == list(range(1, 16))
-            assert all(node in (new.left[new.parent[node]], new.right[new.parent[node]]) for node in range(1, 16))
-            assert sorted(proposal.state.lengths) == sorted(state.lengths)
-            assert len(new.postorder()) == 7
-            state = proposal.state
