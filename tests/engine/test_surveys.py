@@ -4,10 +4,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from analyses.sampling.toys import Shape, branches_of, draw_topology, make_space
+from analyses.sampling.toys import Shape, draw_topology, lnl_of, make_space
 from helpers import random_codes
-from oracles.likelihood import pruning
-from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
 from plltool.analyses.sampling.joint_moves import Directions, JointLangevin
@@ -49,17 +47,6 @@ def test_surroundings_are_those_of_the_oracle(few_kind, make_engine, kind, memor
                 states[chain] = answer
                 assert answer.known is None or answer.known.question == proposals[chain].question
                 assert_known(answer, codes)
-
-
-def lnl_of(state, codes):
-    (own,) = state.models
-    q, pinv = q_matrix(own.exchangeabilities, own.frequencies), own.pinv or 0.0
-    rates = gamma_category_means(own.alpha, 4) / (1 - pinv)
-    components = [((1 - pinv) / 4, own.frequencies.tolist(), q * rate) for rate in rates]
-    if pinv:
-        components.append((pinv, own.frequencies.tolist(), q * 0.0))
-    branches, lengths = branches_of(state)
-    return pruning(branches, lengths, codes.T.tolist(), components).sum()
 
 
 def assert_known(state, codes):

@@ -17,6 +17,7 @@ from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgra
 from plltool.analyses.sampling.tree import ROOT, Topology
 from plltool.arrays import FloatArray
 from plltool.engine.contract import Opcode
+from plltool.tree_search.parsimony import PlaneArray, bit_slice, count_common, informative_sites, join_sets
 
 EXTENSION = 0.5  # probability that a subtree moves on by another branch; MrBayes' default
 
@@ -223,71 +224,44 @@ def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:
 
 
 class FitchSets:
-    """The sets of the tips, and how the sets of other nodes follow from them.
+    """The sets of the tips (n_taxa, n_states, words), and how those of other nodes follow from them.
 
-    Sites count as often as they occur. Those at which all trees have as many changes are left out.
-
-    `parts` holds the patterns of each part, `n_sites` counts the sites that are not left out, and `tips` are by taxon.
+    They are bit-sliced, see `plltool.tree_search.parsimony`. Sites count as often as they occur; the `n_sites` are
+    those at which places of a subtree may differ in changes.
     """
 
     def __init__(self, parts: Sequence[Patterns]):
-        columns = []
-        for part in parts:  # each of two states may occur in two taxa, of which something is known
-            states = range(part.states.n_states)
-            known = part.masks != (1 << len(states)) - 1
-            frequent = [((part.masks >> state & 1 != 0) & known).sum(axis=0) >= 2 for state in states]
-            kept = np.where(np.sum(frequent, axis=0) >= 2, part.weights, 0)
-            columns.append(np.repeat(part.masks, kept.astype(np.intp), axis=1))
-        masks, n_states = np.concatenate(columns, axis=1), max(part.states.n_states for part in parts)
-        self.n_sites = masks.shape[1]
-        self._shifts = [self.n_sites << k for k in range((n_states - 1).bit_length())]
-        self._sites = (1 << self.n_sites) - 1
-        self.tips = []
-        for row in masks:  # bits of all sites for the first state, then for the next one, the lowest first
-            bits = np.concatenate([row >> state & 1 for state in range(n_states)]).astype(np.uint8)
-            self.tips.append(int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little"))
+        sites = np.concatenate([informative_sites(part.masks, part.weights) for part in parts], axis=1)
+        self.tips, self.n_sites = bit_slice(sites), sites.shape[1]
 
-    def join(self, a: int, b: int) -> int:
-        """The sets of a node with the neighbours a and b: what they share, or all of both where that is nothing."""
-        both = a & b
-        shared = self._any(both)
-        for shift in self._shifts:
-            shared |= shared << shift
-        either = a | b
-        return both | (either ^ (either & shared))
+    def below(self, topology: Topology) -> PlaneArray:
+        """(n_nodes, n_states, words) the sets of the subtrees below all nodes; tip 0 keeps its sets."""
+        sets = np.concatenate([self.tips, np.zeros_like(self.tips[2:])])
+        self.update(sets, topology, topology.postorder())
+        return sets
 
-    def changes(self, a: int, b: int) -> int:
-        """The number of sites where two nodes share no state."""
-        return self.n_sites - self._any(a & b).bit_count()
+    def update(self, sets: PlaneArray, topology: Topology, nodes: Sequence[int]) -> None:
+        """Put the sets of some inner nodes, each after those below it, in their places."""
+        for node in nodes:
+            sets[node] = join_sets(sets[[topology.left[node]]], sets[[topology.right[node]]])[0]
 
-    def _any(self, sets: int) -> int:
-        """A bit for each site whose set is not empty."""
-        for shift in self._shifts:
-            sets |= sets >> shift
-        return sets & self._sites
-
-    def below(self, topology: Topology) -> list[int]:
-        """(n_nodes,) the sets of the subtrees below all nodes; tip 0 keeps its sets."""
-        left, right = topology.left, topology.right
-        found = self.tips + [0] * (topology.n_taxa - 2)
-        for node in topology.postorder():
-            found[node] = self.join(found[left[node]], found[right[node]])
-        return found
-
-    def insertions(self, rest: Topology, below: Sequence[int], subtree: int) -> dict[int, int]:
+    def insertions(self, rest: Topology, below: PlaneArray, subtree: PlaneArray) -> dict[int, int]:
         """The changes that a subtree adds on each branch of a tree, by the node below the branch (Goloboff 1996).
 
-        `rest` is the tree, `below` (n_nodes,) has the sets of its subtrees, and `subtree` is what is inserted.
+        `rest` is the tree, `below` has the sets of its subtrees, and `subtree` is what is inserted.
         """
-        found: dict[int, int] = {}
-        stack = [(rest.top, below[ROOT])]
+        above = np.empty_like(below)
+        above[rest.top] = below[ROOT]
+        nodes, stack = [], [rest.top]
         while stack:
-            node, above = stack.pop()
-            found[node] = self.changes(self.join(above, below[node]), subtree)
+            node = stack.pop()
+            nodes.append(node)
             if node >= rest.n_taxa:
-                left, right = rest.left[node], rest.right[node]
-                stack += ((left, self.join(above, below[right])), (right, self.join(above, below[left])))
-        return found
+                children = rest.left[node], rest.right[node]
+                above[[*children]] = join_sets(above[[node]], below[[*reversed(children)]])
+                stack += children
+        shared = count_common(join_sets(above[nodes], below[nodes]), subtree[None])
+        return dict(zip(nodes, (self.n_sites - shared).tolist(), strict=True))
 
 
 COST = 1.0  # of a change, in units of lnL
@@ -325,8 +299,7 @@ class ParsimonyRegraft(Move):
         below = sets.below(topology)
         rest, home = prune(topology, node)
         subtree = below[node]
-        for above in rest.upwards([rest.parent[home]]):
-            below[above] = sets.join(below[rest.left[above]], below[rest.right[above]])
+        sets.update(below, rest, rest.upwards([rest.parent[home]]))
         costs = sets.insertions(rest, below, subtree)
         edges = [home, *(edge for edge in costs if edge != home)]
         return Regrafts(node, rest, edges), [costs[edge] for edge in edges]

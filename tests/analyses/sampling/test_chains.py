@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from helpers import numpy_engine, random_codes
-from oracles.likelihood import pruning
 from oracles.parsimony import fitch_score
-from oracles.substitution import q_matrix
-from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_topology, make_parts, make_space
+from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_topology, lnl_of, make_parts, make_space
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
@@ -146,13 +144,6 @@ def surveyed(likelihoods, move, states, rng):
         return states
     asked = [Proposal(state, 0.0, (), question=own) for state, own in zip(states, questions, strict=True)]
     return likelihoods.ask(asked)
-
-
-def lnl_of(state, codes):
-    (own,) = state.models
-    components = [(1.0, own.frequencies.tolist(), q_matrix(own.exchangeabilities, own.frequencies))]
-    branches, lengths = branches_of(state)
-    return pruning(branches, lengths, codes.T.tolist(), components).sum()
 
 
 @pytest.mark.parametrize("n_taxa", [4, 9])

@@ -1,7 +1,9 @@
 """Small problems for tests of chains, and likelihoods by the oracle in place of an engine."""
 
 import numpy as np
+from oracles.likelihood import pruning
 from oracles.posteriors import SiteModel, log_likelihood, simulate
+from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
@@ -48,6 +50,16 @@ def model_of(state):
     """The oracle's model with the values of a state."""
     (model,) = state.models
     return SiteModel(model.exchangeabilities, model.frequencies, model.alpha, model.pinv)
+
+
+def lnl_of(state, codes):
+    """lnL of codes (n_taxa, n_sites) by the oracle, with gamma rates and invariable sites as the model has them."""
+    (own,) = state.models
+    pi, pinv = own.frequencies.tolist(), own.pinv or 0.0
+    q = q_matrix(own.exchangeabilities, own.frequencies) / (1 - pinv)
+    rates = [1.0] if own.alpha is None else gamma_category_means(own.alpha, 4)
+    components = [((1 - pinv) / len(rates), pi, q * rate) for rate in rates] + [(pinv, pi, q * 0.0)] * (pinv > 0)
+    return pruning(*branches_of(state), codes.T.tolist(), components).sum()
 
 
 class ToyLikelihoods(Likelihoods):
