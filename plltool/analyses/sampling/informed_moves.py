@@ -135,7 +135,7 @@ class Interchanges(Neighbours):
 
     @staticmethod
     def of(topology: Topology) -> list[tuple[int, int]]:
-        """Of each, the node below the inner branch, and the one below it that changes places."""
+        """All: the node below the inner branch, and the one below it that changes places."""
         lowers = (node for node in range(topology.n_taxa, topology.n_nodes) if node != topology.top)
         return [(lower, below) for lower in lowers for below in (topology.left[lower], topology.right[lower])]
 

@@ -224,7 +224,7 @@ def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:
 
 
 class FitchSets:
-    """The sets of the tips (n_taxa, n_states, words), and how those of other nodes follow from them.
+    """The sets of the tips (n_taxa, n_states, words), and how the sets of other nodes follow.
 
     They are bit-sliced, see `plltool.tree_search.parsimony`. Sites count as often as they occur; the `n_sites` are
     those at which places of a subtree may differ in changes.
