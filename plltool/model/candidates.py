@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from plltool.alignment.codons import STANDARD_CODE, genetic_code_of
@@ -9,6 +12,7 @@ from plltool.alignment.states import MULTISTATE, StateSpace
 from plltool.arrays import IndexArray
 from plltool.errors import InputError
 from plltool.model import codons, multistate, proteins
+from plltool.model.ascertainment import Ascertainment
 from plltool.model.model_string import parse_model
 from plltool.model.named import RateDesign
 from plltool.model.nucleotides import SYMMETRIES
@@ -63,6 +67,41 @@ def _codon_models(genetic_code: int) -> tuple[str, ...]:
     single = [f"ECMrest{form}" for form in ("_GY", "_GY0K", "")]
     published = [f"{name}{counted}" for counted in ("", "+F3X4", "+F1X4", "+F") for name in several + single]
     return (*mechanistic, *published)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Substitution models, the widest first, and the kinds of rates over sites that each of them may have.
+
+    Those `asked` for are fitted, however far from the best they start.
+    """
+
+    substitutions: tuple[str, ...]
+    kinds: tuple[str, ...]
+    asked: frozenset[str]
+
+    @classmethod
+    def of(
+        cls, states: StateSpace, free_rates: bool, ascertainment: Ascertainment | None, also: Sequence[ModelSpec] = ()
+    ) -> Candidates:
+        """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.
+
+        `also` are substitution models of the user's. Raises InputError if one is of other data, or has more parts.
+        """
+        for spec in also:
+            check_candidate(spec, states)
+        correction = "" if ascertainment is None else str(ascertainment)
+        asked = [f"{spec}{correction}" for spec in also]
+        usual = [f"{name}{correction}" for name in substitution_models(states)]
+        kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))
+        if ascertainment is not None:
+            kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
+        return cls(tuple(dict.fromkeys([*usual, *asked])), kinds, frozenset(asked))
+
+    @property
+    def any_rooted(self) -> bool:
+        """Whether some are not time-reversible, so that their trees have a root."""
+        return not all(parse_candidate(name, "").is_reversible for name in self.asked)
 
 
 def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:

@@ -2,13 +2,19 @@
 
 import pytest
 from interruptions import lost
-from small_alignments import primates
+from small_alignments import hard_taxa, primates
 
 
 @pytest.fixture(scope="session")
 def sequences(data_dir):
     """Name to sequence: 7 primates, 300 sites."""
     return primates(data_dir, 7, 300)
+
+
+@pytest.fixture(scope="session")
+def few(data_dir):
+    """Name to sequence: 8 taxa, 150 sites."""
+    return hard_taxa(data_dir, 8, 150)
 
 
 @pytest.fixture

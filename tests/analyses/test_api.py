@@ -5,6 +5,7 @@ from itertools import pairwise
 import dendropy
 import numpy as np
 import pytest
+from small_alignments import write_fasta
 
 from plltool.alignment.encoding import make_alignment
 from plltool.analyses.search.analysis import search
@@ -22,8 +23,7 @@ def quick(alignment, **settings):
 
 
 def test_files_mappings_matrices_and_alignments_are_the_same(sequences, tmp_path):
-    path = tmp_path / "x.fasta"
-    path.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in sequences.items()))
+    path = write_fasta(tmp_path / "x.fasta", sequences)
     matrix = dendropy.DnaCharacterMatrix.from_dict(sequences)
     alignment = make_alignment(list(sequences), list(sequences.values()), "memory")
     results = [quick(given) for given in (path, str(path), sequences, matrix, alignment)]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import cherries
+from small_alignments import write_fasta
 
 import plltool
 from plltool.errors import InputError
@@ -119,8 +120,7 @@ def test_codons_beside_dna(simulated, tmp_path):
 
 def test_the_data_type_says_which_code_a_model_has(simulated, tmp_path):
     rows = dict(zip(simulated.names, (row.decode() for row in simulated.rows), strict=True))
-    file = tmp_path / "x.fasta"
-    file.write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    file = write_fasta(tmp_path / "x.fasta", rows)
     result = plltool.evaluate(plltool.read_alignment(file, "codon5"), TREE, "GY+F3X4", fixed=True, device="numpy")
     assert result.model.startswith("CODON5_GY{")
     default = plltool.evaluate(plltool.read_alignment(file, "codon"), TREE, fixed=True, device="numpy")

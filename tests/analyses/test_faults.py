@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from interruptions import exhausted, lost
-from small_alignments import hard_taxa
+from small_alignments import write_fasta
 
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.sampling.analysis import sample
@@ -27,11 +27,6 @@ from plltool.tree_search.effort import SearchOptions
 
 OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=3)
 SETTINGS = {"model": "HKY+G2", "seed": 5, "workers": 1, "threads": 1, "options": OPTIONS}
-
-
-@pytest.fixture(scope="module")
-def few(data_dir):
-    return hard_taxa(data_dir, 8, 150)
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +72,7 @@ class TestDisks:
         ):
             pytest.skip("only root may mount a disk, where that is allowed at all")
         try:
-            alignment = tmp_path / "few.fasta"
-            alignment.write_text("".join(f">{name}\n{row}\n" for name, row in few.items()))
+            alignment = write_fasta(tmp_path / "few.fasta", few)
             run = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')", "search"]
             run += [str(alignment), "--device", "numpy", "--effort", "fast", "--prefix", str(disk / "x")]
             ballast = disk / "ballast"

@@ -92,8 +92,6 @@ def test_objects_that_are_refused():
         plltool.search(3)
     with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
         plltool.evaluate(ROWS, 3)
-    with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
-        plltool.tree_distances([3])
 
 
 @pytest.mark.parametrize(

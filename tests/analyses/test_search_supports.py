@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pytest
 from interruptions import PowerCut, Stop
-from small_alignments import hard_taxa
 
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports import ultrafast
@@ -22,12 +21,6 @@ from plltool.tree_search.effort import SearchOptions
 DEVICE = {"device": "numpy"}
 ALONE = {"workers": 1, **DEVICE}
 QUICK = {"options": SearchOptions("fast", radii=(1,)), "workers": 1}
-
-
-@pytest.fixture(scope="module")
-def few(data_dir):
-    """Name to sequence: 8 taxa of the hard set."""
-    return hard_taxa(data_dir, 8, 150)
 
 
 @pytest.fixture(scope="module")

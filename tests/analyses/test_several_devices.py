@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from small_alignments import hard_taxa, variable
+from small_alignments import variable
 
 from plltool.analyses.machine.bench.run import bench
 from plltool.analyses.machine.compare import compare
@@ -36,11 +36,6 @@ TWO = [
     pytest.param("numpy,numpy", id="numpy-numpy"),
     pytest.param("intel,pocl", id="intel-pocl", marks=pytest.mark.opencl),
 ]
-
-
-@pytest.fixture(scope="module")
-def few(data_dir):
-    return hard_taxa(data_dir, 8, 150)
 
 
 @pytest.fixture

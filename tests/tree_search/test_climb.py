@@ -9,15 +9,7 @@ from helpers import assert_valid_tree, likelihood_of, make_tree, random_ends, ra
 from plltool.optimise.lengths import smooth
 from plltool.tree.splits import rf_distance
 from plltool.tree_search import climb
-from plltool.tree_search.climb import (
-    MIN_MOVE_GAIN,
-    apply_moves,
-    best_steps,
-    climb_round,
-    find_moves,
-    nodes_near,
-    rank_moves,
-)
+from plltool.tree_search.climb import apply_moves, best_steps, climb_round, find_moves, nodes_near, rank_moves
 from plltool.tree_search.insertions import Insertions
 from plltool.tree_search.scan import STEP_COLUMNS, Steps
 
@@ -220,7 +212,7 @@ def test_only_the_subtrees_asked_for_move(chain):
 
 def test_rank_moves():
     moves = make_moves([(8, 0, 0)] * 5)
-    gains = np.array([0.5, MIN_MOVE_GAIN / 2, 2.0, 2.0 + 1e-6, -1.0])  # the third and fourth are equal on the grid
+    gains = np.array([0.5, climb.MIN_MOVE_GAIN / 2, 2.0, 2.0 + 1e-6, -1.0])  # two are equal on the grid
     moves = Insertions(
         moves.joints, moves.columns, moves.branches, moves.toward_gap, moves.healed, moves.lengths, -100.0 + gains
     )

@@ -6,14 +6,13 @@ The oracle of the SPR rounds makes every neighbour and counts its changes.
 import numpy as np
 import pytest
 from helpers import read_states
-from oracles.constraint import obeys, random_nested
+from oracles.constraint import newick, obeys, random_nested
 from oracles.parsimony import changes_by_branch, fitch_changes, fitch_score, least_changes, spr_neighbours, tree_changes
 
 from plltool.alignment.patterns import compress
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_newick
-from plltool.io.part_trees import read_tree
-from plltool.tree.constraint import make_constraint
+from plltool.io.part_trees import read_constraint, read_tree
 from plltool.tree.random_tree import random_topology
 from plltool.tree_search.parsimony import SprRounds, _GrowingTree, bit_slice, informative_sites, parsimony_tree
 
@@ -110,14 +109,6 @@ def test_clean_data_give_the_tree_behind_them():
         assert fitch_score(branches_of(tree.ends), codes, weights) == codes.shape[1]
 
 
-def test_the_start_tree_beats_random_trees():
-    rng = np.random.default_rng(5)
-    codes, weights = random_patterns(25, 200, rng)
-    ours = fitch_score(branches_of(grow(codes, weights, rng).ends), codes, weights)
-    others = [fitch_score(branches_of(random_topology(25, rng)), codes, weights) for _ in range(50)]
-    assert ours < min(others)
-
-
 @pytest.mark.parametrize("radius", [0, 5])
 def test_the_seed_decides(radius):
     codes, weights = random_patterns(40, 50, np.random.default_rng(6))
@@ -190,25 +181,6 @@ def rounds_of(ends, codes, weights, constraint=None):
     return SprRounds(bit_slice(informative_sites(codes, weights)), ends, constraint)
 
 
-def constrain(nested, names):
-    """The constraint given by nested tuples of names."""
-    branches, taxa = [], {}
-
-    def number(node):
-        own = len(branches) + 1
-        branches.append(None)
-        if not isinstance(node, tuple):
-            taxa[own] = names.index(node)
-            return own
-        for child in node:
-            below = number(child)
-            branches[below - 1] = (own, below)
-        return own
-
-    number(nested)
-    return make_constraint(names, [pair for pair in branches if pair], taxa)
-
-
 @pytest.mark.parametrize("n_states", [4, 20])
 @pytest.mark.parametrize("n_taxa", [3, 4, 5, 8, 13])
 @pytest.mark.parametrize("radius", [1, 2, 10])
@@ -272,7 +244,7 @@ def test_a_constraint_holds_and_nothing_within_it_is_better(seed):
     rng = np.random.default_rng(seed)
     names = names_of(12)
     nested = random_nested(rng, rng.permutation(names)[: 8 + seed % 4].tolist())
-    constraint = constrain(nested, names)
+    constraint = read_constraint(f"{newick(nested)};", names)
     codes, weights = random_codes(12, 60, rng)
     tree = parsimony_tree(codes, weights, names, rng, constraint)
     assert obeys(tree.ends, names, nested)

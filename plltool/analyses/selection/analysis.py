@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.analyses.selection.course import Candidates, Selection, run_together
+from plltool.analyses.selection.course import Selection, run_together
 from plltool.analyses.selection.merging import Grouping, PartGroup, distinct_names
 from plltool.analyses.selection.model_fits import Fit, ModelFitter, PartData, ask_fitter, compare_fits
 from plltool.constants import (
@@ -40,7 +40,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.model_reader import read_model
 from plltool.io.newick import ROOT_REMOVED
 from plltool.model.ascertainment import Ascertainment
-from plltool.model.candidates import GAMMA, VARIABLE_ONLY, parse_candidate
+from plltool.model.candidates import GAMMA, VARIABLE_ONLY, Candidates, parse_candidate
 from plltool.model.criteria import information_score
 from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset

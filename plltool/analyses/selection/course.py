@@ -10,27 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from plltool.alignment.states import StateSpace
 from plltool.analyses.selection.model_fits import Begin, Carry, Fit, Improve, ModelFitter, PartData, Polish, Step
 from plltool.constants import SELECTION_PRECISION, SELECTION_TOLERANCE
 from plltool.errors import InputError
-from plltool.model.ascertainment import Ascertainment
-from plltool.model.candidates import (
-    FREE_RATES,
-    GAMMA,
-    INVARIABLE,
-    SIMPLE_RATES,
-    check_candidate,
-    is_nested,
-    parse_candidate,
-    substitution_models,
-)
+from plltool.model.candidates import FREE_RATES, GAMMA, Candidates, is_nested, parse_candidate
 from plltool.model.criteria import information_score
 from plltool.model.describe import shorten_model
-from plltool.model.spec import ModelSpec
 from plltool.progress import announce, log
 
 SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
@@ -39,41 +26,6 @@ SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried 
 STEP_KINDS: tuple[type[Step], ...] = (Begin, Carry, Improve, Polish)  # in the order in which they are made
 Pair: TypeAlias = tuple[str, str]  # a substitution model and rates over sites, as in a model string
 Steps: TypeAlias = Generator[Step, Any, None]  # is sent the answer to each step, see `ModelFitter.run`
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Substitution models, the widest first, and the kinds of rates over sites that each of them may have.
-
-    Those `asked` for are fitted, however far from the best they start.
-    """
-
-    substitutions: tuple[str, ...]
-    kinds: tuple[str, ...]
-    asked: frozenset[str]
-
-    @classmethod
-    def of(
-        cls, states: StateSpace, free_rates: bool, ascertainment: Ascertainment | None, also: Sequence[ModelSpec] = ()
-    ) -> Candidates:
-        """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.
-
-        `also` are substitution models of the user's. Raises InputError if one is of other data, or has more parts.
-        """
-        for spec in also:
-            check_candidate(spec, states)
-        correction = "" if ascertainment is None else str(ascertainment)
-        asked = [f"{spec}{correction}" for spec in also]
-        usual = [f"{name}{correction}" for name in substitution_models(states)]
-        kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))
-        if ascertainment is not None:
-            kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
-        return cls(tuple(dict.fromkeys([*usual, *asked])), kinds, frozenset(asked))
-
-    @property
-    def any_rooted(self) -> bool:
-        """Whether some are not time-reversible, so that their trees have a root."""
-        return not all(parse_candidate(name, "").is_reversible for name in self.asked)
 
 
 class Selection:

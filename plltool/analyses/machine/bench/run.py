@@ -28,7 +28,6 @@ What is counted:
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +63,7 @@ from plltool.hardware import Hardware
 from plltool.io.record import read_object
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.progress import log
 from plltool.run.messages import announce_engine
 
 BENCHMARK_KEYS = ("benchmark", "version", "date", "device", "driver", "rows")
@@ -73,8 +73,6 @@ SHARES = ("copy_share", "multiply_add_share", "bound_share")
 ABOVE_ALL = "above 100 %: the data stay in the caches of the CPU, or other work slowed the measurement of copy and peak"
 SAMPLE_SECONDS = 0.02
 MAX_CLA_BYTES = 4 << 30  # of a default shape; larger ones are left out
-
-_log = logging.getLogger("plltool")
 
 
 def read_benchmark(path: str | PathLike[str]) -> list[dict[str, Any]]:
@@ -195,9 +193,9 @@ def bench(
     if shapes is None and not quick:
         fitting = tuple(shape for shape in DEFAULT_SHAPES if _cla_bytes(shape, n_states, hardware) <= MAX_CLA_BYTES)
         for shape in sorted(set(DEFAULT_SHAPES) - set(fitting)):
-            _log.info("%d taxa, %d patterns: left out, its CLAs need more than %d GiB", *shape, MAX_CLA_BYTES >> 30)
+            log.info("%d taxa, %d patterns: left out, its CLAs need more than %d GiB", *shape, MAX_CLA_BYTES >> 30)
     for number, shape in enumerate(fitting, start=1):
-        _log.info("shape %d of %d: %d taxa, %d patterns", number, len(fitting), *shape)
+        log.info("shape %d of %d: %d taxa, %d patterns", number, len(fitting), *shape)
         components, tree, states = make_data(shape, n_states, np.random.default_rng([seed, n_states, *shape]))
         codes, sets = encode_states(states, n_states)
         data = EngineData(codes, np.ones(shape.n_patterns), sets)
