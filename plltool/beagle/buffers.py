@@ -35,16 +35,13 @@ class Buffers(ModelBuffers):
 
     def __init__(self, sizes: Sizes, flags: Flag, resource: Resource, vw: int | None, threads: int | None):
         super().__init__(sizes, flags)
-        self.pattern_count, self.scale_buffer_count = sizes.pattern_count, sizes.scale_buffer_count
         self._scales = np.zeros((self.scale_buffer_count, self.pattern_count))
         self._partition_of = np.zeros(self.pattern_count, dtype=np.intp)
         self._n_partitions = 1
         self._later: list[Callable[[], None]] = []
         self.resource, self._hardware = resource, (vw, threads)
-        self.tip_count = sizes.tip_count
-        self._partials_buffer_count = sizes.partials_buffer_count
-        self._buffer_count = sizes.partials_buffer_count + sizes.compact_buffer_count
-        self._pattern_weights = np.ones(sizes.pattern_count)
+        self._buffer_count = self.partials_buffer_count + self.compact_buffer_count
+        self._pattern_weights = np.ones(self.pattern_count)
         self._tips: dict[int, npt.NDArray[np.generic]] = {}  # states (P,) or partials (P, S)
         self._open: list[PatternBlock] | None = None
         self._is_final = False
@@ -80,15 +77,19 @@ class Buffers(ModelBuffers):
         patterns = np.flatnonzero(self._partition_of == partition)
         if not len(patterns):
             raise BeagleError(Code.OUT_OF_RANGE, f"partition {partition} has no patterns")
-        scaled = self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS)
         engine = self._open_engine(len(patterns))
-        return PatternBlock(engine, patterns, self._buffer_count, self._scales, bool(scaled), self._later)
+        return PatternBlock(engine, patterns, self._buffer_count, self._scales, self._ignores_scales, self._later)
+
+    @property
+    def _ignores_scales(self) -> bool:
+        """Whether scale factors are left to the engine."""
+        return bool(self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS))
 
     def _open_engine(self, n_patterns: int) -> BufferEngine:
         shape = self.state_count, self.category_count, self.tip_count, n_patterns
         precision = "single" if Flag.PRECISION_SINGLE in self.flags else "double"
         n_matrices = 2 * self.matrix_buffer_count + 1  # the matrices, their transposes for a pre-order, the identity
-        n_slots = self._partials_buffer_count + SCRATCH
+        n_slots = self.partials_buffer_count + SCRATCH
         try:
             engine = open_buffers(self.resource.device, shape, n_slots, n_matrices, precision, *self._hardware)
         except DeviceMemoryError as error:
@@ -180,13 +181,11 @@ class Buffers(ModelBuffers):
 
     def update_partials(self, operations: npt.ArrayLike, cumulative_scale_index: int = NONE) -> None:
         """Compute partials by operations (n, 7), one after another; see `codes.OPERATION_WORDS`."""
-        rows = self._check_operations(operations, OPERATION_WORDS)
-        self._update(rows, np.full(len(rows), self._check_scale(cumulative_scale_index)), None)
+        self._update(*self._check_operations(operations, cumulative_scale_index))
 
     def update_partials_by_partition(self, operations: npt.ArrayLike) -> None:
         """Compute partials of single partitions by operations (n, 9); see `codes.PARTITION_OPERATION_WORDS`."""
-        rows = self._check_operations(operations, PARTITION_OPERATION_WORDS)
-        self._update(rows[:, :OPERATION_WORDS], rows[:, 8], rows[:, 7])
+        self._update(*self._check_operations(operations))
 
     def update_pre_partials(self, operations: npt.ArrayLike, cumulative_scale_index: int = NONE) -> None:
         """Compute partials above nodes, at the lower end of a node's edge (Ji et al. 2020; Gangavarapu et al. 2024).
@@ -194,13 +193,11 @@ class Buffers(ModelBuffers):
         In an operation (n, 7) the first child is the pre-order buffer of the node above and its matrix that of the
         node's own edge; the second child is the node's sibling, with partials below it, and the matrix of its edge.
         """
-        rows = self._check_operations(operations, OPERATION_WORDS)
-        self._update_above(rows, np.full(len(rows), self._check_scale(cumulative_scale_index)), None)
+        self._update_above(*self._check_operations(operations, cumulative_scale_index))
 
     def update_pre_partials_by_partition(self, operations: npt.ArrayLike) -> None:
         """The same for single partitions, by operations (n, 9); see `codes.PARTITION_OPERATION_WORDS`."""
-        rows = self._check_operations(operations, PARTITION_OPERATION_WORDS)
-        self._update_above(rows[:, :OPERATION_WORDS], rows[:, 8], rows[:, 7])
+        self._update_above(*self._check_operations(operations))
 
     def _update_above(self, rows: IndexArray, cumulative: IndexArray, partitions: IndexArray | None) -> None:
         """Run operations of a pre-order, which need the transposes of the matrices of nodes' own edges."""
@@ -220,22 +217,26 @@ class Buffers(ModelBuffers):
             if len(rows[own]):
                 block.update(rows[own], cumulative[own].tolist(), pre_order)
 
-    def _check_scale(self, index: int) -> int:
-        return int(check_indices("scale buffer", index, self.scale_buffer_count, optional=True)[0])
+    def _check_operations(
+        self, operations: npt.ArrayLike, total: int | None = None
+    ) -> tuple[IndexArray, IndexArray, IndexArray | None]:
+        """Operations (n, 7), the scale buffer in which each accumulates, and its partition; None for all.
 
-    def _check_operations(self, operations: npt.ArrayLike, n_words: int) -> IndexArray:
+        The scale buffer `total` is that of all operations; without it each has one, and a partition.
+        """
+        n_words = PARTITION_OPERATION_WORDS if total is None else OPERATION_WORDS
         rows = check_whole("operations", operations)
         if rows.size % n_words:
             raise BeagleError(Code.OUT_OF_RANGE, f"operations of {rows.size} numbers, expected {n_words} each")
         rows = rows.reshape(-1, n_words)
         check_indices("buffer", rows[:, [0, 3, 5]], self._buffer_count)
         check_indices("matrix", rows[:, [4, 6]], self.matrix_buffer_count)
-        if not self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS):
+        if not self._ignores_scales:
             check_indices("scale buffer", rows[:, [1, 2]], self.scale_buffer_count, optional=True)
-        if n_words == PARTITION_OPERATION_WORDS:
-            check_indices("partition", rows[:, 7], self._n_partitions)
-            check_indices("scale buffer", rows[:, 8], self.scale_buffer_count, optional=True)
-        return rows
+        partitions = check_indices("partition", rows[:, 7], self._n_partitions) if total is None else None
+        totals = rows[:, 8] if total is None else np.full(len(rows), total)
+        check_indices("scale buffer", totals if total is None else total, self.scale_buffer_count, optional=True)
+        return rows[:, :OPERATION_WORDS], totals, partitions
 
     # --- waiting --------------------------------------------------------------------------------------------
 

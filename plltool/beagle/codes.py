@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
 import numpy as np
@@ -108,9 +108,9 @@ def check_array(what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> Flo
 _LEAST = {"tip_count": 1, "state_count": 2, "pattern_count": 1, "category_count": 1}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Sizes:
-    """The numbers that BEAGLE's `beagleCreateInstance` takes."""
+    """The numbers that BEAGLE's `beagleCreateInstance` takes; OUT_OF_RANGE for one that cannot be."""
 
     tip_count: int
     partials_buffer_count: int
@@ -122,10 +122,10 @@ class Sizes:
     category_count: int
     scale_buffer_count: int
 
-    def check(self) -> None:
-        """OUT_OF_RANGE for a size that cannot be."""
-        for name, found in asdict(self).items():
+    def __post_init__(self) -> None:
+        for name, found in vars(self).items():
             least = _LEAST.get(name, 0)
             if not isinstance(found, (int, np.integer)) or found < least:
-                wanted = f"a whole number, {least} or more"
-                raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {found!r}, expected {wanted}")
+                raise BeagleError(
+                    Code.OUT_OF_RANGE, f"{name}: found {found!r}, expected a whole number, {least} or more"
+                )

@@ -24,15 +24,6 @@ class Answer:
     sums: FloatArray  # (n_parts, k) of the partitions asked for, in their order, weighted
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """What one partition gives: site values (k, n) of its patterns, from each set of buffers."""
-
-    block: PatternBlock
-    weights: FloatArray
-    subsets: list[tuple[Callable[[], FloatArray], int]]  # with the scale buffer, or NONE
-
-
 class Instance(Buffers):
     """A BEAGLE instance. Every method is the call of BEAGLE of that name, of which lists lose their lengths.
 
@@ -88,7 +79,6 @@ class Instance(Buffers):
             tip_count, partials_buffer_count, compact_buffer_count, state_count, pattern_count, eigen_buffer_count,
             matrix_buffer_count, category_count, scale_buffer_count,
         )  # fmt: skip
-        sizes.check()
         preferred, required = Flag(preference_flags), Flag(requirement_flags)
         resource = choose_resource(resource_list, preferred, required)
         super().__init__(sizes, _settle_flags(preferred, required) | resource.required_flags, resource, vw, threads)
@@ -256,20 +246,18 @@ class Instance(Buffers):
         check_same_length([("sets of buffers", rows), *(("matrices", own) for own in orders)])
         if len(orders) > 1 and (len(rows) if partitions is None else count) > 1:
             raise BeagleError(Code.NO_IMPLEMENTATION, "derivatives of a mixture of buffers")
-        blocks = self._blocks()
-        if partitions is None:
-            asked = [self._ask_partition(block, rows, orders) for block in blocks]
-        else:
+        blocks, places = self._blocks(), [slice(None)] * self._n_partitions
+        if partitions is not None:
             indices = check_indices("partition", partitions, len(blocks)).tolist()
             if len(rows) != count * len(indices):
                 raise BeagleError(Code.OUT_OF_RANGE, f"found {len(rows)} sets of buffers for {len(indices)} partitions")
-            own = [slice(place, None, len(indices)) for place in range(len(indices))]
-            asked = [
-                self._ask_partition(blocks[index], rows[sets], [order[sets] for order in orders])
-                for index, sets in zip(indices, own, strict=True)
-            ]
+            blocks = [blocks[index] for index in indices]
+            places = [slice(place, None, len(indices)) for place in range(len(indices))]
+        pairs = zip(blocks, places, strict=True)
+        asked = [self._ask_partition(block, rows[own], [order[own] for order in orders]) for block, own in pairs]
         self._answer = None
-        self._later.append(lambda: self._take(asked))
+        weights, patterns = self._pattern_weights, [block.patterns for block in blocks]
+        self._later.append(lambda: self._take(patterns, weights, [values() for values in asked]))
         if not self._is_asynchronous:
             self.settle()
 
@@ -294,34 +282,36 @@ class Instance(Buffers):
             raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
         return given
 
-    def _ask_partition(self, block: PatternBlock, rows: IndexArray, orders: list[IndexArray]) -> _Asked:
-        """Ask a partition for each set of buffers."""
-        subsets = []
+    def _ask_partition(
+        self, block: PatternBlock, rows: IndexArray, orders: list[IndexArray]
+    ) -> Callable[[], FloatArray]:
+        """Ask a partition for each set of buffers; what is returned waits for site values (k, n) of its patterns."""
+        asked = []
         for number, (*ends, weights, frequencies, scale) in enumerate(rows.tolist()):
             masses = self._masses(weights, frequencies)
             if len(ends) == 1:
-                subsets.append((block.at_root(ends[0], masses), scale))
+                pending = block.at_root(ends[0], masses)
             else:
-                own = [int(order[number]) for order in orders]
-                subsets.append((block.across(ends[0], ends[1], own, masses), scale))
-        return _Asked(block, self._pattern_weights[block.patterns], subsets)
+                pending = block.across(ends[0], ends[1], [int(order[number]) for order in orders], masses)
+            asked.append((pending, scale))
 
-    def _take(self, asked: list[_Asked]) -> None:
-        found, sums = [], []
-        ignores_scales = bool(self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS))
-        for part in asked:
-            own = []
-            for pending, scale in part.subsets:
-                values = pending()
-                if scale != NONE and not ignores_scales:
-                    values[0] += self._scales[scale, part.block.patterns]
-                own.append(values)
-            values = own[0] if len(own) == 1 else np.logaddexp.reduce([values[:1] for values in own], axis=0)
-            found.append((part.block.patterns, values))
-            sums.append(values @ part.weights)
-        sites = np.zeros((len(found[0][1]), self.pattern_count))
-        for patterns, values in found:
-            sites[:, patterns] = values
+        def wait() -> FloatArray:
+            found = []
+            for pending, scale in asked:
+                found.append(pending())
+                if scale != NONE and not self._ignores_scales:
+                    found[-1][0] += self._scales[scale, block.patterns]
+            return found[0] if len(found) == 1 else np.logaddexp.reduce([values[:1] for values in found], axis=0)
+
+        return wait
+
+    def _take(self, patterns: list[IndexArray], weights: FloatArray, found: list[FloatArray]) -> None:
+        """Note the answer of partitions with these patterns."""
+        sites = np.zeros((len(found[0]), self.pattern_count))
+        sums = []
+        for own, values in zip(patterns, found, strict=True):
+            sites[:, own] = values
+            sums.append(values @ weights[own])
         self._answer = Answer(sites, np.array(sums))
 
 

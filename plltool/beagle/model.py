@@ -61,10 +61,7 @@ class EigenSystem:
         return np.asarray(product if order else np.maximum(product, 0.0))
 
 
-# --- calls that concern the model -------------------------------------------------------------------------
-
-
-class ModelBuffers:
+class ModelBuffers(Sizes):
     """The calls of an instance that concern its model; see BEAGLE's of the same names.
 
     A matrix is (category_count, state_count, state_count); one that is not given is 0. Tips of unknown state meet the
@@ -72,14 +69,13 @@ class ModelBuffers:
     """
 
     def __init__(self, sizes: Sizes, flags: Flag):
-        self.state_count, self.category_count = sizes.state_count, sizes.category_count
-        self.eigen_buffer_count, self.matrix_buffer_count = sizes.eigen_buffer_count, sizes.matrix_buffer_count
+        super().__init__(**vars(sizes))
         self.flags = flags
-        models, n, c = max(sizes.eigen_buffer_count, 1), sizes.state_count, sizes.category_count
+        models, n, c = max(self.eigen_buffer_count, 1), self.state_count, self.category_count
         self._eigen: dict[int, EigenSystem] = {}
         self._rates, self._weights = np.ones((models, c)), np.full((models, c), 1 / c)
         self._frequencies = np.full((models, n), 1 / n)
-        self._matrices = np.zeros((sizes.matrix_buffer_count, c, n, n))
+        self._matrices = np.zeros((self.matrix_buffer_count, c, n, n))
         self._changed: set[int] = set()  # matrices that engines do not know yet
 
     def _check_model(self, what: str, index: int) -> int:

@@ -153,8 +153,12 @@ class Engine(Holder):
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
             return lambda: np.zeros(request.answer_shape(self.n_parts, self.n_patterns))
-        request, lengths = self._take(request, lengths)
-        lengths = self._per_part(lengths)
+        self._check_slots(request.program)
+        self.counters.count(request.kind, request.program)
+        if not self.resident:
+            request = replace(request, keep=False)
+        request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
+        lengths = np.broadcast_to(lengths, (self.n_parts, lengths.shape[-1]))
         if request.of_sites:
             values = self._ask_sites(request, lengths)
             return lambda: self._checked_sites(request, values())
@@ -203,14 +207,6 @@ class Engine(Holder):
             self.run(operations, lengths)
         return PreparedClas(self, operations, lengths)
 
-    def _take(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
-        """A request as the engine runs it, checked and counted, and its lengths."""
-        self._check_slots(request.program)
-        self.counters.count(request.kind, request.program)
-        if not self.resident:
-            request = replace(request, keep=False)
-        return prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
-
     def _checked_sites(self, request: Request, values: FloatArray) -> FloatArray:
         """The values of patterns as `execute_sites` returns them."""
         if request.parts is not None:
@@ -220,10 +216,6 @@ class Engine(Holder):
         bad = np.flatnonzero(~np.isfinite(values).all(axis=0))
         self._check_finite(values, int(self.layout.lane_of_pattern[bad[0]]) if len(bad) else None)
         return values
-
-    def _per_part(self, lengths: npt.ArrayLike) -> FloatArray:
-        lengths = np.asarray(lengths, dtype=np.float64)
-        return np.broadcast_to(lengths, (self.n_parts, lengths.shape[-1]))
 
     def _check_slots(self, program: IntArray) -> None:
         written = slots_written(program)
@@ -240,9 +232,8 @@ class Engine(Holder):
         if any(np.any(part.eigenvalues[:, -1] != 0.0) for part in parts):
             raise EngineError("the last eigenvalue of every component must be exactly 0")
         if any(part.is_reversible != self.layout.reversible for part in parts):
-            kinds = ("not reversible", "reversible")
-            found = kinds[not self.layout.reversible]
-            raise EngineError(f"the layout is for {kinds[self.layout.reversible]} processes, found {found} ones")
+            wanted, found = ("reversible", "not reversible")[:: 1 if self.layout.reversible else -1]
+            raise EngineError(f"the layout is for {wanted} processes, found {found} ones")
         for number, part in enumerate(parts):
             if self.layout.reversible and not _is_balanced(part):
                 raise EngineError(f"part {number}: processes are said to be reversible, found pi_i Q_ij != pi_j Q_ji")
@@ -286,24 +277,18 @@ class PreparedClas(Clas):
         return PreparedClas(self._engine, *self._behind(program, lengths))
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
-        return self._engine.ask(*self._self_contained(request, lengths))
-
-    def _self_contained(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
-        """The request; where CLAs do not outlive a launch, with what makes those that it needs in front of it."""
-        if self._engine.resident:
-            return request, lengths
-        program, lengths = self._behind(request.program, lengths)
-        program = prog.without_unread(program)
-        return replace(request, program=program, pieces=prog.one_piece(), scratch=range(0)), lengths
+        if not self._engine.resident:
+            program, lengths = self._behind(request.program, lengths)
+            program = prog.without_unread(program)
+            request = replace(request, program=program, pieces=prog.one_piece(), scratch=range(0))
+        return self._engine.ask(request, lengths)
 
     def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:
         """One program that makes the CLAs and then runs `program`, and its lengths: `program`'s first."""
         lengths = np.asarray(lengths, dtype=np.float64)
-        rows = max(lengths.ndim, self.lengths.ndim) - 1
-        if rows:
-            lengths, own = (np.broadcast_to(x, (self.n_parts, x.shape[-1])) for x in (lengths, self.lengths))
-        else:
-            own = self.lengths
+        own = self.lengths
+        if lengths.ndim != own.ndim:
+            lengths, own = (np.broadcast_to(x, (self.n_parts, x.shape[-1])) for x in (lengths, own))
         first = lengths.shape[-1]
         making = prog.renumber_branches(self._program, lambda branches: branches + np.int32(first))
         return np.concatenate([making, program]), np.concatenate([lengths, own], axis=-1)

@@ -26,7 +26,7 @@ from plltool.engine import program as prog
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Track
-from plltool.engine.requests import Answer, Clas, Holder, Parts, Requests, ShapedAnswer, of_parts
+from plltool.engine.requests import Answer, Clas, Holder, Parts, Requests, ShapedAnswer
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError, PlltoolError
 from plltool.model.components import Components
 
@@ -76,8 +76,9 @@ class Shard:
         return [model.category(own) for model, own in zip(models, self.components.tolist(), strict=True)]
 
     def lengths(self, lengths: FloatArray) -> FloatArray:
-        """Branch lengths as the engine takes them."""
-        return of_parts(lengths, self.parts)
+        """The rows of the engine's parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all."""
+        lengths = np.asarray(lengths, dtype=np.float64)
+        return lengths if lengths.ndim == 1 else lengths[..., self.parts, :]
 
     def weights(self, weights: FloatArray, engine: Holder) -> FloatArray:
         """The weights of the engine's patterns; the patterns behind keep their weights."""

@@ -314,20 +314,9 @@ class Layout:
         layout_types: dict[str, np.dtype[Any]] = {"REAL": self.real, "CODE": self.code}
         return layout_types.get(argument.ctype) or np.dtype(NUMPY_TYPE[argument.ctype])
 
-    def array_shape(self, argument: KernelArgument, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape of an array that kernels take; `sizes` belong to the launch (`contract.LAUNCH_SIZES`)."""
-        return tuple(
-            dimension
-            if isinstance(dimension, int)
-            else sizes[dimension]
-            if dimension in sizes
-            else getattr(self, dimension)
-            for dimension in argument.shape or ()
-        )
-
     def array_bytes(self, argument: KernelArgument, sizes: Mapping[str, int]) -> int:
-        """Bytes of an array that kernels take; `sizes` as in `array_shape`."""
-        return prod(self.array_shape(argument, sizes)) * self.dtype(argument).itemsize
+        """Bytes of an array that kernels take, in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
+        return ArrayShape(argument, self).n_bytes(sizes)
 
     def macros(self) -> list[str]:
         """The -D options of the kernels."""
@@ -367,3 +356,30 @@ class Layout:
         """What a result file records of the layout."""
         names = "vw tile_blocks lane_per_item staged_matrices state_workers cut_kernels tile_major precision"
         return {name: getattr(self, name) for name in names.split()} | {"groups": len(self.groups)}
+
+
+class ArrayShape:
+    """What the contract says of an array, for one layout: all that does not depend on the launch is computed once.
+
+    Its bytes are `fixed_bytes` times the sizes of the launch that `sizes` names.
+    """
+
+    def __init__(self, argument: KernelArgument, layout: Layout):
+        self._argument = argument
+        self.dtype = layout.dtype(argument)
+        self._dimensions: list[str | int] = [getattr(layout, str(d), d) for d in argument.shape or ()]
+        self.fixed_bytes = self.dtype.itemsize * prod(d for d in self._dimensions if isinstance(d, int))
+        self.sizes = [d for d in self._dimensions if isinstance(d, str)]
+
+    def n_bytes(self, sizes: Mapping[str, int]) -> int:
+        """Bytes of the array in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
+        return self.fixed_bytes * prod([sizes[size] for size in self.sizes])
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Shape of the array in a launch of these sizes."""
+        return tuple([sizes[d] if isinstance(d, str) else d for d in self._dimensions])
+
+    def describe(self, sizes: Mapping[str, int]) -> str:
+        """Type and shape, as on the host and as declared."""
+        declared = ", ".join(map(str, self._argument.shape or ()))
+        return f"{self.dtype} {self.shape(sizes)}, which is {self._argument.ctype} ({declared})"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IndexArray, IntArray
 from plltool.engine.contract import INSTRUCTION_WORDS, InstructionWord, Opcode
 
+Word: TypeAlias = npt.ArrayLike  # of one instruction, or of each of several
 PACKED_LENGTH = 1.0  # of branches that a track does not read, where others read more
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
 _ALL_BRANCHES = [*BRANCHES, InstructionWord.PC]
@@ -74,17 +75,12 @@ def with_directions(request: Request, lengths: FloatArray) -> tuple[Request, Flo
 
     Their lengths have a minus sign, which is how engines tell them apart. `lengths` is (..., n_branches).
     """
-    if not has_directions(request.program):
+    branches = request.program[:, _ALL_BRANCHES]
+    if branches.min(initial=0) >= 0:
         return request, lengths
     program = request.program.copy()
-    branches = program[:, _ALL_BRANCHES]
     program[:, _ALL_BRANCHES] = np.where(branches < 0, lengths.shape[-1] + ~branches, branches)
     return replace(request, program=program), np.concatenate([lengths, -lengths], axis=-1)
-
-
-def has_directions(program: IntArray) -> bool:
-    """Whether a branch is passed against time."""
-    return any(bool(np.any(program[:, word] < 0)) for word in _ALL_BRANCHES)
 
 
 def renumber_branches(program: IntArray, number: Callable[[IntArray], IntArray]) -> IntArray:
@@ -138,7 +134,7 @@ def branches_at_tips(program: IntArray, n_branches: int) -> ByteArray:
     return found
 
 
-def _instructions(opcode: int, *words: npt.ArrayLike) -> IntArray:
+def _instructions(opcode: int, *words: Word) -> IntArray:
     columns = np.broadcast_arrays(*[np.asarray(w, dtype=np.int32) for w in words])
     program = np.zeros((columns[0].size, INSTRUCTION_WORDS), dtype=np.int32)
     program[:, InstructionWord.OPCODE] = opcode
@@ -147,47 +143,37 @@ def _instructions(opcode: int, *words: npt.ArrayLike) -> IntArray:
     return program
 
 
-def propagate(slot: npt.ArrayLike, a: npt.ArrayLike, pa: npt.ArrayLike) -> IntArray:
+def propagate(slot: Word, a: Word, pa: Word) -> IntArray:
     """CLA[slot] = P(pa) a."""
     return _instructions(Opcode.PROPAGATE, slot, a, pa)
 
 
-def newview(slot: npt.ArrayLike, a: npt.ArrayLike, pa: npt.ArrayLike, b: npt.ArrayLike, pb: npt.ArrayLike) -> IntArray:
+def newview(slot: Word, a: Word, pa: Word, b: Word, pb: Word) -> IntArray:
     """CLA[slot] = (P(pa) a) * (P(pb) b); `slot` may be a or b itself."""
     return _instructions(Opcode.NEWVIEW, slot, a, pa, b, pb)
 
 
-def evaluate(value: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike, branch: npt.ArrayLike) -> IntArray:
+def evaluate(value: Word, a: Word, b: Word, branch: Word) -> IntArray:
     """One value: lnL across `branch` between a and b."""
     return _instructions(Opcode.EVALUATE, value, a, 0, b, branch)
 
 
-def derivative(value: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike, branch: npt.ArrayLike) -> IntArray:
+def derivative(value: Word, a: Word, b: Word, branch: Word) -> IntArray:
     """Three values: lnL and its first and second derivative in the length of `branch` between a and b."""
     return _instructions(Opcode.DERIVATIVE, value, a, 0, b, branch)
 
 
-def insert(
-    value: npt.ArrayLike, a: npt.ArrayLike, pa: npt.ArrayLike, b: npt.ArrayLike, pb: npt.ArrayLike, c: npt.ArrayLike
-) -> IntArray:
+def insert(value: Word, a: Word, pa: Word, b: Word, pb: Word, c: Word) -> IntArray:
     """One value: lnL of the tree in which P(pa) a, P(pb) b and the propagated slot c meet at one node."""
     return _instructions(Opcode.INSERT, value, a, pa, b, pb, c)
 
 
-def triplet(
-    value: npt.ArrayLike,
-    a: npt.ArrayLike,
-    pa: npt.ArrayLike,
-    b: npt.ArrayLike,
-    pb: npt.ArrayLike,
-    c: npt.ArrayLike,
-    pc: npt.ArrayLike,
-) -> IntArray:
+def triplet(value: Word, a: Word, pa: Word, b: Word, pb: Word, c: Word, pc: Word) -> IntArray:
     """Ten values: lnL, its gradient and Hessian in the three lengths around the node where a, b and c meet."""
     return _instructions(Opcode.TRIPLET, value, a, pa, b, pb, c, pc)
 
 
-def rate_matrix_gradient(value: int, a: npt.ArrayLike, b: npt.ArrayLike, branch: npt.ArrayLike) -> IntArray:
+def rate_matrix_gradient(value: int, a: Word, b: Word, branch: Word) -> IntArray:
     """components * states^2 values, summed over all branches given: the gradient of lnL in each rate matrix.
 
     `a` is on the side of the branch where the root is, at which `mass_gradient` is asked.

@@ -98,7 +98,8 @@ class Holder(Requests):
     driver: str  # the software between the engine and the hardware, with its version
     counters: Counters  # the work done so far
     screen: Holder | None = None  # once it is open
-    _make_screen: Callable[[IndexArray], Holder] | None = None
+    # from the component (n_patterns,) of each pattern; None where there is no screen
+    make_screen: Callable[[IndexArray], Holder] | None = None
 
     @property
     def n_patterns(self) -> int:
@@ -185,21 +186,12 @@ class Holder(Requests):
     @abstractmethod
     def _close(self) -> None: ...
 
-    def offer_screen(self, make: Callable[[IndexArray], Holder]) -> None:
-        """From now on `open_screen` makes a screen from the component (n_patterns,) of each pattern."""
-        self._make_screen = make
-
-    @property
-    def can_screen(self) -> bool:
-        """Whether a screen has been offered."""
-        return self._make_screen is not None
-
     def open_screen(self, category_of: IndexArray) -> Holder:
         """The screen. It is made with the first call, whose `category_of` it has until it gets another model."""
-        if self._make_screen is None:
+        if self.make_screen is None:
             raise EngineError("this engine has no screen")
         if self.screen is None:
-            self.screen = self._make_screen(category_of)
+            self.screen = self.make_screen(category_of)
         return self.screen
 
     def release_clas(self) -> None:
@@ -221,12 +213,6 @@ class Holder(Requests):
         if isinstance(error, DeviceMemoryError):
             error.cla_bytes = self.cla_bytes + (self.screen.cla_bytes if self.screen is not None else 0)
         self.close()
-
-
-def of_parts(lengths: FloatArray, parts: IndexArray) -> FloatArray:
-    """The rows of some parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all parts."""
-    lengths = np.asarray(lengths, dtype=np.float64)
-    return lengths if lengths.ndim == 1 else lengths[..., parts, :]
 
 
 def work_of(engine: Holder) -> Counters:

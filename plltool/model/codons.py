@@ -89,10 +89,8 @@ def named_model(name: str) -> NamedModel:
         return _empirical(plain, symbols)
     of_bases = plain.startswith("MG")
     mode: FrequencyMode = "f3x4" if of_bases else "empirical"
-    frequencies = np.full(len(symbols), 1.0 / len(symbols))
-    pairs = _pair_names(symbols)
     design = _omega_classes(plain, genetic_code) if plain in OMEGA_CLASSES else _single_omega(plain, genetic_code)
-    return NamedModel(data_name(genetic_code), symbols, pairs, design, mode, frequencies, of_bases=of_bases)
+    return NamedModel(data_name(genetic_code), symbols, design, mode, between="-", of_bases=of_bases)
 
 
 def base_frequencies(codon_frequencies: FloatArray, symbols: tuple[str, ...], per_position: bool) -> FloatArray:
@@ -163,10 +161,6 @@ def _changes(genetic_code: int) -> tuple[FloatArray, FloatArray, dict[str, Float
     return single, replaced, {TRANSITION: transitions, TRANSVERSION: transversions}
 
 
-def _pair_names(symbols: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{a}-{b}" for i, a in enumerate(symbols) for b in symbols[i + 1 :])
-
-
 def _empirical(plain: str, symbols: tuple[str, ...]) -> NamedModel:
     """Published figures, whose codons are sorted by the order of bases T C A G; perhaps times omega and kappas."""
     name, other = SEMI_EMPIRICAL.get(plain, (plain, ""))
@@ -175,7 +169,7 @@ def _empirical(plain: str, symbols: tuple[str, ...]) -> NamedModel:
     places = [authors.index(codon) for codon in symbols]
     rates = square[np.ix_(places, places)][np.triu_indices(len(symbols), 1)]
     design = _single_omega(other, STANDARD_CODE, rates) if other else RateDesign.published(rates)
-    return NamedModel(CODON, symbols, _pair_names(symbols), design, "model", frequencies[places])
+    return NamedModel(CODON, symbols, design, frequencies=frequencies[places], between="-")
 
 
 def _single_omega(plain: str, genetic_code: int, published: FloatArray | None = None) -> RateDesign:
@@ -200,16 +194,12 @@ def _omega_classes(plain: str, genetic_code: int) -> RateDesign:
     """Classes of sites that differ in omega and share kappa."""
     single, replaced, kinds = _changes(genetic_code)
     classes = OMEGA_CLASSES[plain]
-    free = [number for number, omega in enumerate(classes) if isinstance(omega, tuple)]
+    free = {number: omega for number, omega in enumerate(classes) if isinstance(omega, tuple)}
     powers = np.zeros((len(classes), len(single), len(free) + 1))
-    starts, limits = [], []
     for parameter, number in enumerate(free):
-        low, high, start = classes[number]  # type: ignore[misc]
         powers[number, :, parameter] = replaced
-        starts.append(start)
-        limits.append((low, high))
     powers[:, :, -1] = kinds[TRANSITION] * single
     names = (*(f"omega{number}" for number in free), "kappa")
-    limits.append((MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY))
-    starts.append(START_KAPPA)
-    return RateDesign(single, powers, np.array(starts), None, names, np.array(limits), CLASS_WEIGHTS[plain])
+    bounds_and_starts = np.array([*free.values(), (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY, START_KAPPA)])
+    limits, starts = bounds_and_starts[:, :2], bounds_and_starts[:, 2]
+    return RateDesign(single, powers, starts, None, names, limits, CLASS_WEIGHTS[plain])

@@ -40,10 +40,7 @@ def kind_of_change(one: str, other: str) -> str | None:
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name; its frequencies are counted, as in RAxML."""
     symbols = doublet_space().symbols
-    pairs = list(combinations(symbols, 2))
-    names = tuple(f"{a}-{b}" for a, b in pairs)
-    frequencies = np.full(len(symbols), 1.0 / len(symbols))
-    return NamedModel(DOUBLET, symbols, names, _design(name, pairs), "empirical", frequencies)
+    return NamedModel(DOUBLET, symbols, _design(name, list(combinations(symbols, 2))), "empirical", between="-")
 
 
 def _design(name: str, pairs: list[tuple[str, str]]) -> RateDesign:

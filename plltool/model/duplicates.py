@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from plltool.alignment.facts import first_identical
 from plltool.model.partition import Dataset
@@ -37,12 +36,7 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
     if len(kept) == data.n_taxa:
         return data, list(members.values())
     names = tuple(data.names[taxon] for taxon in kept)
-    parts = []
-    for part in data.parts:
-        codes = part.alignment.codes[kept]
-        codes.setflags(write=False)
-        parts.append(replace(part, alignment=replace(part.alignment, names=names, codes=codes)))
-    return replace(data, names=names, parts=tuple(parts)), list(members.values())
+    return data.with_rows(names, [part.alignment.codes[kept] for part in data.parts]), list(members.values())
 
 
 def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]:

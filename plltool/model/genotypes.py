@@ -10,7 +10,7 @@ import numpy as np
 from plltool.alignment.states import ALLELES, GENOTYPES, PHASED_ALLELES, PHASED_GENOTYPES
 from plltool.constants import NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model import nucleotides
-from plltool.model.named import NamedModel, RateDesign, pair_names
+from plltool.model.named import NamedModel, RateDesign
 
 UNPHASED, WITH_PHASE = NAMES = ("GT10", "GT16")
 
@@ -36,5 +36,4 @@ def named_model(name: str) -> NamedModel:
     base = np.array([NEGLIGIBLE_EXCHANGEABILITY if bases is None else 1.0 for bases in exchanged])
     powers = np.array([[float(bases == pair) for pair in nucleotides.PAIRS] for bases in exchanged])
     rates = RateDesign(base, powers, np.ones(len(nucleotides.PAIRS)), len(nucleotides.PAIRS) - 1)
-    frequencies = np.full(space.n_states, 1.0 / space.n_states)
-    return NamedModel(space.name, space.symbols, pair_names(space.symbols), rates, "optimised", frequencies)
+    return NamedModel(space.name, space.symbols, rates, "optimised")

@@ -18,9 +18,8 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_LIE_WEIGHT, RAY_DIGITS
 from plltool.errors import InputError
-from plltool.model import nonreversible
-from plltool.model.named import NamedModel, RateDesign
-from plltool.model.nonreversible import ordered_pairs
+from plltool.model.named import NamedModel, RateDesign, ordered_pairs
+from plltool.model.nonreversible import is_balanced
 from plltool.model.nucleotides import BASES
 from plltool.model.published import read_words
 
@@ -54,9 +53,7 @@ def named_model(name: str) -> NamedModel:
     """The model of a canonical name."""
     design = RateDesign.of_rays(find_rays(basis_of(name)))
     rates = design.exchangeabilities(design.starts + np.linspace(0, 0.1, design.n_parameters))  # in no way special
-    frequencies = nonreversible.frequencies_of_rates(design.exchangeabilities(design.starts))
-    is_reversible = nonreversible.is_balanced(rates)
-    return NamedModel("DNA", BASES, ordered_pairs(BASES), design, "model", frequencies, is_reversible, is_directed=True)
+    return NamedModel("DNA", BASES, design, is_directed=True, is_reversible=is_balanced(rates))
 
 
 @functools.cache

@@ -23,8 +23,8 @@ from plltool.model.values import check_frequencies, check_positive
 MATRICES, PROFILES = "MIX", "FMIX"
 BETWEEN_CLASSES, BETWEEN_LISTS = "|", "}{"
 _STATES = {
-    len(nucleotides.PAIRS): ("DNA", nucleotides.BASES, nucleotides.PAIRS),
-    len(proteins.PAIRS): ("protein", proteins.AMINO_ACIDS, proteins.PAIRS),
+    len(nucleotides.PAIRS): ("DNA", nucleotides.BASES),
+    len(proteins.PAIRS): ("protein", proteins.AMINO_ACIDS),
 }
 
 Rows = Sequence[Sequence[float]]
@@ -135,6 +135,4 @@ def profile_classes(name: str, exchangeabilities: FloatArray, own: FloatArray | 
 def named_model(name: str) -> NamedModel:
     """The model of the user's own matrices, with the exchangeabilities of the first class; see `read_matrices`."""
     first = read_matrices(name).exchangeabilities[0]
-    data, symbols, pairs = _STATES[len(first)]
-    equal = np.full(len(symbols), 1.0 / len(symbols))
-    return NamedModel(data, symbols, pairs, RateDesign.published(first), "model", equal)
+    return NamedModel(*_STATES[len(first)], RateDesign.published(first))

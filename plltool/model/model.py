@@ -21,12 +21,12 @@ from plltool.model.covarion import hidden_frequencies, switching_components, swi
 from plltool.model.nonreversible import directed_components, frequencies_of_rates, rates_matrix, scaled_matrix
 from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import (
+    DEFAULT_SWITCH_RATES,
     ModelSpec,
     initial_class_weights,
     initial_frequencies,
     initial_rates,
     initial_sites,
-    initial_switch_rates,
 )
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
 from plltool.model.values import (
@@ -76,7 +76,7 @@ class Model:
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
         self._sites = initial_sites(spec, invariable)
-        self._switching = initial_switch_rates(spec)
+        self._switching = np.array(spec.switch_rates or DEFAULT_SWITCH_RATES)
         self._scaler = 1.0 if spec.scaler is None else spec.scaler
         self._sites_at_start = True
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from plltool.alignment.states import MAX_STATES, MIN_STATES, MULTISTATE, SYMBOLS
 from plltool.constants import NEGLIGIBLE_EXCHANGEABILITY
-from plltool.model.named import FrequencyMode, NamedModel, RateDesign, pair_names
+from plltool.model.named import NamedModel, RateDesign
 
 MK, ORDERED, GTR = "MK", "ORDERED", "GTR"
 MKV = "MKV"  # what MrBayes and RevBayes users call MK+ASC_LEWIS
@@ -83,5 +83,4 @@ def named_model(name: str) -> NamedModel:
     else:
         rare = [kind == ORDERED and b - a > 1 for a, b in pairs]
         rates = RateDesign.published(np.where(rare, NEGLIGIBLE_EXCHANGEABILITY, 1.0))
-    mode: FrequencyMode = "optimised" if kind == GTR else "equal"
-    return NamedModel(MULTISTATE, symbols, pair_names(symbols), rates, mode, np.full(n_states, 1.0 / max(n_states, 1)))
+    return NamedModel(MULTISTATE, symbols, rates, "optimised" if kind == GTR else "equal")

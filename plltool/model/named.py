@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, permutations
 from typing import Literal
 
 import numpy as np
@@ -108,12 +109,8 @@ class RateDesign:
 
     def places_in(self, other: RateDesign) -> list[int | None]:
         """For each parameter the one of another design that multiplies the same exchangeabilities, or None."""
-        theirs = np.moveaxis(other.powers, -1, 0)
-        places: list[int | None] = []
-        for own in np.moveaxis(self.powers, -1, 0):
-            equal = [number for number, column in enumerate(theirs) if np.all(column == own)]
-            places.append(equal[0] if equal else None)
-        return places
+        theirs, mine = (np.moveaxis(design.powers, -1, 0) for design in (other, self))
+        return [next((k for k, column in enumerate(theirs) if np.all(column == own)), None) for own in mine]
 
     def exchangeabilities(self, parameters: FloatArray) -> FloatArray:
         """float64 (n_pairs,) or (n_classes, n_pairs) from (n_parameters,)."""
@@ -166,18 +163,29 @@ class NamedModel:
 
     data: str  # the kind of data, as in `StateSpace.name`
     symbols: tuple[str, ...]  # the name of each state, in the order of frequencies
-    pairs: tuple[str, ...]  # names of the pairs of states, in the order of exchangeabilities
     rates: RateDesign  # how exchangeabilities follow from parameters
-    frequency_mode: FrequencyMode  # the frequencies that the name implies
-    frequencies: FloatArray  # float64 (n_states,), published ones, or those that an optimisation starts from
-    is_reversible: bool = True  # whether processes are time-reversible; if not, trees have a root
+    frequency_mode: FrequencyMode = "model"  # the frequencies that the name implies
+    # float64 (n_states,), published ones, or those that an optimisation starts from; None for equal ones
+    frequencies: FloatArray | None = None
+    between: str = ""  # the symbols of two states in the name of their pair
     # whether each change has a rate of its own, so that `pairs` are ordered, from and to, and frequencies follow from
     # rates; so in all processes that are not time-reversible
     is_directed: bool = False
+    is_reversible: bool = True  # whether processes are time-reversible; if not, trees have a root
     # whether rates between codons are proportional to the frequency of the new base, not of the new codon
     of_bases: bool = False
+
+    @cached_property
+    def pairs(self) -> tuple[str, ...]:
+        """Names of the pairs of states, in the order of exchangeabilities."""
+        return (ordered_pairs if self.is_directed else pair_names)(self.symbols, self.between)
 
 
 def pair_names(symbols: Sequence[str], between: str = "") -> tuple[str, ...]:
     """The pairs of states in the order of exchangeabilities: the upper triangle row by row."""
-    return tuple(a + between + b for i, a in enumerate(symbols) for b in symbols[i + 1 :])
+    return tuple(map(between.join, combinations(symbols, 2)))
+
+
+def ordered_pairs(symbols: Sequence[str], between: str = "") -> tuple[str, ...]:
+    """The ordered pairs of states, from and to, in the order of rates: AC AG AT CA CG CT GA GC GT TA TC TG."""
+    return tuple(map(between.join, permutations(symbols, 2)))

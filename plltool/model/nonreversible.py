@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -27,17 +26,11 @@ SYSTEMS_KEPT = 64  # eigensystems of the last rates
 RealSystem = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-def ordered_pairs(symbols: Sequence[str], between: str = "") -> tuple[str, ...]:
-    """The ordered pairs of states, from and to, in the order of rates: AC AG AT CA CG CT GA GC GT TA TC TG."""
-    return tuple(a + between + b for a in symbols for b in symbols if a != b)
-
-
 @functools.cache
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name."""
     design = RateDesign.of_classes([int(digit, 16) for digit in CLASSES[name]])
-    frequencies = np.full(len(BASES), 1.0 / len(BASES))  # where all rates are equal
-    return NamedModel("DNA", BASES, ordered_pairs(BASES), design, "model", frequencies, False, is_directed=True)
+    return NamedModel("DNA", BASES, design, is_directed=True, is_reversible=False)
 
 
 def _places(n_states: int) -> tuple[IndexArray, IndexArray]:

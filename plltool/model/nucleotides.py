@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-
-from plltool.model.named import FrequencyMode, NamedModel, RateDesign, pair_names
+from plltool.model.named import NamedModel, RateDesign, pair_names
 from plltool.model.published import read_words
 
 BASES = tuple("ACGT")
@@ -43,5 +41,4 @@ def is_nucleotide(name: str) -> bool:
 def named_model(name: str) -> NamedModel:
     """The nucleotide model of a canonical name."""
     design = RateDesign.of_classes([int(digit) for digit in symmetry(name)])
-    mode: FrequencyMode = "equal" if name in EQUAL_FREQUENCY_MODELS else "optimised"
-    return NamedModel("DNA", BASES, PAIRS, design, mode, np.full(len(BASES), 1.0 / len(BASES)))
+    return NamedModel("DNA", BASES, design, "equal" if name in EQUAL_FREQUENCY_MODELS else "optimised")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites, sort_columns
 from plltool.alignment.encoding import encode
@@ -96,13 +97,16 @@ class Dataset:
         """The same data with a first row of gaps, which stands for the root of trees, see `plltool.tree.rooted`."""
         if self.has_root:
             return self
-        names = (ROOT_NAME, *self.names)
+        blocks = self.alignments
+        codes = [np.vstack([np.full_like(own.codes[:1], own.states.all_states_code), own.codes]) for own in blocks]
+        return self.with_rows((ROOT_NAME, *self.names), codes)
+
+    def with_rows(self, names: tuple[str, ...], codes: Sequence[npt.NDArray[np.unsignedinteger]]) -> Dataset:
+        """The same columns of other taxa, whose codes (n_taxa, n_sites) of each part are given."""
         parts = []
-        for part in self.parts:
-            own = part.alignment
-            codes = np.vstack([np.full_like(own.codes[:1], own.states.all_states_code), own.codes])
-            codes.setflags(write=False)
-            parts.append(replace(part, alignment=replace(own, names=names, codes=codes)))
+        for part, rows in zip(self.parts, codes, strict=True):
+            rows.setflags(write=False)
+            parts.append(replace(part, alignment=replace(part.alignment, names=names, codes=rows)))
         return replace(self, names=names, parts=tuple(parts))
 
     @property
@@ -133,11 +137,8 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     else:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
         warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
-        warnings += [
-            f"{spec.where}: partition {show_name(spec.name)}: found no data (only gaps)"
-            for spec, block in zip(scheme, blocks, strict=True)
-            if gap_share(block) == 1.0
-        ]
+        empty = [spec for spec, block in zip(scheme, blocks, strict=True) if gap_share(block) == 1.0]
+        warnings += [f"{spec.shown()}: found no data (only gaps)" for spec in empty]
     refuse_no_data(blocks)
     if added:
         of_columns = [1] * n_columns + [count for count in added if count]
@@ -300,8 +301,7 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
     if isinstance(given, Alignment):
         return []
     return [
-        f"{spec.where}: partition {show_name(spec.name)}: found letters that look like DNA"
-        f" under model {spec.model.shown}"
+        f"{spec.shown()}: found letters that look like DNA under model {spec.model.shown}"
         for spec, own in zip(scheme, sites, strict=True)
         if spec.model is not None and spec.model.data == "protein" and detect_states(given.columns(own)).name == "DNA"
     ]
@@ -309,9 +309,12 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
 
 def _bases_warnings(given: Sequences | Alignment, whole: Alignment) -> list[str]:
     """A line where data that nobody declared are taken for proteins, but most letters are bases."""
-    if isinstance(given, Alignment) or given.told or whole.states is not PROTEIN:
-        return []
-    if not has_bases(count_bytes(given.rows)):
+    if (
+        isinstance(given, Alignment)
+        or given.told
+        or whole.states is not PROTEIN
+        or not has_bases(count_bytes(given.rows))
+    ):
         return []
     found = "read as protein, although at least half of the letters are A, C, G or T"
     return [f"{given.source}: {found}; do some sequences or columns hold DNA?"]
@@ -323,8 +326,7 @@ def _gap_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
     for spec, block in zip(scheme, blocks, strict=True):
         found, n_states = find_states(block), block.states.n_states
         if block.states.name == MULTISTATE and not (spec.model and spec.model.n_states) and 2 * len(found) < n_states:
-            where = f"{spec.where}: partition {show_name(spec.name)}" if spec.name else block.source
-            last = block.states.symbols[-1]
+            where, last = spec.shown(block.source), block.states.symbols[-1]
             warnings.append(f"{where}: the symbol {last} makes {n_states} states, of which only {len(found)} occur")
     return warnings
 
@@ -335,7 +337,6 @@ def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str
     for spec, block in zip(scheme, blocks, strict=True):
         found = find_states(block)
         if len(found) == 2 and block.states.name in ("DNA", "protein"):
-            where = f"{spec.where}: partition {show_name(spec.name)}" if spec.name else block.source
             doubt = f"are they binary data? Those are written with 0 and 1; these are analysed as {block.states.name}"
-            warnings.append(f"{where}: only the states {found[0]} and {found[1]} occur; {doubt}")
+            warnings.append(f"{spec.shown(block.source)}: only the states {found[0]} and {found[1]} occur; {doubt}")
     return warnings

@@ -12,7 +12,6 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.model.components import Classes
 from plltool.model.named import NamedModel, RateDesign, pair_names
-from plltool.model.nonreversible import frequencies_of_rates, ordered_pairs
 from plltool.model.published import published_figures, read_figures, unpack_matrix
 from plltool.model.rates import RateKind
 from plltool.model.substitution import exchangeability_matrix
@@ -78,27 +77,23 @@ def named_model(name: str) -> NamedModel:
     if name == GTR20:
         rates, frequencies = read_matrix("LG")
         design = RateDesign.of_classes(range(len(PAIRS)), rates / rates[-1])
-        return NamedModel("protein", AMINO_ACIDS, PAIRS, design, "optimised", frequencies)
-    if name in MIXTURES:
-        rates, frequencies = read_matrix(next(iter(MIXTURES[name])))[0], np.full(N_STATES, 1.0 / N_STATES)
-    else:
-        rates, frequencies = read_matrix(name)
-    return NamedModel("protein", AMINO_ACIDS, PAIRS, RateDesign.published(rates), "model", frequencies)
+        return NamedModel("protein", AMINO_ACIDS, design, "optimised", frequencies)
+    rates, own = read_matrix(next(iter(MIXTURES.get(name, [name]))))
+    design = RateDesign.published(rates)
+    return NamedModel("protein", AMINO_ACIDS, design, frequencies=None if name in MIXTURES else own)
 
 
 def _directed_model(name: str) -> NamedModel:
     """A model that is not time-reversible; NONREV starts with the rates of LG."""
-    pairs = ordered_pairs(AMINO_ACIDS)
     off_diagonal = ~np.eye(N_STATES, dtype=bool)
     if name == NONREV:
         exchangeabilities, frequencies = read_matrix("LG")
         rates = (exchangeability_matrix(exchangeabilities) * frequencies)[off_diagonal]
-        design = RateDesign.of_classes(range(len(pairs)), rates / rates[-1])
+        design = RateDesign.of_classes(range(len(rates)), rates / rates[-1])
     else:
         rates = read_figures("directed.txt", name).reshape(N_STATES, N_STATES)[off_diagonal]
         design = RateDesign.published(rates)
-    frequencies = frequencies_of_rates(rates)
-    return NamedModel("protein", AMINO_ACIDS, pairs, design, "model", frequencies, False, is_directed=True)
+    return NamedModel("protein", AMINO_ACIDS, design, is_directed=True, is_reversible=False)
 
 
 @functools.cache

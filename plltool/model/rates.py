@@ -76,14 +76,10 @@ class SiteRates:
 
     def filled(self) -> SiteRates:
         """The same with start values where values are missing; free rates start as gamma-distributed ones."""
-        filled = self
-        if self.kind == "gamma" and self.alpha is None:
-            filled = replace(filled, alpha=DEFAULT_ALPHA)
-        if self.invariable and self.pinv is None:
-            filled = replace(filled, pinv=DEFAULT_PINV)
         if self.kind == "free" and self.rates is None:
-            filled = filled.with_gamma_like_rates(DEFAULT_ALPHA)
-        return filled
+            return self.with_gamma_like_rates(DEFAULT_ALPHA).filled()
+        alpha = DEFAULT_ALPHA if self.kind == "gamma" and self.alpha is None else self.alpha
+        return replace(self, alpha=alpha, pinv=DEFAULT_PINV if self.invariable and self.pinv is None else self.pinv)
 
     def with_share(self, share: float) -> SiteRates:
         """The same with this share of invariable sites, or the bound beyond which it is."""
@@ -150,11 +146,8 @@ class SiteRates:
         Few invariable sites and a small alpha explain about the same data as many and a large alpha. So where these
         groups are free, invariable sites become common if they are rare, or rare if they are common.
         """
-        return [
-            self,
-            *(replace(self, alpha=alpha) for alpha in START_ALPHAS if "alpha" in groups),
-            *self._turned(groups),
-        ]
+        alphas = START_ALPHAS if "alpha" in groups else ()
+        return [self, *(replace(self, alpha=alpha) for alpha in alphas), *self._turned(groups)]
 
     def elsewhere(self, groups: Collection[str]) -> list[SiteRates]:
         """Rates over sites from where all lengths and parameters together may lead to another optimum of lnL."""
@@ -233,10 +226,7 @@ class SiteRates:
         if group == "pinv":
             odds = float(ratios[0]) - RARE_ODDS
             return self.with_share(odds / (1.0 + odds))
-        rates, weights = (
-            np.append(ratios[: self.n_categories - 1], 1.0),
-            np.append(ratios[self.n_categories - 1 :], 1.0),
-        )
+        rates, weights = (np.append(half, 1.0) for half in np.split(ratios, 2))
         weights /= weights.sum()
         rates /= weights @ rates
         return replace(self, rates=tuple(rates.tolist()), weights=tuple(weights.tolist()))

@@ -60,6 +60,10 @@ class PartSpec:
     # the number of columns that the alignment must have, where they are those of a structure; else None
     n_sites: int | None = None
 
+    def shown(self, source: str = "") -> str:
+        """Where it is described, and its name, for messages; `source` for the whole alignment without a name."""
+        return source if source and not self.name else f"{self.where}: partition {show_name(self.name)}"
+
 
 Scheme = tuple[PartSpec, ...]
 
@@ -69,7 +73,7 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
     owner = np.full(n_sites, -1)
     in_pairs: dict[int, IndexArray] = {}
     for number, spec in enumerate(scheme):
-        what = f"{spec.where}: partition {show_name(spec.name)}"
+        what = spec.shown()
         if not spec.ranges:
             raise InputError(f"{what}: found no columns, expected at least one")
         if spec.n_sites not in (None, n_sites):
@@ -91,12 +95,12 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
             owner[columns] = number
         if paired:
             in_pairs[number] = np.concatenate([some.columns(n_sites) for some in spec.ranges])
-    for number in [number for number, spec in enumerate(scheme) if REMAINDER in spec.ranges]:
-        owner[owner < 0] = number
+    for number, spec in enumerate(scheme):
+        if REMAINDER in spec.ranges:
+            owner[owner < 0] = number
     for number, spec in enumerate(scheme):
         if not np.any(owner == number):
-            what = f"{spec.where}: partition {show_name(spec.name)}"
-            raise InputError(f"{what}: found no columns, expected at least one")
+            raise InputError(f"{spec.shown()}: found no columns, expected at least one")
     return [in_pairs.get(number, np.flatnonzero(owner == number)) for number in range(len(scheme))]
 
 
@@ -112,7 +116,7 @@ def _is_paired(spec: PartSpec, source: str) -> bool:
     of_pairs = spec.model is not None and spec.model.data == DOUBLET
     if is_pair == {of_pairs}:
         return of_pairs
-    where = f"{spec.where}: partition {show_name(spec.name)}" if spec.name else source
+    where = spec.shown(source)
     if of_pairs:
         hint = "pairs of columns in a partition file, such as 5:70 or pairs{FILE}"
         raise InputError(f"{where}: found single columns, expected {hint}, for model {show_name(str(spec.model))}")
@@ -124,9 +128,8 @@ def check_files(scheme: Scheme, source: str) -> None:
     for spec in scheme:
         for file in spec.files:
             if PurePath(file).name.removesuffix(".gz") != PurePath(source).name.removesuffix(".gz"):
-                found = f"{spec.where}: partition {show_name(spec.name)}: found columns of {show_name(file)}"
-                hint = "remove the file name if they are the same"
-                raise InputError(f"{found}, expected columns of the alignment, {source}; {hint}")
+                expected = f"expected columns of the alignment, {source}; remove the file name if they are the same"
+                raise InputError(f"{spec.shown()}: found columns of {show_name(file)}, {expected}")
 
 
 # --- schemes that depend on the data ----------------------------------------------------------------------

@@ -210,11 +210,6 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
     return np.array(spec.named.rates.class_weights)
 
 
-def initial_switch_rates(spec: ModelSpec) -> FloatArray:
-    """The start values of the rates from off to on and from on to off."""
-    return np.array(spec.switch_rates or DEFAULT_SWITCH_RATES)
-
-
 def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates:
     """The start values of rates over sites; with +IC the alignment gives the share of invariable sites."""
     if not spec.sites.counted:
@@ -230,10 +225,9 @@ def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None)
         return frequencies_of_rates(spec.named.rates.exchangeabilities(initial_rates(spec)))
     if spec.frequencies is not None:
         return np.array(spec.frequencies)
-    if spec.frequency_mode == "equal":
-        return np.full(len(spec.symbols), 1.0 / len(spec.symbols))
     if spec.frequency_mode not in COUNTED_MODES:
-        return spec.named.frequencies
+        own = None if spec.frequency_mode == "equal" else spec.named.frequencies
+        return np.full(len(spec.symbols), 1.0 / len(spec.symbols)) if own is None else own
     if empirical is None:
         raise ValueError(f"model {spec.shown} needs the empirical frequencies of the alignment")
     if spec.frequency_mode != "empirical":

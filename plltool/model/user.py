@@ -21,7 +21,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import MAX_OWN_STATES, MIN_OWN_STATES, NEGLIGIBLE_EXCHANGEABILITY
 from plltool.errors import InputError, show_name
 from plltool.model.named import NamedModel, RateDesign, pair_names
-from plltool.model.nonreversible import ordered_pairs, rates_matrix
+from plltool.model.nonreversible import rates_matrix
 from plltool.model.values import check_positive, format_values
 
 PREFIX = "MATRIX"
@@ -73,13 +73,10 @@ def named_model(name: str) -> NamedModel:
     text, values = name.removeprefix(f"{PREFIX}{{").removesuffix("}").split("}{")
     symbols = split_states(text)
     rates = RateDesign.published(np.array([float(value) for value in values.split("/")]))
-    frequencies = np.full(len(symbols), 1.0 / len(symbols))
     between = EITHER if EITHER in text else ""
-    pairs = pair_names(symbols, between)
-    if len(rates.base) == len(pairs):
-        return NamedModel(OWN_STATES + text, symbols, pairs, rates, "equal", frequencies)
-    pairs = ordered_pairs(symbols, between)
-    return NamedModel(OWN_STATES + text, symbols, pairs, rates, "model", frequencies, False, is_directed=True)
+    if len(rates.base) == len(pair_names(symbols)):
+        return NamedModel(OWN_STATES + text, symbols, rates, "equal", between=between)
+    return NamedModel(OWN_STATES + text, symbols, rates, between=between, is_directed=True, is_reversible=False)
 
 
 def _check_connected(symbols: Sequence[str], rates: FloatArray) -> None:

@@ -124,11 +124,6 @@ class Coordinates:
         parts = zip(self._models, matrices, masses, strict=True)
         return float(lnls.sum()), np.concatenate([parameter_slopes(*pair, *own) for pair, *own in parts])
 
-    @property
-    def most_parameters(self) -> int:
-        """The largest number of parameters of a part."""
-        return max(self.sizes)
-
     def curvatures(self) -> tuple[FloatArray, list[FloatArray]]:
         """The size of the second derivative of lnL in each length alone, and of the Hessian of each part's parameters.
 
@@ -141,7 +136,7 @@ class Coordinates:
         steps = np.where(here + RIDGE_STEP > high, -RIDGE_STEP, RIDGE_STEP)
         ends, own = np.cumsum([self.n_lengths, *self.sizes]), self._model_slopes()[1]
         hessians = [np.zeros((size, size)) for size in self.sizes]
-        for k in range(self.most_parameters):
+        for k in range(max(self.sizes)):
             moved = [start + k for start, end in pairwise(ends) if start + k < end]
             self.set(here + steps * np.isin(np.arange(len(here)), moved))
             change = np.split(self._model_slopes()[1] - own, ends[1:-1] - self.n_lengths)

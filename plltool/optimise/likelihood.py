@@ -148,7 +148,7 @@ class TreeLikelihood:
         By default it is the one that has the largest share of the pattern's likelihood on the current tree; patterns of
         parts with per-site rates have their own in any case. Returns None if there is no screen, see there.
         """
-        if not self.engine.can_screen:
+        if self.engine.make_screen is None:
             return None
         if category_of is None:
             category_of = np.concatenate([np.argmax(lnl, axis=0) for lnl in self.component_lnl()])

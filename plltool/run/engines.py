@@ -183,7 +183,7 @@ def open_engine(
     engine = opening.open_all(plan.engine)
     if plan.screen:
         cuts = np.cumsum([part.n_patterns for part in parts])[:-1]
-        engine.offer_screen(lambda category_of: opening.open_all(plan.screen, np.split(category_of, cuts)))
+        engine.make_screen = lambda category_of: opening.open_all(plan.screen, np.split(category_of, cuts))
     shares = [f"patterns are divided {format_share(hardware.share)}"] if hardware.share else []
     return engine, "; ".join([*dict.fromkeys(opening.reasons), *shares])
 

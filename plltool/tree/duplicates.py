@@ -26,7 +26,9 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
     new_number = [numbers.get(name, NO_NODE) for name in tree.names] + [NO_NODE] * (tree.n_nodes - tree.n_taxa)
     root = tree.names.index(names[0])
     visits = list(tree.directed_from(root))
-    branching = _count_branches(tree, visits, new_number)
+    branching = [0] * tree.n_nodes  # how many children of each node have kept tips at or below them
+    for node, parent, _ in reversed(visits):
+        branching[parent] += new_number[node] != NO_NODE or branching[node] > 0
     ends, lengths = [], []
     anchor: dict[int, tuple[int, Any]] = {root: (root, 0.0)}  # the nearest kept node above or at each, and length to it
     next_node = len(names)
@@ -41,15 +43,6 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
             lengths.append(anchor[node][1])
             anchor[node] = node, 0.0
     return Tree.from_edges(names, ends, lengths).renumbered()
-
-
-def _count_branches(tree: Tree, visits: Sequence[tuple[int, int, int]], new_number: Sequence[int]) -> list[int]:
-    """The number of children of each node that have kept tips at or below them."""
-    branching = [0] * tree.n_nodes
-    for node, parent, _ in reversed(visits):
-        if new_number[node] != NO_NODE or branching[node]:
-            branching[parent] += 1
-    return branching
 
 
 def restore_duplicates(tree: Tree, names: Sequence[str], groups: Sequence[Sequence[int]]) -> Tree:

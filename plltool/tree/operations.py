@@ -134,11 +134,11 @@ class DirectedView:
     def sources(self, nodes: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
         """The newview of each CLA (node, column): slot, operand a, its branch, operand b, its branch."""
         k1, k2 = (columns + 1) % 3, (columns + 2) % 3
-        edges = self.tree.edges
+        edges, incoming = self.tree.edges, self.incoming
         return (
             self.outgoing[nodes, columns],
-            self.incoming[nodes, k1],
+            incoming[nodes, k1],
             edges[nodes, k1],
-            self.incoming[nodes, k2],
+            incoming[nodes, k2],
             edges[nodes, k2],
         )

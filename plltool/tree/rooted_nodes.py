@@ -33,11 +33,11 @@ class RootedNodes:
     # how far before the latest tip a node lies, at least and at most, of the nodes of which a file tells that.
     heights: dict[int, tuple[float, float]] = field(default_factory=dict)
 
-    def add(self, parent: int) -> int:
+    def add(self, parent: int, length: float = math.nan, label: str = "") -> int:
         """Append a child of `parent` and return its number."""
         self.parents.append(parent)
-        self.lengths.append(math.nan)
-        self.labels.append("")
+        self.lengths.append(length)
+        self.labels.append(label)
         return len(self.parents) - 1
 
     def set_length(self, node: int, length: float) -> None:
@@ -57,12 +57,9 @@ class RootedNodes:
         lengths = tree.lengths if tree.lengths.ndim == 1 else tree.lengths.mean(axis=1)
         made = cls()
         number = {root: made.add(NO_NODE)}
-        for node, parent, branch in tree.ordered_from(root):
-            if tree.is_rooted and node == 0:
-                continue
-            number[node] = made.add(number[parent])
-            made.lengths[-1] = float(lengths[branch])
-            made.labels[-1] = tree.names[node] if tree.is_tip(node) else ""
+        for node, parent, branch in tree.shown_from(root):
+            label = tree.names[node] if tree.is_tip(node) else ""
+            number[node] = made.add(number[parent], float(lengths[branch]), label)
         return made
 
     def children(self) -> list[list[int]]:
@@ -95,8 +92,7 @@ class RootedNodes:
         made, stack = RootedNodes(bare=self.bare), [(0, NO_NODE)]
         while stack:
             node, parent = stack.pop()
-            new = made.add(parent)
-            made.lengths[new], made.labels[new] = self.lengths[node], self.labels[node]
+            new = made.add(parent, self.lengths[node], self.labels[node])
             if node in self.heights:
                 made.heights[new] = self.heights[node]
             stack += [(child, new) for child in reversed(children[node])]
@@ -162,9 +158,8 @@ class UnrootedNodes:
         made = RootedNodes()
         number = {root: made.add(NO_NODE)}
         for node, parent, branch in divided.directed_from(root):
-            number[node] = made.add(number[parent])
-            made.lengths[-1] = float(divided.lengths[branch])
-            made.labels[-1] = self.names.get(node, divided.labels[branch])
+            label = self.names.get(node, divided.labels[branch])
+            number[node] = made.add(number[parent], float(divided.lengths[branch]), label)
         return made
 
 

@@ -7,7 +7,7 @@ keys, also where there are thousands of taxa.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -151,16 +151,9 @@ class TreeSet:
         """The trees `first` to `last` - 1; all splits keep their numbers."""
         ends = self.starts[first : last + 1]
         own = slice(ends[0], ends[-1])
-        return TreeSet(
-            self.names,
-            self.splits,
-            ends - ends[0],
-            self.members[own],
-            self.lengths[own],
-            self.pendants[first:last],
-            self.roots[first:last],
-            self.labels[first:last],
-        )
+        by_split = {"starts": ends - ends[0], "members": self.members[own], "lengths": self.lengths[own]}
+        by_tree = {name: getattr(self, name)[first:last] for name in ("pendants", "roots", "labels")}
+        return replace(self, **by_split, **by_tree)
 
 
 def make_tree_set(

@@ -65,7 +65,7 @@ class Case:
         engine = put_together(
             [plain(3, members, self.data(members), tuple(SIZES[part] for part in members)) for members in shards]
         )
-        engine.offer_screen(make_screen)
+        engine.make_screen = make_screen
         return engine
 
     def likelihood(self, shards=((0, 1),)):

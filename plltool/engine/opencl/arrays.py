@@ -4,49 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from plltool.engine.contract import ARRAYS, KernelArgument
+from plltool.engine.contract import ARRAYS
 from plltool.engine.counters import Counters
-from plltool.engine.layout import Layout
+from plltool.engine.layout import ArrayShape, Layout
 from plltool.errors import EngineError
 
 PARCEL = "spans", "at_tips", "tracks", "program", "lengths"  # what changes often stands at the end
-
-
-class ArrayShape:
-    """What the contract says of an array, for one layout: all that does not depend on the launch is computed once.
-
-    Its bytes are `fixed_bytes` times the sizes of the launch that `sizes` names.
-    """
-
-    def __init__(self, argument: KernelArgument, layout: Layout):
-        self._argument = argument
-        self.dtype = layout.dtype(argument)
-        self._dimensions: list[str | int] = [getattr(layout, str(d), d) for d in argument.shape or ()]
-        self.fixed_bytes = self.dtype.itemsize * prod(d for d in self._dimensions if isinstance(d, int))
-        self.sizes = [d for d in self._dimensions if isinstance(d, str)]
-
-    def n_bytes(self, sizes: Mapping[str, int]) -> int:
-        """Bytes of the array in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
-        n_bytes = self.fixed_bytes
-        for size in self.sizes:
-            n_bytes *= sizes[size]
-        return n_bytes
-
-    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Shape of the array in a launch of these sizes."""
-        return tuple([sizes[d] if isinstance(d, str) else d for d in self._dimensions])
-
-    def describe(self, sizes: Mapping[str, int]) -> str:
-        """Type and shape, as on the host and as declared."""
-        declared = ", ".join(map(str, self._argument.shape or ()))
-        return f"{self.dtype} {self.shape(sizes)}, which is {self._argument.ctype} ({declared})"
 
 
 @dataclass

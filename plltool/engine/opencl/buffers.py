@@ -13,7 +13,7 @@ from plltool.arrays import ByteArray, FloatArray, IntArray
 from plltool.engine.base import Tables
 from plltool.engine.buffers import BufferEngine, Pending
 from plltool.engine.contract import ARRAYS
-from plltool.engine.layout import Layout
+from plltool.engine.layout import ArrayShape, Layout
 from plltool.engine.opencl.arrays import DeviceArray
 from plltool.engine.opencl.engine import Chunk, OpenCLEngine
 from plltool.engine.opencl.kernels import Kernel, build_program
@@ -33,9 +33,8 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         super().prepare_buffers(n_matrices)
         with self._driver_errors():
             program = build_program(self._context, self.layout, ("layout.h", "buffers.cl"))
-            self._log_maxima, self._dot_clas = (
-                Kernel(program, name, self.layout) for name in ("log_maxima", "dot_clas")
-            )
+            self._log_maxima = Kernel(program, "log_maxima", self.layout)
+            self._dot_clas = Kernel(program, "dot_clas", self.layout)
         self._packed = np.zeros((n_matrices, self.layout.branch_values), dtype=self.layout.real)
         self._stale: set[int] = set()
         self._codes_are_stale = False
@@ -132,38 +131,35 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
 
     def log_maxima(self, slots: Sequence[int]) -> Pending:
         numbers = self._numbers() | {"n_listed": len(slots)}
-        with self._driver_errors():
-            self._arrays.send("slot_list", np.array(slots, dtype=np.int32), numbers)
-            out = self._result("maxima", numbers)
-            held = self._arrays.held | self._chunk.storage | {"maxima": out}
-            items = self._n_items, len(slots)
-            self._clock.watch(self._log_maxima(self._queue, items, (self.layout.vw, 1), held, numbers))
-        return self._reader(out, len(slots))
+        listed = np.array(slots, dtype=np.int32)
+        return self._compute(self._log_maxima, (len(slots),), {"slot_list": listed}, "maxima", numbers)
 
     def dot_clas(self, a: int, first_b: int, n: int, masses: FloatArray) -> Pending:
         numbers = self._numbers() | {"slot_a": a, "first_b": first_b, "n_products": n, "n_product_rows": n + 1}
+        return self._compute(self._dot_clas, (), {"masses": masses}, "products", numbers)
+
+    def _compute(
+        self, kernel: Kernel, more_items: tuple[int, ...], sent: dict[str, Any], made: str, numbers: dict[str, Any]
+    ) -> Pending:
+        """Enqueue a kernel that makes rows (n, n_lanes) in a new array, which are read later."""
+        layout, shape = self.layout, ArrayShape(ARRAYS[made], self.layout)
         with self._driver_errors():
-            self._arrays.send("masses", masses, numbers)
-            out = self._result("products", numbers)
-            held = self._arrays.held | self._chunk.storage | {"products": out}
-            items = (self._n_items,)
-            self._clock.watch(self._dot_clas(self._queue, items, (self.layout.vw,), held, numbers))
-        return self._reader(out, n + 1)
+            for name, array in sent.items():
+                self._arrays.send(name, array, numbers)
+            size = shape.n_bytes(numbers)
+            out = DeviceArray(size, cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size))
+            held = self._arrays.held | self._chunk.storage | {made: out}
+            items, group = (self._n_items, *more_items), (layout.vw, *(1 for _ in more_items))
+            self._clock.watch(kernel(self._queue, items, group, held, numbers))
 
-    def _result(self, name: str, numbers: dict[str, Any]) -> DeviceArray:
-        """A new array for numbers that are read later."""
-        size = self.layout.array_bytes(ARRAYS[name], numbers)
-        return DeviceArray(size, cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size))
-
-    def _reader(self, out: DeviceArray, n_rows: int) -> Pending:
         def read() -> FloatArray:
-            values = np.empty((n_rows, self.layout.n_lanes))
+            values = np.empty(shape.shape(numbers))
             with self._driver_errors():
                 cl.enqueue_copy(self._queue, values, out.buffer)
                 self._settle()
             out.buffer.release()
             self.counters.bytes_from_device += values.nbytes
-            return values[:, self.layout.lane_of_pattern]
+            return values[:, layout.lane_of_pattern]
 
         return read
 

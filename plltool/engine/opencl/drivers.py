@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from plltool.engine.opencl.environment import SYSTEM_VENDORS, VENDORS_VARIABLE
+from plltool.engine.opencl.environment import SYSTEM_VENDORS, VENDORS_VARIABLE, read_vendors
 
 GPU_LIBRARIES = {  # the OpenCL drivers of GPUs, and the file that a GPU of this kind has where its kernel module runs
     "libnvidia-opencl.so.1": "dev/nvidiactl",
@@ -39,12 +38,7 @@ def find_gpu_drivers(folders: Sequence[str] = LIBRARY_FOLDERS) -> list[Path]:
 
 def registered_libraries() -> set[str]:
     """The file names of the drivers that the loader is told of, by OCL_ICD_VENDORS or as usual."""
-    folder = Path(os.environ.get(VENDORS_VARIABLE) or SYSTEM_VENDORS)
-    names = set()
-    for file in folder.glob("*.icd"):
-        with suppress(OSError):
-            names.add(Path(file.read_text(encoding="utf-8", errors="surrogateescape").strip()).name)
-    return names
+    return {Path(name).name for name in read_vendors(Path(os.environ.get(VENDORS_VARIABLE) or SYSTEM_VENDORS))}
 
 
 def advise_on_gpus(folders: Sequence[str] = LIBRARY_FOLDERS, devices: Path = Path("/")) -> list[str]:

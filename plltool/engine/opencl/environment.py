@@ -235,8 +235,12 @@ def _registered_drivers() -> list[str]:
     folders = [Path(os.environ.get("OPENCL_VENDOR_PATH") or SYSTEM_VENDORS)]
     if (Path(sys.prefix) / "conda-meta").is_dir():
         folders.append(Path(sys.prefix) / "etc" / "OpenCL" / "vendors")
-    drivers = []
-    for file in (file for folder in folders for file in sorted(folder.glob("*.icd"))):
+    return list(dict.fromkeys(driver for folder in folders for driver in read_vendors(folder)))
+
+
+def read_vendors(folder: Path) -> Iterator[str]:
+    """The libraries that the ``.icd`` files of a folder name."""
+    for file in sorted(folder.glob("*.icd")):
         with contextlib.suppress(OSError):
-            drivers.append(file.read_text(encoding="utf-8", errors="surrogateescape").strip())
-    return list(dict.fromkeys(filter(None, drivers)))
+            if name := file.read_text(encoding="utf-8", errors="surrogateescape").strip():
+                yield name

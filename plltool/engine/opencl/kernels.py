@@ -15,8 +15,8 @@ import pyopencl as cl
 from plltool.arrays import IntArray, distinct
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
 from plltool.engine.counters import Counters
-from plltool.engine.layout import Layout
-from plltool.engine.opencl.arrays import ArrayShape, DeviceArray
+from plltool.engine.layout import ArrayShape, Layout
+from plltool.engine.opencl.arrays import DeviceArray
 from plltool.engine.opencl.device import is_pocl
 from plltool.errors import DeviceError, EngineError
 from plltool.progress import compiling
