@@ -256,7 +256,6 @@ class Buffers(ModelBuffers):
             work()
 
     def _patterns_of(self, partition: int | None) -> IndexArray:
-        """The patterns of a partition, or of all."""
         if partition is None:
             return np.arange(self.pattern_count)
         return np.flatnonzero(self._partition_of == check_index("partition", partition, self._n_partitions))

@@ -129,7 +129,6 @@ class ModelBuffers(Sizes):
         self._rates[at] = check_array("category rates", rates, (self.category_count,))
 
     def _masses(self, weights: int, frequencies: int) -> FloatArray:
-        """(C, S) weight times frequency."""
         at = self._check_model("category weights", weights), self._check_model("frequencies", frequencies)
         return np.asarray(self._weights[at[0]][:, None] * self._frequencies[at[1]])
 

@@ -40,13 +40,6 @@ def _each_once(names: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def _add_counters(all_work: Sequence[Counters]) -> Counters:
-    total = Counters()
-    for work in all_work:
-        total.add(work)
-    return total
-
-
 TOGETHER: dict[str, Callable[[list[Any]], Any]] = {  # what an attribute of several engines is, from that of each
     "layout": lambda layouts: layouts[0],
     "n_slots": min,
@@ -56,7 +49,7 @@ TOGETHER: dict[str, Callable[[list[Any]], Any]] = {  # what an attribute of seve
     "cla_bytes": sum,
     "device_name": _each_once,
     "driver": _each_once,
-    "counters": _add_counters,
+    "counters": Counters.sum_of,
 }
 
 
@@ -133,7 +126,6 @@ class Composite(Holder):
     # --- what they are --------------------------------------------------------------------------------------
 
     def _of_all(self, name: str) -> list[Any]:
-        """An attribute of all engines."""
         return [getattr(engine, name) for engine in self.engines]
 
     if not TYPE_CHECKING:  # `Holder` says of which types they are

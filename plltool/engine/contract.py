@@ -66,7 +66,6 @@ class TrackWord:
 
 
 def _numbers(names: type) -> dict[str, int]:
-    """The numbers of a class above by name."""
     return {name: number for name, number in vars(names).items() if name.isupper()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -62,6 +63,14 @@ class Counters:
                     mine[kind] = mine.get(kind, 0) + number
             elif value is not None:
                 setattr(self, name, value if mine is None else mine + value)
+
+    @classmethod
+    def sum_of(cls, all_work: Iterable[Counters]) -> Counters:
+        """The work and the memory of several engines."""
+        total = cls()
+        for work in all_work:
+            total.add(work)
+        return total
 
     def as_dict(self) -> dict[str, Any]:
         """The attributes by name."""

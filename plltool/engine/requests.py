@@ -217,8 +217,4 @@ class Holder(Requests):
 
 def work_of(engine: Holder) -> Counters:
     """The work of an engine and its screen."""
-    total = Counters()
-    total.add(engine.counters)
-    if engine.screen is not None:
-        total.add(engine.screen.counters)
-    return total
+    return Counters.sum_of(one.counters for one in (engine, engine.screen) if one is not None)

@@ -73,7 +73,6 @@ def _expand_quantile(deviation: float, probability: float) -> float:
 
 
 def _log_step(shape: float, log_x: float) -> float:
-    """log of `gamma_step`."""
     if shape < STIRLING_SHAPE:
         return shape * log_x - math.exp(log_x) - math.lgamma(shape + 1.0)
     beyond = log_x - math.log(shape)  # terms of the order of shape, which would cancel, are left out

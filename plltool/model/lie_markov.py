@@ -68,7 +68,6 @@ def basis_of(name: str) -> FloatArray:
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """The pairing and the model."""
     return (name[:2], name[2:]) if name[:2] in PAIRINGS else ("RY", name)
 
 

@@ -264,6 +264,12 @@ class Model:
         self._sites = sites
         self._sites_at_start = False
 
+    def with_sites(self, sites: SiteRates) -> Model:
+        """A copy with other rates over sites."""
+        other = self.copy()
+        other.set_sites(sites)
+        return other
+
     def site_starts(self, groups: Collection[str]) -> list[SiteRates]:
         """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""
         return self._sites.starts(groups) if self._sites_at_start else []

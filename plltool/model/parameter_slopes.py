@@ -27,7 +27,9 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     one-sided differences at a bound. Others are closed forms themselves.
     """
     by_rates = _slopes_in_matrices(model, matrices)
-    shared = _shared_groups(model)
+    shared: tuple[str, ...] = ()  # the groups of parameters that change all components in the same way
+    if not model.spec.is_mixture:
+        shared = ("rates",) if model.spec.profiles is not None else ("rates", "frequencies")
     slopes = {name: np.array([scale_slope(model, matrices)]) for name in names if name == SCALER}
     if any(name in shared for name in names):
         slopes |= _process_slopes(model, by_rates, masses)
@@ -63,11 +65,6 @@ def _slopes_in_matrices(model: Model, matrices: FloatArray) -> FloatArray:
     return np.asarray(here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2))
 
 
-def _directed_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
-    by_matrices, masses = _observed(model, by_rates, masses)
-    return rate_slopes(model.exchangeabilities, by_matrices.sum(axis=0), masses.sum(axis=0))
-
-
 def _observed(model: Model, by_rates: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Slopes in Q of each component (C, S, S), and in the logarithms of its masses (C, S), without switching."""
     rates = model.mixture()[2]
@@ -76,26 +73,19 @@ def _observed(model: Model, by_rates: FloatArray, masses: FloatArray) -> tuple[F
     return observed_slopes(by_rates, masses, rates, model.switching)
 
 
-def _shared_groups(model: Model) -> tuple[str, ...]:
-    """The groups of parameters that change all components in the same way."""
-    if model.spec.is_mixture:
-        return ()
-    return ("rates",) if model.spec.profiles is not None else ("rates", "frequencies")
-
-
 def _process_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> dict[str, FloatArray]:
     """Slopes in the groups that all components share, by name; arguments as in `_difference_slopes`."""
-    design, ratios = model.spec.named.rates, model.ratios("rates")
-    if model.spec.is_directed:
-        by_log = _directed_slopes(model, by_rates, masses)
-        return {"rates": design.free_slopes(by_log, design.with_reference(ratios))}
-    exchangeabilities = exchangeability_matrix(model.exchangeabilities)
+    design, parameters = model.spec.named.rates, model.spec.named.rates.with_reference(model.ratios("rates"))
     by_matrices, masses = _observed(model, by_rates, masses)
+    if model.spec.is_directed:
+        by_log = rate_slopes(model.exchangeabilities, by_matrices.sum(axis=0), masses.sum(axis=0))
+        return {"rates": design.free_slopes(by_log, parameters)}
+    exchangeabilities = exchangeability_matrix(model.exchangeabilities)
     by_pair, by_frequency = rate_matrix_slopes(exchangeabilities, model.mixture()[1], by_matrices)
     pi = model.frequencies
     by_share = pi * by_frequency.sum(axis=0) + masses.sum(axis=0)
     return {
-        "rates": design.free_slopes(by_pair, design.with_reference(ratios)),
+        "rates": design.free_slopes(by_pair, parameters),
         "frequencies": (by_share - pi * by_share.sum())[:-1],
     }
 

@@ -256,7 +256,6 @@ class TreeLikelihood:
         return np.concatenate([post_order, self._newviews(np.repeat(nodes, 2), children)])
 
     def _newviews(self, nodes: IntArray, columns: IntArray) -> IntArray:
-        """The instructions that make directed CLAs."""
         slot, a, branch_a, b, branch_b = self.view.sources(nodes, columns)
         up_a, up_b = (self.view.toward_root[nodes, (columns + turn) % 3] for turn in (1, 2))
         return prog.newview(slot, a, self.against(branch_a, up_a), b, self.against(branch_b, up_b))

@@ -10,7 +10,7 @@ import numpy as np
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MIN_BRANCH_LENGTH, MIN_SCALER
 from plltool.errors import EngineError
-from plltool.model.model import CATEGORIES, SCALER, Model
+from plltool.model.model import CATEGORIES, SCALER
 from plltool.model.parameter_slopes import has_many_rates, parameter_slopes, scale_slope, seen_changes
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
@@ -158,13 +158,12 @@ class ModelOptimiser:
             return start, [own[:0] for own in self.members]
         self._set_models(start)
         sites = [model.sites.others(groups) for model, groups in zip(self.likelihood.models, self._groups, strict=True)]
-        tried: list[list[Model]] = []
-        for k in range(max(map(len, sites))):
-            tried.append([model.copy() for model in self.likelihood.models])
-            for model, others, own in zip(tried[-1], sites, owns, strict=True):
-                model.set_sites(others[min(k, len(others) - 1)])
-                if own:
-                    model.set_ratios(SCALER, factor * model.ratios(SCALER))
+        pairs = list(zip(self.likelihood.models, sites, strict=True))
+        n_tried = max(map(len, sites))
+        tried = [[model.with_sites(own[min(k, len(own) - 1)]) for model, own in pairs] for k in range(n_tried)]
+        for number in np.flatnonzero(owns).tolist():
+            for models in tried:
+                models[number].set_ratios(SCALER, factor * models[number].ratios(SCALER))
         chosen = np.argmax(possible_likelihoods(self.likelihood, tried), axis=0)
         trial, members = start.copy(), []
         for number, own in enumerate(self.members):
@@ -273,7 +272,8 @@ def choose_site_rates(likelihood: TreeLikelihood, names: Sequence[Sequence[str]]
     All values are tried at once; lnL never falls. `names` holds the groups of each model that will be optimised.
     """
     models = likelihood.models
-    starts = [_starts(model, part) for model, part in zip(models, names, strict=True)]
+    pairs = zip(models, names, strict=True)
+    starts = [[model, *map(model.with_sites, model.site_starts(part))] for model, part in pairs]
     n_starts = max(map(len, starts))
     if n_starts == 1:
         return
@@ -281,12 +281,3 @@ def choose_site_rates(likelihood: TreeLikelihood, names: Sequence[Sequence[str]]
     for model, part, lnls in zip(models, starts, possible_likelihoods(likelihood, tried).T, strict=True):
         model.assign(part[min(int(np.argmax(lnls)), len(part) - 1)])
     likelihood.model_changed()
-
-
-def _starts(model: Model, names: Sequence[str]) -> list[Model]:
-    """The model itself, and others with the start values of its rates over sites."""
-    starts = [model]
-    for sites in model.site_starts(names):
-        starts.append(model.copy())
-        starts[-1].set_sites(sites)
-    return starts

@@ -161,12 +161,11 @@ def _try_other_rates(optimiser: ModelOptimiser, groups: Sequence[str], lnl: floa
     """Look for another optimum, from other rates over sites; return lnL, which never falls."""
     likelihood, models = optimiser.likelihood, optimiser.likelihood.models
     starts = [model.sites.elsewhere({*groups}.intersection(model.free_parameters)) or [model.sites] for model in models]
-    tried = [[model.copy() for model in models] for _ in range(max(map(len, starts)))]
-    for number, some in enumerate(tried):
-        for model, own in zip(some, starts, strict=True):
-            model.set_sites(own[min(number, len(own) - 1)])
-    if all(own == [model.sites] for own, model in zip(starts, models, strict=True)):
+    pairs = list(zip(models, starts, strict=True))
+    if all(own == [model.sites] for model, own in pairs):
         return lnl
+    n_tried = max(map(len, starts))
+    tried = [[model.with_sites(own[min(k, len(own) - 1)]) for model, own in pairs] for k in range(n_tried)]
     before, lnls, curvatures = likelihood.fit(), likelihood.part_lnl(), optimiser.curvatures.copy()
     best = np.argmax(possible_likelihoods(likelihood, tried), axis=0)
     for number, model in enumerate(models):

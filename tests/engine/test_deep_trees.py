@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 from agreement import Case as RandomCase
 from engine_kinds import Kind, as_params
-from helpers import (
-    caterpillar,
-    lnl_of_sites,
-    make_tree,
-    mix,
-    random_ends,
-)
+from helpers import caterpillar, make_tree, mix, random_ends
 from oracles.likelihood import derivative, orient, pruning, transition_matrices
 
 from plltool.engine import program as prog
@@ -164,27 +158,31 @@ def site_tolerance(single):
 KINDS = as_params([Kind("numpy", 4), Kind("vector", 4, 3), Kind("lanes", 32)])
 
 
-@pytest.mark.parametrize("precision", ["double", "mixed", "single"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", ["large", "steep"], indirect=True)
+@pytest.mark.parametrize(
+    ("case", "precision"),
+    [("large", "double"), *(("steep", precision) for precision in ("double", "mixed", "single"))],
+    indirect=["case"],
+)
 def test_lnl_from_any_root_and_at_a_node(case, kind, precision, make_engine):
-    """The node is where two clades and the rest of the tree meet."""
+    """The node is where two clades and the rest of the tree meet; a large tree, for the range of doubles, has one root.
+
+    Single CLAs reach the end of their range on the steep one.
+    """
     engine = case.engine(make_engine, kind, precision=precision)
     single = precision != "double"
-    for branch in case.root_branches():
-        program, *ends = case.to(branch)
-        for a, b in (ends, ends[::-1]):
-            sites = lnl_of_sites(engine, a, b, branch, case.lengths, program)
-            np.testing.assert_allclose(sites, case.expected, **site_tolerance(single))
-    found = case.lnl_everywhere(engine, case.root_branches(), case.joints[1])
+    branches = case.root_branches()[-1 if case.clade_taxa > 1000 else 0 :]
+    for branch in branches:
+        np.testing.assert_allclose(case.sites_on(engine, branch), case.expected, **site_tolerance(single))
+    found = case.lnl_everywhere(engine, branches, case.joints[1])
     np.testing.assert_allclose(found, case.weights @ case.expected, rtol=SINGLE_RTOL if single else RTOL)
 
 
 @pytest.fixture(scope="module")
 def slopes(steep):
-    """d1 and d2 of every column in each of the root branches."""
+    """d1 and d2 of every column in the branches of the root that have subtrees of very different size."""
     found = {}
-    for branch in steep.root_branches():
+    for branch in steep.root_branches()[1:]:
 
         def moved(length, branch=branch):
             lengths = steep.lengths.copy()

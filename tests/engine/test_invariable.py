@@ -45,11 +45,12 @@ def make_still(n_states):
     return case
 
 
-@pytest.fixture(scope="module", params=[4, 20], ids=str)
+@pytest.fixture(scope="module")
 def still(request):
     return make_still(request.param)
 
 
+@pytest.mark.parametrize("still", [4, 20], indirect=True)
 def test_the_case_is_as_told(still):
     """The changing component alone is beyond the smallest double in every column."""
     changing = [(1.0, frequencies, q) for _, frequencies, q in still.mixtures[0].oracle[1:]]
@@ -58,8 +59,8 @@ def test_the_case_is_as_told(still):
     assert still.expected[0] > -5
 
 
-@pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("kind", as_params(FEW_KINDS))
+@pytest.mark.parametrize(("still", "precision"), [(4, "double"), (4, "single"), (20, "double")], indirect=["still"])
 def test_every_request(still, kind, precision, make_engine):
     engine = still.engine(make_engine, kind, still.n_taxa, precision=precision)
     rtol = RTOL if precision == "double" else SINGLE_RTOL

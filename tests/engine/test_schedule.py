@@ -42,11 +42,11 @@ def components(models):
 
 @pytest.mark.parametrize("n_slots", [3, 7, 20], ids=["one_at_a_time", "two_at_a_time", "all_at_once"])
 @pytest.mark.parametrize("streamed", [False, True])
-def test_likelihoods_are_brute_force(any_kind, make_engine, case, n_slots, streamed):
+def test_likelihoods_are_brute_force(few_kind, make_engine, case, n_slots, streamed):
     ends, models, lengths, codes, weights, expected = case
-    layout = make_engine(any_kind, 1, codes, weights, models[0], PARTS).layout
+    layout = make_engine(few_kind, 1, codes, weights, models[0], PARTS).layout
     memory = tile_bytes(layout, n_slots) if streamed else None
-    engine = make_engine(any_kind, n_slots, codes, weights, models[2], PARTS, memory=memory)
+    engine = make_engine(few_kind, n_slots, codes, weights, models[2], PARTS, memory=memory)
     program, a, b = program_to_branch(ends, N_TAXA, 2)
     request = Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1)
     for at in (0, 2):  # and the engine's own model is still there

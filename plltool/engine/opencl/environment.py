@@ -153,7 +153,6 @@ def _vendors_folder(library: Path) -> Iterator[None]:
 
 
 def _is_loaded(library: Path) -> bool:
-    """Whether this process has loaded a library."""
     try:
         ctypes.CDLL(str(library), os.RTLD_NOLOAD)
     except OSError:
@@ -162,7 +161,6 @@ def _is_loaded(library: Path) -> bool:
 
 
 def _explain_absence(library: Path, loader_was_used: bool) -> str:
-    """Why Intel's driver was not loaded although the loader could have found it."""
     not_used = _NOT_USED.format(library)
     try:
         ctypes.CDLL(str(library))
@@ -218,7 +216,6 @@ def child_environment(threads: int) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _variable_set(name: str, value: str) -> Iterator[None]:
-    """Set a variable of the environment for a while."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
