@@ -19,7 +19,6 @@ from plltool.engine.opencl import processor
 from plltool.engine.opencl.device import list_devices, make_context, safe_vector_width
 from plltool.engine.opencl.drivers import advise_on_gpus, find_gpu_drivers, registered_libraries
 from plltool.engine.opencl.environment import VENDORS_VARIABLE
-from plltool.engine.opencl.probe import check_device
 from plltool.engine.opencl.processor import name_unknown_processor
 from plltool.errors import DeviceError
 
@@ -284,15 +283,6 @@ def test_level_of_the_machine(monkeypatch, tmp_path, flags, level):
     (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags\t\t: {flags}\n\nflags\t\t: none\n")
     monkeypatch.setattr(processor, "Path", lambda _: tmp_path / "cpuinfo")
     assert processor._processor_level() == level
-
-
-@pytest.mark.opencl
-def test_the_driver_at_hand_compiles():
-    """PoCL builds kernels here, whether its LLVM knows the processor or not."""
-    pocl = [device for device in list_devices()[0] if "Portable Computing" in device.platform]
-    if not pocl:
-        pytest.skip("PoCL is not installed")
-    check_device(pocl[0].index)
 
 
 @pytest.fixture

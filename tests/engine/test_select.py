@@ -550,7 +550,3 @@ class TestWithOpenCL:
             assert engine.name == "opencl"
             assert engine.layout.precision == precision
         assert "asked for by '0:0'" in reason
-
-    def test_unknown_name(self):
-        with pytest.raises(DeviceError, match="no OpenCL device is called 'no such device'; devices found: 0:0"):
-            make_small(device="no such device")

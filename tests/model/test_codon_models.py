@@ -160,18 +160,14 @@ BAD = [
     ("M1a{0.1/2}{0.5/0.2/0.3}", r"expected M1a\{omega0/kappa\}\{weights of classes\}"),
     ("M1a{0.1/2}{0.5/0.6}", r"weights of classes must sum to 1, found 1.1"),
     ("MG+F", r"'\+F' at character 3: MG needs codon frequencies that follow from bases: \+F1X4, \+F3X4 or \+FE"),
-    ("MG+FO", r"MG needs codon frequencies"),
     ("HKY+F3X4", r"'\+F3X4' at character 4: frequencies of bases in codons need a codon model, such as GY"),
     ("GY+F3X4{0.1}", r"takes no values; given frequencies are written \+FU\{AAA/AAC/.../TTT\}"),
-    ("GY+C20", r"profiles need a single protein matrix"),
-    ("M1a+PSR", r"per-site rates \(\+PSR\) take no"),
     ("SCHN05+F", r"the empirical codon model of Schneider, Cannarozzi & Gonnet is not supported; accepted: "),
     ("CODON2_KOSI07_GY", r"empirical codon models under other codes than the standard one are not supported"),
     ("ECMrest_MG", r"empirical codon models with frequencies of bases are not supported"),
     ("ECMK07{0.2}", r"the exchangeabilities of this model are published, so no values in braces are accepted"),
     ("ECMK07_M2a", r"unknown model"),
     ("CODON7_GY", r"unknown model"),
-    ("CODON", r"unknown model"),
 ]
 
 

@@ -221,16 +221,6 @@ def test_lengths_on_the_right_scale_stay(model):
     np.testing.assert_array_equal(likelihood.tree.lengths, optimum)
 
 
-def optimum_and_start():
-    """Simulated data, their optimum from lengths of 0.5, and a likelihood at these lengths, from which it is found."""
-    rng = np.random.default_rng(5)
-    ends, lengths = random_ends(rng, 12)
-    mixture = random_mixture(rng, 4, 4)
-    data = simulate_codes(rng, ends, lengths, 12, 100, mixture), np.ones(100), mixture
-    found, start = (likelihood_of(make_tree(ends, np.full(len(ends), 0.5), 12), *data) for _ in range(2))
-    return smooth(found), found.tree.lengths.copy(), start
-
-
 def test_categories_that_are_almost_the_same_are_no_scales(monkeypatch):
     """Ratios hardly above 1 would gain a little, over and over again."""
     likelihood = many_taxa("JC+G4{1e6}")

@@ -171,7 +171,7 @@ def test_moves_have_the_lnl_of_all_components(both):
 def test_without_an_offer():
     case = Case(5)
     likelihood = case.likelihood()
-    likelihood.engine._make_screen = None
+    likelihood.engine.make_screen = None
     assert likelihood.start_screening() is None
     assert likelihood.screen is None
     with pytest.raises(EngineError, match="no screen"):

@@ -99,18 +99,3 @@ def mixture(matrices, weights, frequencies):
     """Components (weight, frequencies, Q), all divided by the mean rate over classes (Yang et al. 2000)."""
     mean = sum(w * mean_rate(q, frequencies) for w, q in zip(weights, matrices, strict=True))
     return [(w, frequencies, q / mean) for w, q in zip(weights, matrices, strict=True)]
-
-
-def take_positions(frequencies, code):
-    """The frequencies of bases (3, 4) whose products codon frequencies are: means of ratios to those of a neighbour."""
-    share = dict(zip(sense_codons(code), frequencies, strict=True))
-    found = np.zeros((3, 4))
-    for place in range(3):
-        for k, base in enumerate("ACGT"):
-            ratios = []
-            for codon in share:
-                other = codon[:place] + base + codon[place + 1 :]
-                if codon[place] == "C" and other in share:
-                    ratios.append(share[other] / share[codon])
-            found[place, k] = np.mean(ratios)
-    return found / found.sum(axis=1, keepdims=True)
