@@ -6,11 +6,13 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from plltool.alignment.spaces import split_states
+from plltool.alignment.states import MULTISTATE
 from plltool.errors import InputError, show_name
 from plltool.model import codons, doublets, genotypes, lie_markov, mixtures, multistate, nonreversible, proteins, user
 from plltool.model.ascertainment import Ascertainment
@@ -124,43 +126,47 @@ _PUBLISHED = "the exchangeabilities of this model are published, so no values in
 def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     """The model that a name stands for, with its values in braces."""
     word = token.word.upper()
-    custom = re.fullmatch(f"(?:{CUSTOM_PREFIX})?([0-9]{{6}})", word)
-    if custom:
-        return _read_nucleotide(token, CUSTOM_PREFIX + renumber(custom[1]), custom[1])
-    if word in CANONICAL_NAMES:
-        name = CANONICAL_NAMES[word]
-        return _read_nucleotide(token, name, SYMMETRIES[name])
-    if word in nonreversible.CLASSES:
-        return _read_nucleotide(token, word, nonreversible.CLASSES[word])
-    if word in lie_markov.model_names():
-        return _read_lie_markov(token)
-    if word in proteins.canonical_names():
-        return _read_protein(token, proteins.canonical_names()[word], read_matrix)
     if word == user.PREFIX:
-        symbols, _, values = (token.values or "").partition("}{")
-        if not values or "{" in values:
-            raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{STATES}}{{rate/rate/...}}")
-        rates = replace(token, values=values).numbers()
-        return _default_spec(token.checked(user.make_name, split_states(symbols), rates))
+        return _read_user(token)
     if word == mixtures.MATRICES:
         return _read_mixture(token)
-    if word in genotypes.NAMES:
-        return replace(_default_spec(word), rates=_read_rates(token, SYMMETRIES["GTR"], PAIRS))
     is_mkv = word.endswith(multistate.MKV)  # MK of variable columns (Lewis 2001)
-    multistate_name = multistate.find_name(word[:-1] if is_mkv else word)
-    if multistate_name is not None:
-        spec = _read_multistate(token, multistate_name)
-        return replace(spec, ascertainment=Ascertainment("lewis")) if is_mkv else spec
-    if word in doublets.NAMES:
-        return _read_doublet(token, word)
-    codon_name = codons.canonical_name(word)
-    if codon_name is not None:
-        return _read_codon(token, codon_name)
+    multistate_name, codon_name = multistate.find_name(word[:-1] if is_mkv else word), codons.canonical_name(word)
+    read: Callable[[Token, ModelSpec], ModelSpec]
+    if custom := re.fullmatch(f"(?:{CUSTOM_PREFIX})?([0-9]{{6}})", word):
+        name, read = CUSTOM_PREFIX + renumber(custom[1]), partial(_read_rates, custom[1])
+    elif word in CANONICAL_NAMES:
+        name, read = CANONICAL_NAMES[word], partial(_read_rates, SYMMETRIES[CANONICAL_NAMES[word]])
+    elif word in nonreversible.CLASSES:
+        name, read = word, partial(_read_rates, nonreversible.CLASSES[word])
+    elif word in lie_markov.model_names():
+        own = lie_markov.model_names()[word]
+        name, read = lie_markov.ALIASES.get(own, own), partial(_read_lie_markov, own)
+    elif word in proteins.canonical_names():
+        name, read = proteins.canonical_names()[word], partial(_read_protein, read_matrix)
+    elif word in genotypes.NAMES:
+        name, read = word, partial(_read_rates, SYMMETRIES["GTR"])
+    elif multistate_name is not None:
+        name, read = multistate_name, _read_multistate
+        if not multistate.has_legal_size(name):
+            raise token.error(f"expected {multistate.MIN_STATES} to {multistate.MAX_STATES} states")
+    elif word in doublets.NAMES:
+        name, read = word, _read_doublet
+    elif codon_name is not None:
+        name, read = codon_name, _read_codon
+    else:
+        raise token.error(_explain_unknown(word))
+    spec = _default_spec(name)
+    spec = spec if token.values is None else read(token, spec)
+    return replace(spec, ascertainment=Ascertainment("lewis")) if is_mkv and spec.data == MULTISTATE else spec
+
+
+def _explain_unknown(word: str) -> str:
     for pattern, kind in _UNSUPPORTED:
         if re.fullmatch(pattern, word):
-            raise token.error(f"{kind} not supported; accepted: {_ACCEPTED}")
+            return f"{kind} not supported; accepted: {_ACCEPTED}"
     meant = _similar_name(word)
-    raise token.error(f"unknown model; {f'did you mean {meant}?' if meant else f'accepted: {_ACCEPTED}'}")
+    return f"unknown model; {f'did you mean {meant}?' if meant else f'accepted: {_ACCEPTED}'}"
 
 
 def _similar_name(word: str) -> str:
@@ -181,20 +187,21 @@ def _default_spec(name: str) -> ModelSpec:
     return ModelSpec(name, find_named(name).frequency_mode)
 
 
-def _read_nucleotide(token: Token, name: str, code: str) -> ModelSpec:
-    spec = _default_spec(name)
-    return replace(spec, rates=_read_rates(token, code, spec.pairs))
+def _read_user(token: Token) -> ModelSpec:
+    symbols, _, values = (token.values or "").partition("}{")
+    if not values or "{" in values:
+        raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{STATES}}{{rate/rate/...}}")
+    rates = replace(token, values=values).numbers()
+    return _default_spec(token.checked(user.make_name, split_states(symbols), rates))
 
 
-def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float, ...] | None:
+def _read_rates(code: str, token: Token, spec: ModelSpec) -> ModelSpec:
     """The rate of each class relative to the last one, in the order in which the classes first occur in `code`."""
-    if token.values is None:
-        return None
-    classes = list(dict.fromkeys(code))
+    pairs, classes = spec.pairs if spec.is_directed else PAIRS, list(dict.fromkeys(code))
     if len(classes) == 1:
         raise token.error("this model has only one exchangeability, so no values in braces are accepted")
     values = token.numbers()
-    if "/" in token.values:
+    if "/" in (token.values or ""):
         given, form = sorted(classes), "separated by slashes: one per distinct rate"
     else:
         given = [digit for digit in classes if digit != code[-1]]
@@ -203,20 +210,15 @@ def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float,
         raise token.error(f"expected {len(given)} rates {form}; found {len(values)}")
     rates = {code[-1]: 1.0} | dict(zip(given, values, strict=True))
     relative = token.checked(check_exchangeabilities, [rates[digit] for digit in code], pairs)
-    return tuple(relative[code.index(digit)] for digit in classes)
+    return replace(spec, rates=tuple(relative[code.index(digit)] for digit in classes))
 
 
-def _read_lie_markov(token: Token) -> ModelSpec:
+def _read_lie_markov(name: str, token: Token, spec: ModelSpec) -> ModelSpec:
     """Read weights of basis matrices, separated by commas (IQ-TREE), or parameters of rays, separated by slashes."""
-    name = lie_markov.model_names()[token.word.upper()]
-    spec = _default_spec(lie_markov.ALIASES.get(name, name))
-    if token.values is None:
-        return spec
-    design = spec.named.rates
-    if "/" not in token.values:
-        rates = token.checked(lie_markov.rates_of_weights, token.numbers(), name)
+    design, values = spec.named.rates, token.numbers()
+    if "/" not in (token.values or ""):
+        rates = token.checked(lie_markov.rates_of_weights, values, name)
         return replace(spec, rates=tuple(design.parameters_of(rates).tolist()))
-    values = token.numbers()
     if len(values) != design.n_parameters:
         raise token.error(f"expected {design.n_parameters} parameters separated by slashes; found {len(values)}")
     token.checked(check_positive, values, "parameters")
@@ -224,21 +226,13 @@ def _read_lie_markov(token: Token) -> ModelSpec:
     return replace(spec, rates=token.checked(check_positive, relative, "parameters relative to the one that is 1"))
 
 
-def _read_multistate(token: Token, name: str) -> ModelSpec:
-    if not multistate.has_legal_size(name):
-        raise token.error(f"expected {multistate.MIN_STATES} to {multistate.MAX_STATES} states")
-    spec = _default_spec(name)
-    if token.values is None:
-        return spec
+def _read_multistate(token: Token, spec: ModelSpec) -> ModelSpec:
     if not spec.n_states:
-        raise token.error(f"values need a number of states, such as {multistate.with_states(name, 3)}{{...}}")
+        raise token.error(f"values need a number of states, such as {multistate.with_states(spec.name, 3)}{{...}}")
     return _read_exchangeabilities(token, spec)
 
 
-def _read_doublet(token: Token, name: str) -> ModelSpec:
-    spec = _default_spec(name)
-    if token.values is None:
-        return spec
+def _read_doublet(token: Token, spec: ModelSpec) -> ModelSpec:
     if spec.named.rates.names:
         return replace(spec, rates=token.checked(check_rate_parameters, token.numbers(), spec.named.rates))
     return _read_exchangeabilities(token, spec)
@@ -270,22 +264,16 @@ def weigh_classes(token: Token, spec: ModelSpec, weights: tuple[float, ...], n_c
     return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
 
 
-def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> ModelSpec:
-    spec = _default_spec(name)
-    if token.values is None:
-        return spec
+def _read_protein(read_matrix: MatrixReader | None, token: Token, spec: ModelSpec) -> ModelSpec:
     if spec.named.rates.n_free:
         return _read_free_rates(token, spec, read_matrix)
     if spec.is_mixture and not spec.is_tied:
-        return weigh_classes(token, spec, token.numbers(), len(proteins.MIXTURES[name]))
+        return weigh_classes(token, spec, token.numbers(), len(proteins.MIXTURES[spec.name]))
     raise token.error(_PUBLISHED)
 
 
-def _read_codon(token: Token, name: str) -> ModelSpec:
+def _read_codon(token: Token, spec: ModelSpec) -> ModelSpec:
     """Read omega and kappa, and in a second pair of braces the weights of classes of sites."""
-    spec = _default_spec(name)
-    if token.values is None:
-        return spec
     design = spec.named.rates
     if not design.names:
         raise token.error(_PUBLISHED)
@@ -295,7 +283,7 @@ def _read_codon(token: Token, name: str) -> ModelSpec:
         return spec
     if [len(group) for group in weights] != [design.n_classes] * spec.is_mixture:
         form = f"{{{'/'.join(design.names)}}}" + "{weights of classes}" * spec.is_mixture
-        raise token.error(f"expected {name}{form}")
+        raise token.error(f"expected {spec.name}{form}")
     return replace(spec, class_weights=token.checked(check_shares, weights[0], "weights of classes"))
 
 
