@@ -18,6 +18,7 @@ from plltool.engine.base import EngineData
 from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
+from plltool.engine.storage import plan_storage
 from plltool.io.alignment_reader import read_alignment
 from plltool.model import proteins
 from plltool.model.components import Components
@@ -247,6 +248,11 @@ def program_to_node(ends, n_taxa, node):
     return np.concatenate(program), around
 
 
+def plain_engine(layout, n_slots, data, memory=None):
+    """A numpy engine without a model."""
+    return NumpyEngine(layout, plan_storage(layout, n_slots, memory), data)
+
+
 def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, state_sets=None, memory=None, **layout):
     """A numpy engine with its models set; one part unless told otherwise."""
     parts = (codes.shape[1],) if part_patterns is None else tuple(part_patterns)
@@ -256,7 +262,7 @@ def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, st
     shape = Layout(
         first.n_states, first.n_components, len(codes), parts, vw, n_codes=n_codes, reversible=reversible, **layout
     )
-    engine = NumpyEngine(shape, n_slots, EngineData(codes, weights, state_sets), memory)
+    engine = plain_engine(shape, n_slots, EngineData(codes, weights, state_sets), memory)
     engine.set_model([mixture.components for mixture in mixtures])
     return engine
 
@@ -285,7 +291,7 @@ def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state
     n_codes = 0 if state_sets is None else len(state_sets)
     shape = components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4
     layout = Layout(*shape, n_codes=n_codes, reversible=components.is_reversible)
-    engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, EngineData(codes, weights, state_sets))
+    engine = plain_engine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, EngineData(codes, weights, state_sets))
     return TreeLikelihood(tree, [model], engine)
 
 

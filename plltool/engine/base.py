@@ -23,7 +23,7 @@ from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Track, join_programs, slots_written
 from plltool.engine.requests import Answer, Clas, Holder, Parts
-from plltool.engine.storage import plan_storage
+from plltool.engine.storage import Storage
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
@@ -78,23 +78,14 @@ class EngineData:
 
 
 class Engine(Holder):
-    """Base of the numpy and the OpenCL engine; its `storage` says where CLAs are kept.
+    """Base of the numpy and the OpenCL engine; its `storage`, see `plan_storage`, says where CLAs are kept.
 
-    Raises EngineError if arrays do not fit the layout or each other, or if a code names no state, and DeviceError if
-    `memory`, bytes that CLAs may take, does not hold those of one tile. The other limits are those of `plan_storage`.
+    Raises EngineError if arrays do not fit the layout or each other, or if a code names no state.
     """
 
     name = ""
 
-    def __init__(
-        self,
-        layout: Layout,
-        n_slots: int,
-        data: EngineData,
-        memory: int | None = None,
-        max_allocation: int | None = None,
-        work_groups: int = 0,
-    ):
+    def __init__(self, layout: Layout, storage: Storage, data: EngineData):
         if data.codes.shape != (layout.n_taxa, layout.n_patterns):
             raise EngineError(f"codes have shape {data.codes.shape}, the layout {(layout.n_taxa, layout.n_patterns)}")
         weights = np.array(data.weights, dtype=np.float64)
@@ -108,9 +99,9 @@ class Engine(Holder):
         self.n_parts = layout.n_parts
         self.part_patterns = layout.part_patterns
         self.n_groups = len(layout.groups)
-        self.storage = plan_storage(layout, n_slots, memory, max_allocation, work_groups)
-        self.n_slots, self.resident = self.storage.n_slots, self.storage.resident
-        self.launch_share, self.cla_bytes = self.storage.launch_share, self.storage.n_bytes(layout)
+        self.storage = storage
+        self.n_slots, self.resident = storage.n_slots, storage.resident
+        self.launch_share, self.cla_bytes = storage.launch_share, storage.n_bytes(layout)
         self.weights = weights
         self.counters = Counters()
 

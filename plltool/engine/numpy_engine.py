@@ -20,6 +20,7 @@ from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Track, join_programs, stack_lengths
 from plltool.engine.requests import Answer, Parts
+from plltool.engine.storage import Storage
 from plltool.model.components import combine, exponential
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
@@ -30,8 +31,8 @@ class NumpyEngine(Engine):
 
     name = "numpy"
 
-    def __init__(self, layout: Layout, n_slots: int, data: EngineData, memory: int | None = None):
-        super().__init__(layout, n_slots, data, memory)
+    def __init__(self, layout: Layout, storage: Storage, data: EngineData):
+        super().__init__(layout, storage, data)
         self.device_name, self.driver = f"numpy on {platform.machine()}", f"numpy {np.__version__}"
         self._hold_clas()
         by_block = self._codes.transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, layout.vw)

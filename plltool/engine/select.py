@@ -137,7 +137,7 @@ class EngineRequest:
     def numpy_engine(self) -> NumpyEngine:
         """An engine on numpy."""
         plan = plan_engine(None, self.shape, self.slots, self.hardware, self.share)
-        return NumpyEngine(plan.layout, plan.storage.n_slots, self.data, plan.memory)
+        return NumpyEngine(plan.layout, plan.storage, self.data)
 
     def opencl_engine(self, device: Device) -> Engine:
         """An engine on `device`; whatever goes wrong is a DeviceError.
@@ -151,9 +151,7 @@ class EngineRequest:
         while True:
             plan = plan_engine(device, self.shape, self.slots, hardware, share)
             try:
-                return OpenCLEngine(
-                    plan.layout, plan.storage.n_slots, self.data, device, threads, self.profile, plan.memory
-                )
+                return OpenCLEngine(plan.layout, plan.storage, self.data, device, threads, self.profile)
             except DeviceMemoryError as error:
                 _log.warning("%s; trying with half as much", error)
             # outside the handler, which would keep what failed alive
@@ -293,12 +291,13 @@ def open_buffers(
     codes = np.zeros((n_tips, n_patterns), dtype=np.int64) if many else np.full((n_tips, n_patterns), 1)
     data = EngineData(codes, np.ones(n_patterns), np.eye(n_states, dtype=np.uint8) if many else None)
     engine: BufferEngine
+    storage = plan_storage(layout, n_slots, None, None if device is None else device.max_allocation)
     if device is None:
-        engine = NumpyBuffers(layout, n_slots, data)
+        engine = NumpyBuffers(layout, storage, data)
     else:
         from plltool.engine.opencl.buffers import OpenCLBuffers
 
-        engine = OpenCLBuffers(layout, n_slots, data, device, device.usable_threads(threads))
+        engine = OpenCLBuffers(layout, storage, data, device, device.usable_threads(threads))
     engine.prepare_buffers(n_matrices)
     any_state = np.full(n_patterns, layout.padding_code)
     for tip in range(n_tips):

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import FixedModel, make_tree, random_codes, random_ends, random_mixture
+from helpers import FixedModel, make_tree, plain_engine, random_codes, random_ends, random_mixture
 from oracles.likelihood import orient, site_likelihood, transition_matrices
 from scipy.linalg import expm, null_space
 
@@ -16,7 +16,6 @@ from plltool.alignment.states import DNA, PROTEIN
 from plltool.analyses.ancestral.analysis import joint_states
 from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
-from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.storage import tile_bytes
 from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.likelihood import TreeLikelihood
@@ -35,7 +34,7 @@ def likelihood_with_states(tree, parts, mixtures, memory_tiles=None):
     layout = Layout(4, mixtures[0].n_components, len(codes), tuple(part.n_patterns for part in parts), 4)
     n_slots = 3 * (N_TAXA - 2) + 1
     memory = None if memory_tiles is None else memory_tiles * tile_bytes(layout, n_slots)
-    engine = NumpyEngine(layout, n_slots, EngineData(codes, np.ones(codes.shape[1])), memory)
+    engine = plain_engine(layout, n_slots, EngineData(codes, np.ones(codes.shape[1])), memory)
     return TreeLikelihood(tree, [FixedModel(mixture.components) for mixture in mixtures], engine)
 
 

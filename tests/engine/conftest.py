@@ -9,6 +9,8 @@ from engine_kinds import FEW_KINDS, NUMPY_KINDS, OPENCL_KINDS, as_params, compil
 from helpers import numpy_engine
 
 from plltool.engine.base import EngineData
+from plltool.engine.layout_choice import count_work_groups
+from plltool.engine.storage import plan_storage
 from plltool.errors import DeviceError
 
 
@@ -82,9 +84,10 @@ def make_engine(request):
             device = device or find_device(request.getfixturevalue("opencl_devices"), kind, precision)
             if device is None:
                 pytest.skip(f"no OpenCL device is known to handle {precision} vectors of {kind.vw} lanes")
-            data = EngineData(codes, weights, state_sets)
+            data, units = EngineData(codes, weights, state_sets), min(compute_units or 1 << 30, device.compute_units)
+            storage = plan_storage(layout, n_slots, memory, device.max_allocation, count_work_groups(layout, units))
             with nullcontext() if optimised else compiled_quickly(device, layout.shared_states):
-                engine = OpenCLEngine(layout, n_slots, data, device, compute_units, memory=memory)
+                engine = OpenCLEngine(layout, storage, data, device, compute_units)
             engine.set_model([mixture.components for mixture in mixtures])
         made.append(engine)
         return engine

@@ -6,12 +6,11 @@ import warnings
 import numpy as np
 import pytest
 from engine_kinds import Kind
-from helpers import evaluate_edges, jukes_cantor_mixture, lnl_of_sites, numpy_engine, random_mixture
+from helpers import evaluate_edges, jukes_cantor_mixture, lnl_of_sites, numpy_engine, plain_engine, random_mixture
 
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
-from plltool.engine.numpy_engine import NumpyEngine
 from plltool.errors import DeviceError, EngineError
 
 AT_ZERO = np.array([0.0])
@@ -102,13 +101,13 @@ def test_errors_come_without_warnings():
 @pytest.mark.parametrize("shape", [(2, 6), (3, 5), (5, 3)])
 def test_codes_that_do_not_fit(shape):
     with pytest.raises(EngineError, match=r"codes have shape .* the layout \(3, 6\)"):
-        NumpyEngine(Layout(4, 1, 3, (6,), 2), 1, EngineData(np.ones(shape, dtype=int), np.ones(6)))
+        plain_engine(Layout(4, 1, 3, (6,), 2), 1, EngineData(np.ones(shape, dtype=int), np.ones(6)))
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 6), (6, 1)])
 def test_weights_that_do_not_fit(shape):
     with pytest.raises(EngineError, match=r"weights have shape .* expected \(6,\)"):
-        NumpyEngine(Layout(4, 1, 3, (6,), 2), 1, EngineData(np.ones((3, 6), dtype=int), np.ones(shape)))
+        plain_engine(Layout(4, 1, 3, (6,), 2), 1, EngineData(np.ones((3, 6), dtype=int), np.ones(shape)))
 
 
 @pytest.mark.parametrize(

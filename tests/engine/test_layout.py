@@ -8,6 +8,7 @@ from plltool.engine import contract
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
+from plltool.engine.storage import plan_storage
 from plltool.errors import EngineError
 
 # The figures' CLA: 4 sites, 2 rates, DNA. Each entry is (site, rate, state) as printed from left to right.
@@ -55,7 +56,8 @@ def test_opencl_clas_lie_as_in_the_paper(opencl_device, vw, order):
 
     # OpenCL C has no double1: a single lane is the variant with lanes
     layout = Layout(4, 2, 1, (4,), vw, lane_per_item=vw == 1, tile_major=False)
-    with OpenCLEngine(layout, 2, EngineData(FIGURE_CODES, np.ones(4)), opencl_device) as engine:
+    data = EngineData(FIGURE_CODES, np.ones(4))
+    with OpenCLEngine(layout, plan_storage(layout, 2), data, opencl_device) as engine:
         engine.set_model([two_rates().components])
         engine.run(prog.propagate(1, ~0, 0), np.array([0.3]))
         stored = np.empty(2 * 32)

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from agreement import Case as RandomCase
 from engine_kinds import FEW_KINDS, WIDE, Kind, as_params
-from helpers import caterpillar, numpy_engine, random_mixture, random_tips
+from helpers import caterpillar, numpy_engine, plain_engine, random_mixture, random_tips
 from oracles.likelihood import derivative, pruning
 
 from plltool.engine.base import EngineData
 from plltool.engine.codes import encode_tips
 from plltool.engine.layout import Layout
-from plltool.engine.numpy_engine import NumpyEngine
 from plltool.errors import EngineError
 
 NUMPY_RTOL = 1e-12  # both double, short sums
@@ -209,12 +208,12 @@ TABLE = np.concatenate([np.eye(20, dtype=int), np.ones((1, 20), dtype=int), np.z
 def test_codes_that_cannot_be(codes, state_sets, message):
     n_codes = 0 if state_sets is None else len(state_sets)
     with pytest.raises(EngineError, match=message):
-        NumpyEngine(Layout(20, 1, 1, (3,), 2, n_codes=n_codes), 1, EngineData(np.array(codes), np.ones(3), state_sets))
+        plain_engine(Layout(20, 1, 1, (3,), 2, n_codes=n_codes), 1, EngineData(np.array(codes), np.ones(3), state_sets))
 
 
 def test_a_table_that_the_layout_does_not_know_of():
     with pytest.raises(EngineError, match="22 state sets, the layout has 21"):
-        NumpyEngine(Layout(20, 1, 1, (1,), 2, n_codes=21), 1, EngineData(np.array([[0]]), np.ones(1), TABLE))
+        plain_engine(Layout(20, 1, 1, (1,), 2, n_codes=21), 1, EngineData(np.array([[0]]), np.ones(1), TABLE))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +226,7 @@ def test_masks_that_cannot_be(code, message):
 
 def test_masks_take_no_table():
     with pytest.raises(EngineError, match="codes of 4 states are bit masks"):
-        NumpyEngine(Layout(4, 1, 1, (1,), 2, n_codes=4), 1, EngineData(np.array([[1]]), np.ones(1), np.eye(4)))
+        plain_engine(Layout(4, 1, 1, (1,), 2, n_codes=4), 1, EngineData(np.array([[1]]), np.ones(1), np.eye(4)))
 
 
 def test_the_order_of_the_table_does_not_matter(few_kind, make_engine):

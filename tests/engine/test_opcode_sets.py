@@ -12,6 +12,7 @@ from helpers import program_to_branch, program_to_node, random_ends
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.contract import OPCODE_SETS, OPCODES
+from plltool.engine.storage import plan_storage
 
 N_TAXA, N_PATTERNS, ROOT_BRANCH = 5, 70, 1
 
@@ -61,7 +62,7 @@ def test_sets_change_no_bit(n_states, n_components, opencl_device):
     answers = []
     for layout in (whole, replace(whole, cut_kernels=True)):
         quickly = compiled_quickly(opencl_device, layout.shared_states)
-        with quickly, OpenCLEngine(layout, N_TAXA, data, opencl_device) as engine:
+        with quickly, OpenCLEngine(layout, plan_storage(layout, N_TAXA), data, opencl_device) as engine:
             engine.set_model([mixture.components])
             answers.append({name: engine.execute(r, case.lengths) for name, r in requests(case.ends, layout).items()})
     for name, expected in answers[0].items():

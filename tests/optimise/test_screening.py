@@ -4,14 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import make_tree, random_codes, random_ends, random_mixture
+from helpers import make_tree, plain_engine, random_codes, random_ends, random_mixture
 from oracles.likelihood import pruning
 
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.composite import Composite
 from plltool.engine.layout import Layout
-from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.requests import work_of
 from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
@@ -45,7 +44,7 @@ class Case:
 
         def plain(n_components, members, data, sizes):
             n_states = self.mixtures[members[0]].components.n_states
-            return NumpyEngine(Layout(n_states, n_components, N_TAXA, sizes, 4), N_SLOTS, data)
+            return plain_engine(Layout(n_states, n_components, N_TAXA, sizes, 4), N_SLOTS, data)
 
         def put_together(engines):
             return engines[0] if len(engines) == 1 else Composite.of_whole_parts(engines, shards)

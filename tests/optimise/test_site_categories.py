@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from helpers import make_tree, mix, random_ends, simulate_codes
+from helpers import make_tree, mix, plain_engine, random_ends, simulate_codes
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
 from slopes import assert_slopes, disturb
@@ -12,7 +12,6 @@ from slopes import assert_slopes, disturb
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.layout import Layout
-from plltool.engine.numpy_engine import NumpyEngine
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.model.parameter_slopes import scale_slope
@@ -41,7 +40,7 @@ def likelihood_of(data, text):
     model = Model(parse_model(text), np.array([0.4, 0.3, 0.2, 0.1]))
 
     def make(own, parts):
-        return NumpyEngine(Layout(4, 1, N_TAXA, parts, 4), 3 * N_TAXA, own)
+        return plain_engine(Layout(4, 1, N_TAXA, parts, 4), 3 * N_TAXA, own)
 
     engine = CategoryEngine(make, EngineData(codes, weights), (len(weights),))
     return TreeLikelihood(make_tree(ends, lengths, N_TAXA), [model], engine)

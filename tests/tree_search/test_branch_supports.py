@@ -4,14 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from helpers import FixedModel, likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
+from helpers import FixedModel, likelihood_of, make_tree, plain_engine, random_ends, random_mixture, simulate_codes
 from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import NEIGHBOUR_KINDS
 from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
-from plltool.engine.numpy_engine import NumpyEngine
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.inputs import as_constraint
 from plltool.tree.splits import inner_splits
@@ -114,7 +113,7 @@ def test_lengths_of_their_own(case):
     alone = likelihood_of(tree.copy(), codes, weights, mixture)
     expected = neighbour_sites(alone, np.flatnonzero(alone.tree.is_inner_branch))
     layout = Layout(4, 2, N_TAXA, (30, 30), 4)
-    engine = NumpyEngine(
+    engine = plain_engine(
         layout, 3 * (N_TAXA - 2) + 12, EngineData(np.hstack([codes, codes]), np.append(weights, weights))
     )
     both = TreeLikelihood(tree.unlink(2), [FixedModel(mixture.components)] * 2, engine)

@@ -35,6 +35,7 @@ from plltool.engine.opencl.schedule import (
 )
 from plltool.engine.program import Request, Track, branches_at_tips, slots_written, stack_lengths
 from plltool.engine.requests import Answer, Parts
+from plltool.engine.storage import Storage
 from plltool.engine.sums import plan_sums
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 
@@ -71,16 +72,15 @@ class OpenCLEngine(Engine):
     def __init__(
         self,
         layout: Layout,
-        n_slots: int,
+        storage: Storage,
         data: EngineData,
         device: Device,
         compute_units: int | None = None,
         profile: bool = False,
-        memory: int | None = None,
     ):
+        super().__init__(layout, storage, data)
         units = device.compute_units if compute_units is None else min(compute_units, device.compute_units)
         self._work_groups = count_work_groups(layout, units)  # of a launch at most
-        super().__init__(layout, n_slots, data, memory, device.max_allocation, self._work_groups)
         self._device = device
         self.device_name, self.driver = device.full_name, f"{device.version}, driver {device.driver}"
         self._closed = False
