@@ -31,7 +31,7 @@ from plltool.errors import CheckpointError, InputError, explained, shorten
 from plltool.io.record import read_object, write_bytes, write_text
 from plltool.tree.topology import Tree
 
-FORMAT = 3  # of the files; others are refused
+FORMAT = 4  # of the files; others are refused
 RUN_FILE = "run.json"
 MARK_FILE = "mark.json"
 BEST_FILE = "best.nwk"
