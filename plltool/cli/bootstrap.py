@@ -29,24 +29,30 @@ AUTOMATIC = ("auto", "autoMRE", "autoFC")
 WRITE_SHARE = 20  # the file of trees is written again when it has grown by one part in this many
 
 
-replicate_effort_option = click.option(
-    "--replicate-effort",
-    type=click.Choice(EFFORT_NAMES),
-    help="How hard to search the tree of each replicate.  [default: fast, with SPR radii 5 and 10, with --rapid 5]",
-)
-rapid_option = click.option(
-    "--rapid",
-    is_flag=True,
-    help="Start the search of each replicate from the tree of an earlier one, and hold the model (Stamatakis et al."
-    " 2008).",
-)
-write_replicates_option = click.option("--write-replicates", is_flag=True, help="Also write the resampled alignments.")
+@dataclass(frozen=True, kw_only=True)
+class ReplicateChoice:
+    """How the trees of replicates are searched, and whether their alignments are written."""
 
+    rapid: bool = options.option(
+        help="Start the search of each replicate from the tree of an earlier one, and hold the model (Stamatakis et al."
+        " 2008)."
+    )
+    replicate_effort: str | None = options.option(
+        choices=EFFORT_NAMES,
+        help="How hard to search the tree of each replicate.  [default: fast, with SPR radii 5 and 10, with --rapid 5]",
+    )
+    write_replicates: bool = options.option(help="Also write the resampled alignments.")
 
-def refuse_writing(write_replicates: bool, task: options.SearchTask) -> None:
-    """Raise UsageError for resampled alignments with added sites, which may be billions."""
-    if write_replicates and task.reading.constant_sites is not None:
-        raise click.UsageError("--write-replicates goes without --constant-sites")
+    def check(self, task: options.SearchTask) -> None:
+        """Raise UsageError for resampled alignments with added sites, which may be billions."""
+        if self.write_replicates and task.reading.constant_sites is not None:
+            raise click.UsageError("--write-replicates goes without --constant-sites")
+
+    def settings(self) -> dict[str, Any]:
+        """Keywords of `plltool.search_supports` and `plltool.bootstrap`."""
+        import plltool
+
+        return {"rapid": self.rapid, "options": plltool.replicate_options(self.replicate_effort, self.rapid)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +74,7 @@ class SupportChoice:
             " 2011) do not.",
         )
     )
-    rapid: bool = options.filled_by(rapid_option)
-    replicate_effort: str | None = options.filled_by(replicate_effort_option)
-    write_replicates: bool = options.filled_by(write_replicates_option)
+    how: ReplicateChoice = options.filled_by(options.packed("how", ReplicateChoice, SUPPORTS))
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -81,10 +85,10 @@ class SupportChoice:
         by_replicates = [kind for kind in self.kinds if kind in REPLICATE_KINDS]
         if by_replicates and self.bootstrap is None:
             raise click.UsageError(f"--supports {by_replicates[0]} needs replicates: --bootstrap N or --bootstrap auto")
-        for name in ("rapid", "replicate_effort", "write_replicates"):
-            if getattr(self, name) and self.bootstrap is None:
+        for name, given in vars(self.how).items():
+            if given and self.bootstrap is None:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for --bootstrap")
-        refuse_writing(self.write_replicates, task)
+        self.how.check(task)
 
     def choose(self, outputs: Outputs) -> Outputs:
         """The files of a search that makes these supports alone."""
@@ -113,21 +117,20 @@ class SupportChoice:
             result,
             self.kinds,
             replicates=self.bootstrap,
-            rapid=self.rapid,
-            options=plltool.replicate_options(self.replicate_effort, self.rapid),
             workers=task.workers,
             listener=listener,
             taken=files.take,
             bootstrap_checkpoint=outputs.path(registry.REPLICATE_FOLDER),
             ufboot_checkpoint=outputs.path(registry.UFBOOT_FOLDER),
             adopted_checkpoint=outputs.path(registry.ADOPTED_FOLDER),
+            **self.how.settings(),
             **asdict(hardware),
         )
         lines = []
         if made.bootstrap is not None:
             files.write()
             lines += describe_bootstrap(made.bootstrap)
-            if self.write_replicates:
+            if self.how.write_replicates:
                 files.write_alignments(sequences, task, len(made.bootstrap.trees))
         if made.supports.kinds:
             outputs.write(made.supports.texts())
@@ -194,9 +197,7 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
     "With --tree, some of fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), and under a model that is not"
     " time-reversible rootstrap, the support of the root (Naser-Khdour et al. 2022).",
 )
-@rapid_option
-@replicate_effort_option
-@write_replicates_option
+@options.packed("how", ReplicateChoice)
 @options.hardware_options
 @file_options("bootstrap", source="alignment")
 def bootstrap(
@@ -204,9 +205,7 @@ def bootstrap(
     replicates: int | str,
     tree: Path | None,
     supports: tuple[str, ...],
-    rapid: bool,
-    replicate_effort: str | None,
-    write_replicates: bool,
+    how: ReplicateChoice,
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
@@ -217,7 +216,7 @@ def bootstrap(
 
     The same command with a larger number adds replicates to those that there are.
     """
-    refuse_writing(write_replicates, task)
+    how.check(task)
     if tree is None:
         outputs = outputs.without("supports")
     outputs.claim()
@@ -236,11 +235,10 @@ def bootstrap(
                 replicates=replicates,
                 tree=tree,
                 kinds=supports,
-                rapid=rapid,
-                options=plltool.replicate_options(replicate_effort, rapid),
                 listener=reporter.progress,
                 taken=files.take,
                 checkpoint=outputs.path(registry.REPLICATE_FOLDER),
+                **how.settings(),
                 **task.settings(hardware),
             )
             return made, files
@@ -248,7 +246,7 @@ def bootstrap(
         found, files = outputs.go_on_or_start_over(make)
         files.write()
         lines = describe_bootstrap(found)
-        if write_replicates:
+        if how.write_replicates:
             files.write_alignments(sequences, task, len(found.trees))
         if found.supports is not None:
             outputs.write(found.supports.texts())

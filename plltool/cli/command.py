@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,31 +28,6 @@ def given_command() -> str:
     return str(click.get_current_context().meta[COMMAND_KEY])
 
 
-@contextmanager
-def options_get_hints(command: click.Command, ctx: click.Context, args: Sequence[str]) -> Iterator[None]:
-    """Turn the error for an unknown option into one that says what may have been meant."""
-    given = list(args)  # parsing empties it
-    try:
-        with stdout_errors_are_told():  # of the help
-            yield
-    except click.NoSuchOption as error:
-        known = _options(command)
-        name = "" if isinstance(command, click.Group) else str(command.name)
-        group = ctx.find_root().command
-        commands = (
-            {str(own.name): _options(own) for own in group.commands.values()} if isinstance(group, click.Group) else {}
-        )
-        whole = hint_at_line(given, commands, name) if name in ("", *commands) else ""
-        if whole:
-            raise click.UsageError(whole, ctx) from None
-        token, hint = hint_at_option(error.option_name, given, known, name)
-        raise click.UsageError(f"no such option: {token}{hint}", ctx) from None
-
-
-def _options(command: click.Command) -> list[str]:
-    return [name for option in command.params for name in option.opts if isinstance(option, click.Option)]
-
-
 class PrefixOption(click.Option):
     """--prefix of a command that writes the files of a `table`.
 
@@ -73,23 +47,40 @@ class PrefixOption(click.Option):
         return f"Without --prefix, PREFIX is {self.source.upper()}{PREFIX_ENDING}."
 
 
-class Group(click.Group):
-    """A group of commands."""
+class HintingCommand(click.Command):
+    """A command whose error for an unknown option says what may have been meant."""
 
     context_class = Context
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with options_get_hints(self, ctx, args):
-            return super().parse_args(ctx, args)
+        given = list(args)  # parsing empties it
+        try:
+            with stdout_errors_are_told():  # of the help
+                return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = "" if isinstance(self, click.Group) else str(self.name)
+            group = ctx.find_root().command
+            others = group.commands.values() if isinstance(group, click.Group) else ()
+            commands = {str(own.name): _options(own) for own in others}
+            if whole := hint_at_line(given, commands, name) if name in ("", *commands) else "":
+                raise click.UsageError(whole, ctx) from None
+            token, hint = hint_at_option(error.option_name, given, _options(self), name)
+            raise click.UsageError(f"no such option: {token}{hint}", ctx) from None
 
 
-class Command(click.Command):
+def _options(command: click.Command) -> list[str]:
+    return [name for option in command.params for name in option.opts if isinstance(option, click.Option)]
+
+
+class Group(HintingCommand, click.Group):
+    """A group of commands."""
+
+
+class Command(HintingCommand):
     """A command whose help has sections of options, of the files that it writes with a prefix, and of examples.
 
     `examples`: command lines, by default those of the registry.
     """
-
-    context_class = Context
 
     def __init__(self, *positional: Any, examples: Sequence[str] = (), **named: Any):
         super().__init__(*positional, **named)
@@ -107,10 +98,6 @@ class Command(click.Command):
     def prefix_option(self) -> PrefixOption | None:
         """The option that the names of its files begin with."""
         return next((option for option in self.params if isinstance(option, PrefixOption)), None)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with options_get_hints(self, ctx, args):
-            return super().parse_args(ctx, args)
 
     def option_sections(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Options and their help by the titles of their sections: those without a title first, for experts last."""

@@ -40,7 +40,9 @@ def locked_folder(folder: Path) -> Iterator[None]:
     path = folder / LOCK_FILE
     with ExitStack() as stack:
         stack.callback(_remove_if_empty, folder)  # once the lock is closed: Windows keeps files that are open
-        stream = stack.enter_context(_open_lock(path))
+        with explained(f"{folder}: cannot make the folder"):
+            folder.mkdir(exist_ok=True)
+            stream = stack.enter_context(open(path, "ab"))
         if is_taken(stream) or not _is_same(stream, path):
             raise InputError(f"{folder}: another run is using it; --prefix names other files")
         try:
@@ -53,12 +55,6 @@ def locked_folder(folder: Path) -> Iterator[None]:
 def _remove_if_empty(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()
-
-
-def _open_lock(path: Path) -> IO[bytes]:
-    with explained(f"{path.parent}: cannot make the folder"):
-        path.parent.mkdir(exist_ok=True)
-        return open(path, "ab")
 
 
 def _is_same(stream: IO[bytes], path: Path) -> bool:

@@ -132,15 +132,9 @@ def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
     All sequences must have the same length. The first sequence stays as it is.
     """
     first = np.frombuffer(records[0].sequence, dtype=np.uint8)
-    resolved = [records[0]]
-    for record in records[1:]:
-        if match in record.sequence:
-            characters = np.frombuffer(record.sequence, dtype=np.uint8)
-            sequence = np.where(characters == ord(match), first, characters).tobytes()
-            resolved.append(replace(record, sequence=sequence))
-        else:
-            resolved.append(record)
-    return resolved
+    others = ((record, np.frombuffer(record.sequence, dtype=np.uint8)) for record in records[1:])
+    resolved = [replace(record, sequence=np.where(row == ord(match), first, row).tobytes()) for record, row in others]
+    return [records[0], *resolved]
 
 
 # --- FASTA, and blocks whose rows have names: Clustal, Stockholm, MSF -------------------------------------

@@ -37,11 +37,7 @@ def node_depths(nodes: RootedNodes, lengths: Sequence[float] | FloatArray) -> Fl
 def node_rows(nodes: RootedNodes) -> FloatArray:
     """(n_nodes,) tips on rows 0, 1, 2, ... from the top, an inner node in the middle of its children."""
     children = nodes.children()
-    rows, next_row = np.zeros(len(children)), 0
-    for node, below in enumerate(children):
-        if not below:
-            rows[node] = next_row
-            next_row += 1
+    rows = np.cumsum([not below for below in children]) - 1.0
     for node in range(len(children) - 1, -1, -1):
         if children[node]:
             rows[node] = (rows[children[node][0]] + rows[children[node][-1]]) / 2.0
