@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -12,7 +11,7 @@ from plltool.cli.command import command
 from plltool.cli.options import hardware_options, seed_option, tree_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.support import kinds_option
-from plltool.cli.tree_command import TreeTask, tree_task_options
+from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
 from plltool.constants import ALRT_REPLICATES, NEIGHBOUR_KINDS
 
 
@@ -47,10 +46,6 @@ def alrt(
     Branch lengths and free parameters are optimised first. Each internal branch is compared with its two
     nearest-neighbour interchanges. `plltool support` computes supports by replicate trees, fbp and tbe.
     """
-    outputs.claim()
-    import plltool
-
-    analyse = partial(plltool.alrt, kinds=supports, replicates=replicates, seed=seed)
-    result = task.run(analyse, task.one_tree(tree), hardware, outputs)
-    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"supports: {'/'.join(supports)}"]
+    result = task.run("alrt", tree, hardware, outputs, kinds=supports, replicates=replicates, seed=seed)
+    lines = [*describe_fit(result), f"supports: {'/'.join(supports)}"]
     task.telling.print(result, [*lines, *outputs.describe(tree=result.supports.newick())])

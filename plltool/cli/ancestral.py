@@ -8,7 +8,7 @@ from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import hardware_options, tree_option
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.tree_command import TreeTask, tree_task_options
+from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
 
 
 @command()
@@ -24,8 +24,5 @@ def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) 
 
     Branch lengths and free parameters are optimised first.
     """
-    outputs.claim()
-    import plltool
-
-    result = task.run(plltool.ancestral_states, task.one_tree(tree), hardware, outputs)
-    task.telling.print(result, [f"lnL: {result.lnl:.6f}", *result.describe_models(), *outputs.describe()])
+    result = task.run("ancestral_states", tree, hardware, outputs)
+    task.telling.print(result, [*describe_fit(result), *outputs.describe()])

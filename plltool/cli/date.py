@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import hardware_options, option, packed, seed_option, tree_option
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.tree_command import TreeTask, tree_task_options
+from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
 from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS
-
-if TYPE_CHECKING:
-    from plltool import DateResult, Sequences, Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +73,5 @@ def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Ha
     Branch lengths and free parameters are optimised first, unless --fixed is given. TreeTime then finds the root, the
     rate of the clock and the dates. It needs TreeTime: pip install 'plltool[dating]'.
     """
-    outputs.claim()
-    import plltool
-
-    def analyse(data: Sequences, reference: Tree, model: str | None, **settings: Any) -> DateResult:
-        chosen = asdict(choice)
-        return plltool.date(data, reference, chosen.pop("dates"), model, seed=seed, **chosen, **settings)
-
-    result = task.run(analyse, task.one_tree(tree), hardware, outputs)
-    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), *result.describe_dates(), *outputs.describe()]
-    task.telling.print(result, lines)
+    result = task.run("date", tree, hardware, outputs, seed=seed, **asdict(choice))
+    task.telling.print(result, [*describe_fit(result), *result.describe_dates(), *outputs.describe()])

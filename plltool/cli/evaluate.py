@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command
 from plltool.cli.option_values import WRITTEN
-from plltool.cli.outputs import Outputs, file_options, write_named
-from plltool.cli.tree_command import TreeTask, tree_task_options
-
-if TYPE_CHECKING:
-    from plltool import EvaluationResult
+from plltool.cli.outputs import Outputs, file_options
+from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,27 +45,22 @@ def evaluate(
 
     Branch lengths and free model parameters are optimised, unless --fixed is given.
     """
-    outputs.claim()
-    import plltool
-
-    analyse = partial(
-        plltool.evaluate,
+    result = task.run(
+        "evaluate",
+        tree,
+        hardware,
+        outputs,
+        named=(
+            (sites.site_lnl, lambda result: result.format_site_lnl(sites.site_lnl)),
+            (sites.site_rates, lambda result: result.format_site_rates()),
+        ),
+        views=asdict(views),
         site_lnl=sites.site_lnl is not None,
         site_rates=sites.site_rates is not None,
         length_errors=sites.length_errors,
         root_scan=sites.root_scan,
     )
-
-    def write_sites(result: EvaluationResult) -> None:
-        if sites.site_lnl:
-            write_named(sites.site_lnl, result.format_site_lnl(sites.site_lnl))
-        if sites.site_rates:
-            write_named(sites.site_rates, result.format_site_rates())
-
-    shown = {"nexus": views.nexus, "collapse": views.collapse}
-    result = task.run(analyse, task.one_tree(tree), hardware, outputs, write_sites, **shown)
-    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models()]
+    lines = describe_fit(result)
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
-    task.telling.print(
-        result, [*lines, *options.describe_short_branches(result, views), *outputs.describe(tree=result.newick)]
-    )
+    lines += options.describe_short_branches(result, views)
+    task.telling.print(result, [*lines, *outputs.describe(tree=result.newick)])

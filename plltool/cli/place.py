@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import hardware_options, option, packed, reference_tree_option
 from plltool.cli.outputs import Outputs, file_options
-from plltool.cli.tree_command import TreeTask
+from plltool.cli.tree_command import TreeTask, describe_fit
 from plltool.constants import FILTER_MOST, FILTER_WEIGHT, PLACE_HEURISTIC
-
-if TYPE_CHECKING:
-    from plltool import PlacementResult, Sequences, Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +91,6 @@ def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardwar
     Branch lengths and free parameters are optimised on the reference first, unless --fixed is given. The reference tree
     then stays as it is.
     """
-    outputs.claim()
-    import plltool
-
-    def analyse(data: Sequences, reference: Tree, model: str | None, **settings: Any) -> PlacementResult:
-        return plltool.place(
-            data, reference, choice.queries, model, names=task.reading.names, **choice.settings(), **settings
-        )
-
-    result = task.run(analyse, task.one_tree(tree), hardware, outputs)
-    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), *result.describe_placements(), *outputs.describe()]
-    task.telling.print(result, lines)
+    names = task.reading.names
+    result = task.run("place", tree, hardware, outputs, queries=choice.queries, names=names, **choice.settings())
+    task.telling.print(result, [*describe_fit(result), *result.describe_placements(), *outputs.describe()])

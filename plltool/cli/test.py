@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +10,9 @@ from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import WRITTEN
 from plltool.cli.options import hardware_options, option_or_argument, seed_option
-from plltool.cli.outputs import Outputs, file_options, write_named
+from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import TEST_REPLICATES
-
-if TYPE_CHECKING:
-    from plltool import Sequences, TopologyTestResult, Tree
 
 
 @command()
@@ -42,18 +37,12 @@ def test(
     Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
     on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).
     """
-    outputs.claim()
-    import plltool
-
-    analyse = partial(plltool.topology_tests, replicates=replicates, seed=seed)
-
-    def write_sites(result: TopologyTestResult) -> None:
-        if site_lnl:
-            write_named(site_lnl, result.format_site_lnl())
-
-    def load(data: Sequences) -> list[Tree]:
-        return plltool.read_trees(tree, data.names, task.resolve)
-
-    result = task.run(analyse, load, hardware, outputs, write_sites)
+    result = task.run(
+        *("topology_tests", tree, hardware, outputs),
+        several=True,
+        named=[(site_lnl, lambda result: result.format_site_lnl())],
+        replicates=replicates,
+        seed=seed,
+    )
     model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]
     task.telling.print(result, [*result.describe_models(), *model_tree, *result.format_table(), *outputs.describe()])

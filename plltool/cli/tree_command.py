@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any
 
 import click
 
@@ -13,23 +13,7 @@ from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import given_command
 from plltool.cli.option_values import PATH
-from plltool.cli.outputs import Outputs
-
-if TYPE_CHECKING:
-    from plltool import Sequences
-
-
-class TreeResult(Protocol):
-    """What the analyses of given trees return."""
-
-    @property
-    def lnl(self) -> float: ...
-
-    @property
-    def texts(self) -> Callable[..., dict[str, str]]: ...
-
-
-R = TypeVar("R", bound="TreeResult")
+from plltool.cli.outputs import Outputs, write_named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,44 +29,56 @@ class TreeTask:
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
     telling: options.Telling = options.filled_by(options.telling_options)
 
-    def one_tree(self, path: Path) -> Callable[[Sequences], object]:
-        """For `run`: the tree in a file."""
-        return lambda data: options.load_tree(path, data, self.brlen, self.resolve)
-
     def run(
         self,
-        analyse: Callable[..., R],
-        load: Callable[[Sequences], object],
+        name: str,
+        tree: Path,
         hardware: Hardware,
         outputs: Outputs,
-        also: Callable[[R], None] = lambda _: None,
-        **views: Any,
-    ) -> R:
-        """Analyse the trees, report the progress and write the files, which are claimed already.
+        *,
+        several: bool = False,
+        named: Sequence[tuple[Path | None, Callable[[Any], str]]] = (),
+        views: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> Any:
+        """Claim the files, analyse the tree in a file, report the progress, and write the files; returns the result.
 
-        analyse : an analysis, with its particular arguments
-        load : reads the tree, or the trees, for the taxa of the alignment
-        also : writes the files that the user has named
+        name : the analysis, as `plltool` calls it; `settings` are its particular arguments
+        several : whether it takes all trees of the file
+        named : files that the user has named, and what makes their texts from the result
         views : arguments of the result's `texts`
         """
+        outputs.claim()
+        import plltool
+
         with self.telling.reporter(outputs) as reporter:
             data = options.load_alignment(self.alignment, self.reading)
-            result = analyse(
+            result = getattr(plltool, name)(
                 data,
-                load(data),
-                self.model,
+                plltool.read_trees(tree, data.names, self.resolve)
+                if several
+                else options.load_tree(tree, data, self.brlen, self.resolve),
+                model=self.model,
                 brlen=self.brlen,
                 fixed=self.fixed,
                 outgroup=self.outgroup or None,
                 listener=reporter.progress,
+                **settings,
                 **asdict(hardware),
             )
-            outputs.write(result.texts(given_command(), **views))
-            also(result)
+            outputs.write(result.texts(given_command(), **(views or {})))
+            for path, write in named:
+                if path:
+                    write_named(path, write(result))
             outputs.remove_stale()
             outputs.write_report()
             reporter.write_log(f"lnL: {result.lnl:.6f}")
         return result
+
+
+def describe_fit(result: Any) -> list[str]:
+    """The lnL and the models of a result."""
+    return [f"lnL: {result.lnl:.6f}", *result.describe_models()]
 
 
 def tree_task_options(metavar: str = "[TREE]") -> options.Decorator:
