@@ -212,10 +212,10 @@ def test_times_that_are_none(text):
 
 def test_a_limited_time(plltool, small, tmp_path):
     result = plltool(
-        "search", small, *QUICK, "--effort", "default", "--time", "1", "--prefix", tmp_path / "run", status=0
+        "search", small, *QUICK, "--effort", "default", "--time", "3", "--prefix", tmp_path / "run", status=0
     )
     record = read_record(tmp_path / "run.json")
-    assert "the search was given 1 s" in record["warnings"][-1]
-    assert "the search was given 1 s" in result.stderr
+    assert "the search was given 3 s" in record["warnings"][-1]
+    assert "the search was given 3 s" in result.stderr
     assert 0.3 < record["seconds"] < 60
     assert not list(tmp_path.glob("*.checkpoint"))
