@@ -125,7 +125,7 @@ def test_the_treetime_command_finds_the_same(strict, tmp_path):
 
 
 def test_an_outgroup_is_one_side_of_the_root():
-    result = date_some(outgroup="v01,v02")
+    result = date_some(outgroup="v01,v02", clock_rate=RATE)
     tree = dendropy.Tree.get(data=result.dated_newick, schema="newick")
     sides = [{leaf.taxon.label for leaf in child.leaf_iter()} for child in tree.seed_node.child_node_iter()]
     assert {"v01", "v02"} in sides
@@ -225,7 +225,8 @@ def test_dates_of_other_taxa_are_told(tmp_path):
 def test_taxa_without_a_date_count_as_unknown():
     """The tree is that of the same table with a ? for them, and a warning names them."""
     told = some_taxa()[2] | {"v02": None, "v08": None}
-    found, expected = date_some({name: date for name, date in told.items() if date}), date_some(told)
+    left_out = {name: date for name, date in told.items() if date}
+    found, expected = date_some(left_out, clock_rate=RATE), date_some(told, clock_rate=RATE)
     assert found.dated_newick == expected.dated_newick
     assert "dates: no date is given for 'v02', 'v08'; it is taken as unknown" in found.warnings
     assert not any("no date is given" in warning for warning in expected.warnings)
