@@ -98,8 +98,8 @@ def tree_of(found, run, number):
 
 
 def test_the_prior_is_sampled_without_data(small):
-    """Every parameter has its prior distribution; one in 150 generations is nearly independent of the last."""
-    options = plltool.SampleOptions(generations=15_000, runs=2, chains=1, sample_every=150, prior_only=True, burnin=0.1)
+    """Every parameter has its prior distribution; one in 300 generations is nearly independent of the last."""
+    options = plltool.SampleOptions(generations=30_000, runs=2, chains=1, sample_every=300, prior_only=True, burnin=0.1)
     priors = plltool.Priors(lengths="exponential(5)", alpha="uniform(0.5,2)")
     found = plltool.sample(small, "GTR+FO+I+G4", options=options, priors=priors)
     values = dict(zip(found.samples.columns, found.samples.numbers(found.first).reshape(-1, 15).T, strict=True))
