@@ -26,8 +26,6 @@ FASTA, DATES, TRUE_TREE = DATA / "dated.fasta", DATA / "dated.tsv", DATA / "date
 RATE, ROOT = 0.004, 1980.27  # of the simulation
 QUICK = {"device": "numpy"}
 MODEL = "HKY{5.0}+FU{0.30/0.20/0.22/0.28}"
-
-
 SOME = ("v01", "v02", "v05", "v08", "v11", "v14", "v17", "v20", "v23")  # taxa: with nine TreeTime is quick
 LENGTHS = {"lengths": "input", "fixed": True}
 

@@ -99,7 +99,7 @@ def tree_of(found, run, number):
 
 def test_the_prior_is_sampled_without_data(small):
     """Every parameter has its prior distribution; one in 300 generations is nearly independent of the last."""
-    options = plltool.SampleOptions(generations=60_000, runs=2, chains=1, sample_every=300, prior_only=True, burnin=0.1)
+    options = plltool.SampleOptions(generations=30_000, runs=2, chains=1, sample_every=300, prior_only=True, burnin=0.1)
     priors = plltool.Priors(lengths="exponential(5)", alpha="uniform(0.5,2)")
     found = plltool.sample(small, "GTR+FO+I+G4", options=options, priors=priors)
     values = dict(zip(found.samples.columns, found.samples.numbers(found.first).reshape(-1, 15).T, strict=True))
@@ -122,8 +122,8 @@ def test_the_prior_is_sampled_without_data(small):
 
 def test_both_trees_have_the_outgroup_on_one_side_of_the_root(small):
     def sample(outgroup):
-        options = plltool.SampleOptions(generations=400, chains=2, sample_every=5)
-        return plltool.sample(small, "JC+G4", options=options, device="numpy", seed=4, outgroup=outgroup).posterior
+        options = plltool.SampleOptions(generations=100, runs=1, chains=1, sample_every=5)
+        return plltool.sample(small, "JC", options=options, device="numpy", seed=4, outgroup=outgroup).posterior
 
     def tree_of_text(text):
         return dendropy.Tree.get(data=text, schema="newick", preserve_underscores=True)
