@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import textwrap
@@ -23,14 +22,13 @@ from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIA
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
 from plltool.errors import DeviceError, DeviceMemoryError, InputError, MemoryShortageError, show_name, warn_caller
 from plltool.hardware import Hardware, available_memory
+from plltool.progress import log
 
 DEVICE_MEMORY_SHARE = 0.9  # of a device's own memory, by default; drivers and displays need some
 HOST_MEMORY_SHARE = 0.8  # of the host's available memory, by default; other programs run, too
 INSTALL_HINT = "`pip install 'plltool[pocl]'` installs a driver for the CPU"
 LONGEST_REASON = 300  # characters of the reason why "auto" skips a device
 NUMPY_REASON = "numpy on the CPU, one thread"
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,7 @@ class EngineRequest:
             try:
                 return OpenCLEngine(plan.layout, plan.storage, self.data, device, threads, self.profile)
             except DeviceMemoryError as error:
-                _log.warning("%s; trying with half as much", error)
+                log.warning("%s; trying with half as much", error)
             # outside the handler, which would keep what failed alive
             hardware, share = replace(hardware, memory=plan.storage.n_bytes(plan.layout) // 2), 1.0
 

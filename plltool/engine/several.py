@@ -6,7 +6,6 @@ and so the last bits of every value.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,14 +26,13 @@ from plltool.engine.storage import Slots
 from plltool.errors import DeviceError, EngineError, warn_caller
 from plltool.hardware import Hardware
 from plltool.model.components import Components
+from plltool.progress import log
 
 SPEED_SAMPLE = 1 << 23  # sequence characters that are enough to measure the speed of a device
 SPEED_RUNS = 4  # the first of which warms up: a driver may compile kernels then
 SPEED_SECONDS = 0.5  # of the others, after which there are no more
 SPEED_LENGTH = 0.1  # of every branch
 WHOLE_PARTS = 0.05  # of the smaller share beside a cut: how far it moves so that parts stay whole
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def measure_shares(used_devices: Sequence[UsedDevice], measure: Callable[[Hardwa
     speeds = [measure(used.hardware) for used in used_devices]
     shares = [round(speed / sum(speeds), 2) for speed in speeds]
     for used, speed, share in zip(used_devices, speeds, shares, strict=True):
-        _log.info("device %s: %.3g million pattern-nodes a second, share %g", used.hardware.device, speed / 1e6, share)
+        log.info("device %s: %.3g million pattern-nodes a second, share %g", used.hardware.device, speed / 1e6, share)
     return tuple(shares)
 
 

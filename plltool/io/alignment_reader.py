@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.table_reader import read_table, starts_like_table
 from plltool.io.vcf import read_vcf, starts_like_vcf
+from plltool.progress import log
 
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
@@ -223,8 +223,6 @@ PACKED = ".gz"
 ENDINGS = (".fasta", ".fas", ".fa", ".fna", ".faa", ".phylip", ".phy", ".nexus", ".nex", ".aln", ".sto", ".msf")
 GAP = b"-"
 
-_log = logging.getLogger("plltool")
-
 
 def read_folder(
     folder: str | os.PathLike[str], states: str | None = None, names: str | None = None
@@ -243,7 +241,7 @@ def read_folder(
         if Path(path.name.removesuffix(PACKED)).suffix not in ENDINGS and not starts_like_alignment(read_text(path))
     ]
     if others:
-        _log.warning("%s: left out, no alignments: %s", place, list_names([path.name for path in others]))
+        log.warning("%s: left out, no alignments: %s", place, list_names([path.name for path in others]))
     files = [path for path in files if path not in others]
     if not files:
         raise InputError(f"{place}: found no files, expected the alignment of a gene in each")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import logging
 import math
 import os
 import time
@@ -29,6 +28,7 @@ from plltool.codec import from_arrays, to_arrays
 from plltool.constants import CHECKPOINT_PATIENCE
 from plltool.errors import CheckpointError, InputError, explained, shorten
 from plltool.io.record import read_object, write_bytes, write_text
+from plltool.progress import log
 from plltool.tree.topology import Tree
 
 FORMAT = 4  # of the files; others are refused
@@ -39,7 +39,6 @@ STATE, OLD_STATE = ".state", ".state.old"
 DAMAGE = (ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile)  # what reading a damaged state raises
 START_OVER = "--redo starts over"
 
-_log = logging.getLogger("plltool")
 
 T = TypeVar("T")
 
@@ -110,7 +109,7 @@ class Checkpoint:
         except CheckpointError as error:
             if not any(self._is_own(path) for path in _states(self.folder)):
                 raise
-            _log.warning("%s is damaged, but the states are of this run (%s)", self.folder / RUN_FILE, error)
+            log.warning("%s is damaged, but the states are of this run (%s)", self.folder / RUN_FILE, error)
             self._claim(record)
 
     def _is_own(self, path: Path) -> bool:
@@ -140,11 +139,11 @@ class Checkpoint:
                 continue
             except (OSError, *DAMAGE) as error:
                 failures.append(f"{path}: a damaged checkpoint: {error}")
-                _log.warning("%s: damaged: %s", path, error)
+                log.warning("%s: damaged: %s", path, error)
         if len(failures) > 1:
             raise CheckpointError(f"{failures[0]}; {START_OVER}")
         if failures:
-            _log.warning("%s: starting over, because the only saved state is damaged", self.folder / name)
+            log.warning("%s: starting over, because the only saved state is damaged", self.folder / name)
         return None
 
     def saved_names(self) -> list[str]:
@@ -169,7 +168,7 @@ class Checkpoint:
         except (InputError, OSError) as error:
             self.problem = str(error)
             if not self._warned:
-                _log.warning("%s; the run continues and tries again later", error)
+                log.warning("%s; the run continues and tries again later", error)
                 self._warned = True
         ended = time.monotonic()
         self._next = ended + CHECKPOINT_PATIENCE * (ended - began)

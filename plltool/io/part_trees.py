@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from os import PathLike
 
@@ -13,14 +12,13 @@ from plltool.io.bridge import TreeObject
 from plltool.io.newick import number_some_tips, parse_nodes, unrooted_tree
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.tree_files import load_nodes, read_nexus_trees, read_tree_text
+from plltool.progress import log
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 
 NO_BRANCH = -1
-
-_log = logging.getLogger("plltool")
 
 
 def read_tree(
@@ -52,7 +50,7 @@ def read_tree(
         return _join_lengths([(where, unrooted_tree(nodes, where, names, resolve_seed)) for where, nodes in found])
     if n_trees > 1:
         hint = "--brlen unlinked takes one for each partition of the alignment"
-        _log.warning("%s: found %d trees, the first one is taken; %s", source, n_trees, hint)
+        log.warning("%s: found %d trees, the first one is taken; %s", source, n_trees, hint)
     return unrooted_tree(found[0][1], source, names, resolve_seed)
 
 

@@ -7,7 +7,6 @@ TRANSLATE, or the number of a taxon.
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +22,7 @@ from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_no
 from plltool.io.newick_writer import write_newick, written_label
 from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
 from plltool.io.record import parse_object
+from plltool.progress import log
 from plltool.tree.concordance import GeneTree
 from plltool.tree.rooted import drop_root, root_split
 from plltool.tree.rooted_nodes import RootedNodes
@@ -93,8 +93,6 @@ FIRST_TREE = "the first tree"
 GIVEN_TEXT = "the tree given"  # what errors call Newick text that comes from no file
 NO_SPLIT = -1  # all taxa
 
-_log = logging.getLogger("plltool")
-
 
 def read_tree_set(
     given: Sequence[str | PathLike[str] | Tree | TreeObject],
@@ -139,7 +137,7 @@ def read_tree_set(
             is_file = isinstance(item, (str, PathLike)) and not is_newick(item)
             labels.append(f"{source}:{number}" if is_file else str(len(trees)))
             for warning in nodes.describe_negative(where):
-                _log.warning(warning)
+                log.warning(warning)
         if len(trees) == before:
             raise InputError(f"{source}: found no tree, expected at least one")
     return make_tree_set(known or (), trees, roots, labels)
@@ -204,7 +202,7 @@ def load_nodes(given: str | PathLike[str] | TreeObject, called: str = GIVEN_TEXT
         raise InputError(f"{source}: found no tree, expected at least one")
     with suppress(InputError):  # what follows may be anything
         if next(waiting, None) is not None:
-            _log.warning("%s: found several trees, the first one is taken", source)
+            log.warning("%s: found several trees, the first one is taken", source)
     return nodes, source
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +19,7 @@ from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GCF, IC, ICA, QCF, 
 from plltool.errors import InputError, check_least
 from plltool.io.tree_files import read_gene_trees
 from plltool.model.partition import Dataset
+from plltool.progress import log
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, cut_inputs, resolve_inputs
 from plltool.run.keywords import takes_keywords
@@ -88,9 +88,6 @@ def average(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     has_any = totals > 0
     shares = counts[has_any] / totals[has_any, None]
     return shares.mean(axis=0) if len(shares) else np.full(len(PAIRS), np.nan), counts.mean(axis=0)
-
-
-_log = logging.getLogger("plltool")
 
 
 @takes_keywords(EvaluationSettings)
@@ -224,7 +221,7 @@ def _certainty_columns(
     """Internode certainty, if any gene tree has all taxa; their number goes to `numbers`."""
     n_complete = sum(gene.taxa == everyone(tree.n_taxa) for gene in genes)
     if not n_complete:
-        _log.info("no gene tree has all taxa: no internode certainty")
+        log.info("no gene tree has all taxa: no internode certainty")
         return {}
     numbers |= dict.fromkeys((IC, ICA), n_complete)
     splits = branch_splits(tree)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -34,7 +33,7 @@ from plltool.io.model_reader import read_model
 from plltool.io.newick_writer import write_newick
 from plltool.model.scheme import PartSpec, SiteRange
 from plltool.processes.workers import Workers
-from plltool.progress import Listener, Progress, announce, ignore
+from plltool.progress import Listener, Progress, announce, ignore, log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, as_data, resolve_inputs, resolve_scheme
@@ -48,8 +47,6 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 
 NAME = "gene-"  # and the number, from 1: what a gene is called in a checkpoint
-
-_log = logging.getLogger("plltool")
 
 
 @saved()
@@ -205,7 +202,7 @@ def genes(
     data = _read(alignments, data_type, names)
     source = fspath(alignments) if isinstance(alignments, (str, PathLike)) else "all genes"
     whole, ranges = join_alignments(data, source)
-    _log.info("genes: %d, with %d taxa and %d sites in all", len(data), whole.n_taxa, whole.n_sites)
+    log.info("genes: %d, with %d taxa and %d sites in all", len(data), whole.n_taxa, whole.n_sites)
     found = _find_genes(data, model, seed, options or SearchOptions(), likelihood, workers, asked, checkpoint, listener)
     scheme = tuple(
         PartSpec(read_model(gene.spec), gene.name, (SiteRange(*columns),), gene.source)
@@ -281,7 +278,7 @@ def _find_genes(
         for gene in _in_order(data, store, searchers, environment):
             found.append(gene)
             seconds, n_left = time.perf_counter() - began, len(data) - len(found)
-            _log.info("gene %s: %d taxa, lnL %.6f%s", gene.name, gene.n_taxa, gene.lnl, ", kept" * gene.kept)
+            log.info("gene %s: %d taxa, lnL %.6f%s", gene.name, gene.n_taxa, gene.lnl, ", kept" * gene.kept)
             left = seconds / len(found) * n_left
             listener(Progress(GENE_STAGE, len(found), gene.lnl, 0, 0, seconds, len(data), left, None))
     return found

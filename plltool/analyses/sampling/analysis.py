@@ -9,7 +9,6 @@ For example:
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -44,7 +43,7 @@ from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
-from plltool.progress import Listener, Progress, StopSearch, announce, ignore
+from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.identity import describe_place, describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
@@ -61,8 +60,6 @@ REPORT_SECONDS = 1.0  # between two progress reports, apart from those on conver
 SAVE_SECONDS = 1.0  # between two times that samples and state are saved, at least
 STATE_NAME = "chains"
 TUNING = "tuning"  # an item of the identity of a run
-
-_log = logging.getLogger("plltool")
 
 
 @saved("next_check", "enough", "runs", "samples")
@@ -107,7 +104,7 @@ class SampleCourse:
             self.samples, self._next_check = snapshot.samples, snapshot.next_check
             self._enough = self._is_auto and snapshot.enough
             self.runs.restore(snapshot.runs)
-            _log.info("resuming from generation %d", self.generation)
+            log.info("resuming from generation %d", self.generation)
             if self.generation > self._last:
                 wanted = f"expected at least {self.generation}, which {self.store.folder} keeps already"
                 raise InputError(f"generations: found {self._last}, {wanted}; --redo starts over")
@@ -126,7 +123,7 @@ class SampleCourse:
         """Sample to the end, or until the listener ends it."""
         announce(SAMPLE_STAGE)
         if self.setup.tuning and not len(self.samples):
-            _log.info("step sizes are tuned until generation %d; samples before it are discarded", self.setup.tuning)
+            log.info("step sizes are tuned until generation %d; samples before it are discarded", self.setup.tuning)
         self._began, self._resumed = began, time.perf_counter()
         self._reported, self._n_before = self._resumed, len(self.samples)
         try:
@@ -171,7 +168,7 @@ class SampleCourse:
         """Whether the samples so far are enough."""
         self._next_check = max(self._next_check + 1, int(CHECK_GROWTH * len(self.samples)))
         found, self._missing = self._judge()
-        _log.info("generation %d: %s", self.generation, ", ".join(found))
+        log.info("generation %d: %s", self.generation, ", ".join(found))
         if self.setup.options.runs > 1:
             self.converged = not self._missing
         return bool(self.converged)
@@ -306,7 +303,7 @@ def sample(
     sampled = frozenset({"lengths", *(own.kind for own in parameters)})
     used = priors.of_kinds(sampled)
     for name, text in used.items():
-        _log.info("prior of %s: %s", name, text)
+        log.info("prior of %s: %s", name, text)
     setup = _set_up(run, space, options, first)
     named = {f"prior of {name}": text for name, text in used.items()}
     identity = (

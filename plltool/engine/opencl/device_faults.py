@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from plltool.engine.opencl.device import Device
 from plltool.engine.opencl.environment import OUTCOMES, OUTCOMES_VARIABLE, same_drivers, user_cache
 from plltool.errors import DeviceError
 from plltool.processes.children import can_start_children, child_command
+from plltool.progress import log
 
 PROBE_TIMEOUT = 60.0  # seconds; kernels build within a few on every driver seen, a hanging driver never answers
 PROBE_GRACE = 5.0  # seconds that a child which was killed has to end
@@ -30,8 +30,6 @@ DRIVER_CRASHES = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS"} 
 
 _CRASHES, _HANGS, WRONG_VALUES = "the driver crashes", "no answer within", "the device computes wrong values"
 _LASTING = (_CRASHES, _HANGS, WRONG_VALUES, "kernels do not build")  # how a test ends that would end so again
-
-_log = logging.getLogger("plltool")
 
 
 def find_fault(device: Device) -> str | None:
@@ -50,7 +48,7 @@ def find_fault(device: Device) -> str | None:
         try:
             OUTCOMES[key] = _read_outcome(key)
         except (OSError, ValueError, RecursionError):  # none is kept, or what is there is damaged
-            _log.info("testing device %s, once for this driver; %g s at most", device.label, PROBE_TIMEOUT)
+            log.info("testing device %s, once for this driver; %g s at most", device.label, PROBE_TIMEOUT)
             retest_device(device)
     return OUTCOMES[key]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from plltool.engine.requests import Answer, Parts
 from plltool.engine.storage import Storage
 from plltool.engine.sums import plan_sums
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
+from plltool.progress import log
 
 CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread
 GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; 4 and 8 are as fast on an H200 with 4 states
@@ -47,8 +47,6 @@ ADD_ROWS_ITEMS = 64  # values of a work-group
 PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
 
 PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine.pack_models`
-
-_log = logging.getLogger("plltool")
 
 
 @dataclass
@@ -418,7 +416,7 @@ class OpenCLEngine(Engine):
             self._queue.finish()
             self._settle()
         except cl.Error as error:  # the device is lost; the error that told us so must not be masked
-            _log.warning("%s: %s", self.device_name, error)
+            log.warning("%s: %s", self.device_name, error)
         self._free_clas()
         self._arrays.release()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from operator import is_
@@ -19,7 +18,7 @@ from plltool.engine.layout import ArrayShape, Layout
 from plltool.engine.opencl.arrays import DeviceArray
 from plltool.engine.opencl.device import is_pocl
 from plltool.errors import DeviceError, EngineError
-from plltool.progress import compiling
+from plltool.progress import compiling, log
 
 # An entry below the smallest normal number is far below the rounding of the largest one of its component. CPUs compute
 # slowly with such numbers: rounds over all branches of 64 taxa took three times as long in single precision.
@@ -30,8 +29,6 @@ TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h",
 
 NANOSECOND = 1e-9
 MOST_PROGRAMS = 64  # that a process keeps; an engine has 1 to 5
-
-_log = logging.getLogger("plltool")
 
 
 def find_kernel_folder() -> Path:
@@ -77,7 +74,7 @@ def _build(context: cl.Context, source: str, options: tuple[str, ...]) -> cl.Pro
         except cl.Error as error:
             raise DeviceError(f"kernels do not build on {context.devices[0].name}: {error}") from error
     for remark in remarks:
-        _log.debug("%s: %s", context.devices[0].name, remark.message)
+        log.debug("%s: %s", context.devices[0].name, remark.message)
     return program
 
 
