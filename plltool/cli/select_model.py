@@ -49,6 +49,12 @@ class SelectionTask:
         help="Whether free rates across sites, +R2 to +R10, are among the candidates.",
     )
     ascertainment: bool = option(help="Give all candidates +ASC_LEWIS, for data whose invariable sites were left out.")
+    candidates: str = option(
+        metavar="NAME[,NAME]...",
+        default="",
+        help="Only these substitution models, such as GTR,HKY or LG,WAG, with every kind of frequencies that there is."
+        "  [default: all]",
+    )
     also: tuple[str, ...] = option(
         multiple=True,
         metavar="MODEL",
@@ -104,7 +110,7 @@ def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> N
     with task.telling.reporter(outputs) as reporter:
         sequences = options.load_alignment(task.alignment, task.reading)
         common: dict[str, Any] = {name: getattr(task, name) for name in ("criterion", "free_rates", "seed")}
-        common |= asdict(hardware)
+        common |= {"candidates": tuple(filter(None, task.candidates.split(","))), **asdict(hardware)}
         choice: ModelChoice | SchemeChoice
         if task.partitions is None:
             choice = plltool.select_model(

@@ -126,7 +126,8 @@ def _read_search(given: Given, task: Task) -> dict[str, Any]:
 
 def _read_choice(given: Given, task: Task) -> dict[str, Any]:
     free_rates = not re.match(r"TEST(?!NEW)", task.choice)
-    how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": free_rates}
+    names = [name for name in given.text("candidates").split(",") if name]
+    how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": free_rates, "candidates": names}
     if task.parts:
         return how | {"merge": given.text("merge", "rclusterf") if "MERGE" in task.choice else None}
     return how | {"also": [texts.spell_here(name) for name in given.text("also").split(",") if name]}

@@ -47,6 +47,19 @@ def substitution_models(states: StateSpace) -> tuple[str, ...]:
     raise InputError(f"model: there are no candidates for {states.name} data, expected {expected}")
 
 
+def _with_names(candidates: Sequence[str], names: Sequence[str]) -> Sequence[str]:
+    """Those with one of the names, or all if there are no names; InputError for a name that no candidate has."""
+    if not names:
+        return candidates
+    own = {candidate: parse_model(candidate).name for candidate in candidates}
+    wanted = set()
+    for name in names:
+        if "+" in name or (meant := parse_model(name).name) not in own.values():
+            raise InputError(f"candidates: found {name!r}, expected one of: {', '.join(dict.fromkeys(own.values()))}")
+        wanted.add(meant)
+    return [candidate for candidate in candidates if own[candidate] in wanted]
+
+
 def check_candidate(spec: ModelSpec, states: StateSpace) -> None:
     """Raise InputError unless a user's model may be a candidate for data: a substitution model of these, no more."""
     if spec.data != states.name or (spec.n_states and spec.n_states != states.n_states):
@@ -82,17 +95,23 @@ class Candidates:
 
     @classmethod
     def of(
-        cls, states: StateSpace, free_rates: bool, ascertainment: Ascertainment | None, also: Sequence[ModelSpec] = ()
+        cls,
+        states: StateSpace,
+        free_rates: bool,
+        ascertainment: Ascertainment | None,
+        names: Sequence[str] = (),
+        also: Sequence[ModelSpec] = (),
     ) -> Candidates:
         """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.
 
-        `also` are substitution models of the user's. Raises InputError if one is of other data, or has more parts.
+        Only those with one of the `names`, unless there are none. `also` are substitution models of the user's. Raises
+        InputError if no candidate has a name, or if a model of the user's is of other data, or has more parts.
         """
         for spec in also:
             check_candidate(spec, states)
         correction = "" if ascertainment is None else str(ascertainment)
         asked = [f"{spec}{correction}" for spec in also]
-        usual = [f"{name}{correction}" for name in substitution_models(states)]
+        usual = [f"{name}{correction}" for name in _with_names(substitution_models(states), names)]
         kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))
         if ascertainment is not None:
             kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)

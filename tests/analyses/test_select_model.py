@@ -282,6 +282,18 @@ def test_candidates_of_the_users(data_dir):
     assert found.lnl == pytest.approx(choice.lnl, abs=0.01)
 
 
+def test_candidates_by_name(data_dir):
+    """Names of other programs mean the same here; the best model is that of IQ-TREE's choice among all."""
+    names = {"alignment": data_dir / "primates.phy", "candidates": ("hky", "K2P"), "free_rates": False}
+    choice = plltool.select_model(tree=TREE, device="numpy", **names)
+    considered = {*(own.name for own in choice.candidates), *choice.left_out}
+    assert {name.split("+")[0] for name in considered} == {"HKY", "K80"}
+    assert choice.best.name == "HKY+FO+G4"
+    assert choice.best.bic == pytest.approx(IQTREE["HKY+FO+G4"][2], abs=0.02)
+    parts = plltool.select_scheme(partitions=str(data_dir / "primates.part"), device="numpy", **names)
+    assert {own.best.name.split("+")[0] for own in parts.parts} <= {"HKY", "K80"}
+
+
 CIRCLE = "UNREST{9/1/1/1/9/1/1/1/9/9/1/1}"  # bases change mostly in the order A C G T A
 OF_CIRCLE = "((a:0.2,b:0.2):0.1,(c:0.3,(d:0.1,e:0.2):0.1):0.1);"
 # lnL, number of parameters and BIC of iqtree2 2.0.7 -te "((a,b),c,(d,e));" -m NAME+FO+RATES, for 500 sites with seed 5
@@ -335,6 +347,12 @@ def test_a_root_that_is_given_stays_on_its_branch(circle):
 def test_models_that_are_no_candidates(data_dir, model, message):
     with pytest.raises(plltool.InputError, match=message):
         plltool.select_model(data_dir / "primates.phy", also=[model], device="numpy")
+
+
+@pytest.mark.parametrize("name", ["LG", "HKY+F", "HKY85x"])
+def test_names_of_no_candidates(data_dir, name):
+    with pytest.raises(plltool.InputError):
+        plltool.select_model(data_dir / "primates.phy", candidates=["JC", name], device="numpy")
 
 
 def test_columns_that_do_not_vary_are_refused():

@@ -40,6 +40,16 @@ def test_json_on_stdout(plltool, binary):
     assert record["lnl"] == record["model_choice"]["candidates"][0]["lnl"]
 
 
+def test_names_of_candidates(plltool, small):
+    result = plltool("select-model", small, *QUICK, "--candidates", "JC,K80", "--json", "--quiet", status=0)
+    found = [
+        own["model"].split("{")[0].split("+")[0] for own in json.loads(result.stdout)["model_choice"]["candidates"]
+    ]
+    assert set(found) <= {"JC", "K80"}
+    result = plltool("select-model", small, *QUICK, "--candidates", "JC,LG", "--redo", status=1)
+    assert "candidates: found 'LG', expected one of: GTR, " in result.stderr
+
+
 def test_variable_columns(plltool, tmp_path):
     rows = {"a": "0110200110", "b": "0100210111", "c": "1010110011", "d": "1011010101", "e": "1001021000"}
     file = write_fasta(tmp_path / "characters.fasta", rows)

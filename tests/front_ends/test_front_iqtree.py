@@ -47,6 +47,12 @@ def test_the_command_of_augur(call, folder):
     assert re.search(r"^Base frequencies:  A: 0\.\d{3}  C:", log, re.MULTILINE)
 
 
+def test_a_choice_from_a_list(call, folder):
+    status, _, err = call("iqtree -s a.fasta -m TESTONLY -mset JC,K2P -pre m -quiet")
+    assert status == 0, err
+    assert set(re.findall(r"^(JC|K2P|HKY|GTR)\S* ", (folder / "m.iqtree").read_text(), re.MULTILINE)) == {"JC", "K2P"}
+
+
 def test_supports_and_ancestors_of_gubbins(call, folder):
     status, _, err = call("iqtree -safe -redo -T 1 -m GTR+G4 -seed 2 -asr -s a.fasta -pre g -te true.nwk -quiet")
     assert status == 0, err

@@ -75,6 +75,7 @@ def select_model(
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
     ascertainment: bool = False,
+    candidates: Sequence[str] = (),
     also: Sequence[str] = (),
     seed: int = DEFAULT_SEED,
     **hardware: Unpack[HardwareSettings],
@@ -89,6 +90,8 @@ def select_model(
     criterion : "BIC", "AIC" or "AICc"; the others are reported, but models that only they prefer may be left out
     free_rates : whether +R2 to +R10 are among the candidates
     ascertainment : whether all candidates have +ASC_LEWIS, and none has +I, because invariable sites were left out
+    candidates : names of substitution models, such as GTR or LG: only these, with every kind of frequencies that there
+        is, instead of all for the kind of data
     also : model strings of more candidates, such as mixtures, without rates over sites, which they get in turn
     seed : of the parsimony tree
     device, precision, vw, threads, memory : see `plltool.Hardware`
@@ -113,7 +116,8 @@ def select_model(
     run.announce_data()
     [patterns] = run.task.parts
     correction = Ascertainment("lewis") if ascertainment else None
-    possible = Candidates.of(patterns.states, free_rates, correction, [read_model(text) for text in also])
+    specs = [read_model(text) for text in also]
+    possible = Candidates.of(patterns.states, free_rates, correction, candidates, specs)
     if correction is not None:
         refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0])
     chosen_on, remarks = choose_tree(run, tree)
@@ -161,6 +165,7 @@ def select_scheme(
     *,
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
+    candidates: Sequence[str] = (),
     merge: str | None = None,
     percent: float = DEFAULT_CLUSTER_PERCENT,
     brlen: str = DEFAULT_LINKAGE,
@@ -176,7 +181,7 @@ def select_scheme(
         kind of data and a correction for ascertainment bias count
     tree : as for `plltool.evaluate`; by default the parsimony tree of this seed
     criterion : "BIC", "AIC" or "AICc"
-    free_rates : whether +R2 to +R10 are among the candidates
+    free_rates, candidates : as for `select_model`; each name is that of a candidate for each part
     merge : "greedy", "rcluster" or "rclusterf", see `plltool.analyses.selection.merging`; None keeps all parts apart
     percent : of the pairs of parts that relaxed clustering tries
     brlen : how parts share branch lengths, as for `plltool.search`
@@ -202,7 +207,7 @@ def select_scheme(
     chosen_on, remarks = choose_tree(run, tree)
     run.announce_data()
     corrections = [model.spec.ascertainment for model in given]
-    request = _Request(data, corrections, criterion, free_rates, merge, percent, brlen)
+    request = _Request(data, corrections, criterion, free_rates, candidates, merge, percent, brlen)
     chosen = ask_fitter(request.choose, run, chosen_on, brlen) | run.known
     about: dict[str, Any] = {"seed": seed, "seconds": run.seconds, "warnings": run.warn(remarks)}
     return SchemeChoice(criterion=criterion, brlen=brlen, data=data, **chosen, **about)
@@ -228,6 +233,7 @@ class _Request:
     corrections: Sequence[Ascertainment | None]
     criterion: str
     free_rates: bool
+    names: Sequence[str]  # of candidates
     merge: str | None
     percent: float
     brlen: str
@@ -273,7 +279,7 @@ class _Request:
         possible = {}
         for part, correction in zip(self.data.parts, self.corrections, strict=True):
             try:
-                possible[part.name] = Candidates.of(part.alignment.states, self.free_rates, correction)
+                possible[part.name] = Candidates.of(part.alignment.states, self.free_rates, correction, self.names)
             except InputError as problem:
                 raise InputError(f"partition {show_name(part.name)}: {problem}") from None
         return possible
