@@ -138,12 +138,13 @@ def make_table(start, rng):
     ("move", "n_chains", "generations"),
     [
         (Interchange, 1, 30),
+        (Interchange, 3, 30),
         (partial(Extension, extension=0.8), 3, 30),  # of which the ratio is not always 1
         (InformedInterchange, 2, 10),
         (partial(InformedRegraft, radius=1), 2, 20),
         (partial(ParsimonyRegraft, sets=FitchSets(make_parts())), 1, 30),
     ],
-    ids=["NNI", "eSPR", "informed NNI", "informed SPR", "parsimony SPR"],
+    ids=["NNI", "NNI of three chains", "eSPR", "informed NNI", "informed SPR", "parsimony SPR"],
 )
 def test_topologies_are_sampled_from_their_posterior(move, n_chains, generations):
     """Of five taxa with fixed lengths and model all 15 posterior probabilities are known."""
@@ -157,7 +158,7 @@ def test_topologies_are_sampled_from_their_posterior(move, n_chains, generations
     moves = [move(space, 1.0)]
     if isinstance(moves[0], (InformedRegraft, ParsimonyRegraft)):  # which prefer long branches, and have them at random
         moves.append(NodeSlider(space, 1.0))
-    chains = Chains([moves] * n, TableLikelihoods(table), [start] * n * n_chains, 0.5, rng, [rng] * n)
+    chains = Chains([moves] * n, TableLikelihoods(table), [start] * n * n_chains, 4.0, rng, [rng] * n)
     for _ in range(generations):
         chains.advance()
     counts = Counter(topology_key(chains.cold(run)) for run in range(n))
@@ -383,3 +384,32 @@ def point(state):
 def sum_at_joint(state, node):
     """The length of the branch that the subtree divides."""
     return state.lengths[state.topology.parent[node]] + state.lengths[state.topology.sibling(node)]
+
+
+def test_hastings_ratios_of_extensions_are_those_of_the_proposals_that_are_made():
+    """From x to y and from y to x, on six taxa: the shares of proposals have the ratio that the move states.
+
+    A move may have several ways from x to y. Those with equal ratios are counted together, and so are their ways back.
+    """
+    space, rng = make_space(n_taxa=6), np.random.default_rng(4)
+    move, n = Extension(space, 1.0, extension=0.8), 5000
+    topology = draw_topology(space, rng)
+    start = space.start(topology, [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
+
+    def propose(state):
+        found, examples = Counter(), {}
+        for _ in range(n):
+            proposal = move.propose(state, 0.0, rng)
+            if proposal is not None:
+                way = point(proposal.state), round(proposal.log_ratio, 9)
+                found[way] += 1
+                examples[way] = proposal
+        return found, examples
+
+    there, examples = propose(start)
+    compared = 0
+    for (target, ratio), count in there.most_common(8):
+        back = propose(examples[target, ratio].state)[0][point(start), -ratio]
+        assert np.log(back / count) == pytest.approx(ratio, abs=4.5 * np.sqrt(1 / count + 1 / back))
+        compared += ratio != 0
+    assert compared
