@@ -297,7 +297,7 @@ def _in_order(
     places = {name: f"{NAME}{number}" for number, name in enumerate(data, start=1)}
     kept: dict[str, Gene] = {}
     for name, place in places.items():
-        with suppress(CheckpointError):  # it is damaged, which a warning says, and is found anew
+        with suppress(CheckpointError):  # a warning tells of a damaged state; the gene is searched again
             if store is not None and (own := store.load(place, Gene)) is not None:
                 kept[name] = replace(own, name=name, source=data[name].source, kept=True)
     new = [name for name in data if name not in kept]
