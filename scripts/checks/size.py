@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 49_438, "tests": 40_580, "scripts": 8_500}
+LIMITS = {"plltool": 50_400, "tests": 41_500, "scripts": 8_600}
 
 
 def count_lines(folder: Path) -> int:
