@@ -117,6 +117,7 @@ class Sequences:
     names_are : what of the headers of a FASTA file the names are, one of NAME_KINDS
     constant_sites : numbers of added sites at which all taxa have A, C, G and T; `rows` end with a column for each
         number above 0, see `with_constant_sites`
+    site_weights : (n_columns,) how often each column of the file counts; empty for once, see `with_site_weights`
 
     Raises InputError for fewer taxa than `least`, an empty or repeated name, sequences of different lengths or
     without sites.
@@ -135,6 +136,7 @@ class Sequences:
     table: CellTable | None = None
     names_are: str = WHOLE
     constant_sites: tuple[int, ...] = ()
+    site_weights: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check_names(self)
@@ -178,6 +180,36 @@ class Sequences:
         added = bytes(base for base, count in zip(BASES, counts, strict=True) if count)
         rows = tuple(row + added for row in self.rows)
         return replace(self, rows=rows, constant_sites=tuple(map(int, counts)))
+
+    def with_site_weights(self, weights: Sequence[int], source: str = "site weights") -> Sequences:
+        """The same sequences, whose columns count as if each stood there as often as its weight says.
+
+        `source` is what messages call the weights.
+
+        Raises InputError for another number of weights, other than whole numbers from 0 on, and if all are 0.
+        """
+        n_columns = self.n_sites - sum(count > 0 for count in self.constant_sites)
+        if len(weights) != n_columns:
+            found = (
+                f"number of weights: found {len(weights)}, expected {n_columns}, one for each column of {self.source}"
+            )
+            raise InputError(f"{source}: {found}")
+        for column, weight in enumerate(weights, 1):
+            if not isinstance(weight, (int, np.integer)) or weight < 0:
+                found = f"found {weight} as the weight of column {column}, expected a whole number from 0 on"
+                raise InputError(f"{source}: {found}")
+        total = sum(weights)
+        if not 0 < total <= MAX_CONSTANT_SITES:
+            raise InputError(f"{source}: found weights whose sum is {total}, expected 1 to {MAX_CONSTANT_SITES:.0e}")
+        return replace(self, site_weights=tuple(map(int, weights)))
+
+    @property
+    def column_weights(self) -> FloatArray | None:
+        """(n_sites,) how many sites each column of `rows` stands for; None if each is one site."""
+        if not (self.constant_sites or self.site_weights):
+            return None
+        added = [count for count in self.constant_sites if count]
+        return np.array([*(self.site_weights or [1] * (self.n_sites - len(added))), *added], dtype=np.float64)
 
     def refuse_table(self, what: str) -> None:
         """Raise InputError for a table of named states where only sequences of characters can be `what`."""

@@ -45,8 +45,8 @@ class ReplicateChoice:
 
     def check(self, task: options.SearchTask) -> None:
         """Raise UsageError for resampled alignments with added sites, which may be billions."""
-        if self.write_replicates and task.reading.constant_sites is not None:
-            raise click.UsageError("--write-replicates goes without --constant-sites")
+        if self.write_replicates and task.reading.changes_sites:
+            raise click.UsageError("--write-replicates goes without --constant-sites and --site-weights")
 
     def settings(self) -> dict[str, Any]:
         """Keywords of `plltool.search_supports` and `plltool.bootstrap`."""

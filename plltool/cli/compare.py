@@ -55,9 +55,9 @@ class CompareTask:
         if self.tree and (self.bootstrap or self.constraint):
             raise click.UsageError("--bootstrap and --constraint are for searches, not for the tree of --tree")
         reading = self.reading
-        is_given = start.start not in START_KINDS or reading.data_type != "auto" or reading.constant_sites is not None
+        is_given = start.start not in START_KINDS or reading.data_type != "auto" or reading.changes_sites
         if is_folder and (is_given or self.tree or self.constraint or self.partitions):
-            one = "--start FILE, --tree, --constraint, --partitions, --data-type and --constant-sites"
+            one = "--start FILE, --tree, --constraint, --partitions, --data-type, --constant-sites and --site-weights"
             raise click.UsageError(f"{one} are for one alignment, not for a folder")
 
 

@@ -176,7 +176,7 @@ class FileReading:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(FileReading):
-    """The same, with constant sites."""
+    """The same, with constant sites and weights of columns."""
 
     constant_sites: tuple[int, ...] | None = option(
         parse=parse_constant_sites,
@@ -184,6 +184,16 @@ class Reading(FileReading):
         help="Add constant sites: how many have A, C, G and T, such as 310,190,205,295. Use it for DNA alignments that"
         " have only variable sites.",
     )
+    site_weights: Path | None = option(
+        type=PATH,
+        metavar="FILE",
+        help="File with a whole number for each column, between blanks or line ends: how often the column counts.",
+    )
+
+    @property
+    def changes_sites(self) -> bool:
+        """Whether columns stand for other numbers of sites than one."""
+        return self.constant_sites is not None or self.site_weights is not None
 
 
 file_reading_options, reading_options = packed("reading", FileReading), packed("reading", Reading)
@@ -337,7 +347,13 @@ def describe_short_branches(result: SearchResult | EvaluationResult, views: View
 def load_alignment(path: Path, reading: Reading) -> Sequences:
     import plltool
 
-    return plltool.read_alignment(path, reading.data_type, names=reading.names, constant_sites=reading.constant_sites)
+    return plltool.read_alignment(
+        path,
+        reading.data_type,
+        names=reading.names,
+        constant_sites=reading.constant_sites,
+        site_weights=reading.site_weights,
+    )
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:

@@ -36,7 +36,8 @@ def run(arguments: Sequence[str]) -> None:
 def _read(given: Given, session: Session, task: str = "") -> Work:
     """The data, the model and the settings; with a `task` the model is chosen if none is given."""
     word, states = given.text("model"), states_of(given.text("data_type"))
-    data = plltool.read_alignment(given.first("alignment"), states, names=FIRST_WORD)
+    weights = given.text("site_weights") or None
+    data = plltool.read_alignment(given.first("alignment"), states, names=FIRST_WORD, site_weights=weights)
     work = Work(session, data, word if os.path.isfile(word) else spell_here(word), given.number("seed", 1))
     work.brlen, work.outgroup = given.text("brlen", "scaled"), given.text("outgroup") or None
     work.hardware = hardware(threads=given.count("threads"))
@@ -60,7 +61,7 @@ def spell_there(model: str) -> str:
 
 
 def _write_model(session: Session, result: Any) -> None:
-    one = "" if result.parts[0].name else f", noname = 1-{result.n_sites}"
+    one = "" if result.parts[0].name else f", noname = 1-{result.data.n_columns}"
     session.write("bestModel", spell_there(result.model) + one, "Optimized model")
 
 
@@ -181,7 +182,7 @@ def _evaluate(given: Given, session: Session) -> None:
     best = max(found, key=lambda one: float(one.lnl))
     if name == "sitelh":
         rows = [one.format_site_lnl(".sitelh").splitlines()[1].partition(" ")[2] for one in found]
-        lines = [f"{len(rows)} {found[0].n_sites}", *(f"tree{k} {row}" for k, row in enumerate(rows, 1))]
+        lines = [f"{len(rows)} {len(rows[0].split())}", *(f"tree{k} {row}" for k, row in enumerate(rows, 1))]
         session.write("siteLH", "\n".join(lines), "Site log-likelihoods")
     if name != "evaluate":
         session.say("", f"Final LogLikelihood: {best.lnl:.6f}")
@@ -278,7 +279,7 @@ def _moose(given: Given, session: Session) -> None:
     tree = work.trees(path)[0] if path and not START.match(path) else None
     choice = plltool.select_model(work.data, tree, seed=work.seed, **work.hardware)
     session.say(f"Best model(s): {choice.best.name}", f"BIC: {choice.best.bic:.6f}", f"logLH: {choice.best.lnl:.6f}")
-    session.write("bestModel", f"{spell_there(choice.model)}, noname = 1-{choice.data.n_sites}", "Best model")
+    session.write("bestModel", f"{spell_there(choice.model)}, noname = 1-{choice.data.n_columns}", "Best model")
 
 
 TASKS: dict[str, Callable[[Given, Session], None]] = {

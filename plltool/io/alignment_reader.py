@@ -31,6 +31,7 @@ from plltool.io.vcf import read_vcf, starts_like_vcf
 from plltool.progress import log
 
 _MAX_SHOWN_START = 40  # bytes of a file in a message
+_MAX_DIGITS = 15  # of the weight of a site
 
 AUTO = "auto"  # the states that the data show
 
@@ -41,6 +42,7 @@ def read_alignment(
     *,
     names: str | None = None,
     constant_sites: Sequence[int] | None = None,
+    site_weights: Sequence[int] | str | os.PathLike[str] | None = None,
     least: int = MIN_TAXA,
 ) -> Sequences:
     """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF or a table, gzipped or not; ``-`` is standard input.
@@ -56,6 +58,9 @@ def read_alignment(
     `constant_sites` are the numbers of constant A, C, G and T sites to add to DNA, such as those that a set of SNPs
     lacks. They count in the likelihood and all statistics, but tables of sites leave them out.
 
+    `site_weights` are whole numbers from 0 on, one for each column, or a file with blanks or line ends between them. A
+    column counts as if it stood in the file that often; those of weight 0 are left out.
+
     Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus`, `read_vcf` and `read_table` for what
     they allow. Line ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
 
@@ -64,8 +69,13 @@ def read_alignment(
     InputError
         If the file cannot be read, is in no known format, or its sequences are not equally long, or `states` is an
         unknown name, headers have the same first word, or
-        `constant_sites` are not four numbers, or for other data than DNA.
+        `constant_sites` are not four numbers, or for other data than DNA, or `site_weights` are not as above.
     """
+    if site_weights is not None:
+        own = read_alignment(path, states, names=names, constant_sites=constant_sites, least=least)
+        if isinstance(site_weights, (str, os.PathLike)):
+            return own.with_site_weights(_read_weights(site_weights), source_name(site_weights))
+        return own.with_site_weights(site_weights)
     if constant_sites is not None:
         return read_alignment(path, states, names=names, least=least).with_constant_sites(constant_sites)
     if names is not None:
@@ -119,6 +129,20 @@ def read_alignments(
         if any(NAMES_HINT in warning for warning in own.warnings):
             names = WHOLE
         yield own
+
+
+def _read_weights(path: str | os.PathLike[str]) -> list[int]:
+    """The whole numbers of a file of weights of sites."""
+    weights = list[int]()
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        for word in line.split():
+            if not (word.isdigit() and len(word) <= _MAX_DIGITS):
+                found = f"found {show_name(word.decode('utf-8', 'replace'))}"
+                raise InputError(
+                    f"{source_name(path)}: line {number}: {found}, expected a weight: a whole number from 0 on"
+                )
+            weights.append(int(word))
+    return weights
 
 
 def _read_genotypes(text: bytes, source: str, states: StateSpace | None) -> Sequences:

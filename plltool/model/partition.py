@@ -23,7 +23,7 @@ from plltool.alignment.spaces import (
     settle_space,
 )
 from plltool.alignment.states import DNA, GENOTYPES, ILLEGAL_CODE, MULTISTATE, PROTEIN, UNDETERMINED, StateSpace
-from plltool.arrays import IndexArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME, WHOLE
 from plltool.errors import InputError, show_name
 from plltool.model.scheme import REMAINDER, PartSpec, Scheme, assign_sites, check_files, to_ranges
@@ -64,10 +64,12 @@ class Dataset:
     names: tuple[str, ...]  # taxon names, the same in every part
     source: str  # the file, for messages
     n_sites: int  # of the whole alignment, columns without a part and added constant sites included
+    n_columns: int  # of the alignment as it was given, without added constant sites
     parts: tuple[Part, ...]  # in the order in which they were described
     warnings: tuple[str, ...]  # what a user should know about the data, one line each
     names_are: str = WHOLE  # see `Sequences`
     constant_sites: tuple[int, ...] = ()  # likewise
+    is_weighted: bool = False  # whether the columns have weights, see `Sequences.with_site_weights`
 
     def __repr__(self) -> str:
         data = ", ".join(dict.fromkeys(block.states.name for block in self.alignments))
@@ -77,11 +79,6 @@ class Dataset:
     @property
     def n_taxa(self) -> int:
         return len(self.names)
-
-    @property
-    def n_columns(self) -> int:
-        """The number of columns of the alignment as it was given, without added constant sites."""
-        return self.n_sites - sum(self.constant_sites)
 
     @property
     def n_sequences(self) -> int:
@@ -140,12 +137,12 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         empty = [spec for spec, block in zip(scheme, blocks, strict=True) if gap_share(block) == 1.0]
         warnings += [f"{spec.shown()}: found no data (only gaps)" for spec in empty]
     refuse_no_data(blocks)
-    if added:
-        of_columns = [1] * n_columns + [count for count in added if count]
-        blocks = [replace(blocks[0], weights=np.array(of_columns, dtype=np.float64))]
-    warnings += _two_state_warnings(scheme, blocks)
     widths = [1 if isinstance(given, Alignment) else block.states.width for block in blocks]
     wide = [own.reshape(-1, n)[: block.n_sites] for own, n, block in zip(sites, widths, blocks, strict=True)]
+    weights = given.column_weights if isinstance(given, Sequences) else None
+    if weights is not None:
+        blocks, wide = _weigh(blocks, wide, weights)
+    warnings += _two_state_warnings(scheme, blocks)
     blocks, wide = _sort(blocks, wide)
     pairs = zip(scheme, sites, strict=True)
     named = [to_ranges(own) if REMAINDER in spec.ranges else spec.ranges for spec, own in pairs]
@@ -157,7 +154,35 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         warnings += _gap_warnings(scheme, blocks)
         warnings += [line for block in blocks for line in block.warnings] + data_warnings(blocks)
     names_are = given.names_are if isinstance(given, Sequences) else WHOLE
-    return Dataset(blocks[0].names, given.source, n_columns + sum(added), parts, tuple(warnings), names_are, added)
+    n_sites = n_columns if weights is None else int(weights.sum())
+    is_weighted = isinstance(given, Sequences) and bool(given.site_weights)
+    about = (given.source, n_sites, n_columns, parts, tuple(warnings), names_are, added, is_weighted)
+    return Dataset(blocks[0].names, *about)
+
+
+def _weigh(
+    blocks: Sequence[Alignment], sites: Sequence[IndexArray], of_columns: FloatArray
+) -> tuple[list[Alignment], list[IndexArray]]:
+    """The parts with the weights of their sites, and the columns of these; sites of weight 0 are left out."""
+    weighed, kept = [], []
+    for block, own in zip(blocks, sites, strict=True):
+        weights = of_columns[own]
+        wrong = np.flatnonzero((weights != weights[:, :1]).any(axis=1))
+        if len(wrong):
+            found = f"found different weights of columns {own[wrong[0], 0] + 1} to {own[wrong[0], -1] + 1}"
+            raise InputError(
+                f"{block.source}: {found}, expected the same, because they are one site of {block.states.name} data"
+            )
+        used = weights[:, 0] > 0
+        if not used.any():
+            raise InputError(
+                f"{block.source}: found a part whose columns all have weight 0, expected at least one above"
+            )
+        codes = block.codes[:, used]
+        codes.setflags(write=False)
+        weighed.append(replace(block, codes=codes, weights=weights[used, 0]))
+        kept.append(own[used])
+    return weighed, kept
 
 
 def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[list[Alignment], list[IndexArray]]:

@@ -110,6 +110,8 @@ def _tell_data(run: Record) -> str:
     sites = count(run["n_sites"], "site")
     n_added = sum(run.get("data", {}).get("constant_sites") or ())
     added = f", including {n_added} constant sites that were added to the file" if n_added else ""
+    columns = run.get("data", {}).get("weighted_columns")
+    added += f"; they are the {columns} columns of the file with their weights" if columns else ""
     return f"The alignment comprised {run['n_taxa']} taxa and {sites} of {kinds or 'aligned'} data{patterns}{added}."
 
 

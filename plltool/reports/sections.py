@@ -84,6 +84,8 @@ def _describe_alignment(run: Record) -> Section:
         return Section("data", "Data", (Facts(tuple(rows)),))
     used = max(sum(part["n_sites"] for part in run.get("parts", ())) or n_sites, 1)
     rows = [("Alignment", data["source"]), ("Kind of data", ", ".join(data["kinds"])), *rows]
+    if data.get("weighted_columns"):
+        rows.append(("Columns of the file, which have weights", str(data["weighted_columns"])))
     if data.get("constant_sites"):
         added = zip("ACGT", data["constant_sites"], strict=True)
         rows.append(("Constant sites that were added", ", ".join(f"{base} {number}" for base, number in added)))

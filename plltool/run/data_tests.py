@@ -91,9 +91,12 @@ def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[
     return remarks
 
 
-def refuse_invariable(spec: ModelSpec, part: Part) -> None:
-    """Raise InputError for a column that may be invariable where the model says that all of them vary."""
-    if spec.ascertainment is not None and part.alignment.weights is not None:
+def refuse_invariable(spec: ModelSpec, part: Part, added: Sequence[int]) -> None:
+    """Raise InputError for a column that may be invariable where the model says that all of them vary.
+
+    `added` are the numbers of constant sites that were added, if there are any.
+    """
+    if spec.ascertainment is not None and added:
         found = f"found constant sites to add under model {spec}, whose +ASC says that all sites vary"
         raise InputError(f"{part.alignment.source}: {found}; expected one of the two")
     if spec.ascertainment is None or spec.ascertainment.kind != "lewis":

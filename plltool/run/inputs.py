@@ -104,7 +104,7 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
     for wanted, part in zip(scheme, data.parts, strict=True):
         if wanted.model is not None:
-            refuse_invariable(wanted.model, part)
+            refuse_invariable(wanted.model, part, data.constant_sites)
     if isinstance(given, Model):
         return [given.copy()]
     if not (given is None or isinstance(given, (str, PathLike, ModelSpec))):

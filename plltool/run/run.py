@@ -93,7 +93,8 @@ class Run:
         patterns = "1 pattern" if n_patterns == 1 else f"{n_patterns} patterns"
         n_added = sum(data.constant_sites)
         added = f" with {n_added} constant ones added" if n_added else ""
-        size = f"{data.n_sequences} taxa, {data.n_sites} sites{added}, {patterns}{several}"
+        weighted = f" in {data.n_columns} columns with weights" if data.is_weighted else ""
+        size = f"{data.n_sequences} taxa, {data.n_sites} sites{weighted}{added}, {patterns}{several}"
         log.info("alignment: %s: %s", data.source, size)
         n_duplicates = data.n_taxa - len(self.task.names)
         if n_duplicates:

@@ -1,4 +1,4 @@
-"""--constant-sites: what commands do with it, what they refuse, and what records and reports say."""
+"""--constant-sites and --site-weights: what commands do, what they refuse, and what records and reports say."""
 
 import json
 
@@ -60,7 +60,7 @@ def test_what_is_refused_in_one_line(plltool, small, data_dir, tmp_path):
         (line,) = [line for line in made.stderr.splitlines() if "error" in line]
         assert what in line
     made = plltool("bootstrap", small, "--replicates", "1", "--write-replicates", *NUMPY, *COUNTS, *prefix, status=2)
-    assert "--write-replicates goes without --constant-sites" in made.stderr
+    assert "--write-replicates goes without --constant-sites and --site-weights" in made.stderr
     made = plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", *COUNTS, status=2)
 
 
@@ -69,3 +69,22 @@ def test_a_run_goes_on_with_the_same_numbers_only(plltool, small, tmp_path):
     assert plltool(*arguments, *COUNTS).exit_code == 0
     other = plltool(*arguments, "--constant-sites", "10,20,0,31", status=1)
     assert "the checkpoint has [10, 20, 0, 30], this command [10, 20, 0, 31]" in other.stderr
+
+
+def test_weights_of_columns(plltool, small, some_tree, tmp_path):
+    weights = tmp_path / "w.txt"
+    weights.write_text("2 " * 300)
+    arguments = ("--model", "JC", *NUMPY, "--site-weights", weights, "--prefix", tmp_path / "x")
+    made = plltool("evaluate", small, some_tree, *arguments, status=0)
+    assert "6 taxa, 600 sites in 300 columns with weights" in made.stderr
+    report = " ".join((tmp_path / "x.txt").read_text().split())
+    assert "Columns of the file, which have weights: 300" in report
+    assert "600 sites of DNA data" in report
+    assert "they are the 300 columns of the file with their weights" in report
+    weights.write_text("2 " * 299 + "x")
+    made = plltool("search", small, *arguments, status=1)
+    expected = "w.txt: line 1: found 'x', expected a weight: a whole number from 0 on"
+    assert [line for line in made.stderr.splitlines() if line.endswith(expected)]
+    write = ("--replicates", "1", "--write-replicates")
+    made = plltool("bootstrap", small, *write, *arguments, status=2)
+    assert "goes without --constant-sites and --site-weights" in made.stderr

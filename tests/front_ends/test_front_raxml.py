@@ -147,6 +147,30 @@ def test_other_tasks_of_raxml(call, folder):
         assert plltool.read_tree(folder / file).n_taxa == 7
 
 
+def test_weights_of_sites(call, folder):
+    """As the alignment with every column twice."""
+    (folder / "w.txt").write_text("\n".join(["2"] * 150))
+    rows = plltool.read_alignment("a.fasta")
+    pairs = zip(rows.names, rows.rows, strict=True)
+    (folder / "twice.fasta").write_text("".join(f">{name}\n{(row * 2).decode()}\n" for name, row in pairs))
+    lnls = []
+    for data in ("a.fasta --site-weights w.txt", "twice.fasta"):
+        status, out, err = call(f"raxml-ng --evaluate --msa {data} --model JC+G --tree true.nwk --prefix W --redo")
+        assert status == 0, err
+        lnls.append(float(re.search(r"^Final LogLikelihood: (.*)$", out, re.MULTILINE)[1]))
+        columns = 150 if "w.txt" in data else 300
+        assert f", noname = 1-{columns}\n" in (folder / "W.raxml.bestModel").read_text()
+    assert lnls[0] == pytest.approx(lnls[1], abs=2e-6)
+    status, out, err = call("raxmlHPC -f e -s a.fasta -a w.txt -m GTRGAMMA --JC69 -t true.nwk -n w")
+    assert status == 0, err
+    assert float(re.search(r"^Final LogLikelihood: (.*)$", out, re.MULTILINE)[1]) == pytest.approx(lnls[0], abs=2e-6)
+    (folder / "w.txt").write_text("2")
+    status, _, err = call(
+        "raxml-ng --evaluate --msa a.fasta --site-weights w.txt --model JC --tree true.nwk --prefix V"
+    )
+    assert (status, "w.txt: number of weights: found 1, expected 150" in err) == (1, True)
+
+
 @pytest.mark.slow
 def test_lnl_of_raxml(call, folder, request):
     status, out, err = call(f"raxmlHPC -s {request.config.rootpath / PRIMATES} -m GTRGAMMA -p 1 -n p")

@@ -227,8 +227,9 @@ def _read(
         own = as_data(alignments[name])
         if not isinstance(own, Sequences):
             raise InputError(f"gene {name!r}: found an encoded alignment, expected a file, a mapping, or Sequences")
-        if own.constant_sites:
-            raise InputError(f"gene {name!r}: found constant sites added, expected none where each gene is a part")
+        if own.column_weights is not None:
+            what = "found constant sites added, or weights of columns"
+            raise InputError(f"gene {name!r}: {what}, expected none where each gene is a part")
         found[name] = own
     if not found:
         raise InputError("genes: found no alignments, expected at least one")

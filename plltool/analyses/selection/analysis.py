@@ -119,7 +119,7 @@ def select_model(
     specs = [read_model(text) for text in also]
     possible = Candidates.of(patterns.states, free_rates, correction, candidates, specs)
     if correction is not None:
-        refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0])
+        refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0], data.constant_sites)
     chosen_on, remarks = choose_tree(run, tree)
     if possible.any_rooted:
         remarks = tuple(remark for remark in remarks if ROOT_REMOVED not in remark)

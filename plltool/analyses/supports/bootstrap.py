@@ -227,8 +227,9 @@ def resampled_alignments(
     sequences = as_data(alignment)
     if not isinstance(sequences, Sequences):
         raise InputError("resampled alignments: found an encoded alignment, expected a file, a mapping, or Sequences")
-    if sequences.constant_sites:
-        raise InputError(f"{sequences.source}: resampled alignments cannot be written where constant sites are added")
+    if sequences.column_weights is not None:
+        why = "where constant sites are added or columns have weights"
+        raise InputError(f"{sequences.source}: resampled alignments cannot be written {why}")
     data, _ = resolve_inputs(sequences, model, brlen, rooted=True)
     for number in range(replicates):
         columns = np.arange(sequences.n_sites)
