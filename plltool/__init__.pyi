@@ -93,6 +93,7 @@ from .run.model_choice import SchemeChoice as SchemeChoice
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
 from .run.supports import Supports as Supports
+from .schema import json_schema as json_schema
 from .tree.topology import Tree as Tree
 from .tree_search.effort import SearchOptions as SearchOptions
 

@@ -76,6 +76,7 @@ class Analysis:
     summary : a line of the help
     files : all that it may write with a prefix
     examples : command lines
+    results : the public classes of its results, whose records it writes or prints with --json
     record : ending of the record that reports read, if it has the keys of a run
     own_choices : what this record need not share with the other records of a prefix, "model" or "tree"
     section : the module of `plltool.reports` with its sections and its sentences on methods
@@ -90,6 +91,7 @@ class Analysis:
     summary: str
     files: Table
     examples: tuple[str, ...]
+    results: tuple[str, ...]
     record: str
     own_choices: tuple[str, ...]
     section: str
@@ -126,8 +128,9 @@ def _read_declarations() -> tuple[dict[str, Table], dict[str, Analysis]]:
             name, summary = head.split(" | ")
             analyses[name] = Analysis(
                 *(name, group, summary, tuple(files), tuple(examples)),
+                results=tuple(filter(None, given.get("result", "").split(","))),
                 record=given.get("record", ""),
-                own_choices=tuple(given["own_choices"].split(",")) if "own_choices" in given else (),
+                own_choices=tuple(filter(None, given.get("own_choices", "").split(","))),
                 section=given.get("section", ""),
                 order=int(given.get("order", 0)),
                 where=given.get("where", AFTER_TREE),

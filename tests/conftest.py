@@ -5,6 +5,7 @@ a check that never reached a device must not look like one that passed. ``--no-o
 the processes that tests start.
 """
 
+import json
 import os
 import sys
 from functools import cache
@@ -72,6 +73,31 @@ def _find_opencl_problem() -> str | None:
     if any(device.problem is None for device in devices):
         return None
     return "; ".join([*problems, *(f"{device.label}: {device.problem}" for device in devices)]) or "none found"
+
+
+@cache
+def _validator(result):
+    """What validates records of a class of results."""
+    from jsonschema import Draft202012Validator
+
+    from plltool.schema import json_schema
+
+    return Draft202012Validator(json_schema(result))
+
+
+@pytest.fixture(autouse=True)
+def _records_follow_their_schema(monkeypatch):
+    """The record of every result that a test turns into JSON follows the schema of the result's class."""
+    from plltool.io.record import Recorded
+
+    write = Recorded.to_json
+
+    def write_and_check(self, command=None):
+        text = write(self, command)
+        _validator(type(self)).validate(json.loads(text))
+        return text
+
+    monkeypatch.setattr(Recorded, "to_json", write_and_check)
 
 
 @pytest.fixture(scope="session")

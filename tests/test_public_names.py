@@ -63,6 +63,7 @@ CALLS = {
     "genes": lambda at: plltool.genes({"g": ROWS}, "JC", workers=1, **NUMPY),
     "has_checkpoint": lambda at: plltool.has_checkpoint(at / "x.checkpoint"),
     "mark_checkpoint": lambda at: plltool.mark_checkpoint(at / "x.checkpoint", {"a": 1}) is None,
+    "json_schema": lambda at: plltool.json_schema(plltool.SearchResult),
     "parse_hardware": lambda at: plltool.parse_hardware("numpy:vw=2"),
     "parse_share": lambda at: plltool.parse_share("0.6,0.4"),
     "parse_size": lambda at: plltool.parse_size("2G"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +66,6 @@ def bench(task: Measurement, hardware: Hardware, quiet: bool) -> None:
     with Reporter(quiet):
         done = plltool.bench(hardware, task.states, task.shapes or None, task.repetitions, quick=task.quick)
     if task.output:
-        plltool.write_text(task.output, json.dumps(done.as_record(given_command()), indent=1, allow_nan=False) + "\n")
+        plltool.write_text(task.output, done.to_json(given_command()) + "\n")
     lines = done.describe() + ([] if old is None else done.describe_ratios(old, str(task.compare)))
     print_results(lines)

@@ -147,10 +147,10 @@ def compare(
 
 def _finish(task: CompareTask, found: Comparison | ComparedLikelihoods, outputs: Outputs) -> None:
     """Write and print what was found, and exit."""
-    record = found.as_record() | {"command": given_command()}
-    outputs.finish({"compare.json": json.dumps(record, indent=1) + "\n"})
+    record = found.to_json(given_command())
+    outputs.finish({"compare.json": record + "\n"})
     lines = [*found.describe(), *outputs.describe()]
-    print_results(lines, json.dumps(record, indent=1) if task.telling.as_json else None)
+    print_results(lines, record if task.telling.as_json else None)
     if not found.agree:
         click.get_current_context().exit(EXIT_DIFFERENT)
 

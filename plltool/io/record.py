@@ -33,6 +33,18 @@ def format_record(record: Mapping[str, Any]) -> str:
     return json.dumps(record, indent=1, allow_nan=False)
 
 
+class Recorded:
+    """A result that becomes JSON: `as_record` has it as strings, numbers, lists and dictionaries."""
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The result for JSON; `command` is the command line that made it, if there was one."""
+        raise NotImplementedError
+
+    def to_json(self, command: str | None = None) -> str:
+        """`as_record` as JSON text."""
+        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
+
+
 def nan_to_null(value: Any) -> Any:
     """A number, or nested lists of numbers, with None in place of NaN, which JSON lacks."""
     if isinstance(value, list):

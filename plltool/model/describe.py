@@ -17,12 +17,21 @@ from plltool.constants import MAX_ALPHA, MAX_SHOWN_VALUES, ROOT_NAME
 from plltool.model import covarion
 from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset
+from plltool.schema import Keys
 
 EQUAL_RATES = "alpha is at its upper bound: rates are equal across sites"
 _LIST = re.compile(r"\{([^{}]*[/|][^{}]*)\}")
 _NUMBER = re.compile(r"(?<=[{/])\d+\.\d+(e[-+]?\d+)?(?=[}/])")
 
+_RATES = dict.fromkeys(("switching", "rates"), dict[str, float])
 
+
+@Keys(
+    "spec:str model:str data:str alpha:float? pinv:float? category_rates:float[] category_weights:float[]"
+    " n_free_parameters:int",
+    {**_RATES, "scaler": float, "class_rates": list[float], "class_weights": list[float]},
+    frequencies=dict[str, float],
+)
 def describe_model(model: Model) -> dict[str, Any]:
     """The model for a JSON run record: strings, numbers, lists and dictionaries only."""
     rates, weights = model.sites.categories()
@@ -100,6 +109,12 @@ def is_at_bound(alpha: float | None) -> bool:
 _COLUMN_CHUNK = 4096  # columns whose states are counted together
 
 
+@Keys(
+    "source:str? names:str digest:str kinds:str[] n_constant:int n_informative:int gaps:float",
+    constant_sites=(None, [int]),
+    taxa=[Keys("name:str gaps:float", composition=[float | None])],
+    identical=[[str]],
+)
 def describe_data(data: Dataset) -> dict[str, Any]:
     """The data for a JSON record: strings, numbers, lists and dictionaries only.
 

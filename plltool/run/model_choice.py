@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from plltool.constants import VERSION
 from plltool.errors import shorten
+from plltool.io.record import Recorded
 from plltool.model.describe import describe_data, shorten_model
 from plltool.model.partition import Dataset
 from plltool.model.spec import ModelSpec
@@ -18,6 +18,7 @@ from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
 from plltool.reports.text import align
 from plltool.run.identity import software_versions
+from plltool.schema import Keys
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class FittedModel:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Choice(Shown, ABC):
+class Choice(Recorded, Shown, ABC):
     """What is chosen for an alignment, or for its parts, and how."""
 
     criterion: str  # one of BIC, AIC and AICc
@@ -80,6 +81,12 @@ class Choice(Shown, ABC):
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
 
+    @Keys(
+        "lnl model n_taxa:int n_sites:int n_patterns device driver reason seconds seed warnings version tree=newick"
+        " model_choice=summary command:str?",
+        software=dict[str, str],
+        data=describe_data,
+    )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""
         return {
@@ -98,10 +105,6 @@ class Choice(Shown, ABC):
             "command": command,
             "data": describe_data(self.data),
         }
-
-    def to_json(self, command: str | None = None) -> str:
-        """`as_record` as JSON text."""
-        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool select-model` writes, by the ends of their names."""
@@ -163,6 +166,7 @@ class ModelChoice(Choice):
         """The chosen model, in one line."""
         return f"best by {self.criterion}: {shorten_model(self.best.name)}"
 
+    @Keys("criterion:str best:str left_out:str[]", candidates=[FittedModel])
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
         return {
@@ -273,10 +277,16 @@ class SchemeChoice(Choice):
         models = "model of 1 partition" if len(self.parts) == 1 else f"models of {len(self.parts)} partitions"
         return f"{models} by {self.criterion}: {score:.3f}, lnL {self.lnl:.3f}{merged}"
 
+    @Keys("brlen")
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The same as for `Choice`, with `brlen`."""
         return super().as_record(command) | {"brlen": self.brlen}
 
+    @Keys(
+        "criterion:str n_parameters:int aic:float aicc:float? bic:float",
+        parts=[Keys("best:str", like=PartChoice)],
+        merges=[Merge],
+    )
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
         scores = {name: getattr(self, name) for name in ("n_parameters", "aic", "aicc", "bic")}

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
+from plltool.engine.counters import Counters
 from plltool.errors import InputError, shorten
 from plltool.io.newick_writer import collapse_newick, write_nexus
-from plltool.io.record import format_record, nan_to_null
+from plltool.io.record import Recorded, nan_to_null
 from plltool.io.site_values import format_for, format_sites, site_rows
 from plltool.model import describe
 from plltool.model.model import Model
@@ -28,10 +29,14 @@ from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice, SchemeChoice
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.site_rates import PerSiteRates
+from plltool.schema import Keys
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.root_scan import RootPlace
+
+_PROFILE = Keys("device_seconds:float host_share:float launches_per_second:float", mean_batch=dict[str, float])
+_BRANCH = Keys("taxa:str[]", length=(float, [float]), error=(float, None, [float | None]))
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,12 @@ class PartResult:
     model: str  # model string with all parameter values
     scaler: float  # factor of the tree's branch lengths
     lnl: float
-    parameters: dict[str, Any]  # the model as numbers, see `Model.describe`
+    parameters: Annotated[dict[str, Any], describe.describe_model]  # the model as numbers
     newick: str | None  # the tree with the part's own branch lengths if they are unlinked, otherwise None
 
 
 @dataclass(frozen=True, eq=False)
-class Result(Shown):
+class Result(Recorded, Shown):
     """A tree with its likelihood, and how both were obtained.
 
     The columns of its table are site, lnl and rate, as far as the lnL and the rates of sites were asked for.
@@ -128,6 +133,15 @@ class Result(Shown):
         """`newick` without the inner branches of at most `threshold`, and the number of these branches."""
         return collapse_newick(self.newick, threshold)
 
+    @Keys(
+        "lnl model n_taxa n_sites n_patterns device reason seconds seed start_lnls brlen parts layout warnings version"
+        " driver tree=newick command:str?",
+        {"other_optimum": Other, "psr": PerSiteRates},
+        parameters=(describe.describe_model, Keys("n_free_parameters:int")),
+        counters=Counters,
+        software=dict[str, str],
+        data=describe.describe_data,
+    )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`.
 
@@ -153,10 +167,6 @@ class Result(Shown):
         if not np.isnan(self.other.lnl):
             record["other_optimum"] = self.other._asdict()
         return record if self.psr is None else record | {"psr": self.psr.as_record()}
-
-    def to_json(self, command: str | None = None) -> str:
-        """`as_record` as JSON text."""
-        return format_record(self.as_record(command))
 
     def describe_models(self) -> list[str]:
         """The models for people: lines for each part, before them what was found under +PSR. `model` has all values."""
@@ -251,6 +261,10 @@ class SearchResult(Result):
             "mean_batch": {name: sizes[name] / number for name, number in self.counters["requests"].items()},
         }
 
+    @Keys(
+        "trace start_distances climb_distances settings",
+        {"model_choice": (ModelChoice.summary, SchemeChoice.summary), "profile": _PROFILE},
+    )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the trace, and what there is of a choice of the model and a profile."""
         record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
@@ -289,6 +303,7 @@ class EvaluationResult(Result):
     def _rows(self) -> Sequence[Row]:
         return site_rows(lnl=self.site_lnl, rate=self.site_rates)
 
+    @Keys(maybe={"root_places": [RootPlace], "branches": [_BRANCH]})
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the branches and their lengths' errors if these were asked for."""
         record = super().as_record(command)

@@ -20,6 +20,7 @@ from plltool.model.describe import format_scheme
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.progress import log
+from plltool.schema import Keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,7 @@ class PerSiteRates:
     parts: tuple[SiteCategories | None, ...]  # the rates of each part; None for parts without +PSR
     fitted: tuple[Model, ...]  # the models of the parts, with the category of each pattern
 
+    @Keys("lnl model", parts=[(None, Keys("rates:float[] shares:float[] categories:int[]"))])
     def as_record(self) -> dict[str, Any]:
         """All but the model objects, for a record."""
         parts = [

@@ -5,23 +5,23 @@ Each kind has its own unit, everywhere the same: fbp, ufboot and sh-alrt are in 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import ABAYES, FBP, GCF, IC, ICA, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, TBE, UFBOOT
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick, write_nexus
-from plltool.io.record import nan_to_null
+from plltool.io.record import Recorded, nan_to_null
 from plltool.io.tree_files import write_splits
 from plltool.progress import log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
+from plltool.schema import Keys
 from plltool.tree.rooted import drop_root, inner_branches, unrooted_branches
 from plltool.tree.splits import TreeSet, smaller_sides
 from plltool.tree.supports import Convergence
@@ -63,6 +63,8 @@ KINDS = {
     IC: Kind("internode certainty: the branch against the most frequent conflicting branch", CERTAINTY, GENES),
     ICA: Kind("internode certainty: the branch against all frequent conflicting branches", CERTAINTY, GENES),
 }
+BRANCH = Keys("taxa:str[] length:float", {"lnl": [float], **dict.fromkeys(KINDS, float | None)})
+CONVERGENCE = Keys("converged:bool", like=Convergence)
 
 
 class BetterTree(NamedTuple):
@@ -77,7 +79,7 @@ class BetterTree(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Supports(Shown):
+class Supports(Recorded, Shown):
     """Supports of the branches of a tree.
 
     The columns of its table are taxa (on the smaller side of the branch), length, and the kinds.
@@ -160,7 +162,13 @@ class Supports(Shown):
         """(n_edges,) the labels of one kind; "NA" at the branches of tips, and where nothing tells."""
         return [format_support(value, KINDS[kind].unit) for value in self.values[kind].tolist()]
 
-    def as_record(self) -> dict[str, Any]:
+    @Keys(
+        "tree:str",
+        {"root_places": [Keys("taxa:str[] rootstrap:float")], "convergence": [CONVERGENCE]},
+        kinds=dict[str, Annotated[Any, Keys("meaning:str unit:str replicates:int?")]],
+        branches=[BRANCH],
+    )
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The kinds, the tree, the inner branches, each named by the taxa on its smaller side, and `root_places`."""
         kinds = {
             kind: {"meaning": KINDS[kind].meaning, "unit": KINDS[kind].unit, "replicates": self.n_replicates.get(kind)}
@@ -205,10 +213,6 @@ class Supports(Shown):
         single = {f"support.{kind}.nwk": self.newick(kind) + "\n" for kind in self.kinds}
         whole = {"support.nex": self.nexus(), "support.json": self.to_json() + "\n"}
         return {"support.nwk": self.newick() + "\n"} | single | whole
-
-    def to_json(self) -> str:
-        """The supports of each branch as JSON, as `as_record` has them."""
-        return json.dumps(self.as_record(), indent=1, allow_nan=False)
 
     def describe(self) -> list[str]:
         """A line for each kind: what it means, its unit, and how many replicates it comes from."""

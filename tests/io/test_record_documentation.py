@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import plltool
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.dating.analysis import date
 from plltool.analyses.placement.analysis import place
@@ -18,7 +19,9 @@ from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.io.record import RECORD_KEYS
 from plltool.optimise.polish import Other
 from plltool.progress import StopSearch
+from plltool.registry import ANALYSES
 from plltool.run.evaluation import evaluate
+from plltool.schema import json_schema
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "record.md"
 TYPES = {"number": (int, float), "integer": int, "text": str, "object": dict}
@@ -75,7 +78,7 @@ def found(data_dir):
 
 
 def test_the_record_of_a_search(found):
-    check(json.loads(json.dumps(found.as_record("plltool search x"))), "search")
+    check(json.loads(found.to_json("plltool search x")), "search")
 
 
 def test_the_record_of_a_search_that_chose_its_model(data_dir):
@@ -83,14 +86,14 @@ def test_the_record_of_a_search_that_chose_its_model(data_dir):
     lines = (data_dir / "primates.phy").read_text().splitlines()[1:]
     digits = str.maketrans("ACGT", "0011")  # few models go with two states
     result = search({name: row.translate(digits) for name, row in map(str.split, lines)}, "TEST", **options)
-    check(json.loads(json.dumps(result.as_record(), allow_nan=False)), "search")
+    check(json.loads(result.to_json()), "search")
     known = (*RECORD_KEYS, "data", "model_choice")
     assert set(result.choice.as_record()) <= set(known)
 
 
 def test_the_record_of_an_evaluation(found, data_dir):
     result = evaluate(data_dir / "primates.phy", found.tree, "JC", fixed=True, device="numpy")
-    check(json.loads(json.dumps(result.as_record())), "evaluate")
+    check(json.loads(result.to_json()), "evaluate")
 
 
 def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
@@ -105,7 +108,7 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
         (ancestral_states(*given, **settings), "ancestors"),
         (place(*given[:2], data_dir / "queries" / "fragments.fasta", "JC", **settings), "placement"),
     ):
-        record = json.loads(json.dumps(result.as_record(), allow_nan=False))
+        record = json.loads(result.to_json())
         assert key in record
         check(record, "evaluate")
 
@@ -116,7 +119,7 @@ def test_the_record_of_dates(data_dir):
     years = {"a": 2001.0, "b": 2003.5, "c": 2002.0, "d": 2004.0}
     settings = {"clock_rate": 0.05, "fixed": True, "device": "numpy"}
     result = date(rows, "((a:0.1,b:0.1):0.1,c:0.1,d:0.1);", years, "JC", **settings)
-    check(json.loads(json.dumps(result.as_record(), allow_nan=False)), "evaluate")
+    check(json.loads(result.to_json()), "evaluate")
 
 
 def test_the_record_of_supports(found, data_dir):
@@ -144,8 +147,39 @@ def test_the_record_of_two_optima(found):
     check(json.loads(json.dumps(record)), "search")
 
 
+def paths_of(schema, start=""):
+    """Every key of a schema, as the table writes it."""
+    for own in schema.get("anyOf", [schema]):
+        for name, inner in own.get("properties", {}).items():
+            yield start + name
+            yield from paths_of(inner, f"{start}{name}.")
+        if isinstance(own.get("items"), dict):
+            yield from paths_of(own["items"], f"{start[:-1]}[].")
+
+
+def test_schemas_have_the_documented_keys():
+    """Those of records of runs; where some keys of an object are documented, all are."""
+    commands = ["search", "evaluate", "alrt", "test", "ancestral", "place", "date", "select-model"]
+    results = [getattr(plltool, name) for command in commands for name in ANALYSES[command].results]
+    found = {path for own in results for path in paths_of(json_schema(own))}
+    known = documented()
+    assert known.keys() <= found
+    opened = {"", *(path.rpartition(".")[0] for path in known)}
+    assert {path for path in found if path.rpartition(".")[0] in opened} == known.keys()
+
+
 def test_every_key_of_a_record_is_documented():
     top = [key for key in documented() if "." not in key]
     some = ("data", "psr", "model_choice", "start_distances", "climb_distances", "settings", "trace", "profile")
-    some += ("other_optimum", "branches", "supports", "tests", "ancestors", "placement", "dated_tree", "dating")
+    some += (
+        "other_optimum",
+        "branches",
+        "root_places",
+        "supports",
+        "tests",
+        "ancestors",
+        "placement",
+        "dated_tree",
+        "dating",
+    )
     assert tuple(key for key in top if key not in some) == RECORD_KEYS

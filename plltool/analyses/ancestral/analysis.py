@@ -25,6 +25,7 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.rooting import OutgroupLike, mean_tree, usable_outgroup, write_rooted
+from plltool.schema import Keys
 from plltool.tree.topology import Tree
 
 
@@ -189,6 +190,7 @@ class AncestralResult(Result):
             cells[:, part.columns.ravel()] = texts
         return dict(zip(self.nodes, join_cells(cells), strict=True))
 
+    @Keys(ancestors=Keys(tree=str, sequences=dict[str, str], joint_sequences=dict[str, str], joint_lnl=float))
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the most probable sequences and the tree that names the nodes."""
         joint = {"joint_sequences": self.sequences(JOINT), "joint_lnl": sum(part.joint_lnl for part in self.ancestors)}

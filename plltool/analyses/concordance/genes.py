@@ -8,7 +8,6 @@ print(found.search.newick, found.concordance.newick())
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -31,6 +30,7 @@ from plltool.io.alignment_reader import join_alignments, read_folder
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.model_reader import read_model
 from plltool.io.newick_writer import write_newick
+from plltool.io.record import Recorded
 from plltool.model.scheme import PartSpec, SiteRange
 from plltool.processes.workers import Workers
 from plltool.progress import Listener, Progress, announce, ignore, log
@@ -42,6 +42,7 @@ from plltool.run.memory import plan_memory
 from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike
 from plltool.run.sharing import share_hardware
+from plltool.schema import Keys
 from plltool.tree.rooted import drop_root
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
@@ -80,8 +81,11 @@ class Gene:
         return self.tree.n_taxa - self.tree.is_rooted
 
 
+_GENE = Keys("name:str source:str n_taxa:int n_sites:int n_patterns:int lnl:float spec:str model:str tree:str")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class GenesResult(Shown):
+class GenesResult(Recorded, Shown):
     """Trees of genes, and the tree of all of them together.
 
     The columns of its table are name, source, n_taxa, n_sites, n_patterns, lnl, spec and model, of each gene.
@@ -125,17 +129,19 @@ class GenesResult(Shown):
             lines.append(f"{own.name}\t{own.source}\t{sizes}\t{own.lnl:.6f}\t{own.model}\n")
         return "".join(lines)
 
-    def to_json(self, command: str | None = None) -> str:
+    @Keys("search concordance seconds version:str command:str?", genes=[_GENE])
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The genes, and the records of the search and of the concordance factors; `command` is the command line."""
-        record = {
+        return {
             "genes": [
                 {**row, "tree": write_newick(gene.tree)} for row, gene in zip(self._rows(), self.genes, strict=True)
             ],
             "search": self.search.as_record(command),
             "concordance": self.concordance.as_record(command),
             "seconds": round(self.seconds, 3),
+            "version": VERSION,
+            "command": command,
         }
-        return json.dumps(record, indent=1, allow_nan=False)
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool genes` writes, by the ends of their names; `command` is the command line."""

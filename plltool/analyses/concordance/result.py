@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
+from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL, VERSION
 from plltool.io.newick_writer import write_newick, write_nexus, written_label
-from plltool.io.record import nan_to_null
+from plltool.io.record import Recorded, nan_to_null
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.results import Result
-from plltool.run.supports import NOT_AVAILABLE, Supports
+from plltool.run.supports import BRANCH, NOT_AVAILABLE, Supports
+from plltool.schema import Keys
 
 MEANINGS = {
     "gCF": "per cent of decisive gene trees that have the branch",
@@ -45,7 +45,7 @@ NUMBER = "_N"  # the end of the name of a column with numbers in place of per ce
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Concordance(Shown):
+class Concordance(Recorded, Shown):
     """Concordance factors of the inner branches of a tree.
 
     The columns of its table are ID, those of `columns`, Label and Length, see `format_table`.
@@ -126,6 +126,13 @@ class Concordance(Shown):
             lines.append("\t".join([*values, row["Label"] or NOT_AVAILABLE, f"{row['Length']:.10g}"]))
         return "\n".join(lines) + "\n"
 
+    @Keys(
+        "seed version:str command:str?",
+        {"evaluation": Result},
+        like=Supports,
+        branches=[Keys("id:int", like=BRANCH, around=(None, [str]), columns=dict[str, float | None])],
+        columns=dict[str, str],
+    )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The supports, with all columns and a quartet of taxa around each branch, and the evaluation, if any."""
         record = self.supports.as_record()
@@ -133,12 +140,8 @@ class Concordance(Shown):
             row["id"] = k + 1
             row["around"] = None if self.around[k] is None else list(self.around[k] or ())
             row["columns"] = {name: nan_to_null(float(values[k])) for name, values in self.columns.items()}
-        record |= {"columns": self.describe_columns(), "seed": self.seed, "command": command}
+        record |= {"columns": self.describe_columns(), "seed": self.seed, "version": VERSION, "command": command}
         return record if self.evaluation is None else record | {"evaluation": self.evaluation.as_record(command)}
-
-    def to_json(self, command: str | None = None) -> str:
-        """`as_record` as JSON text."""
-        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool concordance` writes, by the ends of their names; `command` as for `as_record`."""

@@ -27,6 +27,7 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.rooting import mean_tree, root_nodes
+from plltool.schema import Keys
 from plltool.tree.rooted_nodes import RootedNodes
 
 PathName: TypeAlias = str | PathLike[str]
@@ -115,6 +116,7 @@ class DateResult(Result):
             lines.append("\t".join([tip.name, f"{tip.year:.4f}", *(f"{number:.8f}" for number in numbers)]))
         return "\n".join(lines) + "\n"
 
+    @Keys("dated_tree=dated_newick dating=dated")
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the tree in time, its nodes and the clock."""
         return super().as_record(command) | {"dated_tree": self.dated_newick, "dating": self.dated.as_record()}

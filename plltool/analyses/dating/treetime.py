@@ -26,6 +26,7 @@ from plltool.io.newick_writer import write_nodes
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.model.substitution import exchangeability_matrix
+from plltool.schema import Keys
 from plltool.tree.rooted_nodes import RootedNodes
 
 DATE_LEVEL = 0.9  # probability that a date lies in its interval: that of the treetime command
@@ -115,6 +116,9 @@ class RootToTip(NamedTuple):
     distance: float
 
 
+_TIP = Keys("expected:float", like=RootToTip)
+
+
 @dataclass(frozen=True)
 class Clock:
     """The molecular clock: a line through the distances from the root to the tips over their dates.
@@ -156,6 +160,7 @@ class DatedTree:
     lengths: str
     version: str
 
+    @Keys("clock nodes=dates lengths treetime=version level:float", root_to_tip=[_TIP])
     def as_record(self) -> dict[str, Any]:
         return {
             "clock": asdict(self.clock),

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from plltool.analyses.machine.compare_likelihoods import ComparedLikelihoods, compare_likelihoods
+from plltool.analyses.machine.compare_likelihoods import COMPARED, ComparedLikelihoods, compare_likelihoods
 from plltool.analyses.search.analysis import search
 from plltool.analyses.selection.analysis import choose_if_asked
 from plltool.analyses.supports.bootstrap import bootstrap as make_replicates
@@ -21,13 +21,15 @@ from plltool.io.alignment_formats import NAMES_HINT
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
 from plltool.io.content import source_name
 from plltool.io.newick import parse_newick
-from plltool.io.record import read_record
+from plltool.io.record import Recorded, read_record
 from plltool.progress import Listener, Move, Progress, StopSearch, ignore, log
 from plltool.registry import ANALYSES
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.memory import plan_memory
+from plltool.run.results import SearchResult
+from plltool.schema import Keys
 from plltool.tree.splits import branch_score_distance, rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
@@ -70,7 +72,7 @@ class ComparedRun:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Shown):
+class Comparison(Recorded, Shown):
     """Two searches, and the largest difference of lnL that counts as agreement.
 
     The columns of its table are stage, radius, round, lnl_a and lnl_b, of each round.
@@ -164,7 +166,14 @@ class Comparison(Shown):
         nodes = [{move.nodes for move in moves} for moves in (second, first)]
         return [m for m in first if m.nodes not in nodes[0]], [m for m in second if m.nodes not in nodes[1]]
 
-    def as_record(self) -> dict[str, Any]:
+    @Keys(
+        "agree rf branch_score difference tolerance first_difference other_settings replicates label_a:str label_b:str",
+        {"trace": [Progress]},
+        like=SearchResult,
+        before=(None, COMPARED),
+        **{"moves_of_a": [Move], "moves_of_b": [Move], "a": SearchResult, "b": SearchResult},
+    )
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`.
 
         It has what the record of `a` has, too, so that it is the record of a run for a report.
@@ -173,6 +182,7 @@ class Comparison(Shown):
         names = "agree", "rf", "branch_score", "difference", "tolerance", "first_difference", "other_settings"
         return {
             **{name: value for name, value in self.a.record.items() if name != "trace"},
+            "command": command,
             **{name: getattr(self, name) for name in names},
             "moves_of_a": [asdict(move) for move in moves_a],
             "moves_of_b": [asdict(move) for move in moves_b],

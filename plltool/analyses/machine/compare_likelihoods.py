@@ -14,6 +14,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE
 from plltool.errors import DeviceError, InputError, show_name
 from plltool.hardware import PRECISIONS, Hardware, parse_hardware
+from plltool.io.record import Recorded
 from plltool.progress import Listener, ignore
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
@@ -21,6 +22,7 @@ from plltool.run.evaluation import evaluate
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import EvaluationResult
+from plltool.schema import Keys
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
@@ -62,8 +64,13 @@ def _compare_pair(a: Answers, b: Answers, slopes_in: Sequence[str], tolerance: f
     return {"a": a.label, "b": b.label, **found, "site": site + 1, "slope_in": slopes_in[slope], "agree": agree}
 
 
+_PAIR = Keys("a:str b:str lnl:float site_lnl:float slope:float site:int slope_in:str agree:bool")
+_DEVICE = Keys("label:str device:str precision:str lnl:float")
+COMPARED = Keys("agree:bool tolerance:float failures:str[]", devices=[_DEVICE], pairs=[_PAIR])
+
+
 @dataclass(frozen=True, eq=False)
-class ComparedLikelihoods(Shown):
+class ComparedLikelihoods(Recorded, Shown):
     """The likelihood of one tree on several devices, with the same lengths and parameters on all.
 
     The columns of its table are a, b, lnl, site, site_lnl, slope_in, slope and agree, of each pair of devices.
@@ -97,12 +104,13 @@ class ComparedLikelihoods(Shown):
         pairs = combinations(self.answers, 2)
         return [_compare_pair(*pair, self.slopes_in, self.tolerance) for pair in pairs]
 
-    def as_record(self) -> dict[str, Any]:
+    @Keys(like=EvaluationResult, comparison=COMPARED)
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The comparison as strings, numbers, lists and dictionaries, with the record of the evaluation."""
         names = "label", "device", "precision", "lnl"
         devices = [{name: getattr(own, name) for name in names} for own in self.answers]
         found = {"agree": self.agree, "tolerance": self.tolerance, "failures": list(self.failures)}
-        return self.evaluation.as_record() | {"comparison": {**found, "devices": devices, "pairs": self._rows()}}
+        return self.evaluation.as_record(command) | {"comparison": {**found, "devices": devices, "pairs": self._rows()}}
 
     def describe(self) -> list[str]:
         """Lines for people."""

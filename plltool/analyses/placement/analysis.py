@@ -32,6 +32,7 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.rooting import usable_outgroup
+from plltool.schema import Keys
 from plltool.tree.topology import Tree
 
 PathName: TypeAlias = str | PathLike[str]
@@ -147,6 +148,7 @@ class PlacementResult(Result):
         software = {"software": f"plltool {VERSION}", "model": self.model}
         return format_jplace(edges.tree, rows, software | ({"invocation": command} if command else {}))
 
+    @Keys(placement=Keys("n_placed:int n_distinct:int without_data:str[]"))
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, and the numbers of queries; their places are in `jplace`."""
         distinct, without_data = len(self.placements), list(self.without_data)

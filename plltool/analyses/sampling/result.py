@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,11 +20,14 @@ from plltool.analyses.sampling.posterior import (
 from plltool.analyses.sampling.samples import COLUMNS, COMMON_SHARE, FEWEST_SAMPLES, Samples
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.constants import VERSION
+from plltool.engine.counters import Counters
+from plltool.io.record import Recorded
 from plltool.model.describe import describe_data
 from plltool.model.partition import Dataset
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.identity import software_versions
+from plltool.schema import Keys
 from plltool.tree.splits import smaller_side
 
 MOST_TRACED = 12  # numbers whose traces are kept: those of MrBayes' first columns, then those with the least sizes
@@ -35,6 +37,11 @@ MOST_CREDIBLE = 20  # topologies
 DIGITS = 7  # of a value in a trace
 
 
+@Keys(
+    "samples:int asdsf:float? consensus:str mcc:str credible_topologies:int",
+    numbers=dict[str, dict[str, float]],
+    credible=[Keys("probability:float cumulative:float")],
+)
 def describe_posterior(found: Posterior) -> dict[str, Any]:
     """The summaries, without values that are unknown."""
     known = {name: own._asdict().items() for name, own in found.numbers.items()}
@@ -98,7 +105,7 @@ ADVISED_SWAPS = 0.2, 0.8  # the range of rates at which neighbouring chains shou
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampleResult(Shown):
+class SampleResult(Recorded, Shown):
     """Samples of the posterior distribution, and what they say.
 
     The columns of its table are number (its name) and those of `Summary`.
@@ -164,6 +171,19 @@ class SampleResult(Shown):
     def _rows(self) -> Sequence[Row]:
         return [{"number": name, **own._asdict()} for name, own in self.posterior.numbers.items()]
 
+    @Keys(
+        "n_taxa n_sites n_patterns generations options seed tuning acceptance swaps converged seconds device reason"
+        " driver layout models warnings interrupted burnin_samples=first burnin_generation:int version:str"
+        " command:str?",
+        posterior=describe_posterior,
+        trace=Keys("generations:int[]", numbers=dict[str, list[list[float]]]),
+        asdsf=[Keys("generation:int asdsf:float")],
+        splits=[Keys("taxa:str[] shares:float[]")],
+        priors=dict[str, str],
+        counters=(Counters, Keys()),
+        software=dict[str, str],
+        data=describe_data,
+    )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """All but the samples, of which a few are in it, as strings, numbers, lists and dictionaries."""
         samples = self.samples
@@ -205,10 +225,6 @@ class SampleResult(Shown):
             "credible.tsv": format_credible(self.posterior.credible),
             "sample.json": self.to_json(command) + "\n",
         }
-
-    def to_json(self, command: str | None = None) -> str:
-        """The record as JSON, see `as_record`."""
-        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
 
     def describe(self) -> list[str]:
         """Lines for people."""

@@ -15,6 +15,7 @@ from plltool.run.likelihood import Likelihood, check_neighbour_request
 from plltool.run.results import Result
 from plltool.run.rooting import usable_outgroup
 from plltool.run.supports import Supports
+from plltool.schema import Keys
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,6 +30,7 @@ class AlrtResult(Result):
     def _rows(self) -> Sequence[Row]:
         return self.supports._rows()
 
+    @Keys("supports")
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of an evaluation, and the supports."""
         return super().as_record(command) | {"supports": self.supports.as_record()}

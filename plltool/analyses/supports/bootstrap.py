@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from os import PathLike, fspath
 from time import perf_counter
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER
 from plltool.io.newick_writer import write_newick
+from plltool.io.record import Recorded
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
@@ -31,7 +31,8 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run
 from plltool.run.sharing import share_hardware
-from plltool.run.supports import Supports, check_kinds
+from plltool.run.supports import CONVERGENCE, Supports, check_kinds
+from plltool.schema import Keys
 from plltool.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.tree.rooted import drop_root
 from plltool.tree.splits import Splits, make_tree_set, splits_of
@@ -48,7 +49,7 @@ AUTO = "auto"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BootstrapResult(Shown):
+class BootstrapResult(Recorded, Shown):
     """Bootstrap replicates.
 
     The columns of its table are replicate, lnl (on the resampled alignment) and length of the tree.
@@ -76,9 +77,12 @@ class BootstrapResult(Shown):
         n_taxa = self.trees[0].n_taxa if self.trees else 0
         return f"<BootstrapResult: {len(self.trees)} trees of {n_taxa} taxa, seed {self.seed}>"
 
-    def to_json(self, command: str | None = None) -> str:
-        """The trees, their lnL and what is known of the run as JSON; `command` is the command line."""
-        record = {
+    @Keys(
+        "lnls n_kept seed supports seconds interrupted trees:str[] version:str command:str?", convergence=[CONVERGENCE]
+    )
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The trees, their lnL and what is known of the run; `command` is the command line."""
+        return {
             "trees": [_write(tree) for tree in self.trees],
             "lnls": list(self.lnls),
             "n_kept": self.n_kept,
@@ -90,7 +94,6 @@ class BootstrapResult(Shown):
             "version": VERSION,
             "command": command,
         }
-        return json.dumps(record, indent=1, allow_nan=False)
 
     def _drawn(self) -> Drawn | None:
         return None if self.supports is None else self.supports._drawn()

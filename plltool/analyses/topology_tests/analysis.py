@@ -23,11 +23,14 @@ from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import LENGTHS, Likelihood
 from plltool.run.results import Result
+from plltool.schema import Keys
 from plltool.seeds import TESTS, generator
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 
 P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # a small value rejects the tree
+_COLUMNS: dict[str, Any] = {own.name: float | None for own in fields(TopologyTests)}
+_TREE = Keys(**_COLUMNS | dict.fromkeys(("in_elw_set", "au_undetermined"), bool), tree=str)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +60,7 @@ class TopologyTestResult(Result):
         rows = zip(*columns.values(), strict=True)
         return [{"tree": number, **dict(zip(columns, row, strict=True))} for number, row in enumerate(rows, start=1)]
 
+    @Keys(tests=Keys("n_replicates:int seed:int model_tree:int?", trees=[_TREE]))
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the tests tree by tree; missing numbers are null."""
         columns = {f.name: nan_to_null(getattr(self.tests, f.name).tolist()) for f in fields(self.tests)}

@@ -60,11 +60,12 @@ from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.io.record import read_object
+from plltool.io.record import Recorded, read_object
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import log
 from plltool.run.messages import announce_engine
+from plltool.schema import Keys
 
 BENCHMARK_KEYS = ("benchmark", "version", "date", "device", "driver", "rows")
 KEY = ("item", "states", "components", "precision", "taxa", "patterns")
@@ -131,7 +132,7 @@ def _name(row: dict[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class Benchmark(Recorded):
     """The rows of a run, of which `KEY` names the fields that say what was measured, and where it ran."""
 
     device: str
@@ -139,6 +140,7 @@ class Benchmark:
     reason: str
     rows: tuple[dict[str, Any], ...]
 
+    @Keys("device driver reason rows benchmark:str version:str date:str command:str?")
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         return {
             "benchmark": "plltool bench",
