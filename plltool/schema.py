@@ -35,7 +35,7 @@ class Keys:
 
 
 def _read(owner: Any, word: str) -> tuple[str, Any]:
-    """A key among the names of `Keys`, and its type: a simple one, or that of an attribute, property or method."""
+    """A key among the names of `Keys`, and its type."""
     key, simple, what = word.partition(":")
     if simple:
         kind: Any = next(own for own in _SIMPLE if own is not None and own.__name__ == what.rstrip("[]?"))
