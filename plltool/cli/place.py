@@ -68,6 +68,7 @@ class PlacementChoice:
         help="Leave out placements with a smaller likelihood weight, except the best one.",
     )
     filter_max: int = option(min=1, default=FILTER_MOST, help="Maximum number of placements to write for each query.")
+    graft: bool = option(help="Also write a tree of the reference and all queries that are placed.")
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -76,6 +77,7 @@ class PlacementChoice:
             "filter_acc_lwr": self.filter_acc_lwr,
             "filter_min_lwr": self.filter_min_lwr,
             "filter_max": self.filter_max,
+            "graft": self.graft,
         }
 
 
@@ -89,7 +91,7 @@ def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardwar
     """Place sequences, such as reads, on the branches of a reference tree, each independently.
 
     Branch lengths and free parameters are optimised on the reference first, unless --fixed is given. The reference tree
-    then stays as it is.
+    then stays as it is. --graft also attaches all queries to it, in a tree of their own.
     """
     names = task.reading.names
     result = task.run("place", tree, hardware, outputs, queries=choice.queries, names=names, **choice.settings())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from statistics import median
 
 from plltool.constants import SURE_WEIGHT
@@ -12,7 +13,7 @@ from plltool.reports.figures import count
 from plltool.reports.methods import Cited
 from plltool.reports.picture import Mark
 from plltool.reports.plots import draw_histogram
-from plltool.reports.records import Records
+from plltool.reports.records import Record, Records
 from plltool.reports.tree_section import mark_tree, name_branches
 
 WIDEST = 10.0  # points, of the band behind the branch with most placements
@@ -20,7 +21,20 @@ MOST_QUERIES, MOST_BRANCHES = 500, 200  # rows of tables
 
 
 def describe(records: Records) -> list[Section]:
-    return [] if records.placements is None else [_describe_placements(records.placements, records.prefix.name)]
+    if records.placements is None:
+        return []
+    section, grafted = _describe_placements(records.placements, records.prefix.name), _find_grafted(records)
+    if grafted:
+        name = f"{records.prefix.name}.grafted.nwk"
+        text = f"{name} is the reference tree with all queries placed. Its lnL is {grafted['lnl']:.4f}."
+        section = replace(section, blocks=(*section.blocks, Prose(text)))
+    return [section]
+
+
+def _find_grafted(records: Records) -> Record | None:
+    """The tree with all queries, if one was asked for."""
+    grafted: Record | None = records.runs.get("place", {}).get("placement", {}).get("grafted")
+    return grafted
 
 
 Best = list[tuple[str, JplaceRow]]  # each query, and its best place
@@ -101,4 +115,7 @@ def tell(records: Records, cited: Cited) -> list[str]:
     run = records.runs["place"]
     number = count(run["placement"]["n_placed"], "query sequence")
     source = cited.cite("Berger, Krompass & Stamatakis 2011")
-    return [f"We placed {number} on the branches of the reference tree by maximum likelihood{source}."]
+    told = f"We placed {number} on the branches of the reference tree by maximum likelihood{source}."
+    if _find_grafted(records):
+        told += " We then attached them to it one after another, each where the likelihood was highest."
+    return [told]

@@ -274,8 +274,19 @@ def test_little_memory_changes_nothing():
     assert plltool.place(*given, **QUICK, memory=20_000).placements == plltool.place(*given, **QUICK).placements
 
 
-def test_branches_are_chosen_by_their_weights():
+def test_branches_are_chosen_by_their_weights(monkeypatch):
     scores = np.log([[0.5, 0.1, 0.25, 0.15], [0.1, 0.1, 0.1, 0.7]])
+    monkeypatch.setattr(placement, "LEAST_BRANCHES", 3)
+    queries, branches = placement.choose_branches(scores, 0.1)
+    assert list(zip(queries.tolist(), branches.tolist(), strict=True)) == [
+        (0, 0),
+        (0, 2),
+        (0, 3),
+        (1, 3),
+        (1, 0),
+        (1, 1),
+    ]
+    monkeypatch.setattr(placement, "LEAST_BRANCHES", 1)
     queries, branches = placement.choose_branches(scores, 0.75)
     assert list(zip(queries.tolist(), branches.tolist(), strict=True)) == [(0, 0), (0, 2), (1, 3), (1, 0)]
     assert len(placement.choose_branches(scores, 1.0)[0]) == 8
@@ -288,6 +299,19 @@ def test_a_place_far_from_the_middle_of_a_long_branch_is_found(seed, taxon):
     query = sequences({"query": rows.pop(taxon)})
     found = plltool.place(rows, newick, query, "JC", **QUICK).best()["query"]
     everywhere = plltool.place(rows, newick, query, "JC", heuristic=1.0, **QUICK).best()["query"]
+    assert found.branch == everywhere.branch
+    assert found.lnl == pytest.approx(everywhere.lnl, abs=1e-6)
+
+
+def test_a_place_with_a_poor_score_is_found():
+    """A short pendant branch on a long branch: its score has none of the weight, though its lnL is higher by 40."""
+    left_out = [f"t{number}" for number in range(4, 12)]
+    rows, newick = simulated(11, n_taxa=16, mean_length=0.1, n_sites=2000, left_out=left_out)
+    query = sequences({"query": [rows.pop(name) for name in left_out][1]})
+    tree = plltool.evaluate(rows, newick, "JC", device="numpy").tree
+    given = rows, tree, query, "JC"
+    found = plltool.place(*given, **SLID, **QUICK).best()["query"]
+    everywhere = plltool.place(*given, heuristic=1.0, **SLID, **QUICK).best()["query"]
     assert found.branch == everywhere.branch
     assert found.lnl == pytest.approx(everywhere.lnl, abs=1e-6)
 

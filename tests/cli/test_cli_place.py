@@ -57,7 +57,22 @@ def test_filters(plltool, given, tmp_path):
     assert count("--filter-acc-lwr", 0.1) == [1, 1]
     assert count("--filter-min-lwr", 1) == [1, 1]
     assert count("--no-heur", "--filter-acc-lwr", 1, "--filter-max", 99) == [9, 9]
-    assert count("--dyn-heur", 1e-9, "--filter-acc-lwr", 1) == [1, 1]
+    assert count("--dyn-heur", 1e-9, "--filter-acc-lwr", 1, "--filter-max", 99) == [5, 5], "the fewest branches"
+
+
+def test_graft(plltool, given, tmp_path):
+    done = plltool(*given, "--graft", status=0)
+    assert f"tree with all queries: {tmp_path / 'p.grafted.nwk'}" in done.stdout
+    tree = (tmp_path / "p.grafted.nwk").read_text()
+    assert [name in tree for name in ("first", "same", "second", "none")] == [True, True, True, False]
+    grafted = json.loads((tmp_path / "p.place.json").read_text())["placement"]["grafted"]
+    assert grafted["tree"] == tree.strip()
+    assert f"lnL of the tree with all queries: {grafted['lnl']:.6f}" in done.stdout
+    report = " ".join((tmp_path / "p.txt").read_text().split())
+    assert f"p.grafted.nwk is the reference tree with all queries placed. Its lnL is {grafted['lnl']:.4f}." in report
+    assert "We then attached them to it one after another" in report
+    plltool(*given, "--redo", status=0)
+    assert not (tmp_path / "p.grafted.nwk").exists()
 
 
 def test_errors(plltool, given, tmp_path):

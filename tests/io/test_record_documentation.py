@@ -106,7 +106,7 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
         (alrt(*given, replicates=10, **settings), "supports"),
         (topology_tests(given[0], trees, "JC", replicates=10, **settings), "tests"),
         (ancestral_states(*given, **settings), "ancestors"),
-        (place(*given[:2], data_dir / "queries" / "fragments.fasta", "JC", **settings), "placement"),
+        (place(*given[:2], data_dir / "queries" / "fragments.fasta", "JC", graft=True, **settings), "placement"),
     ):
         record = json.loads(result.to_json())
         assert key in record

@@ -11,6 +11,7 @@ import numpy as np
 
 from plltool.alignment.alignment import Sequences
 from plltool.analyses.placement.branches import PENDANT, Places
+from plltool.analyses.placement.grafting import Grafted, find_root_branch, graft_queries
 from plltool.analyses.placement.queries import Placer, encode_queries, likelihood_weights
 from plltool.arrays import IndexArray
 from plltool.constants import (
@@ -27,7 +28,7 @@ from plltool.io.alignment_reader import read_queries
 from plltool.io.jplace import EdgeNumbers, JplaceRow, format_jplace
 from plltool.reports.blocks import Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
@@ -104,10 +105,12 @@ class PlacementResult(Result):
     ----------
     placements : of each query that has data, in the order of the files
     without_data : names of the queries that have nothing but gaps and are placed nowhere
+    grafted : a tree of the reference and all queries placed, if asked for
     """
 
     placements: tuple[QueryPlacements, ...] = field(kw_only=True)
     without_data: tuple[str, ...] = field(kw_only=True)
+    grafted: Grafted | None = field(default=None, kw_only=True)
 
     def _rows(self) -> Sequence[Row]:
         return [
@@ -132,10 +135,11 @@ class PlacementResult(Result):
         identical = self.n_placed - len(self.placements)
         told = f", {identical} of them identical to another" if identical else ""
         empty = f"; {len(self.without_data)} without data not placed" if self.without_data else ""
-        return [
+        lines = [
             f"placed: {self.n_placed} queries{told}{empty}",
             f"weight of the best place: median {np.median(weights):.3f}, {sure} of at least {SURE_WEIGHT:g}",
         ]
+        return lines if self.grafted is None else [*lines, f"lnL of the tree with all queries: {self.grafted.lnl:.6f}"]
 
     def jplace(self, command: str | None = None) -> str:
         """The placements in the format jplace, version 3; `command` is the command line that made them, if any did."""
@@ -148,16 +152,18 @@ class PlacementResult(Result):
         software = {"software": f"plltool {VERSION}", "model": self.model}
         return format_jplace(edges.tree, rows, software | ({"invocation": command} if command else {}))
 
-    @Keys(placement=Keys("n_placed:int n_distinct:int without_data:str[]"))
+    @Keys(placement=Keys("n_placed:int n_distinct:int without_data:str[]", {"grafted": Keys("lnl:float tree:str")}))
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, and the numbers of queries; their places are in `jplace`."""
         distinct, without_data = len(self.placements), list(self.without_data)
         numbers = {"n_placed": self.n_placed, "n_distinct": distinct, "without_data": without_data}
-        return super().as_record(command) | {"placement": numbers}
+        grafted = {} if self.grafted is None else {"grafted": {"lnl": self.grafted.lnl, "tree": self.grafted.newick}}
+        return super().as_record(command) | {"placement": numbers | grafted}
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool place` writes, by the ends of their names; `command` as for `as_record`."""
-        return {"jplace": self.jplace(command), "place.json": self.to_json(command) + "\n"}
+        grafted = {} if self.grafted is None else {"grafted.nwk": self.grafted.newick + "\n"}
+        return {"jplace": self.jplace(command), **grafted, "place.json": self.to_json(command) + "\n"}
 
 
 @takes_keywords(EvaluationSettings)
@@ -172,6 +178,7 @@ def place(
     filter_acc_lwr: float = FILTER_WEIGHT,
     filter_min_lwr: float = 0.0,
     filter_max: int = FILTER_MOST,
+    graft: bool = False,
     names: str | None = None,
     **settings: Unpack[EvaluationSettings],
 ) -> PlacementResult:
@@ -193,6 +200,8 @@ def place(
         `Placement.distal` is scaled to the branch as it is
     filter_acc_lwr : the places of a query are reported, best first, until their weights sum to this; 1 is no limit
     filter_min_lwr, filter_max : least weight of a place, and most places of a query, that are reported
+    graft : also make a tree of the reference and all queries, see `PlacementResult.grafted`. Queries are placed again,
+        one after another, on the tree that grows; then all lengths are optimised, unless `fixed`
     names : of queries in files, see `plltool.read_alignment`
 
     Raises
@@ -205,7 +214,7 @@ def place(
     passes = PlacementFilter(filter_acc_lwr, filter_min_lwr, filter_max)
     if not 0 < heuristic <= 1:
         raise InputError(f"heuristic: found {heuristic:g}, expected a number above 0, up to 1")
-    brlen = settings.get("brlen", DEFAULT_LINKAGE)
+    brlen, fixed = settings.get("brlen", DEFAULT_LINKAGE), settings.get("fixed", False)
     data, models = resolve_inputs(alignment, model, brlen)
     if brlen == UNLINKED:
         raise InputError(f"brlen: found {brlen!r}, expected a reference tree with one length for each branch")
@@ -217,21 +226,26 @@ def place(
         files: tuple[Sequences, ...] = (queries,)
     else:
         files = read_queries([queries] if isinstance(queries, (str, PathLike)) else list(queries), names=names)
-    given = encode_queries(files, data)
+    given, start = encode_queries(files, data), as_tree(tree, data.names)
+    if isinstance(tree, Tree) and tree.names == start.names:
+        start.root_place = tree.root_place
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         lnl = likelihood.lnl()
         likelihood.engine.release_clas()
         placer = Placer(data, likelihood.tree, likelihood.models, likelihood.hardware, raxml_blo)
         found = placer.place(given, heuristic, lnl)
+        outgroup = usable_outgroup(likelihood.tree, settings.get("outgroup"))[0]
+        root = find_root_branch(start, outgroup)
+        grafted = graft_queries(placer, given, found, heuristic, fixed, root) if graft else None
         likelihood.engine.add_closed(placer.work)
-        distal = EdgeNumbers(likelihood.tree, usable_outgroup(likelihood.tree, settings.get("outgroup"))[0]).distal
+        distal = EdgeNumbers(likelihood.tree, outgroup).distal
         described = [_describe(places, likelihood.tree, distal) for places in found]
         kept = tuple(map(QueryPlacements, given.names, map(passes.keep, described)))
-        return {"placements": kept, "without_data": given.without_data}
+        return {"placements": kept, "without_data": given.without_data, "grafted": grafted}
 
     told = replace(data, warnings=(*data.warnings, *given.warnings))
-    return evaluate_and_ask(ask, PlacementResult, told, tree, models, {}, **settings)
+    return evaluate_and_ask(ask, PlacementResult, told, start, models, {}, **settings)
 
 
 def _describe(places: Places, tree: Tree, distal: IndexArray) -> list[Placement]:

@@ -29,6 +29,9 @@ from plltool.tree.topology import Tree
 
 PLACE_BATCH = 64  # queries that an engine holds at a time; with similar ones it lacks the columns that none of them has
 PLACE_TIE = 0.5  # lnL between two best places of a query, up to which they are judged with the branch's length free
+LEAST_BRANCHES = (
+    5  # that are optimised for a query: with many sites one score takes all weight, and may be off by 40 lnL
+)
 Finder: TypeAlias = Callable[[TreeLikelihood, IndexArray], Places]
 
 
@@ -115,6 +118,11 @@ def _known_cells(codes: Sequence[CodeArray], data: Dataset) -> list[BoolArray]:
     return [np.asarray(own != part.alignment.states.all_states_code) for own, part in pairs]
 
 
+def count_known(codes: Sequence[CodeArray], data: Dataset) -> IndexArray:
+    """(n,) the number of cells of each query of which something is known."""
+    return np.asarray(sum(own.sum(axis=1) for own in _known_cells(codes, data)))
+
+
 @dataclass(frozen=True, eq=False)
 class Placer:
     """Places queries on a tree, a batch at a time, each on a new engine.
@@ -179,7 +187,7 @@ class Placer:
     ) -> dict[int, Places]:
         """The places that `find` finds for some queries on an engine that holds the known columns alone."""
         used = [part for part, own in enumerate(known) if own.any()]
-        patterns = [self._with_queries(part, queries.codes[part][some], known[part]) for part in used]
+        patterns = [self.with_queries(part, queries.codes[part][some], known[part]) for part in used]
         models = [self.models[part] for part in used]
         slots = Slots(directed_slots(self.tree.n_taxa) + 1)
 
@@ -197,7 +205,7 @@ class Placer:
             for number, query in enumerate(some.tolist())
         }
 
-    def _with_queries(self, part: int, codes: CodeArray, columns: BoolArray) -> Patterns:
+    def with_queries(self, part: int, codes: CodeArray, columns: BoolArray) -> Patterns:
         """The patterns of some columns of a part, the rows of queries behind the taxa."""
         reference = self.data.parts[part].alignment
         rows = np.concatenate([reference.codes, codes])[:, columns]
@@ -212,7 +220,8 @@ def _batches(queries: IndexArray) -> list[IndexArray]:
 def choose_branches(scores: FloatArray, heuristic: float) -> tuple[IndexArray, IndexArray]:
     """Queries and branches, pair by pair: the best scores of each query that together have a share of the weights.
 
-    `scores` are lnL (n_queries, n_branches). With a share of 1 all branches are chosen.
+    There are at least LEAST_BRANCHES of each query. `scores` are lnL (n_queries, n_branches). With a share of 1 all
+    branches are chosen.
     """
     if heuristic >= 1:
         everything = np.nonzero(np.isfinite(scores))
@@ -220,7 +229,7 @@ def choose_branches(scores: FloatArray, heuristic: float) -> tuple[IndexArray, I
     order = np.argsort(-scores, axis=1, kind="stable")
     weights = likelihood_weights(np.take_along_axis(scores, order, axis=1))
     before = np.cumsum(weights, axis=1) - weights
-    queries, ranks = np.nonzero(before < heuristic)
+    queries, ranks = np.nonzero((before < heuristic) | (np.arange(scores.shape[1]) < LEAST_BRANCHES))
     return queries, order[queries, ranks]
 
 
