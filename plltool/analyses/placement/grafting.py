@@ -104,7 +104,7 @@ def _best_apart(tree: Tree, places: Places) -> Places:
             best = best[:number]
             break
         used |= ends
-    return Places(*(values[best] for values in (places.queries, places.branches, places.lengths, places.lnl)))
+    return Places(places.queries[best], places.branches[best], places.lengths[best], places.lnl[best])
 
 
 def insert_tips(tree: Tree, names: Sequence[str], branches: IndexArray, lengths: FloatArray) -> Tree:
