@@ -8,6 +8,7 @@ from typing import Any
 from plltool.constants import MASK_STATES
 from plltool.engine.layout import CPU_TILE_BYTES, JOB_BYTES, LARGEST_COLUMN_TILE, TYPES, Layout
 from plltool.engine.opencl.device import WIDEST_VECTOR, Device
+from plltool.engine.opencl.device_faults import find_fault
 from plltool.errors import DeviceError
 
 NUMPY_LANES = (1, 2, 4)
@@ -91,12 +92,14 @@ def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layou
 def default_lanes(device: Device, precision: str) -> int:
     """Lanes of a block on an OpenCL device by default: on a CPU as many as a vector of CLA values has.
 
-    Sums over patterns are double vectors of as many lanes, so a compiler that fails on wide vectors limits both.
+    Sums over patterns are double vectors of as many lanes. A compiler that may fail on these is tested.
     """
     if device.kind == "gpu":
         return GPU_DEFAULT_LANES
-    singles = TYPES[precision][0].itemsize == 4 and device.vector_width == WIDEST_VECTOR
-    return 2 * device.vector_width if singles else device.vector_width
+    wide, width = 2 * device.vector_width, device.vector_width
+    if precision == "single":
+        return device.single_width or (wide if find_fault(device, wide) is None else width)
+    return wide if TYPES[precision][0].itemsize == 4 and width == WIDEST_VECTOR else width
 
 
 def _make_layout(shape: DataShape, precision: str, vw: int, tile_blocks: int = 1, **more: Any) -> Layout:

@@ -43,14 +43,21 @@ class EnginePlan:
 
 
 def plan_engine(
-    device: Device | None, shape: DataShape, slots: Slots, hardware: Hardware, share: float = 1.0
+    device: Device | None,
+    shape: DataShape,
+    slots: Slots,
+    hardware: Hardware,
+    share: float = 1.0,
+    rough: bool = False,
 ) -> EnginePlan:
     """What `make_engine` makes on a device, None for numpy: resident if that is best and fits, else streaming.
 
-    It takes a `share` of `hardware.memory`, or else of what the device offers. Raises DeviceError if the device cannot
+    It takes a `share` of `hardware.memory`, or else of what the device offers. A `rough` engine has single precision,
+    except on numpy, where searches with such a screen take 1.2 times as long. Raises DeviceError if the device cannot
     use `hardware.vw` lanes, or if the memory does not hold the CLAs of a single tile.
     """
-    layout = choose_layout(device, shape, hardware.precision, hardware.vw)
+    precision = "single" if rough and device is not None else hardware.precision
+    layout = choose_layout(device, shape, precision, hardware.vw)
     if hardware.memory is None:
         offered = int(share * _offered_memory(device)) - data_bytes(layout, expanded_tips=device is None)
     else:
@@ -131,10 +138,11 @@ class EngineRequest:
     hardware: Hardware
     share: float
     profile: bool
+    rough: bool = False
 
     def numpy_engine(self) -> NumpyEngine:
         """An engine on numpy."""
-        plan = plan_engine(None, self.shape, self.slots, self.hardware, self.share)
+        plan = plan_engine(None, self.shape, self.slots, self.hardware, self.share, self.rough)
         return NumpyEngine(plan.layout, plan.storage, self.data)
 
     def opencl_engine(self, device: Device) -> Engine:
@@ -147,7 +155,7 @@ class EngineRequest:
         threads = device.usable_threads(self.hardware.threads)
         hardware, share = self.hardware, self.share
         while True:
-            plan = plan_engine(device, self.shape, self.slots, hardware, share)
+            plan = plan_engine(device, self.shape, self.slots, hardware, share, self.rough)
             try:
                 return OpenCLEngine(plan.layout, plan.storage, self.data, device, threads, self.profile)
             except DeviceMemoryError as error:
@@ -157,18 +165,24 @@ class EngineRequest:
 
 
 def make_engine(
-    data: EngineData, shape: DataShape, slots: Slots, hardware: Hardware, share: float = 1.0, profile: bool = False
+    data: EngineData,
+    shape: DataShape,
+    slots: Slots,
+    hardware: Hardware,
+    share: float = 1.0,
+    profile: bool = False,
+    rough: bool = False,
 ) -> tuple[Engine, str]:
     """Make the engine that `hardware` asks for; return it, and one line that says what was chosen and why.
 
     Threads limit the cores of a CPU device; GPUs and numpy ignore them. With less memory than all CLAs take, the engine
     streams patterns through the memory that there is; its answers keep every bit. `share` is that of `plan_engine`;
-    `profile` measures how long kernels run.
+    `profile` measures how long kernels run; `rough` is that of `plan_engine`, too.
 
     Raises DeviceError if a device asked for by name is missing, fails or has too little memory, or if `hardware.memory`
     is too little; "auto" tries the next device instead, and numpy last. Raises InputError for several devices.
     """
-    request = EngineRequest(data, shape, slots, hardware, share, profile)
+    request = EngineRequest(data, shape, slots, hardware, share, profile, rough)
     if hardware.is_several:
         raise InputError(f"device: found {show_name(hardware.device)}, expected one device only")
     if hardware.is_auto:

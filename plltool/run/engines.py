@@ -183,19 +183,24 @@ def open_engine(
     engine = opening.open_all(plan.engine)
     if plan.screen:
         cuts = np.cumsum([part.n_patterns for part in parts])[:-1]
-        engine.make_screen = lambda category_of: opening.open_all(plan.screen, np.split(category_of, cuts))
+        rough = replace(opening, rough=True)
+        engine.make_screen = lambda category_of: rough.open_all(plan.screen, np.split(category_of, cuts))
     shares = [f"patterns are divided {format_share(hardware.share)}"] if hardware.share else []
     return engine, "; ".join([*dict.fromkeys(opening.reasons), *shares])
 
 
 @dataclass(frozen=True)
 class Opening:
-    """How the engines of a run are opened: on `devices` that divide the patterns, or on one, with its `reasons`."""
+    """How the engines of a run are opened: on `devices` that divide the patterns, or on one, with its `reasons`.
+
+    Those of a screen are `rough`, see `plan_engine`.
+    """
 
     slots: Slots
     hardware: Hardware
     profile: bool
     devices: Devices | None
+    rough: bool = False
     reasons: list[str] = field(default_factory=list)
 
     def open_all(self, shards: Sequence[PartsShard], categories: Sequence[IndexArray] = ()) -> Holder:
@@ -225,7 +230,8 @@ class Opening:
         self, shard: PartsShard, data: EngineData, sizes: tuple[int, ...], hardware: Hardware, memory_share: float
     ) -> Engine:
         share = memory_share * shard.share
-        engine, reason = make_engine(data, shard.shape_of(sizes), self.slots, hardware, share, self.profile)
+        shape = shard.shape_of(sizes)
+        engine, reason = make_engine(data, shape, self.slots, hardware, share, self.profile, self.rough)
         self.reasons.append(reason)
         return engine
 

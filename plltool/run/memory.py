@@ -146,7 +146,7 @@ def plan_memory(
         for used, sizes in devices.divide(shard.shape.part_patterns):
             shape = replace(shard.shape, part_patterns=sizes)
             share = shard.share * devices.memory_share(used)
-            plan = plan_engine(used.device, shape, slots, used.hardware, share)
+            plan = plan_engine(used.device, shape, slots, used.hardware, share, rough=is_screen)
             layout, storage = plan.layout, plan.storage
             if used.device is None:
                 n_bytes = numpy_bytes(layout, storage)

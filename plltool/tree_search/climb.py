@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, IndexArray, distinct
+from plltool.arrays import BoolArray, FloatArray, IndexArray, distinct
 from plltool.constants import NO_NODE
+from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import Move
@@ -16,7 +18,7 @@ from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import Tree
 from plltool.tree_search.insertions import Insertions, optimise_insertions
-from plltool.tree_search.scan import Steps, all_prunes, heal, scan
+from plltool.tree_search.scan import Prunes, Steps, all_prunes, heal, scan
 
 INSERTIONS_PER_PRUNE = 3  # insertions per subtree whose lengths are optimised, best scores first
 INSERTION_CUTOFF = 0.7  # times the typical loss: insertions that score lower are left out
@@ -56,24 +58,49 @@ def find_moves(
     `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
     If the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS times
     the typical loss there are optimised again with the likelihood; beside a constraint all are, because it allows few
-    moves, and the best of them may be a narrow choice.
+    moves, and the best of them may be a narrow choice. Where single precision cannot represent a pattern, there is no
+    screen.
     """
     screen = likelihood.screen
-    finder, rough_lnl = (likelihood, lnl) if screen is None else (screen, screen.lnl())
-    prunes = all_prunes(finder, joints)
-    admits = None if constraint is None else constraint.admission(finder.tree, prunes.joints, prunes.columns)
-    steps = scan(finder, prunes, radius, rough_lnl, admits, patient)
-    chosen = best_steps(steps, rough_lnl)
-    if screen is None:
-        return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
-    floor = rough_lnl - SCREENING_LOSS * steps.typical_loss if constraint is None else -np.inf
+    if screen is not None:
+        with suppress(EngineError):
+            prunes, steps, chosen, start = _screen_moves(screen, radius, joints, constraint, patient)
+            gaps, healed = distinct(steps.prune[chosen]), prunes.healed.copy()
+            healed[gaps] = heal(likelihood, prunes.joints[gaps], prunes.columns[gaps])
+            return optimise_insertions(likelihood, replace(prunes, healed=healed), steps, chosen, lnl, start)
+    prunes, steps = _scan_moves(likelihood, lnl, radius, joints, constraint, patient)
+    return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl), lnl)
+
+
+def _scan_moves(
+    likelihood: TreeLikelihood,
+    lnl: float,
+    radius: int,
+    joints: npt.NDArray[np.integer] | None,
+    constraint: Constraint | None,
+    patient: bool,
+) -> tuple[Prunes, Steps]:
+    """The subtrees, and their insertions with scores; arguments as in `find_moves`."""
+    prunes = all_prunes(likelihood, joints)
+    admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
+    return prunes, scan(likelihood, prunes, radius, lnl, admits, patient)
+
+
+def _screen_moves(
+    screen: TreeLikelihood,
+    radius: int,
+    joints: npt.NDArray[np.integer] | None,
+    constraint: Constraint | None,
+    patient: bool,
+) -> tuple[Prunes, Steps, IndexArray, FloatArray]:
+    """The subtrees, their insertions, those that pass the screen, and their lengths; arguments as in `find_moves`."""
+    lnl = screen.lnl()
+    prunes, steps = _scan_moves(screen, lnl, radius, joints, constraint, patient)
+    chosen = best_steps(steps, lnl)
+    floor = lnl - SCREENING_LOSS * steps.typical_loss if constraint is None else -np.inf
     rough = optimise_insertions(screen, prunes, steps, chosen, floor)
     kept = rough.lnl >= floor
-    chosen, start = chosen[kept], rough.lengths[kept]
-    gaps, healed = distinct(steps.prune[chosen]), prunes.healed.copy()
-    healed[gaps] = heal(likelihood, prunes.joints[gaps], prunes.columns[gaps])
-    prunes = replace(prunes, healed=healed)
-    return optimise_insertions(likelihood, prunes, steps, chosen, lnl, start)
+    return prunes, steps, chosen[kept], rough.lengths[kept]
 
 
 def rank_moves(moves: Insertions, lnl: float) -> IndexArray:

@@ -16,6 +16,7 @@ from test_select import CPU, GPU
 
 from plltool.engine.contract import OPCODE_SETS, InstructionWord
 from plltool.engine.layout import Layout
+from plltool.engine.layout_choice import default_lanes
 from plltool.engine.opencl import device_faults as faults
 from plltool.engine.opencl import environment, probe
 from plltool.engine.opencl.device import make_context
@@ -82,6 +83,7 @@ time.sleep(60)
     @pytest.mark.opencl
     def test_a_device(self):
         assert probe_device("0:0") is None
+        assert probe_device("0:0", 4) is None
 
     @pytest.mark.opencl
     def test_a_device_that_is_not_there(self):
@@ -123,8 +125,8 @@ def tests(tmp_path, monkeypatch):
         outcome = None
         cache = tmp_path / "plltool" / "devices"
 
-        def __call__(self, index):
-            self.append(index)
+        def __call__(self, index, lanes):
+            self.append(f"{index} {lanes} lanes" if lanes else index)
             return self.outcome
 
         def begin_process(self):
@@ -176,6 +178,20 @@ class TestMemory:
         tests.outcome = CRASH
         assert find_fault(replace(GPU, **{field: "another"})) == CRASH
         assert find_fault(replace(GPU, index="9:9")) is None
+
+    def test_lanes_are_tested_apart(self, tests):
+        """A compiler that fails on wide vectors of singles limits these alone."""
+        assert find_fault(CPU) is None
+        tests.outcome = CRASH
+        assert default_lanes(CPU, "single") == CPU.vector_width
+        assert tests == ["0:0", "0:0 8 lanes"]
+        tests.begin_process()
+        assert find_fault(CPU) is None
+        assert default_lanes(replace(CPU, single_width=8), "single") == 8
+        assert tests == []
+        tests.outcome = None
+        assert retest_device(CPU, 8) is None
+        assert [default_lanes(CPU, precision) for precision in ("single", "mixed", "double")] == [8, 4, 4]
 
     def test_other_kernels_are_tested(self, tests, monkeypatch):
         assert find_fault(GPU) is None
@@ -245,7 +261,7 @@ class TestMemory:
 
     def test_several_processes_write_at_the_same_time(self, tests):
         """Whoever reads meanwhile finds a whole file."""
-        key = faults._outcome_key(GPU)
+        key = faults._outcome_key(GPU, None)
         faults._write_outcome(key, None)
 
         def write(number):
@@ -282,7 +298,7 @@ from plltool.engine.opencl import device_faults as faults
 bad, device = sys.argv[1:3]
 probe = faults.probe_device
 crash = faults.child_command("builtins:exec", bad)
-faults.probe_device = lambda index: faults.run_probe(crash, 1.0) if index == device else probe(index)
+faults.probe_device = lambda index, lanes: faults.run_probe(crash, 1.0) if index == device else probe(index, lanes)
 from plltool.cli import main
 main(sys.argv[3:])
 """

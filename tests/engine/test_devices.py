@@ -16,7 +16,7 @@ from test_select import CPU
 
 from plltool.engine.layout import Layout
 from plltool.engine.opencl import processor
-from plltool.engine.opencl.device import list_devices, make_context, safe_vector_width
+from plltool.engine.opencl.device import list_devices, make_context, safe_vector_widths
 from plltool.engine.opencl.drivers import advise_on_gpus, find_gpu_drivers, registered_libraries
 from plltool.engine.opencl.environment import VENDORS_VARIABLE
 from plltool.engine.opencl.processor import name_unknown_processor
@@ -29,18 +29,19 @@ class TestVectorWidth:
     @pytest.mark.parametrize(
         ("platform", "version", "native", "expected"),
         [
-            (POCL, "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6, SLEEF", 8, 4),
-            (POCL, "OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, RELOC, LLVM 15.0.6", 8, 8),
-            (POCL, "OpenCL 3.0 PoCL 5.0  Linux, LLVM 9.0.1", 8, 4),
-            (POCL, "OpenCL 2.0 pocl", 8, 4),
-            (POCL, "OpenCL 3.0 PoCL 6.0  Linux, LLVM 18.1.0", 2, 2),
-            ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 8, 8),
-            ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 16, 8),
-            ("other", "OpenCL 1.2", 0, 2),
+            (POCL, "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6, SLEEF", 8, (4, None)),
+            (POCL, "OpenCL 3.0 PoCL 3.1+debian  Linux, None+Asserts, RELOC, LLVM 15.0.6", 8, (8, 16)),
+            (POCL, "OpenCL 3.0 PoCL 5.0  Linux, LLVM 9.0.1", 8, (4, None)),
+            (POCL, "OpenCL 2.0 pocl", 8, (4, None)),
+            (POCL, "OpenCL 3.0 PoCL 6.0  Linux, LLVM 18.1.0", 2, (2, 4)),
+            ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 8, (8, 16)),
+            ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 16, (8, 16)),
+            ("Intel(R) OpenCL", "OpenCL 3.1 LINUX", 4, (4, 8)),
+            ("other", "OpenCL 1.2", 0, (2, 4)),
         ],
     )
     def test_width(self, platform, version, native, expected):
-        assert safe_vector_width(platform, version, native) == expected
+        assert safe_vector_widths(platform, version, native) == expected
 
 
 class FakeError(Exception):

@@ -36,7 +36,15 @@ CPU = Device(
     vector_width=4,
     handle=None,
 )
-INTEL = replace(CPU, index="1:0", platform="Intel(R) OpenCL", version="OpenCL 3.1 LINUX", name="EPYC", vector_width=8)
+INTEL = replace(
+    CPU,
+    index="1:0",
+    platform="Intel(R) OpenCL",
+    version="OpenCL 3.1 LINUX",
+    name="EPYC",
+    vector_width=8,
+    single_width=16,
+)
 GPU = replace(
     CPU,
     index="2:0",
@@ -179,14 +187,29 @@ class TestLayout:
     def test_groups_of_a_gpu_are_bounded(self):
         assert len(layout_of(GPU, 4, 4, 20, (10_000_000,)).groups) <= 65_536
 
-    @pytest.mark.parametrize("precision", ["single", "mixed"])
-    @pytest.mark.parametrize(("device", "lanes"), [(CPU, 4), (INTEL, 16), (GPU, 64)], ids=["pocl", "intel", "gpu"])
-    def test_single_clas_fill_the_vectors(self, device, lanes, precision):
-        """Twice as many lanes where the device handles the widest vectors; PoCL of PyPI cannot."""
+    @pytest.mark.parametrize(
+        ("device", "precision", "lanes"),
+        [
+            (replace(CPU, single_width=4), "single", 4),
+            (replace(CPU, single_width=8), "single", 8),
+            (CPU, "mixed", 4),
+            (INTEL, "single", 16),
+            (INTEL, "mixed", 16),
+            (GPU, "single", 64),
+            (GPU, "mixed", 64),
+        ],
+    )
+    def test_single_clas_fill_the_vectors(self, device, precision, lanes):
+        """Twice as many lanes where the compiler handles them; where sums are double, only for the widest vectors."""
         double = layout_of(device, 4, 4, 20, (5_000,))
         single = layout_of(device, 4, 4, 20, (5_000,), precision=precision)
         assert single.vw == lanes
         assert replace(single, vw=double.vw, tile_blocks=double.tile_blocks) == replace(double, precision=precision)
+
+    def test_a_rough_engine_is_single_where_that_is_faster(self):
+        shape, slots = DataShape(4, 1, 20, (5_000,)), Slots(60)
+        layouts = [plan_engine(device, shape, slots, Hardware(), rough=True).layout for device in (INTEL, GPU, None)]
+        assert [layout.precision for layout in layouts] == ["single", "single", "double"]
 
     @pytest.mark.parametrize(("device", "vw"), [(CPU, 2), (CPU, 4), (INTEL, 8), (GPU, 32), (GPU, 64)])
     def test_lanes_asked_for(self, device, vw):

@@ -254,6 +254,14 @@ class TestFreeParameters:
         components = model.components()
         assert all(np.isfinite(getattr(components, name)).all() for name in COMPONENT_ARRAYS)
 
+    @pytest.mark.parametrize(("text", "group"), [("JC+I", "pinv"), ("JC+R3", "free_rates")])
+    def test_rounding_passes_no_bound(self, text, group):
+        """exp(log(bound)) is above the bound here."""
+        model = model_of(text)
+        highest = np.log([high for _, high in np.exp(get_bounds(model, [group])).round(1)])
+        set_vector(model, highest, [group])
+        assert (np.exp(highest) > model.ratios(group)).all()
+
     def test_values_beyond_the_bounds_are_clipped(self):
         model = model_of("JC+G4")
         set_vector(model, [1e6])

@@ -167,6 +167,22 @@ def test_moves_have_the_lnl_of_all_components(both):
         assert moves.lnl[k] == pytest.approx(expected, rel=SCREENED)
 
 
+def test_what_single_precision_cannot_represent(both, monkeypatch):
+    """Then moves are found without the screen."""
+    _, likelihood = both
+    lnl = likelihood.lnl()
+    expected = find_moves(likelihood, lnl, 3)
+    likelihood.start_screening()
+
+    def fail(*arguments):
+        raise EngineError("pattern 1 has likelihood 0")
+
+    monkeypatch.setattr(likelihood.screen.engine, "execute", fail)
+    found = find_moves(likelihood, lnl, 3)
+    assert found.branches.tolist() == expected.branches.tolist()
+    assert found.lnl == pytest.approx(expected.lnl, rel=SCREENED)
+
+
 def test_without_an_offer():
     case = Case(5)
     likelihood = case.likelihood()

@@ -15,9 +15,9 @@ from plltool.engine.opencl.processor import name_unknown_processor
 from plltool.errors import DeviceError, warn_caller
 from plltool.hardware import available_cores
 
-# Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, aborts
-# the whole process on double8 (and in single precision on float8, whose sums are double8); Debian's PoCL (LLVM 15) and
-# Intel's runtime handle 8. Intel reports a preferred width of 1 and a native one of 8: the native one counts.
+# Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, may
+# abort the whole process on double8 (and in single precision on float8, whose sums are double8); Debian's PoCL (LLVM
+# 15) and Intel's runtime handle 8. Intel reports a preferred width of 1 and a native one of 8: the native one counts.
 POCL_SAFE_WIDTH = 4
 POCL_GOOD_LLVM = 15
 NARROWEST_VECTOR = 2
@@ -41,8 +41,9 @@ class Device:
     max_group_items: int  # work-items of a work-group at most
     local_memory: int  # bytes that a work-group can have
     shares_host_memory: bool  # of a CPU or an integrated GPU
-    vector_width: int  # lanes of a vector that the device's compiler is known to handle
+    vector_width: int  # lanes of a vector of doubles that the device's compiler is known to handle
     handle: Any  # pyopencl.Device
+    single_width: int | None = None  # lanes of singles, likewise; None if only a test can tell whether twice as many
     problem: str | None = None  # why the engine cannot use the device, or None
 
     @property
@@ -73,14 +74,14 @@ def is_pocl(platform: str) -> bool:
     return "portable computing" in platform.lower()
 
 
-def safe_vector_width(platform: str, version: str, native_width: int) -> int:
-    """Lanes of the widest vector to use on a CPU device whose native vector has `native_width` doubles."""
+def safe_vector_widths(platform: str, version: str, native_width: int) -> tuple[int, int | None]:
+    """`vector_width` and `single_width` of a CPU device whose native vector has `native_width` doubles."""
     width = min(WIDEST_VECTOR, max(NARROWEST_VECTOR, native_width))
     if is_pocl(platform):
         llvm = re.search(r"LLVM (\d+)", version)
         if llvm is None or int(llvm[1]) < POCL_GOOD_LLVM:
-            width = min(width, POCL_SAFE_WIDTH)
-    return width
+            return min(width, POCL_SAFE_WIDTH), None
+    return width, 2 * width
 
 
 def _find_problem(device: Any) -> str | None:
@@ -97,6 +98,7 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
     import pyopencl as cl
 
     kind = "cpu" if device.type & cl.device_type.CPU else "gpu" if device.type & cl.device_type.GPU else "other"
+    width, single_width = safe_vector_widths(platform.name, platform.version, device.native_vector_width_double)
     return Device(
         index=index,
         platform=platform.name.strip(),
@@ -111,7 +113,8 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
         max_group_items=device.max_work_group_size,
         local_memory=device.local_mem_size,
         shares_host_memory=bool(device.host_unified_memory),
-        vector_width=safe_vector_width(platform.name, platform.version, device.native_vector_width_double),
+        vector_width=width,
+        single_width=single_width,
         handle=device,
         problem=_find_problem(device),
     )

@@ -32,8 +32,8 @@ _CRASHES, _HANGS, WRONG_VALUES = "the driver crashes", "no answer within", "the 
 _LASTING = (_CRASHES, _HANGS, WRONG_VALUES, "kernels do not build")  # how a test ends that would end so again
 
 
-def find_fault(device: Device) -> str | None:
-    """Why a device cannot be used, as its test says; None if it passed.
+def find_fault(device: Device, lanes: int | None = None) -> str | None:
+    """Why a device cannot be used, or so many `lanes` of single precision on it, as a test says; None if it passed.
 
     The test is made once: by this process, its parent, or another one whose outcome the cache has. What may pass, such
     as too little memory, is not remembered.
@@ -43,29 +43,31 @@ def find_fault(device: Device) -> str | None:
     if not OUTCOMES:
         with suppress(ValueError, TypeError):
             OUTCOMES.update(json.loads(os.environ.get(OUTCOMES_VARIABLE, "{}")))
-    key = _outcome_key(device)
+    key = _outcome_key(device, lanes)
     if key not in OUTCOMES:
         try:
             OUTCOMES[key] = _read_outcome(key)
         except (OSError, ValueError, RecursionError):  # none is kept, or what is there is damaged
-            log.info("testing device %s, once for this driver; %g s at most", device.label, PROBE_TIMEOUT)
-            retest_device(device)
+            what = f"{lanes} lanes on device" if lanes else "device"
+            log.info("testing %s %s, once for this driver; %g s at most", what, device.label, PROBE_TIMEOUT)
+            retest_device(device, lanes)
     return OUTCOMES[key]
 
 
-def retest_device(device: Device) -> str | None:
+def retest_device(device: Device, lanes: int | None = None) -> str | None:
     """Test a device and keep the outcome; see `find_fault`."""
-    key = _outcome_key(device)
-    problem = OUTCOMES[key] = probe_device(device.index)
+    key = _outcome_key(device, lanes)
+    problem = OUTCOMES[key] = probe_device(device.index, lanes)
     if problem is None or problem.startswith(_LASTING):
         with suppress(OSError):  # the next process tests the device again
             _write_outcome(key, problem)
     return problem
 
 
-def _outcome_key(device: Device) -> str:
-    """A name for what an outcome depends on: the device, its driver, and the kernels."""
-    words = (device.name, device.platform, device.version, device.driver, VERSION, _kernel_digest())
+def _outcome_key(device: Device, lanes: int | None) -> str:
+    """A name for what an outcome depends on: the device, its driver, the kernels, and lanes if they are tested."""
+    words = [device.name, device.platform, device.version, device.driver, VERSION, _kernel_digest()]
+    words += [str(lanes)] if lanes else []
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
@@ -100,10 +102,10 @@ def _write_outcome(key: str, problem: str | None) -> None:
         file.replace(target)
 
 
-def probe_device(index: str, timeout: float = PROBE_TIMEOUT) -> str | None:
+def probe_device(index: str, lanes: int | None = None, timeout: float = PROBE_TIMEOUT) -> str | None:
     """Build the kernels and run a toy computation on the device "P:D"; None if all is well, else one line."""
     try:
-        command = child_command("plltool.engine.opencl.probe:main", index)
+        command = child_command("plltool.engine.opencl.probe:main", index, *([str(lanes)] if lanes else []))
     except DeviceError as error:
         return str(error)
     return run_probe(command, timeout)
