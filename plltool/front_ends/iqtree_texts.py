@@ -26,6 +26,9 @@ def fill(name: str, values: Mapping[str, Any]) -> str:
 
 def spell_here(model: str) -> str:
     """A model of IQ-TREE as plltool reads it: a name that implies unequal frequencies means empirical ones."""
+    if mixture := re.fullmatch(r"(MIX\{)(.*)(\}[^{}]*(?:\{[^{}]*\}[^{}]*)*)", model, re.IGNORECASE):
+        classes = re.split(r",(?![^{}]*\})", mixture[2])
+        return mixture[1] + ",".join(map(spell_here, classes)) + mixture[3]
     match = re.match(r"([A-Za-z0-9.]+)(\{[^}]*\})?", model)
     is_unequal = match is not None and (match[1].upper() in UNEQUAL or re.fullmatch(r"\d{6}", match[1]))
     if match and is_unequal and not re.search(r"\+F", model[match.end() :], re.IGNORECASE):
@@ -36,7 +39,7 @@ def spell_here(model: str) -> str:
 def spell_there(model: str) -> str:
     """A model of plltool in IQ-TREE's words."""
     model = re.sub(r"\+B(U?\{[^}]*\})?(?=\+|$)", "", re.sub(r"\+(I|F)[OU](?=\{)|\+(I)O", r"+\1\2", model))
-    return re.sub(r"^[A-Za-z0-9.]+", lambda match: THERE.get(match[0], match[0]), model)
+    return re.sub(r"(?:^|(?<=[{,]))[A-Za-z][A-Za-z0-9.]*", lambda match: THERE.get(match[0], match[0]), model)
 
 
 def spell_scheme(scheme: str) -> str:

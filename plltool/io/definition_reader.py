@@ -29,7 +29,7 @@ from plltool.io.content import find_file, read_text, source_name
 from plltool.io.nexus_commands import Command, bracket_end, split_commands, starts_like_nexus
 from plltool.model import mixtures, nucleotides, proteins, user
 from plltool.model.model import Model
-from plltool.model.model_string import parse_model
+from plltool.model.model_string import check_member, parse_model
 from plltool.model.published import unpack_triangle
 from plltool.model.values import format_values
 
@@ -271,9 +271,11 @@ def _read_number(word: str, item: str, where: str) -> float:
 
 
 def _mix_models(text: str, known: Definitions, where: str, names: tuple[str, ...]) -> str:
-    """``MIX{...}`` with all values in place of the models of its classes."""
+    """``MIX{...}`` with all values in place of the models of its classes, or these if any is free."""
     members, rates, weights = _split_classes(text, where)
     models = [_read_class(member, known, where, names) for member in members]
+    if any(model.n_free_parameters for model in models):
+        return mixtures.name_members([str(model.spec) for model in models], rates, weights)
     exchangeabilities = [model.exchangeabilities.tolist() for model in models]
     frequencies = [model.frequencies.tolist() for model in models]
     with errors_at(where):
@@ -282,16 +284,13 @@ def _mix_models(text: str, known: Definitions, where: str, names: tuple[str, ...
 
 
 def _read_class(text: str, known: Definitions, where: str, names: tuple[str, ...]) -> Model:
-    """The model of a class: a single reversible matrix without anything free."""
+    """The model of a class: a single reversible matrix."""
     pieces = _split(text)
     if pieces is None:
         raise InputError(f"{where}: found {show_name(text)} in a mixture, expected a model")
     model = _parse(_expand(pieces, known, where, names), where)
-    spec = model.spec
-    is_plain = spec.is_reversible and not (spec.has_classes or spec.switching or spec.scaled or spec.ascertainment)
-    if not is_plain or str(spec.sites) or model.n_free_parameters:
-        expected = "a reversible model of one rate with all values given, such as LG or HKY{2}+FU{0.1/0.2/0.3/0.4}"
-        raise InputError(f"{where}: found {show_name(text)} in a mixture, expected {expected}")
+    with errors_at(where):
+        check_member(model.spec)
     return model
 
 

@@ -21,7 +21,7 @@ from plltool.schema import Keys
 
 EQUAL_RATES = "alpha is at its upper bound: rates are equal across sites"
 _LIST = re.compile(r"\{([^{}]*[/|][^{}]*)\}")
-_NUMBER = re.compile(r"(?<=[{/])\d+\.\d+(e[-+]?\d+)?(?=[}/])")
+_NUMBER = re.compile(r"(?<=[{/|])\d+\.\d+(e[-+]?\d+)?(?=[}/|])")
 
 _RATES = dict.fromkeys(("switching", "rates"), dict[str, float])
 
@@ -52,6 +52,12 @@ def describe_model(model: Model) -> dict[str, Any]:
         described["scaler"] = model.scaler
     if model.rate_parameters:
         described["rates"] = model.rate_parameters
+    elif model.spec.members:
+        rows = zip(model.exchangeabilities.tolist(), model.classes.frequencies.tolist(), strict=True)
+        named = [(dict(zip(model.spec.pairs, own, strict=True)), shares) for own, shares in rows]
+        described["class_models"] = [
+            {"rates": own, "frequencies": dict(zip(model.spec.symbols, shares, strict=True))} for own, shares in named
+        ]
     elif model.spec.named.rates.n_parameters:
         described["rates"] = dict(zip(model.spec.pairs, model.exchangeabilities.tolist(), strict=True))
     if model.spec.has_classes and not model.spec.is_tied:

@@ -3,17 +3,23 @@
 ``MIX{e/e/...|e/e/...}{f/f/...|f/f/...}{r/r}`` has the exchangeabilities, the frequencies and the relative rate of each
 class; ``FMIX{f/f/...|f/f/...}{r/r}`` has frequencies and rates of classes that share their exchangeabilities. These are
 canonical names, so that the model string of a run is complete without the file that it came from.
+
+``MIX{MODEL,MODEL}``, ``MIX{MODEL:r,MODEL:r}`` and ``MIX{MODEL:r:w,MODEL:r:w}`` are free mixtures, whose classes have
+parameters of their own.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from plltool.arrays import FloatArray
+from plltool.constants import MAX_EXCHANGEABILITY, MIN_EXCHANGEABILITY
 from plltool.errors import InputError
 from plltool.model import nucleotides, proteins
 from plltool.model.components import Classes
@@ -21,6 +27,7 @@ from plltool.model.named import NamedModel, RateDesign
 from plltool.model.values import check_frequencies, check_positive
 
 MATRICES, PROFILES = "MIX", "FMIX"
+START_SPREAD, START_ANGLE = 0.5, 0.5  # logarithms of start values of equal classes, and no cosines of 0 or equal ones
 BETWEEN_CLASSES, BETWEEN_LISTS = "|", "}{"
 _STATES = {
     len(nucleotides.PAIRS): ("DNA", nucleotides.BASES),
@@ -44,7 +51,12 @@ class Profiles(NamedTuple):
 
 def has_matrices(name: str) -> bool:
     """Whether it is the canonical name of a mixture of matrices."""
-    return name in proteins.MIXTURES or name.startswith(f"{MATRICES}{{")
+    return name in proteins.MIXTURES or (name.startswith(f"{MATRICES}{{") and not is_free(name))
+
+
+def is_free(name: str) -> bool:
+    """Whether it is the name of a free mixture, which has the names of models and not only numbers."""
+    return re.match(MATRICES + r"\{[^{}]*[A-DF-Za-df-z]", name) is not None
 
 
 def is_own(name: str) -> bool:
@@ -129,6 +141,41 @@ def profile_classes(name: str, exchangeabilities: FloatArray, own: FloatArray | 
     frequencies = profiles.frequencies if own is None else np.vstack([own, profiles.frequencies])
     rates = profiles.rates if is_own(name) else np.ones(len(weights))
     return Classes(exchangeabilities[None], frequencies, rates, weights)
+
+
+def name_members(texts: Sequence[str], rates: Sequence[float], weights: Sequence[float]) -> str:
+    """The name of a free mixture of models with these rates and weights; free weights are an empty list."""
+    if not weights and set(rates) == {1.0}:
+        return f"{MATRICES}{{{','.join(texts)}}}"
+    numbers = zip(rates, weights, strict=True) if weights else zip(rates, strict=True)
+    items = zip(texts, numbers, strict=True)
+    return f"{MATRICES}{{{','.join(':'.join([text, *map(repr, own)]) for text, own in items)}}}"
+
+
+def join_members(members: Sequence[NamedModel], rates: Sequence[Sequence[float] | None]) -> NamedModel:
+    """The model of a free mixture of `members`, whose exchangeabilities are free or have the given `rates`.
+
+    Its parameters are the free ones of all members. They start apart: between equal classes lnL has a saddle.
+    """
+    designs, n = [own.rates for own in members], len(members)
+    free = [design.is_free & (given is None) for design, given in zip(designs, rates, strict=True)]
+    ends = np.cumsum([0, *map(np.count_nonzero, free)])
+    base, starts = np.ones((n, len(members[0].pairs))), np.ones(ends[-1])
+    powers = np.zeros((*base.shape, ends[-1]))
+    for k, (design, own, given) in enumerate(zip(designs, free, rates, strict=True)):
+        at = slice(ends[k], ends[k + 1])
+        base[k] = design.base if given is None else design.exchangeabilities(np.array(given))
+        powers[k, :, at] = design.powers[:, own]
+        starts[at] = design.starts[own] * apart(k, n, own.sum())
+    limits = np.tile([MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY], (ends[-1], 1))
+    design = RateDesign(base, powers, starts, limits=limits, class_weights=(1.0 / n,) * n)
+    return replace(members[0], rates=design, frequency_mode="model", frequencies=None)
+
+
+def apart(number: int, n_classes: int, size: int) -> FloatArray:
+    """Factors (size,) of the start values of a class, which differ between all classes."""
+    turns = number / n_classes + np.arange(size) / max(size, 1)
+    return np.asarray(np.exp(START_SPREAD * np.cos(2 * np.pi * turns + START_ANGLE)))
 
 
 @functools.cache

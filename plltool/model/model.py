@@ -110,6 +110,9 @@ class Model:
         if mixtures.has_matrices(self.spec.name):
             weights = self._sites.varying_weights() if self.spec.is_tied else self._class_weights
             return replace(mixtures.read_matrices(self.spec.name), weights=weights)
+        if self.spec.members:
+            rates = np.array(self.spec.member_rates)
+            return Classes(self.exchangeabilities, self._frequencies, rates, self._class_weights)
         if self._design.n_classes > 1:
             rows = self.exchangeabilities
             rates = np.array([self._frequencies @ exchangeability_matrix(row) @ self._frequencies for row in rows])
@@ -325,7 +328,7 @@ class Model:
         spec = self.spec
         free = {
             "rates": spec.rates is None and self._design.n_free > 0,
-            "frequencies": spec.frequency_mode == "optimised",
+            "frequencies": bool(spec.free_rows) if spec.members else spec.frequency_mode == "optimised",
             "class_weights": spec.weighs_classes and spec.class_weights is None,
             "switching": spec.switching and spec.switch_rates is None,
         }
@@ -338,14 +341,16 @@ class Model:
         """The number of parameters estimated from the data, for AIC and BIC, or counted in them."""
         n_optimised = sum(len(self.ratios(group)) for group in self.free_parameters)
         counted = {"empirical": len(self.spec.symbols) - 1, "f1x4": 3, "f3x4": 9}
-        return n_optimised + counted.get(self.spec.frequency_mode, 0) + self.spec.sites.counted
+        modes = {own.frequency_mode for own in self.spec.members or (self.spec,)}  # of classes with the same counts
+        return n_optimised + sum(counted.get(mode, 0) for mode in modes) + self.spec.sites.counted
 
     def ratios(self, group: str) -> FloatArray:
         """The free values of a group as positive ratios, see `plltool.model.vector`; none for CATEGORIES."""
         if group == "rates":
             return self._rates[self._design.is_free]
         if group == "frequencies":
-            return self._frequencies[:-1] / self._frequencies[-1]
+            rows = self._frequencies[self.spec.free_rows] if self.spec.members else self._frequencies[None]
+            return np.ravel(rows[:, :-1] / rows[:, -1:])
         if group == "class_weights":
             return self._class_weights[:-1] / self._class_weights[-1]
         if group == "switching":
@@ -360,6 +365,11 @@ class Model:
         """Set the free values of a group from ratios, which are not checked."""
         if group == "rates":
             self._set_rates(self._design.with_reference(ratios))
+        elif group == "frequencies" and self.spec.members:
+            free = np.insert(ratios.reshape(len(self.spec.free_rows), -1), len(self.spec.symbols) - 1, 1.0, axis=1)
+            self._frequencies = self._frequencies.copy()
+            self._frequencies[self.spec.free_rows] = free / free.sum(axis=1, keepdims=True)
+            self._forget()
         elif group == "frequencies":
             self.set_frequencies(np.append(ratios, 1.0) / (ratios.sum() + 1.0))
         elif group == "class_weights":
@@ -376,7 +386,10 @@ class Model:
     def to_string(self) -> str:
         """The model with all current values in braces; `parse_model` reads it back with no free parameters."""
         spec = replace(self.spec, sites=self._sites)
-        if self._design.n_free:
+        if spec.members:
+            values = self.exchangeabilities.tolist(), self._frequencies.tolist(), spec.member_rates
+            spec = replace(spec, name=mixtures.name_matrices(*values), members=(), member_rates=())
+        elif self._design.n_free:
             spec = replace(spec, rates=tuple(self._rates.tolist()))
         if spec.weighs_classes:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
-from plltool.errors import shorten
+from plltool.errors import InputError, shorten
 from plltool.model import codons, covarion, mixtures, proteins
 from plltool.model.ascertainment import find_correction
 from plltool.model.named import FrequencyMode
@@ -33,6 +33,7 @@ from plltool.model.values import (
     check_pinv,
     check_positive,
     check_scaler,
+    check_shares,
 )
 
 _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
@@ -49,6 +50,7 @@ _MODIFIERS_ACCEPTED = (
     " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +COV[{on/off}], +ASC, +ASC_FELS{n},"
     " +ASC_STAM{n/n/...}, +B[{scaler}]"
 )
+_OUTSIDE = r"{}(?![^{{}}]*\}})"  # a character that is not in braces
 PRODUCT_TOLERANCE = 1e-3  # of given codon frequencies, relative: they may be printed with few digits
 _ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I), no switching (+COV) and no mixture"
 _ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable sites (+I) and no per-site rates (+PSR)"
@@ -60,7 +62,8 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
     `read_matrix`: reads the file of ``GTR20{FILE}``; without it the braces must hold numbers.
     """
     tokens = tokenise(text.strip())
-    spec = read_name(tokens[0], read_matrix)
+    is_free = mixtures.is_free(f"{tokens[0].word.upper()}{{{tokens[0].values}}}")
+    spec = _read_members(tokens[0], read_matrix) if is_free else read_name(tokens[0], read_matrix)
     kinds_seen = set()
     for token in tokens[1:]:
         kind, spec = _read_modifier(token, spec)
@@ -77,6 +80,37 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
     if spec.ascertainment is not None and (spec.sites.invariable or spec.sites.kind == "psr"):
         raise tokens[0].error(_ALL_SITES_VARY)
     return _tie_rates(tokens[0], spec) if spec.is_tied else spec
+
+
+def _read_members(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
+    """Read a free mixture, ``MIX{MODEL[:rate[:weight]],...}``."""
+    items = [re.split(_OUTSIDE.format(":"), item) for item in re.split(_OUTSIDE.format(","), token.values or "")]
+    members = [parse_model(item[0], read_matrix) for item in items]
+    numbers = [
+        [replace(token, values=number).one_number("a rate or a weight") for number in item[1:]] for item in items
+    ]
+    rates, weights = [own[0] if own else 1.0 for own in numbers], [own[1] for own in numbers if len(own) > 1]
+    if max(map(len, numbers)) > 2 or len(weights) not in (0, len(members)):
+        raise token.error("expected MODEL, MODEL:RATE or MODEL:RATE:WEIGHT of each class, and all weights or none")
+    for own in members:
+        token.checked(check_member, own)
+        if own.data != members[0].data:
+            raise token.error(f"found models of {members[0].data} and {own.data} data, expected one kind")
+    token.checked(check_positive, rates, "rates of classes")
+    given = token.checked(check_shares, weights, "weights of classes") if weights else ()
+    name = mixtures.name_members([str(own) for own in members], rates, given)
+    return ModelSpec(name, "model", members=tuple(members), member_rates=tuple(rates), class_weights=given or None)
+
+
+def check_member(spec: ModelSpec) -> None:
+    """Raise InputError unless a model can be a class of a mixture of matrices."""
+    is_plain = spec.is_reversible and not (spec.has_classes or spec.switching or spec.scaled or spec.ascertainment)
+    is_plain = is_plain and spec.data in ("DNA", "protein") and spec.named.rates.rays is None
+    if not is_plain or str(spec.sites):
+        expected = (
+            "a reversible model of DNA or proteins with one rate, such as LG, GTR+FO or HKY{2}+FU{0.1/0.2/0.3/0.4}"
+        )
+        raise InputError(f"found {spec.shown} in a mixture, expected {expected}")
 
 
 def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:

@@ -102,7 +102,7 @@ class RateDesign:
     @property
     def class_of_pair(self) -> IndexArray | None:
         """(n_pairs,) the parameter that is the exchangeability of each pair; None where it is more than that."""
-        if self.names or self.rays is not None:
+        if self.names or self.rays is not None or self.powers.ndim == 3:
             return None
         one_each = (self.powers.sum(axis=1) == 1) & (self.powers.max(axis=1, initial=0) == 1) & (self.base == 1)
         return self.powers.argmax(axis=1) if one_each.all() else None

@@ -29,7 +29,7 @@ from plltool.model.values import (
 Checked = TypeVar("Checked")
 
 # word, braces, plus sign or end; possessive quantifiers, so that long blanks do not cause backtracking
-_PATTERN = re.compile(r"\s*+([^+{}\s]++)\s*+((?:\{[^{}]*+\})*+)\s*+(\+|\Z)")
+_PATTERN = re.compile(r"\s*+([^+{}\s]++)\s*+((?:\{(?:[^{}]++|\{[^{}]*+\})*+\})*+)\s*+(\+|\Z)")
 
 
 @dataclass(frozen=True)

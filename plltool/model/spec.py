@@ -77,10 +77,14 @@ class ModelSpec:
     ascertainment: Ascertainment | None = None  # the correction of lnL for ascertainment bias; None for none
     switching: bool = False  # whether sites switch between on and off, see `plltool.model.covarion`
     switch_rates: tuple[float, ...] | None = None  # fixed rates from off to on and from on to off; None if free
+    members: tuple[ModelSpec, ...] = ()  # the models of the classes of a free mixture; empty for other models
+    member_rates: tuple[float, ...] = ()  # their relative rates
 
     @cached_property
     def named(self) -> NamedModel:
         """What the name stands for."""
+        if self.members:
+            return mixtures.join_members([own.named for own in self.members], [own.rates for own in self.members])
         return find_named(self.name)
 
     @property
@@ -140,7 +144,14 @@ class ModelSpec:
     @property
     def has_frequencies_by_class(self) -> bool:
         """Whether all frequencies belong to classes of sites: a mixture of matrices, or profiles."""
-        return mixtures.has_matrices(self.name) or (self.profiles is not None and self.frequency_mode == "model")
+        if self.members or mixtures.has_matrices(self.name):
+            return True
+        return self.profiles is not None and self.frequency_mode == "model"
+
+    @property
+    def free_rows(self) -> list[int]:
+        """The classes of a free mixture whose frequencies are optimised."""
+        return [k for k, own in enumerate(self.members) if own.frequency_mode == "optimised"]
 
     @property
     def weighs_classes(self) -> bool:
@@ -172,10 +183,12 @@ class ModelSpec:
             parts.append(format_values(self.rates))
         if self.profiles is not None:
             parts.append(f"+{self.profiles}")
-        if self.class_weights is not None:
+        if self.class_weights is not None and not self.members:
             parts.append(format_values(self.class_weights))
         if self.frequencies is not None:
             parts.append("+FU" + format_values(self.frequencies))
+        elif self.members:
+            pass  # they have their own
         elif self.frequency_mode != "equal" or self.named.frequency_mode != "equal":
             parts.append(FREQUENCY_SUFFIXES[self.frequency_mode])
         parts.append(str(self.sites))
@@ -220,7 +233,15 @@ def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates
 
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
-    """The start frequencies; equal ones if classes have different frequencies."""
+    """The start frequencies; equal ones if classes have different frequencies, in a free mixture (n_classes, n_states).
+
+    Those of its classes that are optimised start apart.
+    """
+    if spec.members:
+        rows = np.array([initial_frequencies(own, empirical) for own in spec.members])
+        for k in spec.free_rows:
+            rows[k] *= mixtures.apart(k, len(rows), rows.shape[1])
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
     if spec.is_directed:
         return frequencies_of_rates(spec.named.rates.exchangeabilities(initial_rates(spec)))
     if spec.frequencies is not None:

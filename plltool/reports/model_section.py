@@ -113,6 +113,11 @@ def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Pic
         classes = enumerate(zip(own["class_rates"], own["class_weights"], strict=True), start=1)
         mixed = tuple((str(k), f"{rate:.5f}", share(weight)) for k, (rate, weight) in classes)
         blocks.append(Table(f"Classes of the mixture{of}", ("Class", "Relative rate", "Proportion of sites"), mixed))
+    by_class = [{**one["frequencies"], **one["rates"]} for one in own.get("class_models", ())]
+    if by_class and len(by_class[0]) <= _SHOWN_STATES:
+        cells = tuple((name, *(f"{one[name]:.6f}" for one in by_class)) for name in by_class[0])
+        header = ("State or pair", *(f"Class {k}" for k in range(1, len(by_class) + 1)))
+        blocks.append(Table(f"State frequencies and substitution rates of the classes{of}", header, cells))
     rates, weights = own["category_rates"], own["category_weights"]
     if len(rates) > 1:
         table = tuple(

@@ -162,3 +162,12 @@ def test_files_of_an_earlier_run_are_replaced_with_redo_alone(call, folder):
     assert (folder / "a.fasta.treefile").read_text() == "mine"
     assert call("iqtree -s a.fasta -m JC -te true.nwk -redo")[0] == 0
     assert plltool.read_tree(folder / "a.fasta.treefile").n_taxa == 7
+
+
+def test_free_mixtures(call, folder):
+    """The names of classes mean what they mean in IQ-TREE; the oracle is the same model on the tree."""
+    status, out, err = call("iqtree -s a.fasta -te true.nwk -m MIX{HKY,K2P} -pre M")
+    assert status == 0, err
+    expected = plltool.evaluate("a.fasta", "true.nwk", "MIX{HKY+F,K80}", device="numpy").lnl
+    assert f"BEST SCORE FOUND : {expected:.3f}" in out
+    assert "Model of substitution: MIX{HKY+F,K2P}" in (folder / "M.iqtree").read_text()

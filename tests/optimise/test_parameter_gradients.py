@@ -16,7 +16,8 @@ STEP = 1e-4
 NUMPY, OPENCL, LANES = {"device": "numpy"}, {"device": "opencl"}, {"device": "opencl", "vw": 32}
 ON_NUMPY = {  # kind of data: models
     4: "K80 HKY+FO GTR+FO GTR+FO+G4 TN93+FO+G2 010021+G4 JC+I HKY+FO+I+G4 JC+GA4 K80+R3 GTR+FO+I+R2 "
-    "UNREST STRSYM+G4 UNREST+I+G2 RY8.8 WS5.16+I+R2 MK3.4+G2",
+    "UNREST STRSYM+G4 UNREST+I+G2 RY8.8 WS5.16+I+R2 MK3.4+G2 "
+    "MIX{GTR+FO,HKY+FO:2,K80{3}} MIX{TN93+F,HKY+FO}+I+G2 MIX{HKY+FO:1:0.3,JC:2:0.7}+R2",
     20: "LG+G2 WAG+FO LG+I+R2 GTR20 LG4M LG4X EX2+G2 UL3+I LG+C10+G2 LG+C10+I LG+C10+FO+I GTR20+C10+FE+G2",
     61: "GY+F3X4 GY1KTV+FE+G2 MGK+F1X4+I M1a+F3X4 M2a+FE M3+F1X4+G2 ECMK07_GY2K",
     2: "BIN+G2 JC2+I",
@@ -50,7 +51,7 @@ CASES = [
 
 
 def open_likelihood(rows, text, settings=NUMPY):
-    is_directed = parse_model(text.partition(",")[0]).is_directed
+    is_directed = parse_model(text.partition(", ")[0]).is_directed
     return plltool.Likelihood(rows, ROOTED if is_directed else TREE, text, **settings)
 
 
