@@ -56,6 +56,7 @@ MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- choice of a model ------------------------------------------------------------------------------------
 CRITERIA = ("BIC", "AIC", "AICc")  # the first is the default, as in ModelFinder
+SELECTION_MAX_RATES = 10  # categories of free rates among the candidates, unless others are asked for
 SELECTION_PRECISION = 0.5  # lnL, of a model that may yet prove to be out of the question
 SIGNIFICANCE = 0.05  # of tests of data
 MERGE_ALGORITHMS = GREEDY, RCLUSTER, RCLUSTERF = "greedy", "rcluster", "rclusterf"

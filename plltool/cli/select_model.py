@@ -14,7 +14,13 @@ from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import filled_by, option, packed
 from plltool.cli.outputs import Outputs, file_options
-from plltool.constants import CRITERIA, DEFAULT_CLUSTER_PERCENT, MERGE_ALGORITHMS
+from plltool.constants import (
+    CRITERIA,
+    DEFAULT_CLUSTER_PERCENT,
+    MAX_RATE_CATEGORIES,
+    MERGE_ALGORITHMS,
+    SELECTION_MAX_RATES,
+)
 
 if TYPE_CHECKING:
     from plltool import ModelChoice, SchemeChoice
@@ -46,7 +52,13 @@ class SelectionTask:
         "--free-rates/--no-free-rates",
         default=True,
         show_default=True,
-        help="Whether free rates across sites, +R2 to +R10, are among the candidates.",
+        help="Whether free rates across sites, such as +R4, are among the candidates.",
+    )
+    max_rates: int = option(
+        min=2,
+        max=MAX_RATE_CATEGORIES,
+        default=SELECTION_MAX_RATES,
+        help="Largest number of categories of free rates; they are tried as long as another one gains.",
     )
     ascertainment: bool = option(help="Give all candidates +ASC_LEWIS, for data whose invariable sites were left out.")
     candidates: str = option(
@@ -109,7 +121,9 @@ def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> N
 
     with task.telling.reporter(outputs) as reporter:
         sequences = options.load_alignment(task.alignment, task.reading)
-        common: dict[str, Any] = {name: getattr(task, name) for name in ("criterion", "free_rates", "seed")}
+        common: dict[str, Any] = {
+            name: getattr(task, name) for name in ("criterion", "free_rates", "max_rates", "seed")
+        }
         common |= {"candidates": tuple(filter(None, task.candidates.split(","))), **asdict(hardware)}
         choice: ModelChoice | SchemeChoice
         if task.partitions is None:

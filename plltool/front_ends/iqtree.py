@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import plltool
-from plltool.constants import FIRST_WORD, VERSION
+from plltool.constants import FIRST_WORD, SELECTION_MAX_RATES, VERSION
 from plltool.front_ends import iqtree_texts as texts
 from plltool.front_ends.alignments import KINDS, join_alignments, list_files, read_parts, states_of
 from plltool.front_ends.options import Given, UsageError
@@ -126,8 +126,14 @@ def _read_search(given: Given, task: Task) -> dict[str, Any]:
 
 def _read_choice(given: Given, task: Task) -> dict[str, Any]:
     free_rates = not re.match(r"TEST(?!NEW)", task.choice)
+    kinds = set(filter(None, given.text("kinds_of_rates").upper().split(",")))
+    if kinds:
+        if kinds - {"R"} != {"E", "I", "G", "I+G"}:
+            raise UsageError(f"-mrate: found {given.text('kinds_of_rates')}, expected E,I,G,I+G or E,I,G,I+G,R")
+        free_rates = "R" in kinds
     names = [name for name in given.text("candidates").split(",") if name]
     how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": free_rates, "candidates": names}
+    how |= {"max_rates": given.number("max_rates", SELECTION_MAX_RATES)}
     if task.parts:
         return how | {"merge": given.text("merge", "rclusterf") if "MERGE" in task.choice else None}
     return how | {"also": [texts.spell_here(name) for name in given.text("also").split(",") if name]}

@@ -10,6 +10,7 @@ import numpy as np
 from plltool.alignment.codons import STANDARD_CODE, genetic_code_of
 from plltool.alignment.states import MULTISTATE, StateSpace
 from plltool.arrays import IndexArray
+from plltool.constants import MAX_RATE_CATEGORIES
 from plltool.errors import InputError
 from plltool.model import codons, multistate, proteins
 from plltool.model.ascertainment import Ascertainment
@@ -21,7 +22,7 @@ from plltool.model.spec import ModelSpec
 SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
 GAMMA, INVARIABLE, VARIABLE_ONLY = "+G4", "+I", "+ASC"
 SIMPLE_RATES = ("", INVARIABLE, GAMMA, INVARIABLE + GAMMA)
-FREE_RATES = tuple(f"+R{n}" for n in range(2, 11))
+FREE_RATES = tuple(f"+R{n}" for n in range(2, MAX_RATE_CATEGORIES + 1))
 
 
 def substitution_models(states: StateSpace) -> tuple[str, ...]:
@@ -97,13 +98,14 @@ class Candidates:
     def of(
         cls,
         states: StateSpace,
-        free_rates: bool,
+        most_rates: int,
         ascertainment: Ascertainment | None,
         names: Sequence[str] = (),
         also: Sequence[ModelSpec] = (),
     ) -> Candidates:
         """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.
 
+        They have free rates of at most `most_rates` categories.
         Only those with one of the `names`, unless there are none. `also` are substitution models of the user's. Raises
         InputError if no candidate has a name, or if a model of the user's is of other data, or has more parts.
         """
@@ -112,7 +114,7 @@ class Candidates:
         correction = "" if ascertainment is None else str(ascertainment)
         asked = [f"{spec}{correction}" for spec in also]
         usual = [f"{name}{correction}" for name in _with_names(substitution_models(states), names)]
-        kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))
+        kinds = (*SIMPLE_RATES, *FREE_RATES[: max(most_rates - 1, 0)])
         if ascertainment is not None:
             kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
         return cls(tuple(dict.fromkeys([*usual, *asked])), kinds, frozenset(asked))

@@ -171,3 +171,17 @@ def test_free_mixtures(call, folder):
     expected = plltool.evaluate("a.fasta", "true.nwk", "MIX{HKY+F,K80}", device="numpy").lnl
     assert f"BEST SCORE FOUND : {expected:.3f}" in out
     assert "Model of substitution: MIX{HKY+F,K2P}" in (folder / "M.iqtree").read_text()
+
+
+def test_kinds_of_rates_to_choose_from(call, folder):
+    def tried(more):
+        status, _, err = call(f"iqtree -s a.fasta -m TESTNEWONLY -mset HKY -pre C -quiet -redo {more}")
+        assert status == 0, err
+        report = gzip.decompress((folder / "C.model.gz").read_bytes()).decode()
+        return {int(number) for number in re.findall(r"\+R(\d+)\b", report)}
+
+    assert tried("-cmax 2") == {2}
+    assert tried("-mrate E,I,G,I+G") == set()
+    assert {2} <= tried("-mrate I,E,G,R,I+G --cmax 3") <= {2, 3}
+    status, _, err = call("iqtree -s a.fasta -m MF -mrate G,R -pre C -redo")
+    assert (status, "-mrate: found G,R, expected E,I,G,I+G or E,I,G,I+G,R" in err) == (2, True)

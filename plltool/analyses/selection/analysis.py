@@ -31,6 +31,7 @@ from plltool.constants import (
     MAX_POLISH_ROUNDS,
     MERGE_ALGORITHMS,
     SCALED,
+    SELECTION_MAX_RATES,
     SELECTION_PRECISION,
     START_KINDS,
     UNLINKED,
@@ -74,6 +75,7 @@ def select_model(
     *,
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
+    max_rates: int = SELECTION_MAX_RATES,
     ascertainment: bool = False,
     candidates: Sequence[str] = (),
     also: Sequence[str] = (),
@@ -88,7 +90,8 @@ def select_model(
     tree : as for `plltool.evaluate`; by default the parsimony tree that a search with this seed starts from. Only
         candidates that are not time-reversible have a root, for which `plltool.evaluate` says what holds
     criterion : "BIC", "AIC" or "AICc"; the others are reported, but models that only they prefer may be left out
-    free_rates : whether +R2 to +R10 are among the candidates
+    free_rates : whether +R2 and more free rates are among the candidates
+    max_rates : the largest number of categories of these
     ascertainment : whether all candidates have +ASC_LEWIS, and none has +I, because invariable sites were left out
     candidates : names of substitution models, such as GTR or LG: only these, with every kind of frequencies that there
         is, instead of all for the kind of data
@@ -107,6 +110,7 @@ def select_model(
     began = perf_counter()
     check_one_of("criterion", criterion, CRITERIA)
     check_least("seed", seed, 0)
+    check_least("max_rates", max_rates, 2)
     data, models = resolve_inputs(alignment, None)
     if len(data.parts) > 1:
         names = ", ".join(part.name for part in data.parts)
@@ -117,7 +121,7 @@ def select_model(
     [patterns] = run.task.parts
     correction = Ascertainment("lewis") if ascertainment else None
     specs = [read_model(text) for text in also]
-    possible = Candidates.of(patterns.states, free_rates, correction, candidates, specs)
+    possible = Candidates.of(patterns.states, free_rates * max_rates, correction, candidates, specs)
     if correction is not None:
         refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0], data.constant_sites)
     chosen_on, remarks = choose_tree(run, tree)
@@ -165,6 +169,7 @@ def select_scheme(
     *,
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
+    max_rates: int = SELECTION_MAX_RATES,
     candidates: Sequence[str] = (),
     merge: str | None = None,
     percent: float = DEFAULT_CLUSTER_PERCENT,
@@ -181,7 +186,7 @@ def select_scheme(
         kind of data and a correction for ascertainment bias count
     tree : as for `plltool.evaluate`; by default the parsimony tree of this seed
     criterion : "BIC", "AIC" or "AICc"
-    free_rates, candidates : as for `select_model`; each name is that of a candidate for each part
+    free_rates, max_rates, candidates : as for `select_model`; each name is that of a candidate for each part
     merge : "greedy", "rcluster" or "rclusterf", see `plltool.analyses.selection.merging`; None keeps all parts apart
     percent : of the pairs of parts that relaxed clustering tries
     brlen : how parts share branch lengths, as for `plltool.search`
@@ -199,6 +204,7 @@ def select_scheme(
     began = perf_counter()
     check_one_of("criterion", criterion, CRITERIA)
     check_least("seed", seed, 0)
+    check_least("max_rates", max_rates, 2)
     _check_merge(merge, percent, brlen)
     data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
@@ -207,7 +213,7 @@ def select_scheme(
     chosen_on, remarks = choose_tree(run, tree)
     run.announce_data()
     corrections = [model.spec.ascertainment for model in given]
-    request = _Request(data, corrections, criterion, free_rates, candidates, merge, percent, brlen)
+    request = _Request(data, corrections, criterion, free_rates * max_rates, candidates, merge, percent, brlen)
     chosen = ask_fitter(request.choose, run, chosen_on, brlen) | run.known
     about: dict[str, Any] = {"seed": seed, "seconds": run.seconds, "warnings": run.warn(remarks)}
     return SchemeChoice(criterion=criterion, brlen=brlen, data=data, **chosen, **about)
@@ -232,7 +238,7 @@ class _Request:
     data: Dataset
     corrections: Sequence[Ascertainment | None]
     criterion: str
-    free_rates: bool
+    most_rates: int
     names: Sequence[str]  # of candidates
     merge: str | None
     percent: float
@@ -279,7 +285,7 @@ class _Request:
         possible = {}
         for part, correction in zip(self.data.parts, self.corrections, strict=True):
             try:
-                possible[part.name] = Candidates.of(part.alignment.states, self.free_rates, correction, self.names)
+                possible[part.name] = Candidates.of(part.alignment.states, self.most_rates, correction, self.names)
             except InputError as problem:
                 raise InputError(f"partition {show_name(part.name)}: {problem}") from None
         return possible
