@@ -41,12 +41,6 @@ class Named(Recorded):
         return {"name": self.name, "n": self.size}
 
 
-class Longer(Named):
-    @Keys("points", command=str | None)
-    def as_record(self, command=None):
-        return {}
-
-
 def closed(required, properties):
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
@@ -61,7 +55,6 @@ POINT = closed(["x", "y"], {"x": NUMBER, "y": {"type": ["integer", "null"]}})
         (float, NUMBER),
         (bool, {"type": "boolean"}),
         (Any, {}),
-        (object, {}),
         (str | None, {"type": ["string", "null"]}),
         ((None, [str]), {"anyOf": [{"type": "null"}, {"type": "array", "items": TEXT}]}),
         (Sequence[int], {"type": "array", "items": INTEGER}),
@@ -73,14 +66,6 @@ POINT = closed(["x", "y"], {"x": NUMBER, "y": {"type": ["integer", "null"]}})
         (
             Keys(like=Point, z=str, maybe={"x": int}),
             closed(["y", "z"], POINT["properties"] | {"z": TEXT, "x": INTEGER}),
-        ),
-        (
-            Longer,
-            closed(
-                ["name", "n", "points", "command"],
-                {"name": TEXT, "n": INTEGER, "last": POINT, "points": {"type": "array", "items": POINT}}
-                | {"command": {"type": ["string", "null"]}},
-            ),
         ),
     ],
 )
@@ -118,10 +103,6 @@ def record():
     return json.loads(found.to_json("plltool search x"))
 
 
-def without(key):
-    return lambda record: record.pop(key)
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -129,10 +110,7 @@ def without(key):
         (lambda record: record["parts"][0].update(extra=1), "'extra' was unexpected"),
         (lambda record: record["data"]["taxa"][0].pop("gaps"), "'gaps' is a required property"),
         (lambda record: record.update(lnl="-1.5"), "'-1.5' is not of type 'number'"),
-        (lambda record: record.update(seed=1.5), "1.5 is not of type"),
-        (lambda record: record["trace"][0].update(chosen=None), "None is not of type 'array'"),
-        (without("n_taxa"), "'n_taxa' is a required property"),
-        (without("command"), "'command' is a required property"),
+        (lambda record: record.pop("n_taxa"), "'n_taxa' is a required property"),
     ],
 )
 def test_a_wrong_record_does_not_follow_the_schema(record, spoil, message):

@@ -24,12 +24,13 @@ _LIST = re.compile(r"\{([^{}]*[/|][^{}]*)\}")
 _NUMBER = re.compile(r"(?<=[{/|])\d+\.\d+(e[-+]?\d+)?(?=[}/|])")
 
 _RATES = dict.fromkeys(("switching", "rates"), dict[str, float])
+_CLASS = Keys(rates=dict[str, float], frequencies=dict[str, float])
 
 
 @Keys(
     "spec:str model:str data:str alpha:float? pinv:float? category_rates:float[] category_weights:float[]"
     " n_free_parameters:int",
-    {**_RATES, "scaler": float, "class_rates": list[float], "class_weights": list[float]},
+    {**_RATES, "scaler": float, "class_rates": list[float], "class_weights": list[float], "class_models": [_CLASS]},
     frequencies=dict[str, float],
 )
 def describe_model(model: Model) -> dict[str, Any]:
@@ -116,7 +117,7 @@ _COLUMN_CHUNK = 4096  # columns whose states are counted together
 
 
 @Keys(
-    "source:str? names:str digest:str kinds:str[] n_constant:int n_informative:int gaps:float",
+    "source:str? names:str digest:str kinds:str[] n_constant:int n_informative:int gaps:float weighted_columns:int?",
     constant_sites=(None, [int]),
     taxa=[Keys("name:str gaps:float", composition=[float | None])],
     identical=[[str]],
