@@ -15,7 +15,7 @@ from plltool.cli.options import json_option, option_or_argument, outgroup_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
-from plltool.constants import NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
+from plltool.constants import MOVE_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
 from plltool.errors import show_name
 
 
@@ -38,7 +38,7 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
     kinds = tuple(dict.fromkeys(kind.strip() for kind in value.split(",")))
     for kind in kinds:
         if kind not in known:
-            where = "alrt" if kind in NEIGHBOUR_KINDS else "support" if kind in REPLICATE_KINDS else "search"
+            where = "alrt" if kind in MOVE_KINDS else "support" if kind in REPLICATE_KINDS else "search"
             hint = f"; `plltool {where}` knows it" if kind in SUPPORT_KINDS else ""
             raise click.BadParameter(f"found {show_name(kind)}, expected some of: {', '.join(known)}{hint}")
     return kinds
@@ -74,7 +74,7 @@ def support(
     """Write how well replicate trees, the files REPLICATES, support the branches of TREE.
 
     Labels belong to branches, whatever the outgroup. `plltool bootstrap` makes replicate trees. `plltool alrt` computes
-    supports that need none, SH-aLRT and aBayes.
+    supports that need none, SH-aLRT, aBayes and SPRTA.
     """
     outputs.claim()
     import plltool

@@ -18,8 +18,10 @@ from plltool.constants import (
     ERROR_STEP,
     MAX_BRANCH_LENGTH,
     MIN_BRANCH_LENGTH,
+    MOVE_KINDS,
     NEIGHBOUR_KINDS,
     SH_ALRT,
+    SPRTA,
     UNLINKED,
 )
 from plltool.errors import InputError, check_least, shorten
@@ -46,6 +48,7 @@ from plltool.seeds import SUPPORTS, generator
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.root_scan import RootPlace, describe_places, place_root, scan_root
+from plltool.tree_search.spr_supports import smaller_support
 
 COARSE_ERROR_STEP = 1e-2  # in place of ERROR_STEP if slopes have 24 bits
 LENGTHS = "lengths"
@@ -316,14 +319,20 @@ class Likelihood(Parameters, Density):
     def support_branches(
         self, kinds: Sequence[str] = NEIGHBOUR_KINDS, replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED
     ) -> Supports:
-        """SH-aLRT and aBayes supports of all inner branches; lengths and parameters stay as they are.
+        """SH-aLRT, aBayes and SPRTA supports of the branches; lengths and parameters stay as they are.
 
         The likelihood must have been made with `neighbours`, and should be optimised. Parameters and errors are those
         of `plltool.alrt`.
         """
         check_neighbour_request(kinds, replicates, seed)
         rng = generator(seed, SUPPORTS)
-        values, lnl = support_branches(self._likelihood, kinds, replicates, rng)
+        by_neighbours = [kind for kind in kinds if kind in NEIGHBOUR_KINDS]
+        values, lnl = (
+            support_branches(self._likelihood, by_neighbours, replicates, rng) if by_neighbours else ({}, None)
+        )
+        if SPRTA in kinds:
+            values[SPRTA] = smaller_support(self._likelihood)
+        values = {kind: values[kind] for kind in kinds}
         numbers = {SH_ALRT: replicates} if SH_ALRT in kinds else {}
         return Supports(mean_tree(self.tree, self._likelihood.part_sites), values, numbers, lnl)
 
@@ -360,8 +369,8 @@ class Likelihood(Parameters, Density):
 
 
 def check_neighbour_request(kinds: Sequence[str], replicates: int, seed: int) -> None:
-    """Raise InputError unless supports by nearest neighbours can be computed: known kinds, at least 1 replicate."""
-    check_kinds(kinds, NEIGHBOUR_KINDS)
+    """Raise InputError unless supports by moves can be computed: known kinds, at least 1 replicate."""
+    check_kinds(kinds, MOVE_KINDS)
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
 

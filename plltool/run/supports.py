@@ -1,6 +1,7 @@
 """Supports of a tree's branches: the one type for all kinds, and the texts that show them.
 
-Each kind has its own unit, everywhere the same: fbp, ufboot and sh-alrt are in per cent, tbe and abayes from 0 to 1.
+Each kind has its own unit, everywhere the same: fbp, ufboot and sh-alrt are in per cent; tbe, abayes and
+sprta go from 0 to 1.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import ABAYES, FBP, GCF, IC, ICA, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, TBE, UFBOOT
+from plltool.constants import ABAYES, FBP, GCF, IC, ICA, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, SPRTA, TBE, UFBOOT
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick, write_nexus
@@ -56,6 +57,9 @@ KINDS = {
         "approximate Bayes support (aBayes): posterior probability of the branch against its two NNI alternatives",
         SHARE,
     ),
+    SPRTA: Kind(
+        "SPR-based tree assessment (SPRTA): weight of the tree among the other places of a subtree at the branch", SHARE
+    ),
     GCF: Kind("gene concordance factor: decisive gene trees that contain the branch", PERCENT, GENES),
     QCF: Kind("quartet support: gene-tree quartets around the branch that agree with it", PERCENT, GENES),
     SCF: Kind("site concordance factor: decisive sites that agree with the branch", PERCENT, "quartets"),
@@ -88,8 +92,8 @@ class Supports(Recorded, Shown):
     ----------
     tree : the tree; the two branches at a root have the supports of the one that the root divides
     values : (n_edges,) for each kind, in its unit; NaN where nothing tells, as at the branches of tips, which have
-        supports of the kind "rootstrap" only
-    n_replicates : number of trees or resampled alignments behind each kind; nothing for "abayes"
+        supports of the kinds "rootstrap" and "sprta" only
+    n_replicates : number of trees or resampled alignments behind each kind; nothing for "abayes" and "sprta"
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch, NaN at the branches of tips; None
         without "sh-alrt" and "abayes"
     added : (n_edges,) branches that only resolve multifurcations of the tree that was given, and have no supports;

@@ -72,14 +72,7 @@ def optimise_insertions(
 def _optimise_batch(
     likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    slots = likelihood.scratch + np.arange(len(chosen))
-    chain = _chain_program(steps, chosen, slots)
-    prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes).T)
-    prune = steps.prune[chosen]
-    moving = likelihood.view.incoming[prunes.joints[prune], prunes.columns[prune]]
-    operands = np.column_stack([slots, steps.beyond[chosen], moving])
-    upward = steps.upward[chosen] == 1
-    up = np.column_stack([~upward, upward, np.zeros_like(upward)]) & likelihood.is_rooted
+    prepared, operands, up = prepare_insertions(likelihood, prunes, steps, chosen)
     best, best_lnl = start, np.full(start.shape[:-1], -np.inf)
     active, trial = np.arange(len(chosen)), best.copy()
     values = np.empty((*best_lnl.shape, TRIPLET_VALUES))
@@ -97,6 +90,24 @@ def _optimise_batch(
         if not len(active):
             break
     return add_parts(best_lnl), best
+
+
+def prepare_insertions(
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray
+) -> tuple[Clas, IntArray, BoolArray]:
+    """CLAs at the `chosen` steps, at most as many as there are scratch slots, and for `join` operands and `up` (n, 3).
+
+    The operands are the side with the gap, the other one, and the subtree.
+    """
+    slots = likelihood.scratch + np.arange(len(chosen))
+    chain = _chain_program(steps, chosen, slots)
+    prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes).T)
+    prune = steps.prune[chosen]
+    moving = likelihood.view.incoming[prunes.joints[prune], prunes.columns[prune]]
+    operands = np.column_stack([slots, steps.beyond[chosen], moving])
+    upward = steps.upward[chosen] == 1
+    up = np.column_stack([~upward, upward, np.zeros_like(upward)]) & likelihood.is_rooted
+    return prepared, operands, up
 
 
 def join(clas: Clas, operands: npt.NDArray[np.integer], lengths: FloatArray, up: BoolArray | None = None) -> FloatArray:

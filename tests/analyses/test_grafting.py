@@ -8,9 +8,6 @@ from oracles.likelihood import pruning
 from test_place import COMPONENTS, GAMMA, QUERIES, QUICK, ROWS, STATES, TREE, sequences, simulated
 
 import plltool
-from plltool.analyses.placement import grafting
-from plltool.analyses.placement.branches import Places
-from plltool.analyses.placement.grafting import insert_tips
 from plltool.io.newick_writer import write_newick
 from plltool.run.inputs import as_tree
 from plltool.tree.random_tree import random_tree
@@ -22,27 +19,16 @@ def read(newick, taxa=None):
     return dendropy.Tree.get(data=newick, schema="newick", preserve_underscores=True, taxon_namespace=taxa)
 
 
-def without(newick, names, taxa=None):
-    """A tree without some taxa, unrooted."""
-    tree = read(newick, taxa)
-    tree.prune_taxa_with_labels(names)
-    tree.deroot()
-    return tree
-
-
 @pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 @pytest.mark.parametrize("name", ["whole", "begin", "end", "as_Rat"])
 def test_one_query_is_where_it_is_placed(name, device):
-    """With fixed lengths lnL is that of the place, and the reference's branches are as they were."""
+    """With fixed lengths lnL is that of the place."""
     query = sequences({name: QUERIES[name]})
     result = plltool.place(ROWS, TREE, query, GAMMA, graft=True, fixed=True, device=device, raxml_blo=False)
     assert result.grafted.lnl == pytest.approx(result.best()[name].lnl, rel=1e-10)
-    reference = plltool.evaluate(ROWS, TREE, GAMMA, **QUICK).tree
-    rest = plltool.evaluate(ROWS, without(result.grafted.newick, [name]), GAMMA, **QUICK).tree
-    assert rest.ends.tolist() == reference.ends.tolist()
-    assert rest.lengths == pytest.approx(reference.lengths, abs=1e-9)
     free = plltool.place(ROWS, TREE, query, GAMMA, graft=True, device=device)
-    assert free.grafted.lnl >= free.best()[name].lnl - NEAR
+    gain = free.grafted.lnl - free.best()[name].lnl
+    assert gain >= (0.1 if name == "whole" else -NEAR), "all lengths are optimised in the end"
 
 
 def from_root(tree):
@@ -64,42 +50,14 @@ def test_the_root_stays(root):
         assert distances.keys() == ROWS.keys() | QUERIES.keys()
 
 
-def test_an_outgroup_is_on_one_side():
-    result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, graft=True, outgroup="Rat,Mus_m", **QUICK)
-    root = read(result.grafted.newick).seed_node
-    sides = [[tip.taxon.label for tip in side.leaf_iter()] for side in root.child_nodes()]
-    found = {frozenset(ROWS.keys() & side) for side in sides}
-    assert found == {frozenset(["Rat", "Mus_m"]), frozenset(["Homo_s", "Pan_t", "Lemur_c"])}
-
-
-DISTINCT = {name: row for name, row in QUERIES.items() if name != "as_end"}
-
-
-def lnl_by_oracle(tree, lengths):
-    rows = ROWS | DISTINCT
-    columns = [[STATES[rows[name][site]] for name in tree.names] for site in range(24)]
-    return pruning(tree.ends.tolist(), lengths.tolist(), columns, COMPONENTS).sum()
-
-
 @pytest.mark.parametrize("fixed", [True, False])
 def test_lnl_is_that_of_the_oracle(fixed):
-    result = plltool.place(ROWS, TREE, sequences(DISTINCT), GAMMA, graft=True, device="numpy", fixed=fixed)
-    tree = result.grafted.tree
-    assert set(tree.names) == ROWS.keys() | DISTINCT.keys()
-    assert result.grafted.lnl == pytest.approx(lnl_by_oracle(tree, tree.lengths), rel=1e-10)
-
-
-def test_lengths_are_optimised():
-    """No length that is changed alone gains more lnL than the last step promised."""
-    rows = {name: ROWS[name] for name in ("Homo_s", "Lemur_c", "Rat")}
-    queries = {name: ROWS[name] for name in ("Pan_t", "Mus_m")} | {"whole": QUERIES["whole"]}
-    result = plltool.place(rows, "(Homo_s,Lemur_c,Rat);", sequences(queries), GAMMA, graft=True, device="numpy")
-    tree = result.grafted.tree
-    for branch in np.flatnonzero(tree.lengths > 1e-5):
-        for factor in (0.8, 0.9, 1.1, 1.25):
-            changed = tree.lengths.copy()
-            changed[branch] *= factor
-            assert lnl_by_oracle(tree, changed) < result.grafted.lnl + NEAR
+    distinct = {name: row for name, row in QUERIES.items() if name != "as_end"}
+    result = plltool.place(ROWS, TREE, sequences(distinct), GAMMA, graft=True, device="numpy", fixed=fixed)
+    tree, rows = result.grafted.tree, ROWS | distinct
+    columns = [[STATES[rows[name][site]] for name in tree.names] for site in range(24)]
+    expected = pruning(tree.ends.tolist(), tree.lengths.tolist(), columns, COMPONENTS).sum()
+    assert result.grafted.lnl == pytest.approx(expected, rel=1e-10)
 
 
 def test_identical_queries_are_beside_each_other_and_those_without_data_nowhere():
@@ -124,48 +82,3 @@ def test_queries_of_a_clade_that_the_reference_lacks_make_it(seed):
     taxa = dendropy.TaxonNamespace()
     found, expected = read(result.grafted.newick, taxa), read(write_newick(truth), taxa)
     assert symmetric_difference(found, expected) == 0
-    kept = without(result.grafted.newick, names, taxa), without(newick, [], taxa)
-    assert symmetric_difference(*kept) == 0
-
-
-def test_many_fragments_at_once(monkeypatch):
-    """With a query at a time, and where the order of the queries in their file is another, lnL is about the same."""
-    rows, newick = simulated(5, n_taxa=13, mean_length=0.05, n_sites=300, left_out=[f"t{k}" for k in range(8, 13)])
-    queries = {}
-    for k in range(8, 13):
-        row, first = rows.pop(f"t{k}"), 20 * k
-        queries[f"t{k}"] = first * "-" + row[first : first + 60] + (240 - first) * "-"
-    given = plltool.place(rows, newick, sequences(queries), "JC", graft=True, device="numpy")
-    turned = plltool.place(rows, newick, sequences(dict(reversed(queries.items()))), "JC", graft=True, device="numpy")
-    monkeypatch.setattr(grafting, "PLACE_BATCH", 1)
-    single = plltool.place(rows, newick, sequences(queries), "JC", graft=True, device="numpy")
-    for other in (turned, single):
-        assert other.grafted.lnl == pytest.approx(given.grafted.lnl, abs=NEAR)
-
-
-@pytest.mark.parametrize(("later", "n_kept"), [((3, 4), 3), ((1, 4), 1), ((4, 1), 2)])
-def test_queries_that_join_at_the_same_time_are_apart(later, n_kept):
-    """The best places, until one is beside any before it, as the branches of a and b are."""
-    tree = as_tree("((a,b),c,(d,(e,f)));", tuple("abcdef"))
-    tips = [0, *later]
-    branches = np.repeat(tree.edges[tips, 0], 2)
-    lengths, lnl = np.arange(18.0).reshape(6, 3), np.array([-2.0, -1, -1, -2, -2, -1])
-    branches[[0, 3, 4]] = tree.edges[2, 0]  # worse
-    found = grafting._best_apart(tree, Places(np.repeat([0, 1, 2], 2), branches, lengths, lnl))
-    assert found.branches.tolist() == tree.edges[tips[:n_kept], 0].tolist()
-    assert found.lengths[:, 0].tolist() == [3, 6, 15][:n_kept]
-
-
-def test_tips_are_inserted_where_they_are_said_to_be():
-    rng = np.random.default_rng(4)
-    tree = random_tree("abcdef", rng)
-    tree.lengths[:] = rng.uniform(0.1, 1, tree.n_edges)
-    branches = np.array([int(tree.edges[0, 0]), int(tree.edges[4, 0])])
-    own = np.array([[0.02, 0.05, 0.3], [0.01, 0.04, 0.2]])
-    made = insert_tips(tree, ("x", "y", "later"), branches, own)
-    assert made.names == (*"abcdef", "x", "y")
-    for tip, branch, lengths in zip((6, 7), branches, own, strict=True):
-        joint = int(made.neighbours[tip, 0])
-        around = {int(node): made.lengths[made.edge_between(joint, int(node))] for node in made.neighbours[joint]}
-        ends = [int(node) + 2 * (node >= 6) for node in tree.ends[branch]]
-        assert around == dict(zip([*ends, tip], lengths, strict=True))

@@ -49,7 +49,9 @@ def test_one_kind(plltool, small, tree):
 
 def test_alrt_and_support_know_of_each_other(plltool, small):
     wrong = plltool("alrt", small, "--tree", "x", *QUICK, "--supports", "tbe", status=2)
-    assert wrong.stderr.strip().endswith("found 'tbe', expected some of: sh-alrt, abayes; `plltool support` knows it")
+    assert wrong.stderr.strip().endswith(
+        "found 'tbe', expected some of: sh-alrt, abayes, sprta; `plltool support` knows it"
+    )
     wrong = plltool("support", "--tree", "x", "--replicates", "x", "--supports", "fbp,abayes", status=2)
     assert "found 'abayes', expected some of: fbp, tbe, rootstrap; `plltool alrt` knows it" in wrong.stderr
     assert "plltool alrt" in " ".join(plltool("support", "--help").stdout.split())
@@ -58,12 +60,16 @@ def test_alrt_and_support_know_of_each_other(plltool, small):
 
 def test_supports_of_a_search(plltool, small, tree, tmp_path):
     """As of the command itself, on the tree that the search finds."""
-    plltool("search", small, *QUICK, "--supports", "sh-alrt,abayes", "--prefix", tmp_path / "s", status=0)
+    plltool("search", small, *QUICK, "--supports", "sh-alrt,abayes,sprta", "--prefix", tmp_path / "s", status=0)
     rows = json.loads((tmp_path / "s.support.json").read_text())["branches"]
-    alone = alrt(small, tree, "HKY+F", device="numpy").as_record()["supports"]["branches"]
+    kinds = ("sh-alrt", "abayes", "sprta")
+    alone = alrt(small, tree, "HKY+F", kinds=kinds, device="numpy").as_record()["supports"]["branches"]
     expected = {frozenset(row["taxa"]): row for row in alone}
     for row in rows:
         other = expected[frozenset(row["taxa"])]
         assert row["sh-alrt"] == pytest.approx(other["sh-alrt"], abs=2)  # lengths differ in the last digits
         assert row["abayes"] == pytest.approx(other["abayes"], abs=1e-3)
+        assert row["sprta"] == pytest.approx(other["sprta"], abs=1e-3)
+    assert (tmp_path / "s.support.sprta.nwk").is_file()
+    assert "SPR-based tree assessment (De Maio et al. 2025)" in " ".join((tmp_path / "s.txt").read_text().split())
     assert (tmp_path / "s.support.sh-alrt.nwk").is_file()

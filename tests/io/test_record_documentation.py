@@ -19,6 +19,7 @@ from plltool.analyses.supports.alrt import alrt
 from plltool.analyses.supports.search_supports import search_supports
 from plltool.analyses.supports.support import supports
 from plltool.analyses.topology_tests.analysis import topology_tests
+from plltool.constants import MOVE_KINDS
 from plltool.io.record import RECORD_KEYS
 from plltool.optimise.polish import Other
 from plltool.progress import StopSearch
@@ -105,7 +106,8 @@ def test_the_record_of_supports(found, data_dir):
     by_replicates = supports(found.tree, trees, ("fbp", "tbe"))
     ultrafast = search_supports(found, ["ufboot"], device="numpy", listener=stop).supports
     rooted = supports("((a,b),(c,(d,e)));", ["(a,(b,(c,(d,e))));"], ("rootstrap",))
-    by_neighbours = alrt(data_dir / "primates.phy", found.tree, "JC", replicates=10, fixed=True, device="numpy")
+    given = data_dir / "primates.phy", found.tree, "JC"
+    by_neighbours = alrt(*given, kinds=MOVE_KINDS, replicates=10, fixed=True, device="numpy")
     for made in (by_replicates, rooted, ultrafast, by_neighbours.supports):
         text = made.texts()["support.json"]
         assert json.loads(text) == made.as_record()

@@ -51,16 +51,19 @@ def alrt(
     seed: int = DEFAULT_SEED,
     **settings: Unpack[EvaluationSettings],
 ) -> AlrtResult:
-    """SH-aLRT and aBayes supports of every inner branch of a tree; lengths and model parameters are optimised.
+    """SH-aLRT, aBayes and SPRTA supports of the branches of a tree; lengths and model parameters are optimised.
 
     Each branch is compared with its two nearest-neighbour interchanges, on which the five lengths around it are
     optimised. SH-aLRT (Guindon et al. 2010) is the per cent of resampled alignments in which chance alone gains less
     than the branch does; aBayes (Anisimova et al. 2011) is its posterior probability among the three, from 0 to 1.
+    SPRTA (De Maio et al. 2025), from 0 to 1, compares the place of the subtree at either end of the branch with all
+    other places of it, see `plltool.tree_search.spr_supports`; the smaller of the two counts. Branches of tips have it,
+    too.
 
     Parameters
     ----------
     alignment, tree, model, settings : see `evaluate`, also for errors
-    kinds : "sh-alrt", "abayes", or both, in the order of the labels
+    kinds : any of "sh-alrt", "abayes" and "sprta", in the order of the labels
     replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
 
     Raises

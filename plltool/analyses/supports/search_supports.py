@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from plltool.analyses.search.analysis import search
 from plltool.analyses.supports.bootstrap import BootstrapResult, bootstrap
 from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
-from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SH_ALRT, SUPPORT_KINDS, UFBOOT
+from plltool.constants import DEFAULT_SEED, MOVE_KINDS, REPLICATE_KINDS, SH_ALRT, SUPPORT_KINDS, UFBOOT
 from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import remove_checkpoint
@@ -83,8 +83,8 @@ def search_supports(
     Parameters
     ----------
     result : what `plltool.search` returned
-    kinds : any of "fbp", "tbe", "ufboot", "sh-alrt" and "abayes", in the order of the labels; the first two need
-        `replicates`
+    kinds : any of "fbp", "tbe", "ufboot", "sh-alrt", "abayes" and "sprta", in the order of the labels; the first two
+        need `replicates`
     replicates, rapid, options, taken : see `plltool.bootstrap`; None makes no replicates
     resamples : number of resampled alignments of the kinds "ufboot" and "sh-alrt", if not 1,000
     workers : number of replicates, and of excursions, that are made at the same time, as for `plltool.bootstrap`
@@ -104,7 +104,7 @@ def search_supports(
     """
     check_kinds(kinds, SUPPORT_KINDS)
     by_replicates = [kind for kind in kinds if kind in REPLICATE_KINDS]
-    by_neighbours = [kind for kind in kinds if kind in NEIGHBOUR_KINDS]
+    by_neighbours = [kind for kind in kinds if kind in MOVE_KINDS]
     if by_replicates and replicates is None:
         raise InputError(f"supports: found {by_replicates[0]!r} without replicates, expected their number")
     heard = Watch(listener)
@@ -127,7 +127,7 @@ def search_supports(
     if ultrafast is not None:
         found = found.joined(ultrafast)
     if by_neighbours and not heard.stopped:
-        announce("supports by nearest neighbours")
+        announce("supports by moves")
         asked, began = Hardware.of(**hardware), perf_counter()
         run = Run(result.data, list(result.models), result.brlen, asked, began, all_taxa=True)
         ask = partial(_compare_neighbours, kinds=by_neighbours, seed=shared["seed"], **own.get(SH_ALRT, {}))
@@ -202,6 +202,6 @@ class _Adoption:
 
 
 def _compare_neighbours(likelihood: Likelihood, kinds: Sequence[str], **how: Any) -> Supports:
-    """SH-aLRT and aBayes supports; branch lengths are optimised, the model is held."""
+    """SH-aLRT, aBayes and SPRTA supports; branch lengths are optimised, the model is held."""
     likelihood.optimise(LENGTHS)
     return likelihood.support_branches(kinds, **how)
