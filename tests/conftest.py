@@ -12,10 +12,15 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Before numpy loads: oracles work on thousands of matrices of a few states each, where threads only wait for each other
 # (one took 11 s of processor time with them on two busy cores, 1 s without).
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Examples may take as long as a busy machine needs.
+settings.register_profile("plltool", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("plltool")
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 _BLOCKING_FOLDER = Path(__file__).resolve().parent / "without_opencl"

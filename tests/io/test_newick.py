@@ -351,7 +351,6 @@ any_name = st.text(st.characters(exclude_categories=["Cs"]), max_size=1000)
 nasty_name = st.text("'\"_ \t\n()[]{}:;,=aé\u2028", max_size=8)
 
 
-@settings(deadline=None)
 @given(
     names=st.lists(st.one_of(any_name, nasty_name), min_size=3, max_size=12, unique=True),
     seed=st.integers(0, 2**32),
@@ -368,7 +367,7 @@ def test_whatever_is_written_reads_back(names, seed, lengths):
     assert rf_distance(read(write_newick(tree, outgroup=names[:1])), tree) == 0
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     text=st.one_of(st.text(), st.text("(),:;'[]ab1._- \n"), st.text("(),a;").map(lambda inner: f"(({inner}),b,c);")),
     names=st.one_of(st.none(), st.lists(st.text("ab_ ", max_size=3), max_size=4)),
