@@ -30,7 +30,7 @@ from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.processes.ranks import current
 
-SCREENING_PATTERNS = 500  # from which a search has a screen: 0.67 of its time with 1,193, 1.2 times with 348
+SCREENING_SIZE = 2000  # patterns times states from which a search has a screen: with fewer it gains little time
 _MEASURED: dict[tuple[Hardware, int], tuple[float, ...]] = {}  # shares of devices, by the number of states
 
 
@@ -124,8 +124,8 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
     """Shards in the order of their first parts.
 
     With `screening` there is a screen, unless CLAs have one component anyway, a process is not time-reversible, there
-    are so few patterns that transition matrices, which a screen does not save, take most of the time, or a part has a
-    correction for ascertainment bias, which needs the likelihood of sites under all components.
+    are so few patterns and states that transition matrices, which a screen does not save, take most of the time, or a
+    part has a correction for ascertainment bias, which needs the likelihood of sites under all components.
     """
     components = [model.components() for model in models]
     site_categories = [model.spec.sites.n_categories if model.has_site_rates else 0 for model in models]
@@ -134,8 +134,8 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
     is_corrected = any(own is not None for own in corrections)
     screening &= not is_corrected and max(n_components) > 1
     screening &= all(own.is_reversible for own in components)
-    screening &= sum(part.n_patterns for part in parts) >= SCREENING_PATTERNS
     sizes = [part.n_patterns * own.n_states for part, own in zip(parts, components, strict=True)]
+    screening &= sum(sizes) >= SCREENING_SIZE
     total = sum(size * (n + screening) for size, n in zip(sizes, n_components, strict=True))
 
     def shards(counts: Sequence[int], categories: Sequence[int]) -> tuple[PartsShard, ...]:

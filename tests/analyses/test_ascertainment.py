@@ -277,7 +277,7 @@ def test_simulations():
 
 def test_no_screen_beside_a_correction(variable, monkeypatch):
     """A screen knows one component of each pattern, a correction needs them all."""
-    monkeypatch.setattr("plltool.run.engines.SCREENING_PATTERNS", 1)
+    monkeypatch.setattr("plltool.run.engines.SCREENING_SIZE", 1)
     data, models = resolve_inputs(variable, "JC+G4+ASC")
     assert plan_shards(data.patterns, resolve_inputs(variable, "JC+G4")[1], screening=True).screen
     plan = plan_shards(data.patterns, models, screening=True)

@@ -29,7 +29,7 @@ def foretell(alignment, device, memory=None):
 @pytest.mark.parametrize("least", [1, 10_000])
 def test_a_tenth_of_the_memory_numpy(sequences, caplog, monkeypatch, least):
     """With a screen and without one."""
-    monkeypatch.setattr(engines, "SCREENING_PATTERNS", least)
+    monkeypatch.setattr(engines, "SCREENING_SIZE", least)
     caplog.set_level(logging.INFO, "plltool")
     tree = search(sequences, MODEL, device="numpy")
     assert "memory:" not in caplog.text

@@ -363,7 +363,7 @@ def test_little_memory_changes_nothing_in_parts(sequences, scheme, brlen):
 
 def test_the_screen_of_parts_beside_gamma(sequences, tmp_path, monkeypatch):
     """Patterns with rates of their own keep them, also when these change; others have the best of four."""
-    monkeypatch.setattr(engines, "SCREENING_PATTERNS", 1)
+    monkeypatch.setattr(engines, "SCREENING_SIZE", 1)
     scheme = write(tmp_path, SCHEMES["beside gamma"])
     data, models = resolve_inputs(sequences, scheme)
     engine, _ = engines.open_engine(data.patterns, models, search_slots(7), Hardware("numpy"), screening=True)

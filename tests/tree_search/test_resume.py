@@ -39,7 +39,7 @@ def _every_state_is_written(monkeypatch):
 @pytest.fixture
 def screened(monkeypatch):
     """Searches of this process have a screen, however few the patterns."""
-    monkeypatch.setattr(engines, "SCREENING_PATTERNS", 1)
+    monkeypatch.setattr(engines, "SCREENING_SIZE", 1)
 
 
 def describe(event):
