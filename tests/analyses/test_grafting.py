@@ -8,6 +8,8 @@ from oracles.likelihood import pruning
 from test_place import COMPONENTS, GAMMA, QUERIES, QUICK, ROWS, STATES, TREE, sequences, simulated
 
 import plltool
+from plltool.analyses.placement import grafting
+from plltool.analyses.placement.branches import Places
 from plltool.io.newick_writer import write_newick
 from plltool.run.inputs import as_tree
 from plltool.tree.random_tree import random_tree
@@ -82,3 +84,39 @@ def test_queries_of_a_clade_that_the_reference_lacks_make_it(seed):
     taxa = dendropy.TaxonNamespace()
     found, expected = read(result.grafted.newick, taxa), read(write_newick(truth), taxa)
     assert symmetric_difference(found, expected) == 0
+
+
+@pytest.mark.parametrize(("later", "n_kept"), [((3, 4), 3), ((1, 4), 1), ((4, 1), 2)])
+def test_queries_that_join_at_the_same_time_are_apart(later, n_kept):
+    """The best places, until one is beside any before it, as the branches of a and b are."""
+    tree = as_tree("((a,b),c,(d,(e,f)));", tuple("abcdef"))
+    tips = [0, *later]
+    branches = np.repeat(tree.edges[tips, 0], 2)
+    lengths, lnl = np.arange(18.0).reshape(6, 3), np.array([-2.0, -1, -1, -2, -2, -1])
+    branches[[0, 3, 4]] = tree.edges[2, 0]  # worse
+    found = grafting._best_apart(tree, Places(np.repeat([0, 1, 2], 2), branches, lengths, lnl))
+    assert found.branches.tolist() == tree.edges[tips[:n_kept], 0].tolist()
+    assert found.lengths[:, 0].tolist() == [3, 6, 15][:n_kept]
+
+
+def test_an_outgroup_is_on_one_side():
+    result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, graft=True, outgroup="Rat,Mus_m", **QUICK)
+    root = read(result.grafted.newick).seed_node
+    sides = [[tip.taxon.label for tip in side.leaf_iter()] for side in root.child_nodes()]
+    found = {frozenset(ROWS.keys() & side) for side in sides}
+    assert found == {frozenset(["Rat", "Mus_m"]), frozenset(["Homo_s", "Pan_t", "Lemur_c"])}
+
+
+def test_tips_are_inserted_where_they_are_said_to_be():
+    rng = np.random.default_rng(4)
+    tree = random_tree("abcdef", rng)
+    tree.lengths[:] = rng.uniform(0.1, 1, tree.n_edges)
+    branches = np.array([int(tree.edges[0, 0]), int(tree.edges[4, 0])])
+    own = np.array([[0.02, 0.05, 0.3], [0.01, 0.04, 0.2]])
+    made = grafting.insert_tips(tree, ("x", "y", "later"), branches, own)
+    assert made.names == (*"abcdef", "x", "y")
+    for tip, branch, lengths in zip((6, 7), branches, own, strict=True):
+        joint = int(made.neighbours[tip, 0])
+        around = {int(node): made.lengths[made.edge_between(joint, int(node))] for node in made.neighbours[joint]}
+        ends = [int(node) + 2 * (node >= 6) for node in tree.ends[branch]]
+        assert around == dict(zip([*ends, tip], lengths, strict=True))

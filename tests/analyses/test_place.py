@@ -303,6 +303,19 @@ def test_a_place_far_from_the_middle_of_a_long_branch_is_found(seed, taxon):
     assert found.lnl == pytest.approx(everywhere.lnl, abs=1e-6)
 
 
+def test_a_place_with_a_poor_score_is_found():
+    """A short pendant branch on a long branch: its score has none of the weight, though its lnL is higher by 40."""
+    left_out = [f"t{number}" for number in range(4, 12)]
+    rows, newick = simulated(11, n_taxa=16, mean_length=0.1, n_sites=2000, left_out=left_out)
+    query = sequences({"query": [rows.pop(name) for name in left_out][1]})
+    tree = plltool.evaluate(rows, newick, "JC", device="numpy").tree
+    given = rows, tree, query, "JC"
+    found = plltool.place(*given, **SLID, **QUICK).best()["query"]
+    everywhere = plltool.place(*given, heuristic=1.0, **SLID, **QUICK).best()["query"]
+    assert found.branch == everywhere.branch
+    assert found.lnl == pytest.approx(everywhere.lnl, abs=1e-6)
+
+
 def test_filters():
     places = [Placement(k, -float(k), weight, 0.1, 0.1) for k, weight in enumerate([0.6, 0.3, 0.08, 0.02])]
 

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 import plltool
 from plltool.tree.moves import prune_regraft
+from plltool.tree.rooted import branches_at_root
 from plltool.tree_search.spr_supports import support_by_moves
 
 SITES = 60
@@ -91,3 +92,12 @@ def test_a_place_at_no_distance_is_no_other_tree():
     found = plltool.alrt(rows, "(((a,b),c),d,e);", "JC", kinds=["sprta"], device="numpy").supports
     tips = [found.values["sprta"][int(found.tree.edges[tip, 0])] for tip in range(3)]
     assert tips == pytest.approx([1, 1, 1], abs=0.01)
+
+
+def test_both_branches_at_a_root_have_one_value():
+    newick = "((a:0.1,b:0.3):0.03,((c:0.2,d:0.2):0.05,(e:0.1,f:0.2):0.05):0.1);"
+    found = plltool.alrt(evolve(newick, 4), newick, "STRSYM", kinds=["sprta"], device="numpy", fixed=True).supports
+    own, (one, other) = branches_at_root(found.tree)
+    values = found.values["sprta"]
+    assert np.isnan(values[own])
+    assert values[one] == values[other] > 0
