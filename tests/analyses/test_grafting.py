@@ -39,6 +39,16 @@ def from_root(tree):
     return {tip.taxon.label: tip.root_distance for tip in tree.leaf_node_iter()}
 
 
+def test_lengths_end_at_their_optimum():
+    """Beside an evaluation of the same tree."""
+    result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, graft=True, device="numpy")
+    rows = {name: row for name, row in (ROWS | QUERIES).items() if name != "as_end"}
+    tree = read(result.grafted.newick)
+    tree.prune_taxa_with_labels(["as_end"])
+    best = plltool.evaluate(rows, tree.as_string("newick", suppress_rooting=True), GAMMA, device="numpy")
+    assert result.grafted.lnl == pytest.approx(best.lnl, abs=NEAR)
+
+
 @pytest.mark.parametrize("root", [0.01, 0.05, 0.11])
 def test_the_root_stays(root):
     """On the branch that a query divides: on either side of the query."""
