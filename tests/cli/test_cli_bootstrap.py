@@ -122,7 +122,9 @@ def test_supports_that_make_no_sense(plltool, small):
     done = plltool("search", small, "--supports", "tbe", status=2)
     assert "--supports tbe needs replicates: --bootstrap N or --bootstrap auto" in done.stderr
     done = plltool("search", small, "--supports", "x", status=2)
-    assert done.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes, sprta")
+    assert done.stderr.strip().endswith(
+        "found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes, sprta"
+    )
     assert plltool("search", small, "--write-replicates").exit_code == 2
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from analyses.test_rooted import IQTREE_TREE, PRIMATES, SMALL
 
 import plltool
 from plltool.errors import InputError
 from plltool.model.lie_markov import MODELS, PAIRINGS, WITHOUT_PAIRS, basis_of, find_rays
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from tests.analyses.test_rooted import IQTREE_TREE, PRIMATES, SMALL
 
 PAIRED = {"RY": ("AG", "CT"), "WS": ("AT", "CG"), "MK": ("AC", "GT")}
 # -m RY8.8{0.3,0.2,0.1,-0.2,0.6,0.1,0.2} of IQ-TREE 2.0.7: rates AC AG AT CA CG CT GA GC GT TA TC TG

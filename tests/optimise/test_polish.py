@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from analyses.test_rooted import IQTREE_TREE, PRIMATES
 from check_optima import go_on
 from scipy.optimize import minimize
 
@@ -11,7 +12,6 @@ from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import Other, _begin, _climb_together, polish
 from plltool.run.messages import remarks_on_optima
 from plltool.tree.random_tree import random_tree
-from tests.analyses.test_rooted import IQTREE_TREE, PRIMATES
 
 
 def primates(data_dir, n_taxa=6, n_sites=300):
