@@ -85,6 +85,8 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
 def _read_members(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     """Read a free mixture, ``MIX{MODEL[:rate[:weight]],...}``."""
     items = [re.split(_OUTSIDE.format(":"), item) for item in re.split(_OUTSIDE.format(","), token.values or "")]
+    if len(items) == 1:
+        raise token.error("found one class, expected two or more")
     members = [parse_model(item[0], read_matrix) for item in items]
     numbers = [
         [replace(token, values=number).one_number("a rate or a weight") for number in item[1:]] for item in items

@@ -289,6 +289,7 @@ class TestMemory:
         monkeypatch.setattr(faults, "can_start_children", lambda: False)
         tests.outcome = CRASH
         assert find_fault(GPU) is None
+        assert default_lanes(CPU, "single") == CPU.vector_width
         assert tests == []
 
 

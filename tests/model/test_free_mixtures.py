@@ -136,6 +136,8 @@ def test_what_was_simulated_is_found():
         ("MIX{GTR+FO,LG}", "found models of DNA and protein data, expected one kind"),
         ("MIX{GTR+FO+G4,JC}", r"found 'GTR\+FO\+G4' in a mixture, expected a reversible model of DNA or proteins"),
         ("MIX{UNREST,GTR}", "found 'UNREST' in a mixture"),
+        ("MIX{GTR}", "found one class, expected two or more"),
+        ("MIX{GTR,}", "found one class, expected two or more"),
         ("MIX{GY,GY}", "found 'GY.*' in a mixture"),
         ("MIX{RY8.8,GTR}", "found '.*' in a mixture"),
         ("MIX{GTR:1:0.5,JC}", "found 1 weights for 2 classes, expected all or none"),
