@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 50_500, "tests": 41_700, "scripts": 8_600}
+LIMITS = {"plltool": 50_363, "tests": 41_580, "scripts": 8_500}
 
 
 def count_lines(folder: Path) -> int:
