@@ -18,8 +18,8 @@ from plltool.errors import DeviceError, PlltoolWarning
 
 PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "matplotlib")
 INSTALL_LINES = (
-    "for the CPU: pip install 'plltool[pocl]' (55 MB), or pip install 'plltool[intel]' (0.5 GB, 1.3 to 1.5 times as "
-    "fast, also on AMD)",
+    "for the CPU: pip install 'plltool[pocl]' (55 MB), or pip install 'plltool[intel]' (0.5 GB, also on AMD, 1.3 to "
+    "1.5 times as fast on CPUs with AVX-512)",
     "for a GPU: the OpenCL driver of its vendor",
 )
 
