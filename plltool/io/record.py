@@ -6,6 +6,7 @@ import json
 import math
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,12 +34,12 @@ def format_record(record: Mapping[str, Any]) -> str:
     return json.dumps(record, indent=1, allow_nan=False)
 
 
-class Recorded:
+class Recorded(ABC):
     """A result that becomes JSON: `as_record` has it as strings, numbers, lists and dictionaries."""
 
+    @abstractmethod
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result for JSON; `command` is the command line that made it, if there was one."""
-        raise NotImplementedError
 
     def to_json(self, command: str | None = None) -> str:
         """`as_record` as JSON text."""

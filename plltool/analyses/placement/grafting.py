@@ -1,7 +1,7 @@
-"""A tree of the reference and all queries: queries join it one after another, each where the tree with it is likeliest.
+"""A tree of the reference and all queries, which are added one at a time where the likelihood is highest.
 
-The reference keeps all its splits, because a query only adds a node to a branch. Each is placed anew on the tree that
-has grown so far, so that queries of a clade that the reference lacks make this clade. Those with most data come first.
+It keeps every split of the reference: a query only adds a node to a branch. Each query, those with most data first, is
+placed on the tree with the queries before it, so that queries from a clade that the reference lacks can form it.
 """
 
 from __future__ import annotations

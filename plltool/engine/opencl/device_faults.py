@@ -33,7 +33,7 @@ _LASTING = (_CRASHES, _HANGS, WRONG_VALUES, "kernels do not build")  # how a tes
 
 
 def find_fault(device: Device, lanes: int | None = None) -> str | None:
-    """Why a device cannot be used, or so many `lanes` of single precision on it, as a test says; None if it passed.
+    """Why a device failed its test, as one line; None if it passed. With `lanes`, the test of single-precision vectors.
 
     The test is made once: by this process, its parent, or another one whose outcome the cache has. What may pass, such
     as too little memory, is not remembered.
@@ -66,8 +66,7 @@ def retest_device(device: Device, lanes: int | None = None) -> str | None:
 
 def _outcome_key(device: Device, lanes: int | None) -> str:
     """A name for what an outcome depends on: the device, its driver, the kernels, and lanes if they are tested."""
-    words = [device.name, device.platform, device.version, device.driver, VERSION, _kernel_digest()]
-    words += [str(lanes)] if lanes else []
+    words = (device.name, device.platform, device.version, device.driver, VERSION, _kernel_digest(), str(lanes))
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
