@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 50_363, "tests": 41_580, "scripts": 8_500}
+LIMITS = {"plltool": 51_700, "tests": 42_900, "scripts": 8_700}
 
 
 def count_lines(folder: Path) -> int:
