@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray, distinct
+from plltool.arrays import BoolArray, IndexArray, distinct
 from plltool.constants import NO_NODE
 from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth
@@ -36,13 +36,7 @@ def best_steps(steps: Steps, lnl: float) -> IndexArray:
 
     They are the best by score, and lose at most INSERTION_CUTOFF times the typical loss from the current `lnl`.
     """
-    floor = lnl - INSERTION_CUTOFF * steps.typical_loss
-    kept = np.flatnonzero(steps.scores >= floor)
-    order = kept[np.lexsort([-steps.scores[kept], steps.prune[kept]])]
-    prune = steps.prune[order]
-    first = np.flatnonzero(np.diff(prune, prepend=-1))
-    rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
-    return np.sort(order[rank < INSERTIONS_PER_PRUNE])
+    return np.sort(steps.best_of_each(INSERTIONS_PER_PRUNE, lnl - INSERTION_CUTOFF * steps.typical_loss))
 
 
 def find_moves(
@@ -61,46 +55,27 @@ def find_moves(
     moves, and the best of them may be a narrow choice. Where single precision cannot represent a pattern, there is no
     screen.
     """
+
+    def scan_for_moves(likelihood: TreeLikelihood, lnl: float) -> tuple[Prunes, Steps, IndexArray]:
+        prunes = all_prunes(likelihood, joints)
+        admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
+        steps = scan(likelihood, prunes, radius, lnl, admits, patient)
+        return prunes, steps, best_steps(steps, lnl)
+
     screen = likelihood.screen
     if screen is not None:
         with suppress(EngineError):
-            prunes, steps, chosen, start = _screen_moves(screen, radius, joints, constraint, patient)
-            gaps, healed = distinct(steps.prune[chosen]), prunes.healed.copy()
+            screen_lnl = screen.lnl()
+            prunes, steps, chosen = scan_for_moves(screen, screen_lnl)
+            floor = screen_lnl - SCREENING_LOSS * steps.typical_loss if constraint is None else -np.inf
+            rough = optimise_insertions(screen, prunes, steps, chosen, floor)
+            kept = rough.lnl >= floor
+            gaps, healed = distinct(steps.prune[chosen[kept]]), prunes.healed.copy()
             healed[gaps] = heal(likelihood, prunes.joints[gaps], prunes.columns[gaps])
-            return optimise_insertions(likelihood, replace(prunes, healed=healed), steps, chosen, lnl, start)
-    prunes, steps = _scan_moves(likelihood, lnl, radius, joints, constraint, patient)
-    return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl), lnl)
-
-
-def _scan_moves(
-    likelihood: TreeLikelihood,
-    lnl: float,
-    radius: int,
-    joints: npt.NDArray[np.integer] | None,
-    constraint: Constraint | None,
-    patient: bool,
-) -> tuple[Prunes, Steps]:
-    """The subtrees, and their insertions with scores; arguments as in `find_moves`."""
-    prunes = all_prunes(likelihood, joints)
-    admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
-    return prunes, scan(likelihood, prunes, radius, lnl, admits, patient)
-
-
-def _screen_moves(
-    screen: TreeLikelihood,
-    radius: int,
-    joints: npt.NDArray[np.integer] | None,
-    constraint: Constraint | None,
-    patient: bool,
-) -> tuple[Prunes, Steps, IndexArray, FloatArray]:
-    """The subtrees, their insertions, those that pass the screen, and their lengths; arguments as in `find_moves`."""
-    lnl = screen.lnl()
-    prunes, steps = _scan_moves(screen, lnl, radius, joints, constraint, patient)
-    chosen = best_steps(steps, lnl)
-    floor = lnl - SCREENING_LOSS * steps.typical_loss if constraint is None else -np.inf
-    rough = optimise_insertions(screen, prunes, steps, chosen, floor)
-    kept = rough.lnl >= floor
-    return prunes, steps, chosen[kept], rough.lengths[kept]
+            prunes = replace(prunes, healed=healed)
+            return optimise_insertions(likelihood, prunes, steps, chosen[kept], lnl, rough.lengths[kept])
+    prunes, steps, chosen = scan_for_moves(likelihood, lnl)
+    return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
 
 
 def rank_moves(moves: Insertions, lnl: float) -> IndexArray:

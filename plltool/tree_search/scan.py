@@ -67,6 +67,14 @@ class Steps:
     def __len__(self) -> int:
         return len(self.prune)
 
+    def best_of_each(self, most: int, least_score: float = -np.inf) -> IndexArray:
+        """Indices of at most `most` steps of each prune, best scores first; none scores less than `least_score`."""
+        kept = np.flatnonzero(self.scores >= least_score)
+        order = kept[np.lexsort([-self.scores[kept], self.prune[kept]])]
+        first = np.flatnonzero(np.diff(self.prune[order], prepend=-1))
+        rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+        return order[rank < most]
+
 
 STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.name not in ("scores", "typical_loss"))
 Columns = dict[str, IndexArray]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_RADIUS, MIN_BRANCH_LENGTH
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.rooted import branches_at_root
@@ -55,7 +55,7 @@ def smaller_support(likelihood: TreeLikelihood) -> FloatArray:
 
 def _sum_ratios(likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, lnl: float) -> FloatArray:
     """(n_prunes,) the sum of the likelihoods of all other places of each subtree, over the likelihood of the tree."""
-    chosen = np.flatnonzero(_worth_a_look(steps, lnl))
+    chosen = np.union1d(np.flatnonzero(steps.scores >= lnl - SCORE_MARGIN), steps.best_of_each(LEAST_PLACES))
     sums = np.zeros(len(prunes))
     for first in range(0, len(chosen), likelihood.n_scratch):
         some = chosen[first : first + likelihood.n_scratch]
@@ -68,15 +68,6 @@ def _sum_ratios(likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, lnl: f
         counts = _distances(likelihood, prunes, steps, some, lengths[..., 0]) > SAME_PLACE
         sums += np.bincount(prune, np.where(counts, np.exp(found - lnl), 0.0), len(prunes))
     return sums
-
-
-def _worth_a_look(steps: Steps, lnl: float) -> BoolArray:
-    """Which steps have a good score, or one of the best of their subtree."""
-    order = np.lexsort([-steps.scores, steps.prune])
-    first = np.searchsorted(steps.prune[order], steps.prune[order])
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - first
-    return np.asarray((steps.scores >= lnl - SCORE_MARGIN) | (rank < LEAST_PLACES))
 
 
 def _distances(
