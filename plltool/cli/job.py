@@ -40,7 +40,7 @@ def join(args: list[str]) -> None:
     try:
         asks = (WORKERS, BY_RANKS) in pairwise(args) or f"{WORKERS}={BY_RANKS}" in args
         if analysis and analysis.by_workers and asks:
-            line = crew.form()
+            line = crew.form(_say_alone)
             if line is None:
                 return
             silence()
@@ -48,7 +48,7 @@ def join(args: list[str]) -> None:
             sys.exit()
         if not (analysis and analysis.by_ranks):
             raise InputError(f"{command}: found {ranks.launched_size()} ranks, expected a single process")
-        own = ranks.join()
+        own = ranks.join(_say_alone)
     except PlltoolError as error:
         if ranks.launched_number():
             sys.exit(1)
@@ -105,10 +105,15 @@ def end(code: int, message: str, kind: str) -> None:
     own = ranks.current()
     if own is None or own.all_end(TOGETHER if kind == ERROR else 0.0):
         return
+    _say_alone(message, kind)
+    own.abort(code)
+
+
+def _say_alone(message: str, kind: str = ERROR) -> None:
+    """Say why this rank ends the job."""
     if _stderr is not None:
         os.dup2(_stderr, sys.stderr.fileno())
-    echo_message(f"rank {own.number}: {message}", kind)
+    echo_message(f"rank {ranks.launched_number()}: {message}", kind)
     sys.stderr.flush()
     if _folder is not None:
         _folder.cleanup()
-    own.abort(code)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -94,13 +94,13 @@ def crew() -> Crew | None:
     return _crew
 
 
-def form() -> Line | None:
+def form(lost: Callable[[str], None]) -> Line | None:
     """Make a crew of the job that a launcher has started; on rank 0 None, on the others the line to rank 0.
 
-    Errors are those of `enter_job`.
+    The argument and errors are as for `enter_job`.
     """
     global _crew
-    MPI, comm = enter_job()
+    MPI, comm = enter_job(lost)
     is_worker = comm.Get_rank() > 0
     machine = comm.Split_type(MPI.COMM_TYPE_SHARED)
     workers = machine.Split(is_worker)  # those of this machine without rank 0

@@ -8,7 +8,10 @@ they have come apart, and whether a rank has failed.
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +29,9 @@ NUMBERS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 MARK_BITS = 20  # the squares of the marks of 8192 ranks add up without rounding
 HEADER = 3  # numbers in front of the sums: ranks that failed, sum of the marks, sum of their squares
 PAUSE = 0.01  # seconds between two looks at whether others have come
+BEAT = 5.0  # seconds between two signs of life
+GRACE = 5  # seconds in which the launcher of a job that is aborted should end this rank
+PATIENCE = 120.0  # seconds without a sign of life of another rank after which it is lost
 
 
 class Ranks:
@@ -92,6 +98,45 @@ class Ranks:
         self._comm.Abort(code)
 
 
+class Watch:
+    """Tells the next rank every BEAT seconds that this one lives, and calls `lost` if the one before is silent.
+
+    MPI itself may wait for ever for a machine that is gone, or out of reach since a link was cut. Beats, not seconds,
+    are counted, so that a job that is suspended as a whole can go on. `lost` gets the reason before the job is aborted.
+    """
+
+    def __init__(self, comm: Any, lost: Callable[[str], None]):
+        self._comm, self._lost = comm.Dup(), lost
+        number, size = comm.Get_rank(), comm.Get_size()
+        self._before, self._after = (number - 1) % size, (number + 1) % size
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        atexit.register(self._end)
+
+    def _run(self) -> None:
+        silent, beat = 0, None
+        while not self._is_over.wait(BEAT):
+            if beat is None or beat.test()[0]:
+                beat = self._comm.isend(True, self._after)
+            silent += 1
+            while self._comm.iprobe(source=self._before):
+                silent = 0
+                if not self._comm.recv(source=self._before):
+                    return
+            if silent * BEAT > PATIENCE:
+                found = f"rank {self._before} gave no sign of life for {PATIENCE:.0f} s"
+                self._lost(f"{found}, its machine or the link is gone; the same command resumes from the checkpoint")
+                signal.alarm(GRACE)  # the launcher may never answer, and nothing else ends a process that aborts
+                self._comm.Abort(1)
+
+    def _end(self) -> None:
+        """Take leave of the next rank before MPI ends."""
+        self._is_over.set()
+        self._thread.join()
+        self._comm.isend(False, self._after)
+
+
 _joined: Ranks | None = None
 
 
@@ -110,8 +155,8 @@ def launched_number() -> int:
     return max((int(text) for name in NUMBERS if (text := os.environ.get(name, "")).isdecimal()), default=0)
 
 
-def enter_job() -> tuple[Any, Any]:
-    """mpi4py's module MPI and the communicator of the job that a launcher has started.
+def enter_job(lost: Callable[[str], None]) -> tuple[Any, Any]:
+    """mpi4py's module MPI and the communicator of the job that a launcher has started; `lost` as for `Watch`.
 
     Raises DeviceError if mpi4py or an MPI library is missing, or belongs to another launcher.
     """
@@ -125,12 +170,14 @@ def enter_job() -> tuple[Any, Any]:
     if comm.Get_size() != expected:
         found = f"MPI finds {comm.Get_size()} ranks, the launcher has started {expected}"
         raise DeviceError(f"{found}; are mpiexec and mpi4py of the same MPI?")
+    if expected > 1 and MPI.Query_thread() == MPI.THREAD_MULTIPLE:
+        Watch(comm, lost)
     return MPI, comm
 
 
-def join() -> Ranks:
-    """Join the job that a launcher has started. Raises DeviceError as `enter_job` does."""
+def join(lost: Callable[[str], None]) -> Ranks:
+    """Join the job that a launcher has started; argument and errors as for `enter_job`."""
     global _joined
-    MPI, comm = enter_job()
+    MPI, comm = enter_job(lost)
     _joined = Ranks(comm, comm.Split_type(MPI.COMM_TYPE_SHARED), MPI.Exception)
     return _joined

@@ -24,14 +24,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 PLLTOOL = [sys.executable, "-P", "-c", "import sys; from plltool.cli import main; main(prog_name='plltool')"]
-# A rank that is killed as soon as the checkpoint has a state
+# A rank that sends itself a signal as soon as the checkpoint has a state
 SUICIDE = f"""
 import glob, os, signal, sys, threading, time
-victim, folder = sys.argv.pop(1), sys.argv.pop(1)
+from plltool.processes import ranks
+ranks.BEAT, ranks.PATIENCE = 0.5, 10.0
+victim, how, folder = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 def watch():
     while not glob.glob(folder + "/*.state"):
         time.sleep(0.005)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), getattr(signal, how))
 if victim in [os.environ.get(name) for name in {NUMBERS!r}]:
     threading.Thread(target=watch, daemon=True).start()
 from plltool.cli import main
@@ -92,7 +94,7 @@ def test_site_lnl_and_supports(few, tmp_path):
 def test_a_rank_is_killed_and_the_run_goes_on(few, tmp_path):
     """Resumed on another number of ranks, it finds the same tree."""
     asked = ("search", few.name, *SETTINGS, "--starts", "2", "--perturbations", "3", "--prefix", "run")
-    killed = mpi(2, tmp_path, "1", "run.checkpoint", *asked, program=[sys.executable, "-P", "-c", SUICIDE])
+    killed = mpi(2, tmp_path, "1", "SIGKILL", "run.checkpoint", *asked, program=[sys.executable, "-P", "-c", SUICIDE])
     assert killed.returncode != 0
     assert list((tmp_path / "run.checkpoint").glob("*.state"))
     assert not (tmp_path / "run.json").exists()
@@ -160,7 +162,7 @@ def test_ranks_advance_runs_of_chains(few, tmp_path):
 @pytest.mark.slow
 def test_a_rank_of_a_crew_is_killed_and_the_run_goes_on(few, tmp_path):
     asked = ("search", few.name, *CREW, "--starts", "4", "--prefix", "run")
-    killed = mpi(3, tmp_path, "2", "run.checkpoint", *asked, program=[sys.executable, "-P", "-c", SUICIDE])
+    killed = mpi(3, tmp_path, "2", "SIGKILL", "run.checkpoint", *asked, program=[sys.executable, "-P", "-c", SUICIDE])
     assert killed.returncode != 0
     assert not (tmp_path / "run.json").exists()
     done = mpi(4, tmp_path, *asked)
@@ -168,6 +170,20 @@ def test_a_rank_of_a_crew_is_killed_and_the_run_goes_on(few, tmp_path):
     assert "resuming the search from run.checkpoint" in done.stderr
     expected = search(few, "HKY+G2", effort="fast", seed=5, threads=1, device="numpy", starts=4, workers=1)
     assert json.loads((tmp_path / "run.json").read_text())["lnl"] == expected.lnl
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "crew"), [(2, []), (3, CREW[:2])])
+def test_a_rank_that_hangs_ends_the_job(few, tmp_path, size, crew):
+    """The next rank says so, as MPI itself would wait for ever."""
+    asked = ("search", few.name, *crew, *SETTINGS, "--starts", "4", "--perturbations", "9", "--prefix", "run")
+    program = [sys.executable, "-P", "-c", SUICIDE]
+    hung = mpi(size, tmp_path, "1", "SIGSTOP", "run.checkpoint", *asked, program=program)
+    assert hung.returncode != 0
+    found = f"plltool: error: rank {2 % size}: rank 1 gave no sign of life for 10 s, its machine or the link is gone"
+    expected = f"{found}; the same command resumes from the checkpoint"
+    assert [line for line in hung.stderr.splitlines() if "rror" in line] == [expected]
+    assert not (tmp_path / "run.json").exists()
 
 
 @pytest.mark.parametrize(
