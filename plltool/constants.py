@@ -120,10 +120,12 @@ CHECKPOINT_PATIENCE = 100.0  # times the duration of the last write before the n
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
 # --- sets of trees and supports --------------------------------------------------------------------------
-FBP, TBE, ROOTSTRAP, UFBOOT, SH_ALRT, ABAYES, SPRTA = "fbp", "tbe", "rootstrap", "ufboot", "sh-alrt", "abayes", "sprta"
-SUPPORT_KINDS = FBP, TBE, ROOTSTRAP, UFBOOT, SH_ALRT, ABAYES, SPRTA
+FBP, TBE, ROOTSTRAP, UFBOOT = "fbp", "tbe", "rootstrap", "ufboot"
+SH_ALRT, ABAYES, LBP, SPRTA = "sh-alrt", "abayes", "lbp", "sprta"
+SUPPORT_KINDS = FBP, TBE, ROOTSTRAP, UFBOOT, SH_ALRT, ABAYES, LBP, SPRTA
 REPLICATE_KINDS = FBP, TBE, ROOTSTRAP  # supports by replicate trees
-NEIGHBOUR_KINDS = SH_ALRT, ABAYES  # supports by the likelihoods of the nearest-neighbour interchanges
+ALRT_KINDS = SH_ALRT, ABAYES  # what `alrt` computes unless it is asked for others
+NEIGHBOUR_KINDS = *ALRT_KINDS, LBP  # supports by the likelihoods of the nearest-neighbour interchanges
 MOVE_KINDS = *NEIGHBOUR_KINDS, SPRTA  # supports by the likelihoods of trees that a move makes
 CONCORDANCE_KINDS = GCF, QCF, SCF, SCFL, IC, ICA = "gcf", "qcf", "scf", "scfl", "ic", "ica"
 SITE_QUARTETS = 100  # drawn around each branch for its site concordance factor (Minh, Hahn & Lanfear 2020)

@@ -12,21 +12,21 @@ from plltool.cli.options import hardware_options, seed_option, tree_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.support import kinds_option
 from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
-from plltool.constants import ALRT_REPLICATES, MOVE_KINDS, NEIGHBOUR_KINDS
+from plltool.constants import ALRT_KINDS, ALRT_REPLICATES, MOVE_KINDS
 
 
 @command()
 @tree_option
 @kinds_option(
     MOVE_KINDS,
-    ",".join(NEIGHBOUR_KINDS),
-    "Which supports, in the order of the labels: sh-alrt in per cent, abayes and sprta from 0 to 1.",
+    ",".join(ALRT_KINDS),
+    "Which supports, in the order of the labels: sh-alrt and lbp in per cent, abayes and sprta from 0 to 1.",
 )
 @click.option(
     "--replicates",
     type=click.IntRange(min=1),
     default=ALRT_REPLICATES,
-    help="Number of resampled alignments for SH-aLRT.",
+    help="Number of resampled alignments for SH-aLRT and lbp.",
 )
 @seed_option
 @tree_task_options()
@@ -44,8 +44,9 @@ def alrt(
     """Compute the SH-aLRT, aBayes and SPRTA supports of TREE, a tree of the taxa in ALIGNMENT.
 
     Branch lengths and free parameters are optimised first. Each internal branch is compared with its two
-    nearest-neighbour interchanges. --supports sprta compares the place of the subtree at either end of each branch
-    with all other places (De Maio et al. 2025). `plltool support` computes supports by replicate trees, fbp and tbe.
+    nearest-neighbour interchanges, also for --supports lbp, the local bootstrap (Adachi & Hasegawa 1996b). --supports
+    sprta compares the place of the subtree at either end of each branch with all other places (De Maio et al. 2025).
+    `plltool support` computes supports by replicate trees, fbp and tbe.
     """
     result = task.run("alrt", tree, hardware, outputs, kinds=supports, replicates=replicates, seed=seed)
     lines = [*describe_fit(result), f"supports: {'/'.join(supports)}"]

@@ -71,7 +71,7 @@ class SupportChoice:
             "Supports of the tree: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
             " and rootstrap (of the root, under a model that is not time-reversible, Naser-Khdour et al. 2022) need"
             " --bootstrap; ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al."
-            " 2011) and sprta (De Maio et al. 2025) do not.",
+            " 2011), lbp (Adachi & Hasegawa 1996b) and sprta (De Maio et al. 2025) do not.",
         )
     )
     how: ReplicateChoice = options.filled_by(options.packed("how", ReplicateChoice, SUPPORTS))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import plltool
-from plltool import Sequences
+from plltool import InputError, Sequences
 from plltool.constants import FIRST_WORD
 from plltool.front_ends.work import read_lines
 
 _CHARSET = re.compile(r"\bcharset\s+(\S+?)\s*=\s*([^;]+);", re.IGNORECASE)
 _CHARPARTITION = re.compile(r"\bcharpartition\s+\S+?\s*=\s*([^;]+);", re.IGNORECASE)
+_PIECE = re.compile(r"\s*(\d+)(?:\s*-\s*(\d+|\.))?(?:\s*[\\/]\s*(\d+))?\s*")
 _LINE = re.compile(r"\s*(?P<model>[^=]+?)\s*,\s*(?P<name>[^,=]+?)\s*=(?P<sites>.*)")
 KINDS = ("DNA", "DNAX", "AA", "BIN", "MULTI", "PROT", "AUTO", "NT", "CODON", "MORPH")  # in place of a model
 
@@ -74,3 +76,23 @@ def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
         rows = [(match["model"], match["name"], match["sites"]) for match in found if match]
     models = [model or own if own.upper() in KINDS else spell(own) for own, _, _ in rows]
     return "\n".join(f"{own}, {name} = {sites.strip()}" for own, (_, name, sites) in zip(models, rows, strict=True))
+
+
+def cut(data: Sequences, path: str, model: str, spell: Callable[[str], str]) -> list[tuple[str, str, Sequences]]:
+    """The name, the model and the alignment of each part of a partition file, without taxa that it has only gaps of."""
+    parts, n_sites = [], len(data.rows[0])
+    for line in read_parts(path, model, spell).splitlines():
+        found = _LINE.fullmatch(line)
+        pieces = [_PIECE.fullmatch(piece) for piece in found["sites"].split(",")] if found else [None]
+        if None in pieces or found is None:
+            raise InputError(f"{path}: found {line!r}, expected a part of the alignment, such as DNA, one = 1-100")
+        ends = [(int(piece[1]), piece[2] or piece[1], int(piece[3] or 1)) for piece in pieces if piece]
+        columns = [k for a, b, step in ends for k in range(a - 1, n_sites if b == "." else int(b), step)]
+        if max(columns, default=n_sites) >= n_sites:
+            raise InputError(f"{path}: part {found['name']}: expected columns from 1 to {n_sites}")
+        rows = {name: bytes(row[k] for k in columns) for name, row in zip(data.names, data.rows, strict=True)}
+        kept = {name: row for name, row in rows.items() if row.strip(b"-?")}
+        source = f"{path}: {found['name']}"
+        own = replace(data, names=tuple(kept), rows=tuple(kept.values()), source=source, positions=None)
+        parts.append((found["name"], found["model"], own))
+    return parts

@@ -11,19 +11,20 @@ from typing import Any
 import plltool
 from plltool.constants import FIRST_WORD, SELECTION_MAX_RATES, VERSION
 from plltool.front_ends import iqtree_texts as texts
-from plltool.front_ends.alignments import KINDS, join_alignments, list_files, read_parts, states_of
+from plltool.front_ends.alignments import KINDS, cut, join_alignments, list_files, read_parts, states_of
 from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.work import Session, Work, hardware, read_lines
 
 BANNER = f"IQ-TREE multicore version 2.4.0+plltool{VERSION} front end of plltool {VERSION}, which is not IQ-TREE"
 LINKAGES = ("scaled", "linked", "unlinked")  # fields of -p, -q, -Q
-CHOICES = re.compile(r"(MF|MFP|TEST(?:NEW)?(?:ONLY)?|AUTO)(\+MERGE)?", re.IGNORECASE)
-SUPPORTS = {"alrt": "sh-alrt", "abayes": "abayes", "ufboot": "ufboot", "bootstrap": "fbp"}  # in the order of the labels
+CHOICES = re.compile(r"(MF|MFP|AUTO|TEST(?:NEW)?(MERGE)?(?:ONLY)?)(\+MERGE)?(\+ASC)?", re.IGNORECASE)
+# in the order of the labels
+SUPPORTS = {"alrt": "sh-alrt", "lbp": "lbp", "abayes": "abayes", "ufboot": "ufboot", "bootstrap": "fbp"}
 STATE_HEADER = "# Ancestral states: marginal probabilities at the nodes of .treefile, separated by tabs\n"
 
 
 def run(arguments: Sequence[str]) -> None:
-    given = Given("iqtree", arguments)
+    given = Given("iqtree", arguments, bare="tree")
     if given.answers(BANNER, "-s ALIGNMENT [OPTIONS]"):
         return
     task = next(filter(given.has, TASKS), "infer")
@@ -59,7 +60,8 @@ class Task(Work):
             task.model = task.parts
         kinds = {line.split(",")[0].upper() for line in task.parts.splitlines()}
         if match and (given.has("model") or kinds & set(KINDS) or not path):
-            task.choice = match[1].upper() + ("+MERGE" if match[2] or merges else "")
+            task.choice = match[1].upper() + ("+MERGE" if match[2] or match[3] or merges else "")
+            task.choice += (match[4] or "").upper()
         return task
 
 
@@ -81,10 +83,10 @@ def _infer_tree(given: Given, session: Session) -> None:
     tree, holds = given.text("fixed_tree") or given.text("tree"), keeps and given.has("fixed_lengths")
     how = _read_choice(given, task) if task.choice else {}
     for kind in kinds if keeps else ():
-        if kind not in ("sh-alrt", "abayes"):
+        if kind not in ("sh-alrt", "lbp", "abayes"):
             raise UsageError(f"{kind}: supports by replicates are not for a tree whose topology stays")
     choice = _choose_model(task, how) if task.choice else None
-    if choice is not None and re.match(r"MF\b|TEST(NEW)?ONLY", task.choice):
+    if choice is not None and re.match(r"MF\b|.*ONLY", task.choice):
         session.write("treefile", choice.newick)
         session.write("iqtree", texts.report_choice(choice))
         return
@@ -107,6 +109,8 @@ def _read_supports(given: Given) -> dict[str, int]:
     """The kinds of supports in the order of the labels, and the number of replicates of each."""
     kinds = dict.fromkeys([kind for field, kind in SUPPORTS.items() if given.has(field)], 1)
     kinds |= {kind: given.number(field) for field, kind in SUPPORTS.items() if kind in kinds and field != "abayes"}
+    if len({number for kind, number in kinds.items() if kind in ("sh-alrt", "lbp")} - {0}) > 1:
+        raise UsageError("-lbp: found another number of replicates than that of -alrt, expected the same")
     if given.has("transfer"):
         kinds["tbe"] = kinds.pop("fbp", 0)
     if 0 in [number for kind, number in kinds.items() if kind != "sh-alrt"]:
@@ -136,6 +140,7 @@ def _read_choice(given: Given, task: Task) -> dict[str, Any]:
     how |= {"max_rates": given.number("max_rates", SELECTION_MAX_RATES)}
     if task.parts:
         return how | {"merge": given.text("merge", "rclusterf") if "MERGE" in task.choice else None}
+    how |= {"ascertainment": "+ASC" in task.choice}
     return how | {"also": [texts.spell_here(name) for name in given.text("also").split(",") if name]}
 
 
@@ -158,7 +163,7 @@ def _choose_model(task: Task, how: dict[str, Any]) -> Any:
 def _compute_supports(kinds: dict[str, int], writes_trees: bool, result: Any, task: Task) -> tuple[Any, Any]:
     """The result, from which the ultrafast bootstrap may have gone on, and the supports of its tree."""
     is_parametric = kinds.get("sh-alrt") == 0
-    kinds = {kind: max(1, number) for kind, number in kinds.items()}
+    kinds = {kind: number or kinds.get("lbp", 1) for kind, number in kinds.items()}
     if isinstance(result, plltool.SearchResult):
         made, trees = task.supports(result, kinds)
         result, found = made.result, made.supports
@@ -167,7 +172,7 @@ def _compute_supports(kinds: dict[str, int], writes_trees: bool, result: Any, ta
                 task.session.write("ufboot" if "ufboot" in kinds else "boottrees", "\n".join(trees))
             _write_consensus(plltool.read_tree_set(trees), result, task.session)
     else:
-        how = {"kinds": tuple(kinds), "replicates": kinds.get("sh-alrt", 1), "seed": task.seed}
+        how = {"kinds": tuple(kinds), "replicates": kinds.get("sh-alrt") or kinds.get("lbp", 1), "seed": task.seed}
         found = task.call(plltool.alrt, result.tree, result.models, **how).supports
     return result, texts.make_parametric(found) if is_parametric else found
 
@@ -204,9 +209,24 @@ def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> No
     if result.parts[0].name:
         session.write("best_model.nex", texts.write_sets(result.model))
     if "dates" in asked:
-        dated = task.call(plltool.date, result.tree, session.given.text("dates"), result.models).texts()
+        how = {"outgroup": session.given.text("outgroup") or None}
+        dated = task.call(plltool.date, result.tree, _read_dates(task), result.models, **how).texts()
         session.write("timetree.nex", dated["date.nex"])
         session.write("timetree.nwk", dated["date.nwk"])
+
+
+def _read_dates(task: Task) -> dict[str, Any]:
+    """The dates of taxa: lines with a taxon and its date, or what is behind the last | of their names."""
+    path, rest, names = task.session.given.text("dates"), task.session.given.text("tip_date"), task.data.names
+    found: dict[str, Any] = dict.fromkeys(names, rest) if rest else {}
+    if path.upper() == "TAXNAME":
+        return found | {name: name.rpartition("|")[2] for name in names if "|" in name}
+    for line in read_lines(path):
+        name, *date = line.split()
+        if len(date) != 1 or ("," in name and name not in names):
+            raise UsageError(f"{path}: found {line!r}, expected a taxon and its date, no ancestors")
+        found[name] = f"[{date[0]}]" if re.fullmatch(r"[\d.]+:[\d.]+", date[0]) else date[0]
+    return found
 
 
 def _test_trees(given: Given, session: Session) -> None:
@@ -215,15 +235,14 @@ def _test_trees(given: Given, session: Session) -> None:
     tests = ["bp", "kh", "sh", *["wkh", "wsh"] * given.has("weighted"), "elw", *["au"] * given.has("au")]
     how, with_sites = {"replicates": given.number("test_replicates", 1000), "seed": task.seed}, given.has("site_lnl")
     given.has("iterations", "tree", "fixed_tree")  # of the tree on which IQ-TREE optimises the model
-    if task.choice:
-        raise UsageError("-z: found no -m, expected a model")
+    choice = _choose_model(task, _read_choice(given, task)) if task.choice else None
     result = task.call(plltool.topology_tests, task.trees(given.text("test_trees")), task.model, **how)
     session.say(*texts.describe_fit(result))
     session.write("treefile", result.newick)
     session.write("trees", "\n".join(result.newicks))
     if with_sites:
         session.write("sitelh", result.format_site_lnl())
-    session.write("iqtree", texts.report(result, tests="\n".join(texts.report_tests(result.tests, tests))))
+    session.write("iqtree", texts.report(result, None, choice, "\n".join(texts.report_tests(result.tests, tests))))
 
 
 def _read_set(given: Given) -> list[str]:
@@ -240,6 +259,11 @@ def _find_consensus(given: Given, session: Session) -> None:
     found = plltool.consensus(trees, rule, least if rule == "majority" else 0.5)
     session.write("contree", plltool.write_consensus(found))
     session.write("splits.nex", texts.write_splits(plltool.read_tree_set(trees)))
+
+
+def _find_network(given: Given, session: Session) -> None:
+    """-net: the splits of the trees of -t, as a program that draws networks reads them."""
+    session.write("nex", texts.write_splits(plltool.read_tree_set(_read_set(given))))
 
 
 def _find_supports(given: Given, session: Session) -> None:
@@ -277,17 +301,23 @@ def _search_genes(given: Given, session: Session) -> None:
     folder, word, seed = given.text("gene_folder"), given.text("model", "MFP"), given.number("seed", 1)
     states, hardware, trees = states_of(given.text("data_type")), _read_hardware(given), []
     model = "auto" if CHOICES.fullmatch(word) else texts.spell_here(word)
-    for path in list_files(folder):
-        data = plltool.read_alignment(path, states, names=FIRST_WORD)
+    if given.has("alignment"):  # -S is a partition file
+        whole, _ = join_alignments(given.text("alignment"), states, None)
+        genes = cut(whole, folder, model.removeprefix("auto"), texts.spell_here)
+    else:
+        files = list_files(folder)
+        genes = [(path, model, plltool.read_alignment(path, states, names=FIRST_WORD)) for path in files]
+    for name, own, data in genes:
+        model = "auto" if own.upper() in KINDS else own
         work = Work(session, data, model, seed, outgroup=data.names[0], hardware=hardware)
         found = work.call(plltool.search, model, seed=seed)
-        session.say(f"{path}: lnL {found.lnl:.4f}, {texts.spell_there(found.parts[0].parameters['spec'])}")
+        session.say(f"{name}: lnL {found.lnl:.4f}, {texts.spell_there(found.parts[0].parameters['spec'])}")
         trees.append(found.newick)
     session.write("treefile", "\n".join(trees))
 
 
 TASKS: dict[str, Callable[[Given, Session], None]] = {
-    "test_trees": _test_trees, "consensus": _find_consensus, "support_tree": _find_supports,
+    "test_trees": _test_trees, "consensus": _find_consensus, "network": _find_network, "support_tree": _find_supports,
     **dict.fromkeys(("distances_all", "distances"), _find_distances), "gene_folder": _search_genes,
     **dict.fromkeys(("gene_trees", "quartets", "likelihood_quartets"), _find_concordance),
 }  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plltool.front_ends.options import read_table
-from plltool.front_ends.work import score, with_shares
+from plltool.front_ends.work import read_lines, score, with_shares
 
 _WORDS = read_table("iqtree")[1]
 UNEQUAL, THERE = set(_WORDS["unequal"]), dict(pair.split("=") for pair in _WORDS["there"])
@@ -25,7 +25,13 @@ def fill(name: str, values: Mapping[str, Any]) -> str:
 
 
 def spell_here(model: str) -> str:
-    """A model of IQ-TREE as plltool reads it: a name that implies unequal frequencies means empirical ones."""
+    """A model of IQ-TREE as plltool reads it: a name that implies unequal frequencies means empirical ones.
+
+    A file of ten numbers has the six rates and four frequencies of GTR.
+    """
+    name, plus, rest = model.partition("+")
+    if Path(name).is_file() and len(numbers := " ".join(read_lines(name)).split()) == len(PAIRS) + len("ACGT"):
+        return f"GTR{{{'/'.join(numbers[:6])}}}+FU{{{'/'.join(numbers[6:])}}}{plus}{rest}"
     if mixture := re.fullmatch(r"(MIX\{)(.*)(\}[^{}]*(?:\{[^{}]*\}[^{}]*)*)", model, re.IGNORECASE):
         classes = re.split(r",(?![^{}]*\})", mixture[2])
         return mixture[1] + ",".join(map(spell_here, classes)) + mixture[3]

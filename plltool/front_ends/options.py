@@ -3,7 +3,8 @@
 A row of the table is ``NAMES | VALUE | FIELD | WHAT``. VALUE is empty for a flag, N for a whole number, COUNT for one
 from 1 on or auto, X for a number, LIST for whole numbers with commas, FILE for something that exists, words such as
 ``on/off``, several of them for ``fbp,tbe``, or TEXT. FIELD is what the option sets, or ``FIELD=TEXT`` if the option
-itself says the value; it is empty if the option changes nothing here, and WHAT is then the reason. A row
+itself says the value; it is empty if the option changes nothing here, and ``!`` if plltool cannot do what it asks
+for; WHAT is then the reason. A row
 ``: TASK | ENDINGS`` has the ends of the names of the files that a task may write.
 """
 
@@ -19,6 +20,7 @@ from typing import NamedTuple
 from plltool import InputError
 from plltool.constants import STDIN
 
+REFUSED = "!"
 HELP = ("-h", "-?", "--help", "-help")
 # fields that every task uses, or that none has to
 COMMON = "task prefix redo quiet seed threads most_threads workers version help run_name"
@@ -107,6 +109,8 @@ class Given:
         else:
             name, equals, value = word.partition("=")
             option = self._find(name)
+            if option.field == REFUSED:
+                raise UsageError(f"{name}: the front end cannot do this: {option.what}")
             if equals and not option.takes:
                 raise UsageError(f"{name}: found a value, {value!r}, expected none")
             if option.takes and not equals and not words:
@@ -172,7 +176,7 @@ class Given:
             return False
         lines = [banner, "", f"Usage: {self.program} {usage}", ""]
         for option in self.table:
-            what = option.what if option.field else f"(changes nothing) {option.what}"
-            lines.append(f"  {' '.join((', '.join(option.names), option.takes)).strip():32}  {what}")
+            note = {"": "(changes nothing) ", REFUSED: "(refused) "}.get(option.field, "")
+            lines.append(f"  {' '.join((', '.join(option.names), option.takes)).strip():32}  {note}{option.what}")
         print(banner if self.has("version") else "\n".join(lines))
         return True

@@ -134,7 +134,8 @@ class Work:
         """Supports of the tree that a search found, from the number of replicates of each kind; the replicate trees."""
         trees: list[str] = []
         how = {"replicates": kinds.get("fbp") or kinds.get("tbe"), "taken": trees.append, "listener": self.session.hear}
-        how["resamples"] = {kind: number for kind, number in kinds.items() if kind in ("ufboot", "sh-alrt")}
+        numbers = {"ufboot": kinds.get("ufboot"), "sh-alrt": kinds.get("sh-alrt") or kinds.get("lbp")}
+        how["resamples"] = {kind: number for kind, number in numbers.items() if number}
         made = plltool.search_supports(result, tuple(kinds), **{**how, **self.hardware, **more})
         return made, trees or made.supports.replicate_newicks()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from plltool.constants import ABAYES, FBP, ROOTSTRAP, SH_ALRT, SPRTA, TBE, TEST_LEVEL, UFBOOT
+from plltool.constants import ABAYES, FBP, LBP, ROOTSTRAP, SH_ALRT, SPRTA, TBE, TEST_LEVEL, UFBOOT
 from plltool.reports.blocks import Block, Cell, Picture, Prose, Section, Table
 from plltool.reports.figures import count, share
 from plltool.reports.methods import Cited, list_words
@@ -23,6 +23,7 @@ SUPPORT_SOURCES = {  # what a kind of support is called in a text, and its sourc
     UFBOOT: ("the ultrafast bootstrap", "Minh et al. 2013"),
     SH_ALRT: ("the SH-like approximate likelihood ratio test", "Guindon et al. 2010"),
     ABAYES: ("the approximate Bayes test", "Anisimova et al. 2011"),
+    LBP: ("the local bootstrap", "Adachi & Hasegawa 1996b"),
     SPRTA: ("SPR-based tree assessment", "De Maio et al. 2025"),
 }
 TESTS = ("kh", "sh", "wkh", "wsh", "au")

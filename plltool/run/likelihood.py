@@ -12,10 +12,12 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
+    ALRT_KINDS,
     ALRT_REPLICATES,
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
     ERROR_STEP,
+    LBP,
     MAX_BRANCH_LENGTH,
     MIN_BRANCH_LENGTH,
     MOVE_KINDS,
@@ -317,9 +319,9 @@ class Likelihood(Parameters, Density):
         return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
     def support_branches(
-        self, kinds: Sequence[str] = NEIGHBOUR_KINDS, replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED
+        self, kinds: Sequence[str] = ALRT_KINDS, replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED
     ) -> Supports:
-        """SH-aLRT, aBayes and SPRTA supports of the branches; lengths and parameters stay as they are.
+        """SH-aLRT, aBayes, LBP and SPRTA supports of the branches; lengths and parameters stay as they are.
 
         The likelihood must have been made with `neighbours`, and should be optimised. Parameters and errors are those
         of `plltool.alrt`.
@@ -333,7 +335,7 @@ class Likelihood(Parameters, Density):
         if SPRTA in kinds:
             values[SPRTA] = smaller_support(self._likelihood)
         values = {kind: values[kind] for kind in kinds}
-        numbers = {SH_ALRT: replicates} if SH_ALRT in kinds else {}
+        numbers = {kind: replicates for kind in kinds if kind in (SH_ALRT, LBP)}
         return Supports(mean_tree(self.tree, self._likelihood.part_sites), values, numbers, lnl)
 
     def node_states(self, subtrees: tuple[IndexArray, IndexArray] | None = None) -> list[FloatArray]:

@@ -1,7 +1,7 @@
 """Supports of a tree's branches: the one type for all kinds, and the texts that show them.
 
-Each kind has its own unit, everywhere the same: fbp, ufboot and sh-alrt are in per cent; tbe, abayes and
-sprta go from 0 to 1.
+Each kind has its own unit, everywhere the same: fbp, ufboot, sh-alrt and lbp are in per cent; tbe, abayes
+and sprta go from 0 to 1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import ABAYES, FBP, GCF, IC, ICA, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, SPRTA, TBE, UFBOOT
+from plltool.constants import ABAYES, FBP, GCF, IC, ICA, LBP, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, SPRTA, TBE, UFBOOT
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick, write_nexus
@@ -57,6 +57,9 @@ KINDS = {
         "approximate Bayes support (aBayes): posterior probability of the branch against its two NNI alternatives",
         SHARE,
     ),
+    LBP: Kind(
+        "local bootstrap (LBP): resampled alignments for which the branch is better than its NNI alternatives", PERCENT
+    ),
     SPRTA: Kind(
         "SPR-based tree assessment (SPRTA): weight of the tree among the other places of a subtree at the branch", SHARE
     ),
@@ -95,7 +98,7 @@ class Supports(Recorded, Shown):
         supports of the kinds "rootstrap" and "sprta" only
     n_replicates : number of trees or resampled alignments behind each kind; nothing for "abayes" and "sprta"
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch, NaN at the branches of tips; None
-        without "sh-alrt" and "abayes"
+        without "sh-alrt", "abayes" and "lbp"
     added : (n_edges,) branches that only resolve multifurcations of the tree that was given, and have no supports;
         None if there are none
     outgroup : taxa that the written trees show as one clade, see `with_outgroup`

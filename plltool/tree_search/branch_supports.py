@@ -1,4 +1,4 @@
-"""Supports of branches by the likelihood of their nearest neighbours: SH-aLRT and aBayes.
+"""Supports of branches by the likelihood of their nearest neighbours: SH-aLRT, aBayes and LBP.
 
 Each inner branch is compared with its two interchanges by their site lnL; the lengths of the five branches around it
 are optimised on each, see `plltool.tree_search.neighbours` also for roots.
@@ -13,7 +13,7 @@ import numpy as np
 
 from plltool.alignment.resampling import batches, resampled_sums
 from plltool.arrays import FloatArray
-from plltool.constants import ABAYES, SH_ALRT
+from plltool.constants import ABAYES, LBP, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.rooted import drop_root, inner_branches, spread_over_branches, unrooted_branches
 from plltool.tree_search.neighbours import neighbour_sites
@@ -29,8 +29,8 @@ def support_branches(
     The tree stays as it is. The engine needs at least two scratch slots behind the directed CLAs. All branches see the
     same `n_replicates` resampled alignments. Returns
 
-    values : (n_edges,) for each kind, "sh-alrt" in per cent and "abayes" from 0 to 1; NaN at the branches of tips. Both
-        branches at a root have the values of the one that it divides
+    values : (n_edges,) for each kind, "sh-alrt" and "lbp" in per cent, "abayes" from 0 to 1; NaN at branches of tips.
+        Both branches at a root have the values of the one that it divides
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch; likewise
     """
     tree = likelihood.tree
@@ -38,15 +38,16 @@ def support_branches(
     weights = likelihood.engine.weights
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))
-    shares = np.empty(len(branches))
+    shares = np.empty((2, len(branches)))
     for some in batches(len(branches), 2 * len(own)):
         differences = neighbour_sites(likelihood, branches[some]) - own
         gains[some] = differences @ weights
-        if SH_ALRT in kinds:
+        if {SH_ALRT, LBP} & set(kinds):
             parts = likelihood.split_patterns(weights)
             drawn = resampled_sums(differences.reshape(-1, len(own)), parts, n_replicates, copy.deepcopy(rng))
-            shares[some] = sh_alrt(gains[some], drawn.reshape(n_replicates, -1, 2))
-    found = {SH_ALRT: 100 * shares, ABAYES: abayes(gains)}
+            drawn = drawn.reshape(n_replicates, -1, 2)
+            shares[:, some] = sh_alrt(gains[some], drawn), local_bootstrap(drawn)
+    found = {SH_ALRT: 100 * shares[0], ABAYES: abayes(gains), LBP: 100 * shares[1]}
     lnl = float(own @ weights) + np.column_stack([np.zeros(len(branches)), gains])
 
     def spread(values: FloatArray) -> FloatArray:
@@ -70,6 +71,14 @@ def sh_alrt(gains: FloatArray, drawn: FloatArray) -> FloatArray:
     centred.sort(axis=2)
     statistic = -gains.max(axis=1)
     return np.mean(statistic > centred[..., 2] - centred[..., 1] + ALRT_MARGIN, axis=0)
+
+
+def local_bootstrap(drawn: FloatArray) -> FloatArray:
+    """Local bootstrap probabilities (n,) (Adachi & Hasegawa 1996): how often the tree is better than both interchanges.
+
+    `drawn` is that of `sh_alrt`.
+    """
+    return np.mean(drawn.max(axis=2) < 0, axis=0)
 
 
 def abayes(gains: FloatArray) -> FloatArray:

@@ -50,7 +50,7 @@ def test_one_kind(plltool, small, tree):
 def test_alrt_and_support_know_of_each_other(plltool, small):
     wrong = plltool("alrt", small, "--tree", "x", *QUICK, "--supports", "tbe", status=2)
     assert wrong.stderr.strip().endswith(
-        "found 'tbe', expected some of: sh-alrt, abayes, sprta; `plltool support` knows it"
+        "found 'tbe', expected some of: sh-alrt, abayes, lbp, sprta; `plltool support` knows it"
     )
     wrong = plltool("support", "--tree", "x", "--replicates", "x", "--supports", "fbp,abayes", status=2)
     assert "found 'abayes', expected some of: fbp, tbe, rootstrap; `plltool alrt` knows it" in wrong.stderr

@@ -123,7 +123,7 @@ def test_supports_that_make_no_sense(plltool, small):
     assert "--supports tbe needs replicates: --bootstrap N or --bootstrap auto" in done.stderr
     done = plltool("search", small, "--supports", "x", status=2)
     assert done.stderr.strip().endswith(
-        "found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes, sprta"
+        "found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes, lbp, sprta"
     )
     assert plltool("search", small, "--write-replicates").exit_code == 2
 

@@ -2,10 +2,15 @@
 
 import gzip
 import re
+from types import SimpleNamespace
 
+import dendropy
 import pytest
 
 import plltool
+from plltool.front_ends.alignments import cut
+from plltool.front_ends.iqtree import CHOICES, _read_dates
+from plltool.front_ends.options import Given, UsageError
 
 PRIMATES = "data/primates.phy"
 # lnL by IQ-TREE 2.0.7 (Debian), `iqtree2 -s primates.phy -m MODEL -te TREE`, lengths and parameters optimised
@@ -77,6 +82,15 @@ def test_ultrafast_bootstrap(call, folder):
     assert re.search(r"BEGIN Splits;\nDIMENSIONS ntax=7 nsplits=\d+;", (folder / "u.splits.nex").read_text())
 
 
+def test_words_of_the_choice_of_models():
+    found = {word: CHOICES.fullmatch(word).groups()[1:] for word in ("TESTMERGEONLY", "MF+MERGE", "MFP+ASC", "TEST")}
+    merged, both, ascertained, plain = found.values()
+    assert merged == ("MERGE", None, None)
+    assert both == (None, "+MERGE", None)
+    assert ascertained == (None, None, "+ASC")
+    assert plain == (None, None, None)
+
+
 @pytest.mark.parametrize(("word", "has_free_rates"), [("TESTONLY", False), ("TESTNEWONLY", True)])
 def test_the_model_is_chosen(call, folder, word, has_free_rates):
     status, out, err = call(f"iqtree -s a.fasta -m {word} --prefix m")
@@ -108,7 +122,8 @@ def test_partitions(call, folder):
 def test_trees_that_are_given(call, folder):
     for line in (
         "iqtree -con -t three.nwk --prefix c -minsup 0.5 -quiet",
-        "iqtree -sup true.nwk -t three.nwk --prefix s -quiet",
+        "iqtree -sup true.nwk three.nwk --prefix s -quiet",
+        "iqtree -net three.nwk --prefix n -quiet",
         "iqtree -rf_all -t three.nwk --prefix d -quiet",
         "iqtree -s a.fasta -z three.nwk -m JC -zb 100 -au --prefix z -quiet",
         "iqtree -t true.nwk --gcf three.nwk --prefix f -quiet",
@@ -120,6 +135,7 @@ def test_trees_that_are_given(call, folder):
     assert (folder / "d.rfdist").read_text() == "3 3\nTree0      0 0 4\nTree1      0 0 4\nTree2      4 4 0\n"
     assert re.search(r"Tree      logL    deltaL  bp-RELL +p-KH", (folder / "z.iqtree").read_text())
     assert "gCF" in (folder / "f.cf.stat").read_text()
+    assert "\t66.6667\t" in (folder / "n.nex").read_text()
 
 
 def test_folders_of_alignments(call, folder):
@@ -140,6 +156,7 @@ def test_folders_of_alignments(call, folder):
         ("iqtree -s missing.fasta -m JC", "missing.fasta: cannot read the file"),
         ("iqtree -s a.fasta -m NOMODEL", "NOMODEL"),
         ("iqtree -s a.fasta -m JC -te true.nwk -B 1000", "supports by replicates"),
+        ("iqtree -s a.fasta -m JC -te true.nwk -lbp 100 -alrt 200", "-lbp: found another number of replicates"),
         ("iqtree -s a.fasta -m JC --scf 3 -t true.nwk --tbe", "--tbe"),
         ("iqtree -con -t three.nwk -minsup 0.2", "-minsup"),
         ("iqtree -s a.fasta -m JC --prefix no/such", "there is no folder no"),
@@ -185,3 +202,72 @@ def test_kinds_of_rates_to_choose_from(call, folder):
     assert {2} <= tried("-mrate I,E,G,R,I+G --cmax 3") <= {2, 3}
     status, _, err = call("iqtree -s a.fasta -m MF -mrate G,R -pre C -redo")
     assert (status, "-mrate: found G,R, expected E,I,G,I+G or E,I,G,I+G,R" in err) == (2, True)
+
+
+@pytest.mark.slow
+def test_local_bootstrap_probabilities(call, folder, request):
+    """In the order of IQ-TREE's labels; those here come from IQ-TREE 2.0.7, `-m TIM2+I+G -te TREE -lbp 1000`."""
+    expected = {
+        "Homo_sapiens,Pan": 90, "Gorilla,Homo_sapiens,Pan": 99.9, "Gorilla,Homo_sapiens,Pan,Pongo": 93.7,
+        "M_mulatta,Macaca_fuscata": 97.6, "M_fascicularis,M_mulatta,Macaca_fuscata": 91.5,
+        "Lemur_catta,Tarsius_syrichta": 99.7,
+    }  # fmt: skip
+    (folder / "p.nwk").write_text(TREE)
+    data = request.config.rootpath / PRIMATES
+    status, _, err = call(f"iqtree -s {data} -te p.nwk -m TIM2+I+G -lbp 1000 -alrt 1000 --prefix l -quiet")
+    assert status == 0, err
+    tree = dendropy.Tree.get(path=folder / "l.treefile", schema="newick", preserve_underscores=True)
+    found = {}
+    for node in tree.internal_nodes():
+        inside = {leaf.taxon.label for leaf in node.leaf_nodes()}
+        outside = {taxon.label for taxon in tree.taxon_namespace} - inside
+        found |= {",".join(sorted(side)): node.label for side in (inside, outside)}
+    for taxa, value in expected.items():
+        assert float(found[taxa].split("/")[1]) == pytest.approx(value, abs=3)  # 2 standard errors of 1,000 draws
+
+
+def test_a_file_with_rates_and_frequencies(call, folder, request):
+    """IQ-TREE 2.0.7, `-s primates.phy -m mymodel+G -te TREE`: lnL -5923.594."""
+    (folder / "mymodel").write_text("1 4 1 1 4 1\n0.3 0.2 0.2 0.3\n")
+    (folder / "p.nwk").write_text(TREE)
+    status, _, err = call(f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -m mymodel+G --prefix r -quiet")
+    assert status == 0, err
+    assert read_report(folder / "r.iqtree")[1] == pytest.approx(-5923.594, abs=PRECISION)
+
+
+def test_parts_of_an_alignment_that_get_trees_of_their_own(folder):
+    """A taxon that a part has only gaps of is not in it; -m stands in place of a kind of data alone."""
+    rows = dict(zip("ABCDE", ("ACGTAC", "AAGTCC", "ACCTAC", "GCGTAC", "--GTAC"), strict=True))
+    (folder / "b.fasta").write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    (folder / "p.part").write_text("DNA, one = 1-2\nK2P, two = 1, 3-.\\2\n")
+    data = plltool.read_alignment("b.fasta")
+    one, two = cut(data, "p.part", "", str)
+    assert (one[:2], two[:2]) == (("one", "DNA"), ("two", "K2P"))
+    assert dict(zip(one[2].names, one[2].rows, strict=True)) == {"A": b"AC", "B": b"AA", "C": b"AC", "D": b"GC"}
+    assert two[2].rows == (b"AGA", b"AGC", b"ACA", b"GGA", b"-GA")
+    assert [own[1] for own in cut(data, "p.part", "JC", str)] == ["JC", "K2P"]
+    for text, told in (("DNA, x = 1-7", "part x: expected columns from 1 to 6"), ("DNA, x = a-b", "expected a part")):
+        (folder / "p.part").write_text(text)
+        with pytest.raises(plltool.InputError, match=told):
+            cut(data, "p.part", "", str)
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "expected"),
+    [
+        ("--date d.txt", "A 2001-05\nB  2000.5:2001\n", {"A": "2001-05", "B": "[2000.5:2001]"}),
+        ("--date d.txt --date-tip 0", "A -10\n", {"A": "-10", "B": "0", "C|1999": "0"}),
+        ("--date TAXNAME", "", {"C|1999": "1999"}),
+        ("--date d.txt", "A,B -50\n", "found 'A,B -50', expected a taxon and its date"),
+    ],
+)
+def test_dates_as_iqtree_has_them(words, text, expected, folder):
+    (folder / "d.txt").write_text(text)
+    task = SimpleNamespace(
+        session=SimpleNamespace(given=Given("iqtree", words.split())), data=SimpleNamespace(names=("A", "B", "C|1999"))
+    )
+    if isinstance(expected, dict):
+        assert _read_dates(task) == expected
+    else:
+        with pytest.raises(UsageError, match=re.escape(expected)):
+            _read_dates(task)

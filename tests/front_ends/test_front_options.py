@@ -36,7 +36,8 @@ def test_every_field_is_read_somewhere(program):
     ("line", "told"),
     [
         ("-s a.phy -B x", "-B: found 'x', expected a whole number from 0 on"),
-        ("-s a.phy --lbp 100", "--lbp: the front end does not know this option"),
+        ("-s a.phy --wpl", "--wpl: the front end does not know this option"),
+        ("-s a.phy -mtree", "-mtree: the front end cannot do this: plltool compares all models on the same tree"),
         ("-s a.phy -q missing", "-q: found 'missing', expected the name of a file that exists"),
         ("-s a.phy -m", "-m: found nothing behind it"),
         ("-s a.phy --redo=yes", "--redo: found a value, 'yes', expected none"),

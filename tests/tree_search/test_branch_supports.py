@@ -16,7 +16,7 @@ from plltool.run.inputs import as_constraint
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search import neighbours
-from plltool.tree_search.branch_supports import ALRT_MARGIN, abayes, sh_alrt, support_branches
+from plltool.tree_search.branch_supports import ALRT_MARGIN, abayes, local_bootstrap, sh_alrt, support_branches
 from plltool.tree_search.neighbours import neighbour_sites
 from plltool.tree_search.rell import Meetings, estimate_lnls
 
@@ -139,6 +139,7 @@ def test_supports_do_not_depend_on_how_branches_are_numbered(case):
     for split, values in tables[0].items():
         assert values[0] == pytest.approx(tables[1][split][0], abs=2)  # per cent: ends of optimisations differ
         assert values[1] == pytest.approx(tables[1][split][1], abs=1e-3)
+        assert values[2] == pytest.approx(tables[1][split][2], abs=2)
 
 
 def test_sh_alrt_replicate_by_replicate():
@@ -157,6 +158,15 @@ def test_sh_alrt_replicate_by_replicate():
     found = sh_alrt(lnl[:, 1:] - lnl[:, :1], drawn[..., 1:] - drawn[..., :1])
     assert found.tolist() == expected
     assert 0 < max(expected) < 1
+
+
+def test_the_local_bootstrap_counts_the_replicates_that_prefer_the_tree():
+    """Each replicate votes for the best of the three; votes of the three sum to all."""
+    drawn = np.random.default_rng(9).normal(0, 2, (500, 4, 3))
+    votes = np.array([[np.mean(drawn[:, branch].argmax(axis=1) == tree) for tree in range(3)] for branch in range(4)])
+    for tree in range(3):
+        others = np.delete(drawn, tree, axis=2) - drawn[..., [tree]]
+        assert local_bootstrap(others).tolist() == votes[:, tree].tolist()
 
 
 def test_abayes_is_the_share_of_the_likelihood():

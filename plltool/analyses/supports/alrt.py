@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
-from plltool.constants import ALRT_REPLICATES, DEFAULT_SEED, NEIGHBOUR_KINDS, SH_ALRT
+from plltool.constants import ALRT_KINDS, ALRT_REPLICATES, DEFAULT_SEED, LBP, SH_ALRT
 from plltool.reports.blocks import Drawn, Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
@@ -46,16 +46,17 @@ def alrt(
     tree: TreeLike,
     model: ModelLike | None = None,
     *,
-    kinds: Sequence[str] = NEIGHBOUR_KINDS,
+    kinds: Sequence[str] = ALRT_KINDS,
     replicates: int = ALRT_REPLICATES,
     seed: int = DEFAULT_SEED,
     **settings: Unpack[EvaluationSettings],
 ) -> AlrtResult:
-    """SH-aLRT, aBayes and SPRTA supports of the branches of a tree; lengths and model parameters are optimised.
+    """SH-aLRT, aBayes, LBP and SPRTA supports of the branches of a tree; lengths and model parameters are optimised.
 
     Each branch is compared with its two nearest-neighbour interchanges, on which the five lengths around it are
     optimised. SH-aLRT (Guindon et al. 2010) is the per cent of resampled alignments in which chance alone gains less
     than the branch does; aBayes (Anisimova et al. 2011) is its posterior probability among the three, from 0 to 1.
+    LBP (Adachi & Hasegawa 1996) is the per cent of resampled alignments in which it is the best of the three.
     SPRTA (De Maio et al. 2025), from 0 to 1, compares the place of the subtree at either end of the branch with all
     other places of it, see `plltool.tree_search.spr_supports`; the smaller of the two counts. Branches of tips have it,
     too.
@@ -63,8 +64,8 @@ def alrt(
     Parameters
     ----------
     alignment, tree, model, settings : see `evaluate`, also for errors
-    kinds : any of "sh-alrt", "abayes" and "sprta", in the order of the labels
-    replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
+    kinds : any of "sh-alrt", "abayes", "lbp" and "sprta", in the order of the labels
+    replicates, seed : number of resampled alignments for SH-aLRT and LBP, and the seed of the resampling
 
     Raises
     ------
@@ -76,6 +77,6 @@ def alrt(
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         found = likelihood.support_branches(kinds, replicates, seed)
         outgroup = usable_outgroup(found.tree, settings.get("outgroup"))[0]
-        return {"supports": replace(found, outgroup=outgroup), "seed": seed if SH_ALRT in kinds else None}
+        return {"supports": replace(found, outgroup=outgroup), "seed": seed if {SH_ALRT, LBP} & set(kinds) else None}
 
     return evaluate_and_ask(ask, AlrtResult, alignment, tree, model, {"neighbours": True}, **settings)

@@ -83,10 +83,10 @@ def search_supports(
     Parameters
     ----------
     result : what `plltool.search` returned
-    kinds : any of "fbp", "tbe", "ufboot", "sh-alrt", "abayes" and "sprta", in the order of the labels; the first two
-        need `replicates`
+    kinds : any of "fbp", "tbe", "ufboot", "sh-alrt", "abayes", "lbp" and "sprta", in the order of the labels; the
+        first two need `replicates`
     replicates, rapid, options, taken : see `plltool.bootstrap`; None makes no replicates
-    resamples : number of resampled alignments of the kinds "ufboot" and "sh-alrt", if not 1,000
+    resamples : numbers of resampled alignments of "ufboot" and "sh-alrt", if not 1,000; lbp has those of "sh-alrt"
     workers : number of replicates, and of excursions, that are made at the same time, as for `plltool.bootstrap`
     listener : is called after every replicate and every excursion of the ultrafast bootstrap; if it raises StopSearch,
         the supports made so far are the result
@@ -202,6 +202,6 @@ class _Adoption:
 
 
 def _compare_neighbours(likelihood: Likelihood, kinds: Sequence[str], **how: Any) -> Supports:
-    """SH-aLRT, aBayes and SPRTA supports; branch lengths are optimised, the model is held."""
+    """SH-aLRT, aBayes, LBP and SPRTA supports; branch lengths are optimised, the model is held."""
     likelihood.optimise(LENGTHS)
     return likelihood.support_branches(kinds, **how)
