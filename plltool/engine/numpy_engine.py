@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,7 @@ class NumpyEngine(Engine):
         self._left = np.stack([part.left for part in parts])
         self._mass = np.stack([part.masses() for part in parts])  # part, C, S
         self._stationary = np.stack([part.frequencies for part in parts])  # part, C, S
+        self._has_still = bool((self._eigenvalues[:, :, 0] == 0).any())
         self._rotations: FloatArray | None = None
         turning = [part.rotations * part.rates[:, None] for part in parts if part.rotations is not None]
         if turning:
@@ -150,7 +151,7 @@ class NumpyEngine(Engine):
         for run in self.storage.runs:
             self._enter_run(run)
             for result, per_lane in self._take_through(request.program):
-                if not np.all(np.isfinite(per_lane)):
+                if not np.isfinite(per_lane).all():
                     self._check_finite(per_lane, self._find_lane(per_lane), result)
                 sums = np.einsum("kbv,bv->bk", per_lane, self._weights[self._blocks])
                 np.add.at(values[:, result : result + sums.shape[1]], self._block_part, sums)
@@ -181,6 +182,7 @@ class NumpyEngine(Engine):
     def _take_through(self, program: IntArray) -> Iterator[tuple[int, FloatArray]]:
         """Run a program on the blocks of the present run; yields (result, values (k, block, lane))."""
         self.counters.launches += 1
+        self._block_mass = self._mass[self._block_part][..., None]  # weight of the component times frequency
         handlers = {
             Opcode.EVALUATE: self._evaluate,
             Opcode.DERIVATIVE: self._derivative,
@@ -189,8 +191,8 @@ class NumpyEngine(Engine):
             Opcode.MASS_GRADIENT: self._mass_gradient,
         }
         gradients: dict[int, FloatArray] = {}  # sums over branches, pattern by pattern, so that runs change no bit
-        for row in program:
-            opcode, result = int(row[InstructionWord.OPCODE]), int(row[InstructionWord.RESULT])
+        for row in program.tolist():
+            opcode, result = row[InstructionWord.OPCODE], row[InstructionWord.RESULT]
             if opcode in (Opcode.NEWVIEW, Opcode.PROPAGATE):
                 self._make_cla(row)
             elif opcode == Opcode.RATE_MATRIX_GRADIENT:
@@ -221,10 +223,14 @@ class NumpyEngine(Engine):
 
     def _times(self, table: FloatArray, branch: int, x: FloatArray) -> FloatArray:
         """P x for every block, with the matrices of the block's part."""
-        return table[self._block_part, branch] @ x
+        return self._of_blocks(table[:, branch]) @ x
 
-    def _make_cla(self, row: IntArray) -> None:
-        opcode, slot, a, pa, b, pb = (int(word) for word in row[: InstructionWord.C])
+    def _of_blocks(self, table: FloatArray) -> FloatArray:
+        """What blocks take of a table (part, ...), each with its part; without that axis if there is one part."""
+        return table[0] if len(table) == 1 else table[self._block_part]
+
+    def _make_cla(self, row: list[int]) -> None:
+        opcode, slot, a, pa, b, pb = row[: InstructionWord.C]
         x, scale = self._operand(a)
         z = self._times(self._matrices, pa, x)
         if opcode == Opcode.NEWVIEW:
@@ -237,22 +243,23 @@ class NumpyEngine(Engine):
 
     def _rescale(self, z: FloatArray) -> tuple[FloatArray, IntArray]:
         """Bring components below the threshold back to order 1, lane by lane, each by another power of two."""
+        threshold = 2.0**-self.layout.scale_bits
+        if z.min() >= threshold:
+            return z, self._no_scale
         maximum = z.max(axis=2)
-        small = (maximum < 2.0**-self.layout.scale_bits) & (maximum > 0)
+        small = (maximum < threshold) & (maximum > 0)
         exponent = np.where(small, np.frexp(maximum)[1], 0).astype(np.int32)
         if small.any():
             z = np.ldexp(z, -exponent[:, :, None, :])
         return z, exponent
 
     def _log(self, likelihood: npt.NDArray[np.floating], scale: npt.ArrayLike) -> FloatArray:
-        good = np.isfinite(likelihood) & (likelihood > 0)
-        logs = np.log(likelihood.astype(np.float64), where=good, out=np.full(likelihood.shape, np.nan))
+        values = likelihood.astype(np.float64)
+        if values.min() > 0 and values.max() < np.inf:
+            logs: FloatArray = np.log(values)
+        else:
+            logs = np.log(values, where=np.isfinite(values) & (values > 0), out=np.full(values.shape, np.nan))
         return logs + np.asarray(scale) * np.log(2.0)
-
-    @property
-    def _block_mass(self) -> FloatArray:
-        """Component weight times frequency, (block, C, S, 1)."""
-        return self._mass[self._block_part][..., None]
 
     def _aligned(self, *indices: int) -> tuple[list[FloatArray], IntArray]:
         """Operands at one scale for all components of a pattern, and that scale (block, lane).
@@ -261,62 +268,63 @@ class NumpyEngine(Engine):
         rate 0, whose likelihoods are 0 or 1 and never scaled, is impossible where the operands have no state in common;
         its count is then left out.
         """
-        operands = [self._operand(int(index)) for index in indices]
+        operands = [self._operand(index) for index in indices]
         counts = np.asarray(sum(scale for _, scale in operands))
-        still = self._eigenvalues[self._block_part][:, :, 0] == 0
-        if still.any():
+        if self._has_still:
+            still = self._eigenvalues[self._block_part][:, :, 0] == 0
             columns = np.flatnonzero(still.any(axis=0))
             shape = (*counts.shape[:2], self.layout.n_states, self.layout.vw)
             shared = np.prod([np.broadcast_to(x, shape)[:, columns] for x, _ in operands], axis=0)
             impossible = still[:, columns, None] & np.all(shared == 0, axis=2)
             counts[:, columns] = np.where(impossible, IMPOSSIBLE, counts[:, columns])
+        first, *others = (x for x, _ in operands)
+        if not counts.any():
+            return [first.astype(np.float64, copy=False), *others], counts[:, 0]
         largest = np.max(counts, axis=1)
         factor = np.ldexp(1.0, np.maximum(counts - largest[:, None], -1023))
-        first = operands[0][0] * factor[:, :, None, :]
-        return [first, *(x for x, _ in operands[1:])], largest
+        return [first * factor[:, :, None, :], *others], largest
 
-    def _evaluate(self, row: IntArray) -> FloatArray:
+    def _evaluate(self, row: list[int]) -> FloatArray:
         (x, y), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
         product = x * self._times(self._matrices, row[InstructionWord.PB], y)
         return self._log(_sum_states(self._block_mass * product), scale)[None]
 
-    def _derivative(self, row: IntArray) -> FloatArray:
+    def _derivative(self, row: list[int]) -> FloatArray:
         (x, y), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
-        part = self._block_part
         mass = self._block_mass
         if not self.layout.reversible:
             tables = [self._matrices, self._slopes[:, :, 0], self._slopes[:, :, 1]]
             orders = [_sum_states(mass * x * self._times(table, row[InstructionWord.PB], y)) for table in tables]
             d1 = orders[1] / orders[0]
             return np.stack([self._log(orders[0], scale), d1, orders[2] / orders[0] - d1 * d1])
-        s = (self._right[part].swapaxes(-1, -2) @ (mass * x)) * (self._left[part] @ y)  # block, C, k, lane
-        decays = self._decays[part, row[InstructionWord.PB]]  # block, C, 3, k
+        right, left = self._of_blocks(self._right), self._of_blocks(self._left)
+        s = (right.swapaxes(-1, -2) @ (mass * x)) * (left @ y)  # block, C, k, lane
+        decays = self._decays[self._block_part, row[InstructionWord.PB]]  # block, C, 3, k
         sums = np.einsum("bcdk,bckv->dbv", decays, s)
         likelihood = _sum_states(mass * (x * y)) + sums[0]
         d1 = sums[1] / likelihood
         return np.stack([self._log(likelihood, scale), d1, sums[2] / likelihood - d1 * d1])
 
-    def _rate_matrix_gradient(self, row: IntArray) -> FloatArray:
+    def _rate_matrix_gradient(self, row: list[int]) -> FloatArray:
         (x, y), _ = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
-        part = self._block_part
-        sa = self._right[part].swapaxes(-1, -2) @ (self._block_mass * x)
-        sb = self._left[part] @ y
+        sa = self._of_blocks(self._right).swapaxes(-1, -2) @ (self._block_mass * x)
+        sb = self._of_blocks(self._left) @ y
         likelihood = _sum_states(self._block_mass * x * self._times(self._matrices, row[InstructionWord.PB], y))
         terms = np.einsum(
             "bckv,bclv,bqckl->qcklbv",
             sa / likelihood[:, None, None],
             sb,
-            self._divided_differences[part, row[InstructionWord.PB]],
+            self._divided_differences[self._block_part, row[InstructionWord.PB]],
         )
         return terms.reshape(-1, *likelihood.shape)
 
-    def _mass_gradient(self, row: IntArray) -> FloatArray:
+    def _mass_gradient(self, row: list[int]) -> FloatArray:
         (x, y), _ = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
         terms = self._block_mass * x * self._times(self._matrices, row[InstructionWord.PB], y)  # block, C, S, lane
         shares = terms / _sum_states(terms)[:, None, None]
         return shares.transpose(1, 2, 0, 3).reshape(-1, *shares.shape[::3])
 
-    def _insert(self, row: IntArray) -> FloatArray:
+    def _insert(self, row: list[int]) -> FloatArray:
         (x, y, z), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B], row[InstructionWord.C])
         product = (
             z
@@ -325,21 +333,27 @@ class NumpyEngine(Engine):
         )
         return self._log(_sum_states(self._block_mass * product), scale)[None]
 
-    def _triplet(self, row: IntArray) -> FloatArray:
+    def _triplet(self, row: list[int]) -> FloatArray:
         operands, scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B], row[InstructionWord.C])
         orders = []  # for each operand: P x, P' x, P'' x
-        for x, branch in zip(operands, row[[InstructionWord.PA, InstructionWord.PB, InstructionWord.PC]], strict=True):
+        for x, branch in zip(operands, row[InstructionWord.PA :: 2], strict=True):
             first, second = self._slopes[:, :, 0], self._slopes[:, :, 1]
             orders.append([self._times(table, branch, x) for table in (self._matrices, first, second)])
         mass = self._block_mass
 
+        of_first = [mass * order for order in orders[0]]
+
+        @cache
+        def of_two(i: int, j: int) -> FloatArray:
+            return of_first[i] * orders[1][j]
+
         def total(i: int, j: int, k: int) -> FloatArray:
-            return _sum_states(mass * orders[0][i] * orders[1][j] * orders[2][k])
+            return _sum_states(of_two(i, j) * orders[2][k])
 
         likelihood = total(0, 0, 0)
         g = [total(*order) / likelihood for order in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
         pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # of the three lengths
-        curves = [total(*np.bincount([a, b], minlength=3)) / likelihood - g[a] * g[b] for a, b in pairs]
+        curves = [total(*((a == k) + (b == k) for k in range(3))) / likelihood - g[a] * g[b] for a, b in pairs]
         return np.stack([self._log(likelihood, scale), *g, *curves])
 
 
@@ -375,4 +389,4 @@ def rotating_differences(values: npt.NDArray[np.complexfloating], t: FloatArray)
 
 def _sum_states(values: FloatArray) -> FloatArray:
     """Sum over components and states: (block, C, S, lane) to (block, lane), in double."""
-    return np.asarray(np.sum(values, axis=(1, 2), dtype=np.float64))
+    return np.asarray(np.add.reduce(values, axis=(1, 2), dtype=np.float64))
