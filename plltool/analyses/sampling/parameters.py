@@ -94,7 +94,7 @@ class Dirichlet(Prior):
 
     def of_size(self, size: int) -> FloatArray:
         """(size,) the concentration of each share."""
-        return np.broadcast_to(np.array(self.concentrations), (size,))
+        return np.full(size, self.concentrations)
 
     def log_density(self, shares: FloatArray) -> float:
         if self.concentrations == (1.0,):  # the default, which is uniform
