@@ -58,6 +58,8 @@ class Alignment:
     source: str  # the file, for messages
     warnings: tuple[str, ...] = ()  # what a user should know about the data, one line each
     weights: FloatArray | None = None  # (n_sites,) the number of sites that each column stands for; 1 with None
+    # (n_sites,) equal columns are separate patterns where these numbers differ, see `with_site_frequencies`
+    labels: IndexArray | None = None
 
     def __repr__(self) -> str:
         return f"<Alignment: {self.n_taxa} taxa, {self.n_sites} sites, {self.states.name}, {self.source}>"

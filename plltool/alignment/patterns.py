@@ -43,10 +43,12 @@ class Patterns:
 
 def compress(alignment: Alignment) -> Patterns:
     """The site patterns of an alignment, in an order that does not depend on the order of its columns."""
-    order = sort_columns(alignment.codes)
+    codes, labels = alignment.codes, alignment.labels
+    first = np.arange(alignment.n_sites) if labels is None else np.argsort(labels, kind="stable")
+    order = sort_columns(codes) if labels is None else first[sort_columns(codes[:, first])]
     is_new = np.zeros(alignment.n_sites, dtype=bool)
     is_new[0] = True
-    for row in alignment.codes:
+    for row in codes if labels is None else (*codes, labels):
         cells = row[order]
         is_new[1:] |= cells[1:] != cells[:-1]
     site_pattern = np.empty(alignment.n_sites, dtype=np.intp)

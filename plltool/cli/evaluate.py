@@ -8,7 +8,7 @@ from pathlib import Path
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command
-from plltool.cli.option_values import WRITTEN
+from plltool.cli.option_values import PATH, WRITTEN
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
 
@@ -23,6 +23,15 @@ class SiteChoice:
         " CONSEL reads.",
     )
     site_rates: Path | None = options.option(type=WRITTEN, help="Write the posterior mean rate of each site to FILE.")
+    pmsf: Path | None = options.option(
+        type=WRITTEN,
+        help="Write the posterior mean frequencies of each site (PMSF) under a mixture of profiles, such as LG+C20+G4,"
+        " to FILE, for --site-frequencies.",
+    )
+    site_frequencies: Path | None = options.option(
+        type=PATH,
+        help="Use the frequencies of each site in FILE, from --pmsf or IQ-TREE's .sitefreq, in place of the model's.",
+    )
     length_errors: bool = options.option(
         help="Compute standard errors of the branch lengths, for the given model; they are in the record (--json)."
     )
@@ -53,10 +62,13 @@ def evaluate(
         named=(
             (sites.site_lnl, lambda result: result.format_site_lnl(sites.site_lnl)),
             (sites.site_rates, lambda result: result.format_site_rates()),
+            (sites.pmsf, lambda result: result.format_pmsf()),
         ),
         views=asdict(views),
         site_lnl=sites.site_lnl is not None,
         site_rates=sites.site_rates is not None,
+        pmsf=sites.pmsf is not None,
+        site_frequencies=sites.site_frequencies,
         length_errors=sites.length_errors,
         root_scan=sites.root_scan,
     )

@@ -1,11 +1,11 @@
-"""An engine for models in which each pattern has one component: patterns sorted by their category.
+"""An engine for models in which each pattern has few of the components: patterns sorted by their category.
 
-Under +PSR a category is a rate, and in a screen (`TreeLikelihood.screen`) it is the component that suits a pattern
-best. A block of lanes shares its P matrices, so patterns of different categories cannot share a block. Here the
-patterns of a category are a *part* of an engine: they are consecutive, padded to whole blocks, and have a P set with
-one component. So the kernels are those of any engine with parts, and a CLA has one component. From the outside there
-are the parts of the alignment, with the patterns in their own order. If patterns change their category, they are sorted
-again, into a new engine.
+Under +PSR a category is a rate, in a screen (`TreeLikelihood.screen`) the component that suits a pattern best, and
+under +SSF frequencies of states, with a component for each rate. A block of lanes shares its P matrices, so patterns of
+different categories cannot share a block. Here the patterns of a category are a *part* of an engine: they are
+consecutive, padded to whole blocks, and have a P set with the components of the category. So the kernels are those of
+any engine with parts, and a CLA has no other components. From the outside there are the parts of the alignment, with
+the patterns in their own order. If patterns change their category, they are sorted again, into a new engine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sort_patterns(part_patterns: Sequence[int], category_of: IndexArray) -> tupl
 
 
 class CategoryEngine(Composite):
-    """Parts whose models have a component for each category; requests and errors as for `Engine`.
+    """Parts whose models have components for each category; requests and errors as for `Engine`.
 
     `make` makes an engine from data and the number of patterns of each part. `category_of` (n_patterns,) are the first
     categories, by default 0.
@@ -75,7 +75,7 @@ class CategoryEngine(Composite):
         super().set_model(parts)
 
     def _categories(self, parts: Parts) -> IndexArray:
-        """(n_patterns,) the component of each pattern; the only one of a part if its model does not say."""
+        """(n_patterns,) the category of each pattern; the only one of a part if its model does not say."""
         categories = []
         for model, size in zip(parts, self.part_patterns, strict=True):
             category_of = np.zeros(size, dtype=np.intp) if model.category_of is None else model.category_of
@@ -93,12 +93,12 @@ class CategoryEngine(Composite):
     def _add_rows(self, answers: Sequence[list[FloatArray]]) -> list[FloatArray]:
         """For each part lnL, then (C, S, S) and (C, S) of its components; those without patterns get 0."""
         (shard,), n_states, rows = self.shards, self.layout.n_states, np.array(answers[0])
-        assert shard.components is not None
+        assert shard.categories is not None
         values = []
         for part, model in enumerate(self._models):
             own = shard.parts == part
-            by_component = np.zeros((model.n_components, rows.shape[1] - 1))
-            by_component[shard.components[own]] = rows[own, 1:]
-            matrices, masses = np.split(by_component, [n_states**2], axis=1)
+            by_category = np.zeros((model.n_categories, rows.shape[1] - 1))
+            by_category[shard.categories[own]] = rows[own, 1:]
+            matrices, masses = np.split(by_category, [model.n_each * n_states**2], axis=1)
             values.append(np.concatenate([rows[own, 0].sum(keepdims=True), matrices.ravel(), masses.ravel()]))
         return values

@@ -5,7 +5,7 @@ patterns of the whole. This serves wherever one engine cannot hold everything:
 
 - kinds of parts: all parts of an engine have the same number of states and of components; others go elsewhere
 - devices and the ranks of an MPI job, which divide the patterns of a kind (`several.py`, `ranked.py`)
-- categories: patterns with one component each, sorted (`categories.py`)
+- categories: patterns with one of the components, or few of them, sorted (`categories.py`)
 - ascertainment: further parts of invariable sites (`ascertained.py`)
 
 All shards are asked before any is waited for. Sums of parts are added up in the order of the shards, and values of
@@ -59,14 +59,14 @@ class Shard:
 
     parts: IndexArray  # for each part of the engine the part of the whole that it belongs to; ascending
     patterns: IndexArray  # for each pattern of the engine that of the whole; the engine may have more behind them
-    components: IndexArray | None = None  # of each part of the engine the only one that it has; None for all
+    categories: IndexArray | None = None  # of each part of the engine the only one that it has; None for all
 
     def models(self, parts: Parts) -> list[Components]:
         """The model of each part of the engine, from the models of the whole."""
         models = [parts[part] for part in self.parts]
-        if self.components is None:
+        if self.categories is None:
             return models
-        return [model.category(own) for model, own in zip(models, self.components.tolist(), strict=True)]
+        return [model.category(own) for model, own in zip(models, self.categories.tolist(), strict=True)]
 
     def lengths(self, lengths: FloatArray) -> FloatArray:
         """The rows of the engine's parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all."""

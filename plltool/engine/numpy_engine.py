@@ -24,6 +24,7 @@ from plltool.engine.storage import Storage
 from plltool.model.components import combine, exponential
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
+SMALL_GAP = 1e-3  # of exponents, whose divided difference keeps 13 digits above it, and by two terms of a series below
 
 
 class NumpyEngine(Engine):
@@ -221,21 +222,30 @@ class NumpyEngine(Engine):
             return self._tips[~index][self._blocks], self._no_scale
         return self._clas[index], self._scales[index]
 
-    def _times(self, table: FloatArray, branch: int, x: FloatArray) -> FloatArray:
-        """P x for every block, with the matrices of the block's part."""
+    def _times(self, order: int, branch: int, x: FloatArray) -> FloatArray:
+        """P x for every block, with the matrices of the block's part; by `order` also P' x or P'' x."""
+        table = self._slopes[:, :, order - 1] if order else self._matrices
         return self._of_blocks(table[:, branch]) @ x
 
     def _of_blocks(self, table: FloatArray) -> FloatArray:
         """What blocks take of a table (part, ...), each with its part; without that axis if there is one part."""
         return table[0] if len(table) == 1 else table[self._block_part]
 
+    def _decays_on(self, branch: int) -> FloatArray:
+        """exp(B) - 1 of every block, with B the eigenvalues times the length, and its derivatives: (block, C, 3, S)."""
+        return self._decays[self._block_part, branch]
+
+    def _differences_on(self, branch: int) -> FloatArray:
+        """The divided differences of every block (block, table, C, S, S)."""
+        return self._divided_differences[self._block_part, branch]
+
     def _make_cla(self, row: list[int]) -> None:
         opcode, slot, a, pa, b, pb = row[: InstructionWord.C]
         x, scale = self._operand(a)
-        z = self._times(self._matrices, pa, x)
+        z = self._times(0, pa, x)
         if opcode == Opcode.NEWVIEW:
             y, scale_b = self._operand(b)
-            z = z * self._times(self._matrices, pb, y)
+            z = z * self._times(0, pb, y)
             z, exponent = self._rescale(z)
             scale = scale + scale_b + exponent
         self._clas[slot] = z
@@ -286,21 +296,19 @@ class NumpyEngine(Engine):
 
     def _evaluate(self, row: list[int]) -> FloatArray:
         (x, y), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
-        product = x * self._times(self._matrices, row[InstructionWord.PB], y)
+        product = x * self._times(0, row[InstructionWord.PB], y)
         return self._log(_sum_states(self._block_mass * product), scale)[None]
 
     def _derivative(self, row: list[int]) -> FloatArray:
         (x, y), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
         mass = self._block_mass
         if not self.layout.reversible:
-            tables = [self._matrices, self._slopes[:, :, 0], self._slopes[:, :, 1]]
-            orders = [_sum_states(mass * x * self._times(table, row[InstructionWord.PB], y)) for table in tables]
+            orders = [_sum_states(mass * x * self._times(order, row[InstructionWord.PB], y)) for order in range(3)]
             d1 = orders[1] / orders[0]
             return np.stack([self._log(orders[0], scale), d1, orders[2] / orders[0] - d1 * d1])
         right, left = self._of_blocks(self._right), self._of_blocks(self._left)
         s = (right.swapaxes(-1, -2) @ (mass * x)) * (left @ y)  # block, C, k, lane
-        decays = self._decays[self._block_part, row[InstructionWord.PB]]  # block, C, 3, k
-        sums = np.einsum("bcdk,bckv->dbv", decays, s)
+        sums = np.einsum("bcdk,bckv->dbv", self._decays_on(row[InstructionWord.PB]), s)
         likelihood = _sum_states(mass * (x * y)) + sums[0]
         d1 = sums[1] / likelihood
         return np.stack([self._log(likelihood, scale), d1, sums[2] / likelihood - d1 * d1])
@@ -309,36 +317,31 @@ class NumpyEngine(Engine):
         (x, y), _ = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
         sa = self._of_blocks(self._right).swapaxes(-1, -2) @ (self._block_mass * x)
         sb = self._of_blocks(self._left) @ y
-        likelihood = _sum_states(self._block_mass * x * self._times(self._matrices, row[InstructionWord.PB], y))
+        likelihood = _sum_states(self._block_mass * x * self._times(0, row[InstructionWord.PB], y))
         terms = np.einsum(
             "bckv,bclv,bqckl->qcklbv",
             sa / likelihood[:, None, None],
             sb,
-            self._divided_differences[self._block_part, row[InstructionWord.PB]],
+            self._differences_on(row[InstructionWord.PB]),
         )
         return terms.reshape(-1, *likelihood.shape)
 
     def _mass_gradient(self, row: list[int]) -> FloatArray:
         (x, y), _ = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
-        terms = self._block_mass * x * self._times(self._matrices, row[InstructionWord.PB], y)  # block, C, S, lane
+        terms = self._block_mass * x * self._times(0, row[InstructionWord.PB], y)  # block, C, S, lane
         shares = terms / _sum_states(terms)[:, None, None]
         return shares.transpose(1, 2, 0, 3).reshape(-1, *shares.shape[::3])
 
     def _insert(self, row: list[int]) -> FloatArray:
         (x, y, z), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B], row[InstructionWord.C])
-        product = (
-            z
-            * self._times(self._matrices, row[InstructionWord.PA], x)
-            * self._times(self._matrices, row[InstructionWord.PB], y)
-        )
+        product = z * self._times(0, row[InstructionWord.PA], x) * self._times(0, row[InstructionWord.PB], y)
         return self._log(_sum_states(self._block_mass * product), scale)[None]
 
     def _triplet(self, row: list[int]) -> FloatArray:
         operands, scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B], row[InstructionWord.C])
         orders = []  # for each operand: P x, P' x, P'' x
         for x, branch in zip(operands, row[InstructionWord.PA :: 2], strict=True):
-            first, second = self._slopes[:, :, 0], self._slopes[:, :, 1]
-            orders.append([self._times(table, branch, x) for table in (self._matrices, first, second)])
+            orders.append([self._times(order, branch, x) for order in range(3)])
         mass = self._block_mass
 
         of_first = [mass * order for order in orders[0]]
@@ -355,6 +358,48 @@ class NumpyEngine(Engine):
         pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # of the three lengths
         curves = [total(*((a == k) + (b == k) for k in range(3))) / likelihood - g[a] * g[b] for a, b in pairs]
         return np.stack([self._log(likelihood, scale), *g, *curves])
+
+
+class EigenbasisEngine(NumpyEngine):
+    """The same for many parts of few patterns (+SSF), whose P matrices for all branches would fill the memory.
+
+    The components of a part have one eigensystem, ``Q = R diag(l) L``, and a block has one lane. Products are made in
+    the eigenbasis, ``P x = x + R (exp(l r t) - 1) L x``, where a branch is read; no table outlives an instruction.
+    """
+
+    def _use_model(self, parts: Parts) -> None:
+        super()._use_model(parts)
+        self._right, self._left = self._right[:, :1].copy(), self._left[:, :1].copy()
+
+    def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
+        self._lengths = np.abs(lengths)
+
+    def _on(self, branch: int) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues times rates (block, C, S), and lengths (block, 1, 1)."""
+        return self._eigenvalues[self._block_part], self._lengths[self._block_part, branch, None, None]
+
+    def _times(self, order: int, branch: int, x: FloatArray) -> FloatArray:
+        rates, t = self._on(branch)
+        factors = rates**order * np.exp(rates * t) if order else np.expm1(rates * t)
+        columns = self._left[self._block_part, 0] @ x[..., 0].swapaxes(1, 2)  # block, k, C
+        change = self._right[self._block_part, 0] @ (factors.swapaxes(1, 2) * columns)
+        product = change.swapaxes(1, 2)[..., None]
+        return product if order else np.maximum(x + product, 0.0)
+
+    def _decays_on(self, branch: int) -> FloatArray:
+        rates, t = self._on(branch)
+        decay = np.exp(rates * t)
+        return np.stack([np.expm1(rates * t), rates * decay, rates**2 * decay], axis=2)
+
+    def _differences_on(self, branch: int) -> FloatArray:
+        """As `divided_differences`, but with few exponentials: where (x - y) t is small, by a series in its square."""
+        rates, t = self._on(branch)
+        half = np.exp(rates * t / 2)
+        decay, t = half * half, t[..., None]
+        gap = rates[..., :, None] - rates[..., None, :]
+        close = np.abs(gap * t) < SMALL_GAP
+        series = t * half[..., :, None] * half[..., None, :] * (1 + (gap * t) ** 2 / 24)
+        return np.where(close, series, (decay[..., :, None] - decay[..., None, :]) / np.where(close, 1.0, gap))[:, None]
 
 
 def _times_eigenvalues(

@@ -15,7 +15,7 @@ from plltool.engine.base import Engine, EngineData
 from plltool.engine.buffers import BufferEngine, NumpyBuffers
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import DataShape, choose_layout, count_work_groups
-from plltool.engine.numpy_engine import NumpyEngine
+from plltool.engine.numpy_engine import EigenbasisEngine, NumpyEngine
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
@@ -195,6 +195,21 @@ def make_engine(
         raise DeviceError(f"device '{hardware.device}' cannot be used: {chosen.label}: {fault}")
     why = f"asked for by '{hardware.device}'"
     return request.opencl_engine(chosen), _describe_choice(chosen, hardware.threads, why)
+
+
+def make_site_engine(
+    data: EngineData, shape: DataShape, slots: Slots, hardware: Hardware, share: float
+) -> tuple[Engine, str]:
+    """An engine for parts that have few patterns and an eigensystem each, and why its device was chosen.
+
+    There is one on numpy only: DeviceError if `hardware` names another device.
+    """
+    if not (hardware.is_auto or hardware.is_numpy):
+        found = f"device '{hardware.device}' cannot compute frequencies of each site (+SSF)"
+        raise DeviceError(f"{found}, expected auto or numpy")
+    plan = plan_engine(None, shape, slots, replace(hardware, vw=1), share)
+    reason = "frequencies of each site (+SSF) are computed by numpy, on one thread"
+    return EigenbasisEngine(plan.layout, plan.storage, data), reason
 
 
 def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:

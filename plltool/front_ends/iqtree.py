@@ -75,9 +75,12 @@ def _infer_tree(given: Given, session: Session) -> None:
     """Choose the model, find or evaluate the tree, and compute supports and values of sites, as far as asked for."""
     task = Task.read(given, session)
     kinds = _read_supports(given)
+    by_site = given.has("site_frequencies", "guide_tree")
     asked = {f: given.has(f) for f in ("write_trees", "ancestral", "site_lnl", "site_rates", "ml_rates", "dates")}
     keeps = given.has("fixed_tree", "tree_stays") or (given.has("tree") and given.text("iterations") == "0")
     settings = {} if keeps else _read_search(given, task)
+    if by_site and (not keeps or given.has("fixed_lengths") or task.choice):
+        raise UsageError("-fs, -ft: expected -m and a tree whose topology stays (-te), without -blfix")
     if asked["ml_rates"] and task.parts:
         raise UsageError("--mlrate: the front end does not use this option with partitions")
     tree, holds = given.text("fixed_tree") or given.text("tree"), keeps and given.has("fixed_lengths")
@@ -94,7 +97,9 @@ def _infer_tree(given: Given, session: Session) -> None:
         start, model = task.trees(tree)[0], task.model
         if holds:
             start, model = task.optimise(start, True)
-        result = task.call(plltool.evaluate, start, model, site_lnl=True, fixed=holds)
+        sites = _site_frequencies(given, task) if by_site else None
+        result = task.call(plltool.evaluate, start, model, site_lnl=True, fixed=holds, site_frequencies=sites)
+        task.data = result.data if by_site else task.data
     else:
         result = task.call(plltool.search, task.model, seed=task.seed, site_lnl=True, **settings)
     session.say(*texts.describe_fit(result))
@@ -103,6 +108,16 @@ def _infer_tree(given: Given, session: Session) -> None:
         result, supports = _compute_supports(kinds, asked["write_trees"], result, task)
     _write_values({name for name, is_asked in asked.items() if is_asked}, result, supports, task)
     session.write("iqtree", texts.report(result, supports, choice))
+
+
+def _site_frequencies(given: Given, task: Task) -> Any:
+    """-fs, -ft: the file of frequencies of each site, or their posterior means on a guide tree, which are written."""
+    path, guide = given.text("site_frequencies"), given.text("guide_tree")
+    if not guide:
+        return path
+    found = task.call(plltool.evaluate, task.trees(guide)[0], task.model, pmsf=True)
+    task.session.write("sitefreq", found.format_pmsf(), "Site state frequencies")
+    return found.pmsf
 
 
 def _read_supports(given: Given) -> dict[str, int]:

@@ -64,6 +64,8 @@ def describe_part(part: Any) -> dict[str, Any]:
     if "+F" in own["spec"]:
         is_free = "+FO" in own["spec"]
         own["origin"] = "estimated with maximum likelihood" if is_free else "empirical counts from alignment"
+    elif "+SSF" in own["spec"]:
+        own["origin"] = "site specific frequencies"
     own["shares"] = "\n\n" + "".join(f"  pi({state}) = {x:.4g}\n" for state, x in own["frequencies"].items())
     if len(own["frequencies"]) == len("ACGT"):
         own["base_line"] = "  ".join(f"{state}: {share:.3f}" for state, share in own["frequencies"].items())

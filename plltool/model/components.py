@@ -29,16 +29,27 @@ class Components:
     left: FloatArray  # float64 (C, S, S), the inverse of ``right``
     frequencies: FloatArray  # float64 (C, S), stationary frequencies; each row sums to 1
     rates: FloatArray  # float64 (C,), relative rates; their weighted mean is 1 in a rate mixture
-    weights: FloatArray  # float64 (C,), summing to 1; all 1 where each pattern has one component
-    # (n_patterns,) the component of each pattern, where each has only one (+PSR); None for a mixture, in which each
-    # pattern has all of them
+    weights: FloatArray  # float64 (C,), summing to 1 over the components that a pattern has
+    # (n_patterns,) the category of each pattern, which has the components of its category only: one of them (+PSR), or
+    # `category_size` (+SSF), which are side by side; None for a mixture, in which each pattern has all of them
     category_of: IndexArray | None = None
     # float64 (C, S), imaginary parts of the eigenvalues, 0 where they are real; None for time-reversible processes
     rotations: FloatArray | None = None
+    category_size: int = 1
 
     @property
     def n_components(self) -> int:
         return len(self.rates)
+
+    @property
+    def n_each(self) -> int:
+        """The number of components that a pattern has."""
+        return self.n_components if self.category_of is None else self.category_size
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories of patterns; 1 for a mixture."""
+        return self.n_components // self.n_each
 
     @property
     def n_states(self) -> int:
@@ -61,18 +72,18 @@ class Components:
         return combine(self.right, self.eigenvalues, self.rotations, self.left)
 
     def alone(self, component: int) -> Components:
-        """The same components, one with weight 1 and all others with weight 0."""
-        return replace(self, weights=np.eye(self.n_components)[component])
+        """The same components; of those that a pattern has, one with weight 1 and all others with weight 0."""
+        return replace(self, weights=np.tile(np.eye(self.n_each)[component], self.n_categories))
 
     def one_for_each_pattern(self, category_of: IndexArray) -> Components:
         """The same components, of which each pattern has one, with weight 1."""
         return replace(self, weights=np.ones(self.n_components), category_of=category_of)
 
-    def category(self, component: int) -> Components:
-        """One component, as the model of the patterns that have no other."""
-        one = slice(component, component + 1)
+    def category(self, number: int) -> Components:
+        """The components of one category, as the model of the patterns that have no others."""
+        own = slice(number * self.n_each, (number + 1) * self.n_each)
         names = ("eigenvalues", "right", "left", "frequencies", "rates", "weights")
-        return Components(**{name: getattr(self, name)[one] for name in names})
+        return Components(**{name: getattr(self, name)[own] for name in names})
 
     def masses(self) -> FloatArray:
         """float64 (C, S): weight times frequency."""
@@ -139,3 +150,10 @@ class Classes:
             frequencies = np.vstack([self.weights @ self.frequencies, frequencies])
             class_of = np.append(0, class_of)
         return class_of, frequencies, rates, weights
+
+    def categories(self, sites: SiteRates) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
+        """The same where each class is a category of patterns, and its components are all rates."""
+        rates, weights = sites.components()
+        n = len(self.frequencies)
+        class_of = np.repeat(np.arange(n), len(rates))
+        return class_of, self.frequencies[class_of], np.tile(rates, n), np.tile(weights, n)

@@ -118,6 +118,9 @@ class Model:
             rates = np.array([self._frequencies @ exchangeability_matrix(row) @ self._frequencies for row in rows])
             return Classes(rows, np.tile(self._frequencies, (len(rows), 1)), rates, self._class_weights)
         shared = self.exchangeabilities[None]
+        if self.spec.has_site_frequencies:
+            rows = np.atleast_2d(self._frequencies)
+            return Classes(shared, rows, np.ones(len(rows)), self._class_weights)
         if self.spec.profiles is not None:
             own = None if self.spec.has_frequencies_by_class else self._frequencies
             return mixtures.profile_classes(self.spec.profiles, shared[0], own, self._class_weights)
@@ -140,6 +143,20 @@ class Model:
         other.spec = replace(self.spec, sites=replace(other._sites, alpha=None))
         return other
 
+    def with_site_frequencies(self, rows: FloatArray, row_of: IndexArray, weights: FloatArray) -> Model:
+        """A copy with frequencies of each pattern (+SSF).
+
+        `rows` (n, S) are frequencies, `row_of` (n_patterns,) those of each pattern, `weights` (n_patterns,) how often
+        it occurs. InputError as for `ModelSpec.with_site_frequencies`.
+        """
+        other = self.copy()
+        other.spec = self.spec.with_site_frequencies()
+        other._frequencies = rows
+        other._class_weights = np.bincount(row_of, weights, len(rows)) / weights.sum()
+        other._sites = replace(self._sites, category_of=row_of)
+        other._forget()
+        return other
+
     def of_patterns(self, kept: IndexArray) -> Model:
         """A copy for some of the patterns, given by their indices."""
         other = self.copy()
@@ -151,7 +168,8 @@ class Model:
 
         There is one component per class and rate category, with the categories of a class side by side; a tied mixture
         has one per class. Invariable sites are a component in front, with the mean frequencies of the classes. With
-        +COV the components have twice the states, see `plltool.model.covarion`.
+        +SSF patterns with the same frequencies have components of their own, which are side by side. With +COV the
+        components have twice the states, see `plltool.model.covarion`.
         """
         class_of, frequencies, rates, weights = self.mixture()
         if not self._has_systems:
@@ -164,7 +182,9 @@ class Model:
             systems = (eigenvalues, right, left)
             parts = switching_components(systems, frequencies, rates / self._scaler, weights, self.switching)
             return replace(parts, rates=self._scaler * parts.rates)
-        return Components(eigenvalues, right, left, frequencies, rates, weights, self._sites.category_of)
+        size = len(rates) // len(self._systems[0]) if self.spec.has_site_frequencies else 1
+        category_of = self._sites.category_of
+        return Components(eigenvalues, right, left, frequencies, rates, weights, category_of, category_size=size)
 
     def rate_matrices(self) -> tuple[FloatArray, FloatArray]:
         """Rates times rate matrices of `components`, (C, S, S), and weights times frequencies, (C, S)."""
@@ -204,7 +224,12 @@ class Model:
         """The class, frequencies (C, S), rate and weight of each component, (C,), without switching."""
         values = self._rates, self._frequencies, self._class_weights, self._sites, self._scaler
         if self._mixed is None or not all(map(is_, self._mixed[0], values)):  # all values are replaced, never changed
-            class_of, frequencies, rates, weights = self.classes.cross(self._sites, self.spec.is_tied)
+            if not self.spec.has_site_frequencies:
+                class_of, frequencies, rates, weights = self.classes.cross(self._sites, self.spec.is_tied)
+            elif self._sites.category_of is None:
+                raise InputError(f"model {self.spec.shown}: found no frequencies of sites, expected --site-frequencies")
+            else:
+                class_of, frequencies, rates, weights = self.classes.categories(self._sites)
             self._mixed = values, (class_of, frequencies, self._scaler * rates, weights)
         return self._mixed[1]
 

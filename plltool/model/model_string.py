@@ -44,10 +44,11 @@ _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
     "FQ": "equal",
     "F1X4": "f1x4",
     "F3X4": "f3x4",
+    "SSF": "sites",
 }
 _MODIFIERS_ACCEPTED = (
     "+FE, +F or +FC, +FO, +FU{...}, for codons +F1X4 and +F3X4, +I[{share}], +IC, +G[categories][{alpha}],"
-    " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +COV[{on/off}], +ASC, +ASC_FELS{n},"
+    " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +SSF, +COV[{on/off}], +ASC, +ASC_FELS{n},"
     " +ASC_STAM{n/n/...}, +B[{scaler}]"
 )
 _OUTSIDE = r"{}(?![^{{}}]*\}})"  # a character that is not in braces
@@ -73,6 +74,9 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
     if spec.profiles is not None:
         named = next(token for token in tokens if token.word.upper() in (*proteins.PROFILES, mixtures.PROFILES))
         spec = _weigh_profiles(named, spec, "base frequencies" in kinds_seen)
+    if spec.has_site_frequencies:
+        found = next(token for token in tokens if token.word.upper() == "SSF")
+        spec = found.checked(ModelSpec.with_site_frequencies, spec)
     if spec.sites.kind == "psr" and not spec.is_reversible:
         raise tokens[0].error("per-site rates (+PSR) need a time-reversible model")
     if spec.sites.kind == "psr" and (spec.sites.invariable or spec.has_classes or spec.switching):

@@ -15,7 +15,7 @@ from plltool.constants import MAX_RAY_WEIGHT, MIN_RAY_WEIGHT, RAY_DIGITS
 
 MAX_RAY_STEPS = 100  # of Newton's method; 12 at weights of 0.9
 RAY_PRECISION = 1e-12  # of a last step in the logarithms of parameters, after which the error is its square
-FrequencyMode = Literal["equal", "empirical", "f1x4", "f3x4", "optimised", "given", "model"]
+FrequencyMode = Literal["equal", "empirical", "f1x4", "f3x4", "optimised", "given", "sites", "model"]
 COUNTED_MODES: tuple[FrequencyMode, ...] = ("empirical", "f1x4", "f3x4")  # in the alignment; of codons perhaps as bases
 
 

@@ -61,7 +61,7 @@ class SiteRates:
     rates: tuple[float, ...] | None = None
     weights: tuple[float, ...] | None = None  # likewise
     # (n_patterns,) of per-site rates, the index of each pattern's rate; None before patterns have rates. Until then all
-    # have the rate 1.
+    # have the rate 1. With frequencies of each site (+SSF), the index of the pattern's frequencies.
     category_of: IndexArray | None = field(default=None, compare=False, repr=False)
 
     @property

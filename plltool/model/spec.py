@@ -37,6 +37,7 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {
     "f1x4": "+F1X4",
     "f3x4": "+F3X4",
     "optimised": "+FO",
+    "sites": "+SSF",
     "model": "",
 }
 
@@ -63,7 +64,8 @@ class ModelSpec:
     """The specification of a model. `parse_model` makes it, and ``parse_model(str(spec)) == spec``."""
 
     name: str  # canonical name of the substitution model, or ``DNA`` and six digits
-    # ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
+    # ``equal``, ``empirical``, ``optimised``, ``given``, ``sites``: each site has its own, see `with_site_frequencies`,
+    # or ``model``: those of a protein matrix.
     frequency_mode: FrequencyMode
     sites: SiteRates = field(default_factory=SiteRates)  # how rates vary over sites, without values that are optimised
     rates: tuple[float, ...] | None = None  # fixed parameters of the exchangeabilities, see `RateDesign`; None if free
@@ -143,10 +145,26 @@ class ModelSpec:
 
     @property
     def has_frequencies_by_class(self) -> bool:
-        """Whether all frequencies belong to classes of sites: a mixture of matrices, or profiles."""
-        if self.members or mixtures.has_matrices(self.name):
+        """Whether all frequencies belong to classes of sites: a mixture of matrices, profiles, or +SSF."""
+        if self.members or mixtures.has_matrices(self.name) or self.has_site_frequencies:
             return True
         return self.profiles is not None and self.frequency_mode == "model"
+
+    @property
+    def has_site_frequencies(self) -> bool:
+        """Whether each site has other frequencies (+SSF)."""
+        return self.frequency_mode == "sites"
+
+    def with_site_frequencies(self) -> ModelSpec:
+        """The same with frequencies of each site in place of others (+SSF).
+
+        Raises InputError for a model whose frequencies cannot be replaced.
+        """
+        is_single = not (self.is_mixture or self.is_directed or self.named.of_bases or self.switching)
+        if not is_single or self.sites.kind == "psr" or self.ascertainment is not None:
+            expected = "a single reversible matrix without +COV, +PSR and +ASC, such as LG+G4"
+            raise InputError(f"model {self.shown} cannot have frequencies of each site (+SSF), expected {expected}")
+        return replace(self, frequency_mode="sites", frequencies=None, profiles=None, class_weights=None)
 
     @property
     def free_rows(self) -> list[int]:

@@ -304,9 +304,10 @@ class TreeLikelihood:
 
         Each component takes one launch with weight 1. Its value is -inf if it is impossible, or so unlikely that the
         number cannot be represented. Parts with per-site rates have one row, in which each pattern has its own rate.
+        With frequencies of each site there is a row for each rate.
         """
         parts = [model.components() for model in self.models]
-        n_rows = [1 if part.category_of is not None else part.n_components for part in parts]
+        n_rows = [part.n_each for part in parts]
         rows = []
         try:
             for c in range(max(n_rows)):

@@ -27,6 +27,7 @@ RATE_SOURCES = (  # what a model string has, what it is called, and its sources
     (r"\+R\d*(?=[+{]|$)", "free rates across sites", ("Yang 1995", "Soubrier et al. 2012")),
     (r"\+C[1-6]0(?=[+{]|$)", "amino acid frequency profiles", ("Le, Gascuel & Lartillot 2008",)),
     (r"\+FMIX\{", "user-defined frequency profiles", ()),
+    (r"\+SSF(?=\+|$)", "frequencies of each site", ()),
     (r"^MIX\{", "a mixture of substitution matrices", ()),
     (r"\+ASC_LEWIS", "a correction for ascertainment bias", ("Lewis 2001",)),
     (r"\+ASC_(?:FELS|STAM)", "a correction for ascertainment bias", ("Leaché et al. 2015",)),

@@ -20,7 +20,7 @@ from plltool.engine.composite import Composite
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.ranked import RankShards, of_rank, rank_memory
 from plltool.engine.requests import Holder
-from plltool.engine.select import make_engine
+from plltool.engine.select import make_engine, make_site_engine
 from plltool.engine.several import Devices, find_used_devices, measure_shares, measure_speed, name_devices
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware, format_share
@@ -55,7 +55,8 @@ class PartsShard:
     """The parts that one engine holds: all of one number of states and of components, reversible or not.
 
     `share` is that of the memory of all shards. `categories` is the most categories into which the patterns of each
-    part may be sorted; empty for a mixture. `corrections` are those for ascertainment bias; empty if there are none.
+    part may be sorted; empty for a mixture. They have an eigensystem each if frequencies are `by_site`. `corrections`
+    are those for ascertainment bias; empty if there are none.
     """
 
     members: tuple[int, ...]
@@ -63,6 +64,7 @@ class PartsShard:
     components: Components
     share: float
     categories: tuple[int, ...] = ()
+    by_site: bool = False
     corrections: tuple[Ascertainment | None, ...] = ()
 
     @property
@@ -93,7 +95,7 @@ class PartsShard:
         sets = state_sets(self.patterns[0].states, self.components.n_states)
         return DataShape(
             self.components.n_states,
-            1 if self.categories else self.components.n_components,
+            self.components.n_each,
             self.patterns[0].n_taxa,
             part_patterns,
             0 if sets is None else len(sets),
@@ -125,14 +127,19 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
 
     With `screening` there is a screen, unless CLAs have one component anyway, a process is not time-reversible, there
     are so few patterns and states that transition matrices, which a screen does not save, take most of the time, or a
-    part has a correction for ascertainment bias, which needs the likelihood of sites under all components.
+    part has a correction for ascertainment bias, which needs the likelihood of sites under all components, or
+    frequencies of each site.
     """
     components = [model.components() for model in models]
-    site_categories = [model.spec.sites.n_categories if model.has_site_rates else 0 for model in models]
-    n_components = [1 if most else own.n_components for most, own in zip(site_categories, components, strict=True)]
+    by_site = [model.spec.has_site_frequencies for model in models]
+    site_categories = [
+        own.n_categories if has_own else model.spec.sites.n_categories if model.has_site_rates else 0
+        for model, own, has_own in zip(models, components, by_site, strict=True)
+    ]
+    n_components = [own.n_each for own in components]
     corrections = [model.spec.ascertainment for model in models]
     is_corrected = any(own is not None for own in corrections)
-    screening &= not is_corrected and max(n_components) > 1
+    screening &= not (is_corrected or any(by_site)) and max(n_components) > 1
     screening &= all(own.is_reversible for own in components)
     sizes = [part.n_patterns * own.n_states for part, own in zip(parts, components, strict=True)]
     screening &= sum(sizes) >= SCREENING_SIZE
@@ -140,10 +147,10 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
 
     def shards(counts: Sequence[int], categories: Sequence[int]) -> tuple[PartsShard, ...]:
         """Shards of parts, from the number of components and the most categories of each part; 0 for a mixture."""
-        members: dict[tuple[str, int, int, int, bool, bool], list[int]] = {}
+        members: dict[tuple[str, int, int, int, bool, bool, bool], list[int]] = {}
         for number, (part, own, n, most) in enumerate(zip(parts, components, counts, categories, strict=True)):
             states = part.states
-            key = (states.name, states.n_states, own.n_states, n, own.is_reversible, most > 0)
+            key = (states.name, states.n_states, own.n_states, n, own.is_reversible, most > 0, by_site[number])
             members.setdefault(key, []).append(number)
         return tuple(
             PartsShard(
@@ -152,6 +159,7 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
                 components[some[0]],
                 sum(sizes[number] * counts[number] for number in some) / total,
                 tuple(categories[number] for number in some if categories[number]),
+                by_site[some[0]],
                 tuple(corrections[number] for number in some) if is_corrected else (),
             )
             for some in members.values()
@@ -231,7 +239,10 @@ class Opening:
     ) -> Engine:
         share = memory_share * shard.share
         shape = shard.shape_of(sizes)
-        engine, reason = make_engine(data, shape, self.slots, hardware, share, self.profile, self.rough)
+        if shard.by_site:
+            engine, reason = make_site_engine(data, shape, self.slots, hardware, share)
+        else:
+            engine, reason = make_engine(data, shape, self.slots, hardware, share, self.profile, self.rough)
         self.reasons.append(reason)
         return engine
 

@@ -13,7 +13,14 @@ from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import Model
 from plltool.progress import Listener, announce, ignore
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.inputs import (
+    AlignmentLike,
+    FrequenciesLike,
+    ModelLike,
+    TreeLike,
+    resolve_inputs,
+    with_site_frequencies,
+)
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
@@ -43,6 +50,8 @@ def evaluate(
     *,
     site_lnl: bool = False,
     site_rates: bool = False,
+    pmsf: bool = False,
+    site_frequencies: FrequenciesLike | None = None,
     length_errors: bool = False,
     root_scan: bool = False,
     **settings: Unpack[EvaluationSettings],
@@ -59,6 +68,10 @@ def evaluate(
         branch is found. Lengths outside the bounds are moved to them, with another warning
     site_lnl : also return the lnL of each site
     site_rates : also return the posterior mean rate of each site, see `Likelihood.site_rates`
+    pmsf : also return the posterior mean frequencies of each site under a mixture of profiles, see
+        `Likelihood.site_frequencies`
+    site_frequencies : frequencies of the states at each site in place of the model's (+SSF): a file of `pmsf`, also
+        IQ-TREE's .sitefreq, or an array (n_sites, n_states). They are computed on numpy
     length_errors : also return standard errors of the branch lengths, see `Likelihood.length_errors`
     root_scan : also return the lnL of the root on each branch, under a model that is not time-reversible
     fixed : optimise nothing; parameters without a value keep their start values, and a warning says so
@@ -79,10 +92,14 @@ def evaluate(
         return {
             "site_lnl": likelihood.site_lnl() if site_lnl else None,
             "site_rates": likelihood.site_rates() if site_rates else None,
+            "pmsf": likelihood.site_frequencies() if pmsf else None,
             "length_errors": likelihood.length_errors() if length_errors else None,
             "root_places": likelihood.scan_root() if root_scan else None,
         }
 
+    if site_frequencies is not None:
+        data, models = resolve_inputs(alignment, model, settings.get("brlen", DEFAULT_LINKAGE), rooted=True)
+        alignment, model = with_site_frequencies(data, models, site_frequencies)
     fixed = settings.get("fixed", False)
     held = {"lnl_only": fixed and not (length_errors or root_scan), "roots": root_scan or not fixed}
     return evaluate_and_ask(ask, EvaluationResult, alignment, tree, model, held, **settings)

@@ -7,6 +7,9 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from plltool.alignment.alignment import Alignment, Sequences
 from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.alignment.facts import may_be_invariable
@@ -16,15 +19,18 @@ from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NA
 from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object, tree_from_object
+from plltool.io.content import source_name
 from plltool.io.labels import list_names
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.part_trees import read_constraint, read_tree
+from plltool.io.site_values import read_frequencies
 from plltool.io.tree_files import read_tree_set
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme, split_by_states
 from plltool.model.spec import ModelSpec
+from plltool.model.values import check_frequencies
 from plltool.run.data_tests import refuse_invariable
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
@@ -35,6 +41,7 @@ from plltool.tree.topology import Tree
 AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
 TreeLike: TypeAlias = str | PathLike[str] | Tree | TreeObject
 TreesLike: TypeAlias = str | PathLike[str] | Sequence[TreeLike] | TreeSet
+FrequenciesLike: TypeAlias = str | PathLike[str] | npt.ArrayLike
 ModelLike: TypeAlias = str | PathLike[str] | ModelSpec | Model | Sequence[Model]
 
 
@@ -120,6 +127,41 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         invariable = own.count_sites(may_be_invariable(own)) / own.count_sites() if spec.sites.counted else None
         models.append(Model(spec, empirical_frequencies(part.alignment, states), invariable))
     return models
+
+
+def with_site_frequencies(
+    data: Dataset, models: Sequence[Model], given: FrequenciesLike
+) -> tuple[Dataset, list[Model]]:
+    """An alignment and its model with frequencies of each site (+SSF), from a file or an array (n_columns, n_states).
+
+    Equal columns with different frequencies become separate patterns. Raises InputError if the frequencies cannot be
+    used, for several parts, codons or added constant sites, and for a model whose frequencies cannot be replaced.
+    """
+    part, model, symbols = data.parts[0], models[0], models[0].spec.symbols
+    if len(data.parts) > 1 or part.columns.shape[1] > 1 or data.constant_sites:
+        found = "found partitions, codons or added constant sites"
+        raise InputError(f"{data.source}: {found}, expected none of these with frequencies of each site")
+    if isinstance(given, (str, PathLike)):
+        where, rows = f"{source_name(given)}: ", read_frequencies(given, data.n_columns, symbols)
+    else:
+        where, rows = "", np.asarray(given, dtype=np.float64)
+    if rows.shape != (data.n_columns, len(symbols)):
+        expected = f"({data.n_columns}, {len(symbols)})"
+        raise InputError(f"expected frequencies of each site, an array of shape {expected}, found one of {rows.shape}")
+    own = np.empty((len(part.sites), len(symbols)))
+    for row, site in zip(own, part.sites.tolist(), strict=True):
+        try:
+            row[:] = check_frequencies(rows[site].tolist(), symbols)
+        except InputError as problem:
+            raise InputError(f"{where}site {site + 1}: {problem}") from None
+    distinct, labels = np.unique(own, axis=0, return_inverse=True)
+    labels = labels.ravel()
+    part = replace(part, alignment=replace(part.alignment, labels=labels))
+    cut = replace(data, parts=(part,))
+    (patterns,) = cut.patterns
+    row_of = np.empty(patterns.n_patterns, dtype=np.intp)
+    row_of[patterns.site_pattern] = labels
+    return cut, [model.with_site_frequencies(distinct, row_of, patterns.weights)]
 
 
 def default_model(states: StateSpace) -> ModelSpec:

@@ -246,8 +246,22 @@ class Likelihood(Parameters, Density):
         for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
             own, category_of = model.mixture()[2] / model.scaler, model.sites.category_of
             shares = np.exp(lnl - lnl.max(axis=0))
-            rates.append(own[category_of] if category_of is not None else own @ shares / shares.sum(axis=0))
+            mean = own[: len(lnl)] @ shares / shares.sum(axis=0)
+            rates.append(own[category_of] if model.has_site_rates and category_of is not None else mean)
         return self.spread_over_sites(np.concatenate(rates))
+
+    def site_frequencies(self) -> FloatArray:
+        """(n_sites, n_states) posterior mean frequencies (PMSF) of each site under a mixture of profiles; NaN likewise.
+
+        The frequencies of classes are weighted by the likelihood of the site under each of them (Wang et al. 2018);
+        invariable sites, which have all frequencies, do not count. InputError without profiles, or for several parts.
+        """
+        model = self._the_model()
+        if model.spec.profiles is None or model.spec.switching:
+            raise InputError(f"model {model.spec.shown}: found no profiles, expected a mixture such as LG+C20+G4")
+        (lnl,), first = self._likelihood.component_lnl(), int(model.sites.invariable)
+        shares, frequencies = np.exp(lnl[first:] - lnl[first:].max(axis=0)), model.mixture()[1][first:]
+        return self.spread_over_sites(frequencies.T @ shares / shares.sum(axis=0)).T
 
     @property
     def is_rooted(self) -> bool:

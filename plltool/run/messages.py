@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.engine.select import NUMPY_REASON
 from plltool.hardware import Hardware
 from plltool.model.describe import shorten_model
 from plltool.model.model import SCALER, Model
@@ -31,7 +32,7 @@ def announce_engine(engine: Announced, reason: str, hardware: Hardware) -> list[
 
     Returns the reason if numpy replaces an OpenCL device. It is not logged, because a `PlltoolWarning` has said it.
     """
-    fallback = [reason] if hardware.is_auto and "numpy" in engine.device_name else []
+    fallback = [reason] if hardware.is_auto and reason.startswith(NUMPY_REASON) else []
     if not fallback:
         log.info("device: %s", reason)
     if engine.launch_share < 1.0:

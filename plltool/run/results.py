@@ -16,7 +16,7 @@ from plltool.engine.counters import Counters
 from plltool.errors import InputError, shorten
 from plltool.io.newick_writer import collapse_newick, write_nexus
 from plltool.io.record import Recorded, nan_to_null
-from plltool.io.site_values import format_for, format_sites, site_rows
+from plltool.io.site_values import format_for, format_frequencies, format_sites, site_rows
 from plltool.model import describe
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
@@ -292,11 +292,13 @@ class EvaluationResult(Result):
     Attributes
     ----------
     site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
+    pmsf : (n_sites, n_states) posterior mean frequencies of each site, likewise
     length_errors : (n_edges,), or unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
     root_places : the root on each branch, best first, if asked for
     """
 
     site_rates: FloatArray | None = field(default=None, kw_only=True)
+    pmsf: FloatArray | None = field(default=None, kw_only=True)
     length_errors: FloatArray | None = field(default=None, kw_only=True)
     root_places: tuple[RootPlace, ...] | None = field(default=None, kw_only=True)
 
@@ -328,6 +330,12 @@ class EvaluationResult(Result):
         if self.site_rates is None:
             raise InputError("site_rates: found none, expected a result that was made with site_rates=True")
         return format_sites("rate", self.site_rates)
+
+    def format_pmsf(self) -> str:
+        """`pmsf` as `--site-frequencies` and IQ-TREE read it; InputError if it was not asked for."""
+        if self.pmsf is None:
+            raise InputError("pmsf: found none, expected a result that was made with pmsf=True")
+        return format_frequencies(self.pmsf)
 
 
 def describe_tree(

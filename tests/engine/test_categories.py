@@ -8,6 +8,8 @@ from helpers import (
     likelihood_of,
     lnl_of_sites,
     make_tree,
+    mix,
+    numpy_engine,
     program_to_branch,
     program_to_node,
     random_codes,
@@ -16,8 +18,10 @@ from helpers import (
 )
 from oracles.likelihood import derivative, pruning
 
+from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
+from plltool.engine.numpy_engine import EigenbasisEngine
 from plltool.engine.program import Request
 from plltool.engine.program import derivative as derivative_program
 from plltool.errors import EngineError
@@ -190,3 +194,32 @@ def test_categories_of_other_patterns(case, make_engine):
     engine = case.engine(make_engine, NUMPY_KINDS[0])
     with pytest.raises(EngineError, match="categories of 3 patterns, expected 69"):
         engine.set_model([case.components(category_of=np.zeros(3, dtype=np.intp))])
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 30.0])  # of lengths: near 0 the gaps of exponents are small
+def test_the_eigenbasis_in_place_of_p_matrices(case, scale):
+    """Every request as on the numpy engine, for parts with the same rates and eigensystems of their own."""
+    rng, lengths, sizes = np.random.default_rng(8), scale * case.lengths, (1, 2, 1, 65)
+    processes = [(rng.dirichlet(np.full(4, 5.0)), rng.random((4, 4)) + 0.1) for _ in sizes]
+    rates = ((0.2, 0.0), (0.5, 0.3), (0.3, 3.0))  # with their weights
+    mixtures = [mix([(weight, pi, own, rate) for weight, rate in rates]) for pi, own in processes]
+    plain = numpy_engine(3 * N_TAXA, case.codes, case.weights, mixtures, sizes)
+    engine = EigenbasisEngine(plain.layout, plain.storage, EngineData(case.codes, case.weights))
+    engine.set_model([mixture.components for mixture in mixtures])
+    found, expected = (requests_of(case, own, lengths) for own in (engine, plain))
+    for own, other in zip(found, expected, strict=True):
+        size = np.abs(other).max()
+        assert own == pytest.approx(other, rel=1e-9, abs=1e-11 * size)  # P has 16 digits of 1, this of its change
+
+
+def requests_of(case, engine, lengths):
+    """Derivatives of a branch, the gradient of the model there, a join, and an insertion."""
+    n = engine.layout.n_components * 4
+    operations, a, b = program_to_branch(case.ends, N_TAXA, 3)
+    at_branch = [derivative_program(0, a, b, 3), prog.rate_matrix_gradient(3, a, b, 3)]
+    program = np.concatenate([operations, *at_branch, prog.mass_gradient(3 + 4 * n, a, b, 3)])
+    values = [engine.execute(Request(program, 3 + 5 * n), lengths)]
+    operations, around = program_to_node(case.ends, N_TAXA, N_TAXA + 1)
+    join = [word for pair in around for word in pair]
+    program = np.concatenate([operations, prog.triplet(0, *join), prog.insert(10, *join[:5])])
+    return [*values, engine.execute(Request(program, 11), lengths)]

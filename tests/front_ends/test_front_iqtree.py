@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import dendropy
 import pytest
+from helpers import PROTEIN_SEQUENCES
+from small_alignments import write_fasta
 
 import plltool
 from plltool.front_ends.alignments import cut
@@ -271,3 +273,24 @@ def test_dates_as_iqtree_has_them(words, text, expected, folder):
     else:
         with pytest.raises(UsageError, match=re.escape(expected)):
             _read_dates(task)
+
+
+# of the model TWO, by IQ-TREE 2.0.7: -ft and -te with the same tree
+TWO = "LG+FMIX{C10pi1:1:0.119,C10pi2:1:0.881}+G4{0.7}"
+
+
+def test_posterior_mean_site_frequencies(call, folder):
+    write_fasta(folder / "p.fasta", PROTEIN_SEQUENCES)
+    (folder / "p.nwk").write_text("((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);")
+    line = f"iqtree -s p.fasta -m {TWO} -te p.nwk -quiet"
+    status, _, err = call(f"{line} -ft p.nwk -pre ft")
+    assert status == 0, err
+    status, _, err = call(f"{line} -fs ft.sitefreq -pre fs -alrt 10")
+    assert status == 0, err
+    model, lnl, _ = read_report(folder / "ft.iqtree")
+    assert model == "LG+SSF+G4{0.7}"
+    assert lnl == pytest.approx(-170.6483, abs=PRECISION)
+    assert read_report(folder / "fs.iqtree")[1] == pytest.approx(lnl, abs=1e-4)  # printed so
+    status, _, err = call(f"iqtree -s p.fasta -m {TWO} -fs ft.sitefreq -pre search -quiet")
+    assert status == 2
+    assert "a tree whose topology stays (-te)" in err
