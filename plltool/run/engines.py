@@ -95,7 +95,7 @@ class PartsShard:
         sets = state_sets(self.patterns[0].states, self.components.n_states)
         return DataShape(
             self.components.n_states,
-            self.components.n_each,
+            1 if self.categories and not self.by_site else self.components.n_each,
             self.patterns[0].n_taxa,
             part_patterns,
             0 if sets is None else len(sets),
