@@ -95,7 +95,7 @@ def test_words_of_the_choice_of_models():
 
 @pytest.mark.parametrize(("word", "has_free_rates"), [("TESTONLY", False), ("TESTNEWONLY", True)])
 def test_the_model_is_chosen(call, folder, word, has_free_rates):
-    status, out, err = call(f"iqtree -s a.fasta -m {word} --prefix m")
+    status, out, err = call(f"iqtree -s a.fasta -m {word} -mset HKY,TN --prefix m")
     assert status == 0, err
     best = re.search(r"Best-fit model according to BIC: (\S+)", (folder / "m.iqtree").read_text())[1]
     assert f"Best-fit model: {best} chosen according to BIC" in out

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -116,12 +117,14 @@ def test_several_processes_are_resumed_by_one_or_several(few, tmp_path, make_run
         assert outcome(search(few, checkpoint=folder, **{**run, "workers": n_workers})) == outcome(expected)
 
 
-def test_stopped_at_any_event_and_resumed(few, tmp_path, make_run):
+def test_stopped_at_the_end_of_any_stage_and_resumed(few, tmp_path, make_run):
     """One process continues to the end."""
     run, steps = {**make_run("dna"), "options": SHORT}, []
     expected = search(few, listener=steps.append, **run)
     assert [step.round for step in steps if step.stage == "polish"][:2] == [1, 2]
-    for n_events in range(1, len(steps) + 1):
+    both = enumerate(pairwise(steps), start=1)
+    ends = [k for k, (step, after) in both if step.stage != after.stage or step.stage == "polish"]
+    for n_events in (*ends, len(steps)):
         folder = tmp_path / f"stopped-{n_events}"
         with pytest.raises(PowerCut):
             search(few, listener=Stop(n_events, PowerCut), checkpoint=folder, **run)
