@@ -84,8 +84,8 @@ CALLS = {
     "search_supports": lambda at: plltool.search_supports(
         plltool.search(ROWS, "JC", effort="fast", **NUMPY), ("abayes",), **NUMPY
     ),
-    "select_model": lambda at: plltool.select_model(ROWS, free_rates=False, **NUMPY),
-    "select_scheme": lambda at: plltool.select_scheme(ROWS, "DNA, all = 1-.", free_rates=False, **NUMPY),
+    "select_model": lambda at: plltool.select_model(ROWS, candidates=["JC", "HKY"], **NUMPY),
+    "select_scheme": lambda at: plltool.select_scheme(ROWS, "DNA, all = 1-.", candidates=["JC", "HKY"], **NUMPY),
     "software_versions": lambda at: plltool.software_versions(),
     "search": lambda at: plltool.search(ROWS, "JC", effort="fast", **NUMPY),
     "root_trees": lambda at: plltool.root_trees(at / "two.nwk", "midpoint"),
