@@ -42,20 +42,26 @@ class EdgeNumbers:
     """
 
     def __init__(self, tree: Tree, outgroup: str | Sequence[str] | None = None):
-        root = find_root(tree, outgroup)
+        visits = tree.ordered_from(find_root(tree, outgroup))
+        branch_of = {node: branch for node, _, branch in visits}
+        closed = _closing_order((node, parent) for node, parent, _ in visits)
+        order = [branch_of[node] for node in closed]
         self.number: IndexArray = np.empty(tree.n_edges, dtype=np.intp)
         self.distal: IndexArray = np.empty(tree.n_edges, dtype=np.intp)
-        unclosed: list[tuple[int, int]] = []
-        order: list[int] = []
-        for node, parent, branch in tree.ordered_from(root):
-            self.distal[branch] = node
-            while unclosed and unclosed[-1][0] != parent:
-                order.append(unclosed.pop()[1])
-            unclosed.append((node, branch))
-        order += [branch for _, branch in reversed(unclosed)]
         self.number[order] = np.arange(tree.n_edges)
+        self.distal[order] = closed
         marks = [f"{{{number}}}" for number in self.number.tolist()]
         self.tree = write_newick(tree, outgroup=outgroup, marks=marks)
+
+
+def _closing_order(visits: Iterable[tuple[int, int]]) -> list[int]:
+    """All nodes but the root in the order in which their texts end, from visits (node, parent) depth first."""
+    order, unclosed = list[int](), list[int]()
+    for node, parent in visits:
+        while unclosed and unclosed[-1] != parent:
+            order.append(unclosed.pop())
+        unclosed.append(node)
+    return order + unclosed[::-1]
 
 
 def format_jplace(
@@ -98,13 +104,7 @@ def parse_jplace(content: bytes, source: str) -> Jplace:
         raise InputError(f"{source}: fields: {problem}, expected {', '.join(JplaceRow._fields)}") from None
     nodes = parse_nodes(_EDGE_NUMBER.sub(lambda found: "" if found[1] else found[0], text), f"{source}: tree")
     numbers = [int(found[1]) for found in _EDGE_NUMBER.finditer(text) if found[1]]
-    # all nodes but the root in the order in which their texts end
-    order, unclosed = list[int](), list[int]()
-    for node, parent in enumerate(nodes.parents[1:], start=1):
-        while unclosed and unclosed[-1] != parent:
-            order.append(unclosed.pop())
-        unclosed.append(node)
-    closed = order + unclosed[::-1]
+    closed = _closing_order(enumerate(nodes.parents[1:], start=1))
     if len(set(numbers)) != len(numbers) or len(numbers) < len(closed):
         found = f"{source}: tree: found {len(set(numbers))} different numbers of branches"
         raise InputError(f"{found}, expected one at each of {len(closed)}")
