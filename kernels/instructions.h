@@ -181,7 +181,7 @@ STEP void propagate(const JOB_SPACE Job *job, const JOB_SPACE Output *output)
 }
 
 /* lnL of each pattern. */
-STEP void evaluate(const JOB_SPACE Job *job, DOUBLEV *lnl)
+STEP void evaluate(const JOB_SPACE Job *job, WIDEV *lnl)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -202,12 +202,12 @@ STEP void evaluate(const JOB_SPACE Job *job, DOUBLEV *lnl)
         }
         lnl[block] = log_likelihood(job, block, likelihood, scale);
         if (job->site)
-            *((__global DOUBLEV *)job->site + (size_t)block * STRIDE + LANE_OF(job)) = lnl[block];
+            *((__global WIDEV *)job->site + (size_t)block * STRIDE + LANE_OF(job)) = lnl[block];
     }
 }
 
 /* The sum of the patterns' lnL times their weights. */
-STEP void weigh(const JOB_SPACE Job *job, const DOUBLEV *lnl, DOUBLEV *values)
+STEP void weigh(const JOB_SPACE Job *job, const WIDEV *lnl, WIDEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++)
         values[0] += load_weights(job, block) * lnl[block];
@@ -240,7 +240,7 @@ INLINE void begin_three_orders(const __global REAL *p, const __global REAL *slop
     begin_product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y + 2);
 }
 
-STEP void derivative(const JOB_SPACE Job *job, DOUBLEV *values)
+STEP void derivative(const JOB_SPACE Job *job, WIDEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -276,16 +276,16 @@ STEP void derivative(const JOB_SPACE Job *job, DOUBLEV *values)
             }
 #endif
         }
-        DOUBLEV value[DERIVATIVE_VALUES];
+        WIDEV value[DERIVATIVE_VALUES];
         derivative_values(job, block, likelihood, first, second, scale, value);
-        const DOUBLEV weight = load_weights(job, block);
+        const WIDEV weight = load_weights(job, block);
         UNROLL
         for (int v = 0; v < DERIVATIVE_VALUES; v++)
             values[v] += weight * value[v];
     }
 }
 
-INLINE void insert_of(const JOB_SPACE Job *job, DOUBLEV *values)
+INLINE void insert_of(const JOB_SPACE Job *job, WIDEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -310,7 +310,7 @@ INLINE void insert_of(const JOB_SPACE Job *job, DOUBLEV *values)
 }
 
 /* An INSERT. On CPUs the compiler makes a loop for each case that searches need, as for NEWVIEW. */
-STEP void insert(const JOB_SPACE Job *job, DOUBLEV *values)
+STEP void insert(const JOB_SPACE Job *job, WIDEV *values)
 {
 #if LANE_PER_ITEM
     insert_of(job, values);
@@ -330,7 +330,7 @@ STEP void insert(const JOB_SPACE Job *job, DOUBLEV *values)
 #endif
 }
 
-STEP void triplet(const JOB_SPACE Job *job, DOUBLEV *values)
+STEP void triplet(const JOB_SPACE Job *job, WIDEV *values)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -357,9 +357,9 @@ STEP void triplet(const JOB_SPACE Job *job, DOUBLEV *values)
                 add_triplet_terms(m[i] * factor, ai, bi, si, sum);
             }
         }
-        DOUBLEV value[TRIPLET_VALUES];
+        WIDEV value[TRIPLET_VALUES];
         triplet_values(job, block, sum, scale, value);
-        const DOUBLEV weight = load_weights(job, block);
+        const WIDEV weight = load_weights(job, block);
         UNROLL
         for (int v = 0; v < TRIPLET_VALUES; v++)
             values[v] += weight * value[v];
@@ -387,7 +387,7 @@ INLINE void keep_ends(const Product *sa, const Product *sb, SUMV factor, SUMV *e
 }
 
 /* Each pattern's weight over its likelihood, at the scale of its largest component: the factor of its terms in a gradient. */
-STEP void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares, SUMV *ends)
+STEP void pattern_shares(const JOB_SPACE Job *job, WIDEV *shares, SUMV *ends)
 {
     for (int block = 0; block < BLOCKS(job); block++) {
         const Tip tip_a = prepare_tip(&job->a, block);
@@ -417,13 +417,13 @@ STEP void pattern_shares(const JOB_SPACE Job *job, DOUBLEV *shares, SUMV *ends)
                 likelihood = (m[i] * (factor * xa[i])) * product_row(&pb, i) + likelihood;
 #endif
         }
-        shares[block] = load_weights(job, block) / CONVERT(double, likelihood);
+        shares[block] = load_weights(job, block) / CONVERT(WIDE, likelihood);
     }
 }
 
 /* GRADIENT_ROWS rows k of the S x S values of a table and component, from row `at` of those of all of them on. `ends` keeps both
  * ends of the branch from the first of these rows to the last, or longer. */
-STEP void rate_matrix_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, SUMV *ends, int at, DOUBLEV *values)
+STEP void rate_matrix_gradient(const JOB_SPACE Job *job, const WIDEV *shares, SUMV *ends, int at, WIDEV *values)
 {
     const __global REAL *difference = job->differences + (size_t)at * N_STATES;
     const int component = at / N_STATES % N_COMPONENTS, row = at % N_STATES;
@@ -440,17 +440,17 @@ STEP void rate_matrix_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, 
     for (int block = 0; block < BLOCKS(job); block++) {
         const SUMV *sa = ends_of(ends, component, block), *sb = sa + N_STATES;
         for (int k = 0; k < GRADIENT_ROWS; k++) {
-            const DOUBLEV share = shares[block] * CONVERT(double, sa[row + k]);
+            const WIDEV share = shares[block] * CONVERT(WIDE, sa[row + k]);
             UNROLL
             for (int l = 0; l < N_STATES; l++)
-                values[k * N_STATES + l] = share * CONVERT(double, sb[l]) + values[k * N_STATES + l];
+                values[k * N_STATES + l] = share * CONVERT(WIDE, sb[l]) + values[k * N_STATES + l];
         }
     }
     for (int v = 0; v < GRADIENT_ROWS * N_STATES; v++)
-        values[v] *= (double)difference[v];
+        values[v] *= (WIDE)difference[v];
 }
 
-STEP void mass_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
+STEP void mass_gradient(const JOB_SPACE Job *job, const WIDEV *shares, int component, WIDEV *values)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
     for (int block = 0; block < BLOCKS(job); block++) {
@@ -464,7 +464,7 @@ STEP void mass_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, int com
         begin_product(job->pb + component * MATRIX_VALUES, &job->b, &tip_b, block, component, &pb);
         UNROLL
         for (int i = 0; i < N_STATES; i++)
-            values[i] += shares[block] * CONVERT(double, (m[i] * (factor * xa[i])) * product_row(&pb, i));
+            values[i] += shares[block] * CONVERT(WIDE, (m[i] * (factor * xa[i])) * product_row(&pb, i));
     }
 }
 
@@ -476,40 +476,40 @@ STEP void mass_gradient(const JOB_SPACE Job *job, const DOUBLEV *shares, int com
 #define RUN_LANES (VW / LANE_RUNS)
 
 /* Add the lanes of each value in a fixed order to this group's partial sums. */
-INLINE void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
+INLINE void store_values(__global WIDE_SUM *partial, const WIDEV *values, int n, int first_tile, __local WIDE_SUM *shared)
 {
 #if LANE_PER_ITEM
     UNROLL
     for (int v = 0; v < MAX_VALUES; v++)        /* registers have no index */
         if (v < n)
-            shared[v * VW + LANE] = values[v];
+            shared[v * VW + LANE] = to_wide_sum(values[v]);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int run = LANE; run < n * LANE_RUNS; run += VW) {
-        double sum = 0;
+        WIDE_SUM sum = to_wide_sum(0);
         for (int l = 0; l < RUN_LANES; l++)
-            sum += shared[run * RUN_LANES + l];
+            sum = add_wide_sums(sum, shared[run * RUN_LANES + l]);
         shared[run * RUN_LANES] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int v = LANE; v < n; v += VW) {
-        double sum = 0;
+        WIDE_SUM sum = to_wide_sum(0);
         for (int run = 0; run < LANE_RUNS; run++)
-            sum += shared[(v * LANE_RUNS + run) * RUN_LANES];
-        partial[v] = first_tile ? sum : partial[v] + sum;
+            sum = add_wide_sums(sum, shared[(v * LANE_RUNS + run) * RUN_LANES]);
+        partial[v] = first_tile ? sum : add_wide_sums(partial[v], sum);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
     for (int v = 0; v < n; v++) {
-        double sum = 0;
+        WIDE_SUM sum = to_wide_sum(0);
         for (int l = 0; l < VW; l++)
-            sum += ((const double *)&values[v])[l];
-        partial[v] = first_tile ? sum : partial[v] + sum;
+            sum = add_wide_sums(sum, to_wide_sum(((const WIDE *)&values[v])[l]));
+        partial[v] = first_tile ? sum : add_wide_sums(partial[v], sum);
     }
 #endif
 }
 
 /* One instruction on one tile; nobody reads `shared` any more. */
-INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *output, __local double *shared)
+INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *output, __local WIDE_SUM *shared)
 {
     const int op = output->op;
 #if STAGED_MATRICES
@@ -523,7 +523,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *ou
 #else
     const __global REAL *pa = job->pa, *pb = job->pb;
 #endif
-    DOUBLEV shares[MOST_BLOCKS];        /* what the passes need of each pattern */
+    WIDEV shares[MOST_BLOCKS];        /* what the passes need of each pattern */
     SUMV ends[MOST_ENDS];               /* of its branch */
     int n_passes = 1, n_made = 1;       /* how often values are added to the sums, and how many at a time */
     if (IS(op, NEWVIEW)) {
@@ -548,10 +548,10 @@ INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *ou
         n_made = TRIPLET_VALUES;
     }
     for (int pass = 0; pass < n_passes; pass++) {
-        DOUBLEV values[MAX_VALUES];
+        WIDEV values[MAX_VALUES];
         UNROLL
         for (int v = 0; v < MAX_VALUES; v++)
-            values[v] = (DOUBLEV)(0);
+            values[v] = (WIDEV)(0);
         if (IS(op, EVALUATE))
             weigh(job, shares, values);
         else if (IS(op, DERIVATIVE))

@@ -9,9 +9,9 @@ typedef struct {
     const __global REAL *decay;                 /* of branch pb */
     const __global REAL *differences;           /* of branch pb: divided differences */
     const __global REAL *model;
-    const __global double *weights;             /* first block of the tile */
+    const __global WIDE *weights;               /* first block of the tile */
     __global int *bad_pattern;                  /* smallest pattern index whose likelihood is not positive */
-    __global double *site;                      /* lnL of each pattern, first block of the tile, or 0 */
+    __global WIDE *site;                        /* lnL of each pattern, first block of the tile, or 0 */
     int first_pattern;                          /* of the tile */
     int n_blocks;
     uint lane;                                  /* see LANE_OF */
@@ -24,7 +24,7 @@ typedef struct {
     int begins;                                 /* whether its values' sums begin with this tile */
     __global REAL *cla;                         /* the CLA that it makes, and its counts, or */
     __global int *scale;
-    __global double *partial;                   /* the sums that it adds to */
+    __global WIDE_SUM *partial;                 /* the sums that it adds to */
 } Output;
 
 /* Whether this work-item fills in task and job. */
@@ -37,26 +37,24 @@ typedef struct {
 /* Blocks of the tile that hold patterns; a constant where tiles have one block, so that loops over blocks vanish. */
 #define BLOCKS(job) (MOST_BLOCKS == 1 ? 1 : (job)->n_blocks)
 
-#define SQUARE_ROOT_OF_HALF 0x3fe6a09e667f3bcdL        /* its bits */
-
 /* The log of each lane, which is positive and finite: x = m 2^e with m from sqrt(1/2) to sqrt(2), log m = 2 atanh(s) with
  * s = (m - 1) / (m + 1), by its series in s^2: the first term left out is below 2^-60 of it. Even and odd terms are added side by
  * side. PoCL calls `log` instead of inlining it, and its version takes three times as many operations. */
-INLINE DOUBLEV log_of(DOUBLEV x)
+INLINE WIDEV log_of(WIDEV x)
 {
-    const LONGV exponent = (BITCAST(long, x) - SQUARE_ROOT_OF_HALF) >> 52;
-    const DOUBLEV m = BITCAST(double, BITCAST(long, x) - (exponent << 52));
-    const DOUBLEV s = (m - 1.0) / (m + 1.0), z = s * s, zz = z * z;
-    const DOUBLEV even = (((zz * (1.0 / 19) + 1.0 / 15) * zz + 1.0 / 11) * zz + 1.0 / 7) * zz + 1.0 / 3;
-    const DOUBLEV odd = (((zz * (1.0 / 21) + 1.0 / 17) * zz + 1.0 / 13) * zz + 1.0 / 9) * zz + 1.0 / 5;
-    return CONVERT(double, exponent) * M_LN2 + (2.0 * s + (2.0 * s) * (z * (odd * z + even)));
+    const WIDEBITSV exponent = (BITCAST(WIDE_BITS, x) - SQUARE_ROOT_OF_HALF) >> WIDE_MANTISSA_BITS;
+    const WIDEV m = BITCAST(WIDE, BITCAST(WIDE_BITS, x) - (exponent << WIDE_MANTISSA_BITS));
+    const WIDEV s = (m - 1.0) / (m + 1.0), z = s * s, zz = z * z;
+    const WIDEV even = (((zz * (1.0 / 19) + 1.0 / 15) * zz + 1.0 / 11) * zz + 1.0 / 7) * zz + 1.0 / 3;
+    const WIDEV odd = (((zz * (1.0 / 21) + 1.0 / 17) * zz + 1.0 / 13) * zz + 1.0 / 9) * zz + 1.0 / 5;
+    return CONVERT(WIDE, exponent) * LOG_2 + (2.0 * s + (2.0 * s) * (z * (odd * z + even)));
 }
 
 /* The log of each lane's likelihood, scaling undone; NaN where the likelihood is not positive and finite. */
-INLINE DOUBLEV log_likelihood(const JOB_SPACE Job *job, int block, SUMV likelihood, INTV scale)
+INLINE WIDEV log_likelihood(const JOB_SPACE Job *job, int block, SUMV likelihood, INTV scale)
 {
-    const DOUBLEV x = CONVERT(double, likelihood);
-    const LONGV bad = !(x > 0.0 && x < (double)INFINITY);
+    const WIDEV x = CONVERT(WIDE, likelihood);
+    const WIDEBITSV bad = !(x > 0.0 && x < (WIDE)INFINITY);
     if (ANY(bad)) {
 #if LANE_PER_ITEM
         atomic_min(job->bad_pattern, job->first_pattern + block * VW + (int)LANE_OF(job));
@@ -66,25 +64,25 @@ INLINE DOUBLEV log_likelihood(const JOB_SPACE Job *job, int block, SUMV likeliho
                 atomic_min(job->bad_pattern, job->first_pattern + block * VW + l);
 #endif
     }
-    return (bad ? (DOUBLEV)((double)NAN) : log_of(x)) + CONVERT(double, scale) * M_LN2;
+    return (bad ? (WIDEV)((WIDE)NAN) : log_of(x)) + CONVERT(WIDE, scale) * LOG_2;
 }
 
-INLINE DOUBLEV load_weights(const JOB_SPACE Job *job, int block)
+INLINE WIDEV load_weights(const JOB_SPACE Job *job, int block)
 {
-    return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE_OF(job));
+    return *((const __global WIDEV *)job->weights + (size_t)block * STRIDE + LANE_OF(job));
 }
 
 #define IMPOSSIBLE (-(1 << 30))      /* a count below any other */
 
 /* The values of DERIVATIVE for one block: lnL, d1, d2 of each pattern, from its likelihood and the derivatives of that. */
 INLINE void derivative_values(
-    const JOB_SPACE Job *job, int block, SUMV likelihood, SUMV first, SUMV second, INTV scale, DOUBLEV *value)
+    const JOB_SPACE Job *job, int block, SUMV likelihood, SUMV first, SUMV second, INTV scale, WIDEV *value)
 {
-    const DOUBLEV inverse = 1.0 / CONVERT(double, likelihood);
-    const DOUBLEV d1 = CONVERT(double, first) * inverse;
+    const WIDEV inverse = 1.0 / CONVERT(WIDE, likelihood);
+    const WIDEV d1 = CONVERT(WIDE, first) * inverse;
     value[0] = log_likelihood(job, block, likelihood, scale);
     value[1] = d1;
-    value[2] = CONVERT(double, second) * inverse - d1 * d1;
+    value[2] = CONVERT(WIDE, second) * inverse - d1 * d1;
 }
 
 /* What one state of one component adds to the sums of TRIPLET: L and its derivatives, in the order of the values. a, b and s
@@ -106,16 +104,16 @@ INLINE void add_triplet_terms(SUMV mass, const SUMV *a, const SUMV *b, const SUM
 }
 
 /* The values of TRIPLET for one block, from those sums. */
-INLINE void triplet_values(const JOB_SPACE Job *job, int block, const SUMV *sum, INTV scale, DOUBLEV *value)
+INLINE void triplet_values(const JOB_SPACE Job *job, int block, const SUMV *sum, INTV scale, WIDEV *value)
 {
-    const DOUBLEV inverse = 1.0 / CONVERT(double, sum[0]);
+    const WIDEV inverse = 1.0 / CONVERT(WIDE, sum[0]);
     value[0] = log_likelihood(job, block, sum[0], scale);
     UNROLL
     for (int v = 0; v < 3; v++) {
-        value[1 + v] = CONVERT(double, sum[1 + v]) * inverse;
-        value[4 + v] = CONVERT(double, sum[4 + v]) * inverse - value[1 + v] * value[1 + v];
+        value[1 + v] = CONVERT(WIDE, sum[1 + v]) * inverse;
+        value[4 + v] = CONVERT(WIDE, sum[4 + v]) * inverse - value[1 + v] * value[1 + v];
     }
-    value[7] = CONVERT(double, sum[7]) * inverse - value[1] * value[2];
-    value[8] = CONVERT(double, sum[8]) * inverse - value[1] * value[3];
-    value[9] = CONVERT(double, sum[9]) * inverse - value[2] * value[3];
+    value[7] = CONVERT(WIDE, sum[7]) * inverse - value[1] * value[2];
+    value[8] = CONVERT(WIDE, sum[8]) * inverse - value[1] * value[3];
+    value[9] = CONVERT(WIDE, sum[9]) * inverse - value[2] * value[3];
 }

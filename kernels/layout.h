@@ -22,6 +22,7 @@
  *   TABLE_ROWS               vectors of a component's table for tips, see below; 0 without tables
  *   REAL, REAL_BITS          type of CLAs and P matrices: double or float, and its size
  *   SUM                      type in which the states and components of a pattern are summed: double or float
+ *   HAS_DOUBLE               0: the device has no double precision; WIDE and WIDE_SUM below are made of floats
  *   CODE                     unsigned integer type of a tip code: one bit per state, or with many states a column of
  *                            the tables of many_states.h
  *   SCALE_BITS               a component whose maximum falls below 2^-SCALE_BITS is scaled back to order 1
@@ -30,10 +31,28 @@
  *   clas    REAL [tile][slot][block in tile][component][state][lane]     strides: Layout.strides
  *   scales  int  [tile][slot][block in tile][component][lane]   power of two taken out of the component
  *   tips    CODE [tile][taxon][block in tile][lane]
- *   weights double [block][lane]; 0 in padding lanes
+ *   weights WIDE [block][lane]; 0 in padding lanes
  */
 #pragma OPENCL FP_CONTRACT ON
+
+/* WIDE: the type of logarithms, weights and all that is computed from the sums of a pattern. WIDE_SUM: a sum over patterns; without
+ * double precision two floats, the rounded sum and what it lacks. The host adds them up in double. */
+#if HAS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define WIDE double
+#define WIDE_BITS long              /* integer of the size of WIDE */
+#define WIDE_MANTISSA_BITS 52
+#define SQUARE_ROOT_OF_HALF 0x3fe6a09e667f3bcdL        /* its bits */
+#define WIDE_SUM double
+#else
+#define double no_double_on_this_device     /* does not compile anywhere */
+#define WIDE float
+#define WIDE_BITS int
+#define WIDE_MANTISSA_BITS 23
+#define SQUARE_ROOT_OF_HALF 0x3f3504f3
+#define WIDE_SUM float2
+#endif
+#define LOG_2 0.693147180559945309417232
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -121,7 +140,8 @@
 
 typedef VECTOR(REAL) REALV;
 typedef VECTOR(SUM) SUMV;
-typedef VECTOR(double) DOUBLEV;
+typedef VECTOR(WIDE) WIDEV;
+typedef VECTOR(WIDE_BITS) WIDEBITSV;
 typedef VECTOR(CODE) CODEV;
 typedef VECTOR(int) INTV;
 typedef VECTOR(long) LONGV;
@@ -148,6 +168,31 @@ typedef VECTOR(BITS) BITSV;
 
 #if TABLE_ROWS
 #define TABLES_START (BRANCH_VALUES - N_COMPONENTS * TABLE_ROWS * VW)     /* of a branch, after its matrices */
+#endif
+
+#if HAS_DOUBLE
+INLINE WIDE_SUM to_wide_sum(WIDE x)
+{
+    return x;
+}
+
+INLINE WIDE_SUM add_wide_sums(WIDE_SUM a, WIDE_SUM b)
+{
+    return a + b;
+}
+#else
+INLINE WIDE_SUM to_wide_sum(WIDE x)
+{
+    return (WIDE_SUM)(x, 0);
+}
+
+/* Knuth's two-sum: `lost` is what rounding takes from a.x + b.x, exactly. There are no products that compilers could fuse. */
+INLINE WIDE_SUM add_wide_sums(WIDE_SUM a, WIDE_SUM b)
+{
+    const float sum = a.x + b.x, part = sum - a.x;
+    const float lost = (a.x - (sum - part)) + (b.x - part) + (a.y + b.y), rounded = sum + lost;
+    return (WIDE_SUM)(rounded, lost - (rounded - sum));
+}
 #endif
 
 #if !LANE_PER_ITEM

@@ -20,7 +20,7 @@
  * (many_states.h), so that exponentials are computed once for several columns.
  * Arrays: eigen double [pset][component][ eigenvalue * rate: N_STATES | U as [k][i] | U^-1 as [k][j] ],
  * lengths double [pset][branch]; outputs as in traverse.cl. Types and order: plltool/engine/contract.py.
- * Twin: numpy_engine.py, branch_tables. Test: tests/engine/test_pmatrices.py.
+ * Twin: plltool/engine/branch_tables.py, which makes them for devices without double precision. Test: tests/engine/test_pmatrices.py.
  */
 
 #define SHARES ((N_STATES + PMATRIX_COLUMNS - 1) / PMATRIX_COLUMNS)
@@ -30,6 +30,8 @@
 #else
 #define ENTRY(i, j) ((i) * N_STATES + (j))
 #endif
+typedef VECTOR(double) DOUBLEV;
+
 /* On CPUs work-items compute in vectors: vectors of branches with few states, of rows with many. */
 #if LANE_PER_ITEM
 #define BRANCH_WIDTH 1

@@ -14,7 +14,7 @@
  * Local memory holds the task and the instruction's job (traverse.cl, job.h). Besides, it is used by one of these at a time:
  *   products   REAL [column][PADDED_STATES], REAL [column][lane]
  *   terms      SUM [worker][lane]
- *   lanes      double [2][row of COLUMN_TILE][lane, one more against bank conflicts]
+ *   lanes      WIDE [2][row of COLUMN_TILE][lane, one more against bank conflicts]
  * A CLA is read and written in global memory. A NEWVIEW may overwrite the CLA that it reads: the barrier after the reads has
  * a global fence, so that all come before the first write. The barrier at the end of an instruction shows the CLA to the
  * other workers.
@@ -257,7 +257,7 @@ INLINE void add_component(const JOB_SPACE Job *job, int op, int block, int compo
 }
 
 /* The values of a pattern, not weighted. Those of EVALUATE are also stored in `site` where the host asks for them. */
-INLINE void make_values(const JOB_SPACE Job *job, int op, int block, const Pattern *pattern, double *values)
+INLINE void make_values(const JOB_SPACE Job *job, int op, int block, const Pattern *pattern, WIDE *values)
 {
     const SUM *sum = pattern->sum;
     if (IS(op, DERIVATIVE)) {
@@ -275,28 +275,28 @@ INLINE void make_values(const JOB_SPACE Job *job, int op, int block, const Patte
 /* Own rows of the two factors whose products a gradient sums over lanes. For RATE_MATRIX_GRADIENT they are the two ends of the
  * branch, for MASS_GRADIENT the pattern's share and its terms. */
 INLINE void make_factors(const JOB_SPACE Job *job, int op, int block, int component, const Pattern *pattern, int count,
-    SUM y[][OWN_STATES], double *left, double *right)
+    SUM y[][OWN_STATES], WIDE *left, WIDE *right)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
     const SUM factor = power_of_two(count - pattern->largest);
-    const double share = load_weights(job, block) / (double)pattern->sum[MAX_SUMS - 1];
+    const WIDE share = load_weights(job, block) / (WIDE)pattern->sum[MAX_SUMS - 1];
     #pragma unroll
     for (int r = 0; r < OWN_STATES; r++) {
         if (IS(op, RATE_MATRIX_GRADIENT)) {
-            left[r] = share * (double)(PRODUCT(2, 0)[r] * factor);
-            right[r] = (double)PRODUCT(2, 1)[r];
+            left[r] = share * (WIDE)(PRODUCT(2, 0)[r] * factor);
+            right[r] = (WIDE)PRODUCT(2, 1)[r];
         } else {
             left[r] = share;
-            right[r] = (double)((own_value(m, r) * (factor * own_entry(&job->a, block, component, r))) * PRODUCT(1, 0)[r]);
+            right[r] = (WIDE)((own_value(m, r) * (factor * own_entry(&job->a, block, component, r))) * PRODUCT(1, 0)[r]);
         }
     }
 }
 
 /* Own rows first .. first + COLUMN_TILE - 1 to local memory. */
-INLINE void share_rows(const double *own, int first, __local double *rows)
+INLINE void share_rows(const WIDE *own, int first, __local WIDE *rows)
 {
     const int row = FIRST_STATE - first;
-    __local double *to = rows + row * LANE_STRIDE + LANE;
+    __local WIDE *to = rows + row * LANE_STRIDE + LANE;
     #pragma unroll
     for (int r = 0; r < OWN_STATES; r++)
         if (row >= -r && row < COLUMN_TILE - r)
@@ -304,8 +304,8 @@ INLINE void share_rows(const double *own, int first, __local double *rows)
 }
 
 /* The weights, one row, and the values first .. first + COLUMN_TILE - 1 to local memory: the factors of all others. */
-INLINE void share_values(const JOB_SPACE Job *job, int block, const double *values, int first, __local double *left,
-    __local double *right)
+INLINE void share_values(const JOB_SPACE Job *job, int block, const WIDE *values, int first, __local WIDE *left,
+    __local WIDE *right)
 {
     if (WORKER != 0)
         return;
@@ -319,20 +319,20 @@ INLINE void share_values(const JOB_SPACE Job *job, int block, const double *valu
 /* partial[a][b] of a tile of both, from the rows in local memory; times difference[a][b] where there are differences.
  * Loops with barriers call this. PyPI's PoCL 3.0 takes out of them a condition that is about the work-item alone, such as the end
  * of a loop that begins with ITEM, and then asks the first work-item only. */
-INLINE void sum_lanes(const __local double *left, const __local double *right, int first_left, int first_right,
-    int n_left, int n_right, const __global REAL *difference, int first, __global double *partial)
+INLINE void sum_lanes(const __local WIDE *left, const __local WIDE *right, int first_left, int first_right,
+    int n_left, int n_right, const __global REAL *difference, int first, __global WIDE_SUM *partial)
 {
     for (int k = 0; k < (COLUMN_TILE * COLUMN_TILE + GROUP_ITEMS - 1) / GROUP_ITEMS; k++) {
         const int e = k * GROUP_ITEMS + ITEM, row = e / COLUMN_TILE, column = e % COLUMN_TILE;
         const int a = first_left + row, b = first_right + column;
         if ((row < COLUMN_TILE) & (a < n_left) & (b < n_right)) {       /* one condition, see above */
-            double sum = 0;
+            WIDE sum = 0;
             #pragma unroll 4
             for (int l = 0; l < VW; l++)
                 sum = left[row * LANE_STRIDE + l] * right[column * LANE_STRIDE + l] + sum;
             if (difference)
-                sum *= (double)difference[a * N_STATES + b];
-            partial[a * n_right + b] = first ? sum : partial[a * n_right + b] + sum;
+                sum *= (WIDE)difference[a * N_STATES + b];
+            partial[a * n_right + b] = first ? to_wide_sum(sum) : add_wide_sums(partial[a * n_right + b], to_wide_sum(sum));
         }
     }
 }
@@ -340,7 +340,7 @@ INLINE void sum_lanes(const __local double *left, const __local double *right, i
 /* One instruction on one tile.
  * The gradients need a pattern's likelihood first: step 0 is an EVALUATE that leaves no values, and each further step takes
  * one component, for each table of differences. All other instructions are one step. */
-INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *output, __local double *shared)
+INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *output, __local WIDE_SUM *shared)
 {
     const int op = output->op;
     const int from_likelihoods = IS(op, RATE_MATRIX_GRADIENT) || IS(op, MASS_GRADIENT);
@@ -349,7 +349,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *ou
     const int n_steps = from_likelihoods ? 1 + n_tables * N_COMPONENTS : 1;
     __local REAL *columns = (__local REAL *)shared, *x = columns + COLUMN_TILE * PADDED_STATES;
     __local SUM *terms = (__local SUM *)shared;
-    __local double *left_rows = shared, *right_rows = shared + COLUMN_TILE * LANE_STRIDE;
+    __local WIDE *left_rows = (__local WIDE *)shared, *right_rows = shared + COLUMN_TILE * LANE_STRIDE;
     for (int block = 0; block < BLOCKS(job); block++) {
         const int columns_a = count_columns(&job->a, block), columns_b = count_columns(&job->b, block);
         const int columns_c = CAN(TRIPLET) ? count_columns(&job->c, block) : 0;
@@ -362,7 +362,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *ou
         for (int step = 0; step < n_steps; step++) {
             const int task = from_likelihoods && step == 0 ? EVALUATE : op;
             const int made = step ? step - 1 : 0, begin = made % N_COMPONENTS, end = step ? begin + 1 : N_COMPONENTS;
-            double values[MAX_SUMS], left[OWN_STATES] = {0}, right[OWN_STATES] = {0};      /* else registers keep the last */
+            WIDE values[MAX_SUMS], left[OWN_STATES] = {0}, right[OWN_STATES] = {0};      /* else registers keep the last */
             #pragma unroll 1
             for (int c = begin; c < end; c++) {
                 SUM y[MAX_PRODUCTS][OWN_STATES] = {{0}};
@@ -413,7 +413,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *ou
             const int n_right = from_likelihoods ? N_STATES : count_sums(op);
             const __global REAL *difference =
                 IS(op, RATE_MATRIX_GRADIENT) ? job->differences + (size_t)made * N_STATES * N_STATES : 0;
-            __global double *sums = output->partial + (size_t)made * n_left * n_right;
+            __global WIDE_SUM *sums = output->partial + (size_t)made * n_left * n_right;
             for (int a = 0; a < n_left; a += COLUMN_TILE)
                 for (int b = 0; b < n_right; b += COLUMN_TILE) {
                     if (from_likelihoods) {

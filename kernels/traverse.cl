@@ -47,12 +47,12 @@ typedef struct {
     __global int *scales;
     const __global CODE *tips;
     const __global uchar *state_sets;
-    const __global double *weights;
+    const __global WIDE *weights;
     const __global REAL *model, *matrices, *slopes, *decays, *differences;      /* of the P set */
     const __global int *program, *track, *span, *used_blocks;
-    __global double *sums;                      /* of the group, from the track's first value on */
+    __global WIDE_SUM *sums;                    /* of the group, from the track's first value on */
     __global int *bad_pattern;
-    __global double *site;                      /* 0 unless wanted */
+    __global WIDE *site;                        /* 0 unless wanted */
     int want_site, keep, first_shifted, n_taxa, tile_blocks;
     int has_zero_rates;                         /* whether a component has rate 0 */
     size_t n_lanes, tile_stride, slot_stride;
@@ -136,7 +136,7 @@ INLINE void prepare_job(const JOB_SPACE Task *task, int t, int n, JOB_SPACE Job 
 
 /* Take the tiles of a span through the instructions of a track; `job`, `output` and `shared` are room for an instruction. Where states are
  * shared an instruction ends with a barrier. Tiles and instructions are one loop: Intel's compiler for GPUs (IGC 1.0.12504) crashes on two. */
-INLINE void run_task(const JOB_SPACE Task *task, JOB_SPACE Job *job, JOB_SPACE Output *output, __local double *shared)
+INLINE void run_task(const JOB_SPACE Task *task, JOB_SPACE Job *job, JOB_SPACE Output *output, __local WIDE_SUM *shared)
 {
     int t = 0, n = task->track[TRACK_BEGIN];
     while (t < task->span[SPAN_N_TILES] && n < task->track[TRACK_END]) {
@@ -169,7 +169,7 @@ __attribute__((noinline)) static void run_alone(const Task *given)
 
 /* The hint keeps Intel's compiler from making a second version of the kernel with vectors of vectors, which takes longer to
  * compile than everything else: 15 times with 20 states. */
-__attribute__((vec_type_hint(DOUBLEV)))
+__attribute__((vec_type_hint(WIDEV)))
 #if SHARED_STATES
 __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))       /* so that there are registers for all items */
 #endif
@@ -178,7 +178,7 @@ __kernel void traverse(
     __global int *scales,
     const __global CODE *tips,
     const __global uchar *state_sets,       /* [code][state] 0 or 1; read where states are many */
-    const __global double *weights,
+    const __global WIDE *weights,
     const __global REAL *model,
     const __global REAL *matrices,
     const __global REAL *slopes,
@@ -188,9 +188,9 @@ __kernel void traverse(
     const __global int *tracks,             /* [track][TRACK_WORDS] */
     const __global int *spans,              /* [span][SPAN_WORDS] */
     const __global int *used_blocks,        /* [tile] blocks that hold patterns */
-    __global double *partial,               /* [group][value] */
+    __global WIDE_SUM *partial,             /* [group][value] */
     __global int *bad_pattern,
-    __global double *site,                  /* [value][lane] lnL of EVALUATE where want_site */
+    __global WIDE *site,                    /* [value][lane] lnL of EVALUATE where want_site */
     const int want_site,
     const int keep,                         /* 1: every tile has slots of its own, 0: the tiles of a span share them */
     const int first_span,                   /* of this launch */
@@ -207,7 +207,7 @@ __kernel void traverse(
     const ulong slot_stride)                /* of clas, in blocks */
 {
 #if LANE_PER_ITEM
-    __local double shared[SHARED_DOUBLES];
+    __local WIDE_SUM shared[SHARED_DOUBLES];
     JOB_SPACE Task task;
     JOB_SPACE Job job;
     JOB_SPACE Output output;

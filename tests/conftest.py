@@ -75,9 +75,11 @@ def _find_opencl_problem() -> str | None:
         devices, problems = list_devices()
     except DeviceError as error:
         return str(error)
-    if any(device.problem is None for device in devices):
+    found = [device.problem_in("double") for device in devices]
+    if None in found:
         return None
-    return "; ".join([*problems, *(f"{device.label}: {device.problem}" for device in devices)]) or "none found"
+    labelled = (f"{device.label}: {problem}" for device, problem in zip(devices, found, strict=True))
+    return "; ".join([*problems, *labelled]) or "none found"
 
 
 @cache

@@ -52,7 +52,7 @@ def _format_device(row: dict[str, Any]) -> str:
         "driver": row["driver"],
         "type": f"{row['type'].upper()}, {row['cores']} {units}",
         "memory": f"{memory:.1f} GiB, at most {buffer:.1f} GiB in one buffer",
-        "precision": "double and single" if row["double"] else "single only",
+        "precision": "double and single" if row["double"] else "single only, with --precision single",
         "vectors": f"{row['vector_width']} alignment patterns at a time",
         "test": "passed" if row["problem"] is None else f"FAILED: {row['problem']}",
     }

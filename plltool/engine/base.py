@@ -95,7 +95,7 @@ class Engine(Holder):
             raise EngineError(f"{data.n_codes} state sets, the layout has {layout.n_codes}")
         codes, self._state_sets = encode_tips(layout.n_states, data.codes, data.state_sets)
         self._codes = layout.pad_codes(codes)
-        self.layout = layout
+        self.layout, self.has_double = layout, layout.has_double
         self.n_parts = layout.n_parts
         self.part_patterns = layout.part_patterns
         self.n_groups = len(layout.groups)

@@ -44,6 +44,7 @@ TOGETHER: dict[str, Callable[[list[Any]], Any]] = {  # what an attribute of seve
     "layout": lambda layouts: layouts[0],
     "n_slots": min,
     "n_groups": max,
+    "has_double": all,
     "resident": all,
     "launch_share": min,
     "cla_bytes": sum,

@@ -89,7 +89,7 @@ class KernelArgument:
     """One argument of a kernel."""
 
     name: str  # of the parameter in C
-    ctype: str  # type of a number or an element in OpenCL C; REAL and CODE depend on the layout
+    ctype: str  # type of a number or an element in OpenCL C; those in capitals depend on the layout
     shape: tuple[str | int, ...] | None  # dimensions of an array, see above; None for a number
     meaning: str  # what it holds
 
@@ -133,7 +133,7 @@ _ARRAYS = (
     KernelArgument("scales", "int", (*_OF_TILES, "vw"), "powers of two taken out of CLAs; the same strides"),
     KernelArgument("tips", "CODE", ("n_tiles", "n_taxa", "tile_blocks", "vw"), "tip codes"),
     KernelArgument("state_sets", "uchar", ("n_state_sets", "n_states"), "0 or 1; read above 8 states"),
-    KernelArgument("weights", "double", ("n_lanes",), "pattern weights, 0 in padding lanes"),
+    KernelArgument("weights", "WIDE", ("n_lanes",), "pattern weights, 0 in padding lanes"),
     KernelArgument(
         "model",
         "REAL",
@@ -170,9 +170,9 @@ _ARRAYS = (
     KernelArgument("tracks", "int", ("n_tracks", TRACK_WORDS), "what runs at the same time"),
     KernelArgument("spans", "int", ("n_spans", SPAN_WORDS), "tiles of each work-group"),
     KernelArgument("used_blocks", "int", ("n_tiles",), "blocks of each tile that hold patterns"),
-    KernelArgument("partial", "double", ("n_sum_rows", "n_values"), "sums over the patterns of a work-group"),
+    KernelArgument("partial", "WIDE_SUM", ("n_sum_rows", "n_values"), "sums over the patterns of a work-group"),
     KernelArgument("bad_pattern", "int", (1,), "the smallest lane whose likelihood is not positive"),
-    KernelArgument("site", "double", ("want_site", "n_values", "n_lanes"), "lnL of each pattern, not weighted"),
+    KernelArgument("site", "WIDE", ("want_site", "n_values", "n_lanes"), "lnL of each pattern, not weighted"),
     KernelArgument("sum_tree", "int", ("n_made_rows", 2), "for each made row, the first row it adds and the one after"),
     KernelArgument("slot_list", "int", ("n_listed",), "slots"),
     KernelArgument("maxima", "double", ("n_listed", "n_lanes"), "log of the largest entry of each slot"),

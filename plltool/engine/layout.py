@@ -27,14 +27,14 @@ from plltool.errors import EngineError
 # far above the smallest normal number: 2^-1022 in double, 2^-126 in single precision.
 SCALE_BITS: dict[np.dtype[np.floating], int] = {np.dtype(np.float64): 256, np.dtype(np.float32): 32}
 # By precision, the type of CLAs and of tables such as P, and the type of the sums over a pattern's states and
-# components. Sums over patterns are always double.
+# components. Sums over patterns are double, or two floats on devices without double precision, which take "single".
 TYPES: dict[str, tuple[np.dtype[np.floating], np.dtype[np.floating]]] = {
     "double": (np.dtype(np.float64), np.dtype(np.float64)),
     "mixed": (np.dtype(np.float32), np.dtype(np.float64)),
     "single": (np.dtype(np.float32), np.dtype(np.float32)),
 }
 C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
-# numpy's names of the other types that kernels take; REAL and CODE are the layout's
+# numpy's names of the other types that kernels take; those in capitals are the layout's
 NUMPY_TYPE = {"double": "float64", "int": "int32", "uchar": "uint8", "ulong": "uint64"}
 SCALE_BYTES = 4
 # Bytes of one value for all patterns of a tile. 32 doubles were best for searches of 354 and 500 taxa, 64 singles for a
@@ -69,6 +69,7 @@ class Layout:
     max_groups: int = 64  # groups to aim at; there are up to n_parts more, since a group never holds two parts
     n_codes: int = 0  # rows of the table of state sets; 0 where codes are bit masks (see `codes.py`)
     reversible: bool = True  # no branch has a direction, and no eigenvalue is complex
+    has_double: bool = True  # of the device; without it sums over patterns are two floats
 
     def __post_init__(self) -> None:
         if self.max_codes > MAX_CODES:
@@ -93,6 +94,16 @@ class Layout:
     def sum(self) -> np.dtype[np.floating]:
         """Type of the sums over a pattern's states and components."""
         return TYPES[self.precision][1]
+
+    @property
+    def wide(self) -> np.dtype[np.floating]:
+        """Type of pattern weights, and of what is computed from the sums of a pattern."""
+        return np.dtype(np.float64 if self.has_double else np.float32)
+
+    @property
+    def wide_sum(self) -> np.dtype[np.inexact]:
+        """Type of sums over patterns. Two floats are kept as the two of a complex number: their sum is what counts."""
+        return np.dtype(np.float64 if self.has_double else np.complex64)
 
     @property
     def code(self) -> np.dtype[np.unsignedinteger]:
@@ -299,7 +310,7 @@ class Layout:
 
     def pad_weights(self, weights: FloatArray) -> FloatArray:
         """Weights (n_patterns,) as (n_lanes,), 0 in the padding."""
-        padded = np.zeros(self.n_lanes)
+        padded = np.zeros(self.n_lanes, dtype=self.wide)
         padded[self.lane_of_pattern] = weights
         return padded
 
@@ -311,7 +322,12 @@ class Layout:
 
     def dtype(self, argument: KernelArgument) -> np.dtype[Any]:
         """The numpy type of an argument of a kernel, or of its elements."""
-        layout_types: dict[str, np.dtype[Any]] = {"REAL": self.real, "CODE": self.code}
+        layout_types: dict[str, np.dtype[Any]] = {
+            "REAL": self.real,
+            "CODE": self.code,
+            "WIDE": self.wide,
+            "WIDE_SUM": self.wide_sum,
+        }
         return layout_types.get(argument.ctype) or np.dtype(NUMPY_TYPE[argument.ctype])
 
     def array_bytes(self, argument: KernelArgument, sizes: Mapping[str, int]) -> int:
@@ -331,6 +347,7 @@ class Layout:
             "REAL": C_TYPE[self.real],
             "REAL_BITS": 8 * self.real.itemsize,
             "SUM": C_TYPE[self.sum],
+            "HAS_DOUBLE": int(self.has_double),
             "CODE": "uchar" if self.code.itemsize == 1 else "ushort",
             "SCALE_BITS": self.scale_bits,
             "PMATRIX_COLUMNS": self.pmatrix_columns,
@@ -354,7 +371,7 @@ class Layout:
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layout."""
-        names = "vw tile_blocks lane_per_item staged_matrices state_workers cut_kernels tile_major precision"
+        names = "vw tile_blocks lane_per_item staged_matrices state_workers cut_kernels tile_major precision has_double"
         return {name: getattr(self, name) for name in names.split()} | {"groups": len(self.groups)}
 
 

@@ -40,19 +40,20 @@ def choose_layout(device: Device | None, shape: DataShape, precision: str = "dou
     """The layout for a device, None for numpy: a fixed function of the device and the shape of the data.
 
     It does not depend on the number of threads in use, nor do the sums. `vw` None stands for the device's best number
-    of lanes; 32 or 64 on a CPU device ask for the shape of a GPU. Raises DeviceError if the device cannot use `vw`
-    lanes.
+    of lanes; 32 or 64 on a CPU device ask for the shape of a GPU, which devices without double precision always have:
+    all of them are GPUs, but for Mesa's on the CPU. Raises DeviceError if the device cannot use `vw` lanes.
     """
     if device is None:
         lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
         return _make_layout(shape, precision, lanes, max_groups=1)
-    if device.kind == "gpu" or vw in GPU_LANES:
+    like_gpu = device.kind == "gpu" or not device.has_double
+    if like_gpu or vw in GPU_LANES:
         default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
         lanes = _check_lanes(device.label, vw, default, GPU_LANES)
         on_gpu = {"lane_per_item": True, "tile_major": False, "max_groups": GPU_MAX_GROUPS}
         layout = _make_layout(shape, precision, lanes, **on_gpu)
         # Each set takes seconds to compile on a CPU, where nothing is gained by fewer registers.
-        layout = replace(layout, cut_kernels=device.kind == "gpu")
+        layout = replace(layout, cut_kernels=like_gpu, has_double=device.has_double)
         return use_local_memory(layout, device.max_group_items, device.local_memory)
     default = default_lanes(device, precision)
     lanes = _check_lanes(device.label, vw, default, (*(n for n in CPU_LANES if n <= default), *GPU_LANES))
@@ -94,7 +95,7 @@ def default_lanes(device: Device, precision: str) -> int:
 
     Sums over patterns are double vectors of as many lanes. A compiler that may fail on these is tested.
     """
-    if device.kind == "gpu":
+    if device.kind == "gpu" or not device.has_double:
         return GPU_DEFAULT_LANES
     wide, width = 2 * device.vector_width, device.vector_width
     if precision == "single":

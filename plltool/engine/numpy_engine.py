@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import Engine, EngineData, Tables
+from plltool.engine.branch_tables import Spectra
 from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Track, join_programs, stack_lengths
 from plltool.engine.requests import Answer, Parts
 from plltool.engine.storage import Storage
-from plltool.model.components import combine, exponential
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
 SMALL_GAP = 1e-3  # of exponents, whose divided difference keeps 13 digits above it, and by two terms of a series below
@@ -95,40 +95,11 @@ class NumpyEngine(Engine):
             self._rotations = np.stack(turning)
 
     def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
-        """P matrices of every branch and part, and the other tables asked for: twin of `pmatrices.cl`."""
-        rates = self._eigenvalues[:, None]  # part, branch, C, S
-        turns = None if self._rotations is None else self._rotations[:, None]
-        t = np.abs(lengths)[:, :, None, None]
-        grow, turn = exponential(rates * t, None if turns is None else turns * t)
-        slope, slope_turn = _times_eigenvalues(rates, turns, grow + 1.0, turn)
-        curve, curve_turn = _times_eigenvalues(rates, turns, slope, slope_turn)
-
-        def make(diagonal: FloatArray, beside: FloatArray | None) -> FloatArray:
-            forward = combine(self._right[:, None], diagonal, beside, self._left[:, None])
-            return forward if turns is None else self._in_time(forward, lengths)
-
-        real = self.layout.real
-        self._matrices = np.maximum(make(grow, turn) + np.eye(self.layout.n_states), 0.0).astype(real)
-        if tables.decays:
-            self._decays = np.stack([grow, slope, curve], axis=3).astype(real)  # part, branch, C, 3, S
-        if tables.slopes:
-            both = [make(slope, slope_turn), make(curve, curve_turn)]
-            self._slopes = np.stack(both, axis=2).astype(real)  # part, branch, 2, C, S, S
-        if tables.divided_differences:
-            if turns is None:
-                differences = divided_differences(rates, rates, t[..., None])[..., None, :, :, :]
-            else:
-                differences = rotating_differences(rates + 1j * turns, t[..., None])
-            self._divided_differences = differences.astype(real)  # part, branch, table, C, k, l
-
-    def _in_time(self, forward: FloatArray, lengths: FloatArray) -> FloatArray:
-        """P, or a slope of it, of every branch; of the process in reverse for branches of negative length.
-
-        The process in reverse has P*_ij = pi_j P_ji / pi_i, see `pmatrices.cl`.
-        """
-        pi = self._stationary[:, None]
-        reverse = forward.swapaxes(-1, -2) * pi[..., None, :] / pi[..., :, None]
-        return np.where((lengths < 0)[:, :, None, None, None], reverse, forward)
+        """P matrices of every branch and part, and the other tables asked for."""
+        spectra = Spectra(self._eigenvalues, self._rotations, self._right, self._left, self._stationary)
+        made = spectra.tables(lengths, tables, self.layout.real)
+        self._matrices, self._decays, self._slopes = made.matrices, made.decays, made.slopes
+        self._divided_differences = made.divided_differences
 
     def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
         """Nothing runs before the answer is fetched, so that devices which have been asked work in the meantime."""
@@ -400,36 +371,6 @@ class EigenbasisEngine(NumpyEngine):
         close = np.abs(gap * t) < SMALL_GAP
         series = t * half[..., :, None] * half[..., None, :] * (1 + (gap * t) ** 2 / 24)
         return np.where(close, series, (decay[..., :, None] - decay[..., None, :]) / np.where(close, 1.0, gap))[:, None]
-
-
-def _times_eigenvalues(
-    rates: FloatArray, turns: FloatArray | None, diagonal: FloatArray, beside: FloatArray | None
-) -> tuple[FloatArray, FloatArray | None]:
-    """The product of two matrices in the form that `Components` describes, of which the first holds the eigenvalues."""
-    if turns is None or beside is None:
-        return rates * diagonal, None
-    return rates * diagonal - turns * beside, rates * beside + turns * diagonal
-
-
-def divided_differences(
-    first: npt.NDArray[np.inexact], second: npt.NDArray[np.inexact], t: FloatArray
-) -> npt.NDArray[np.inexact]:
-    """(exp(x t) - exp(y t)) / (x - y), or t exp(x t) where x = y, of each pair x, y of eigenvalues: (..., S, S).
-
-    It starts from the slower decay, so that nothing overflows.
-    """
-    x, y = first[..., :, None], second[..., None, :]
-    slow, fast = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
-    gap = (fast - slow) * t
-    ratio = np.where(gap == 0, 1.0, np.expm1(gap) / np.where(gap == 0, 1.0, gap))
-    return np.asarray(t * (np.expm1(slow * t) + 1.0) * ratio)
-
-
-def rotating_differences(values: npt.NDArray[np.complexfloating], t: FloatArray) -> FloatArray:
-    """The four tables of a rate matrix whose eigenvalues may be complex, see `pmatrices.cl`: (..., 4, C, S, S)."""
-    plain, mirrored = divided_differences(values, values, t), divided_differences(values, values.conj(), t)
-    total, rest = (plain + mirrored) / 2, (plain - mirrored) / 2
-    return np.stack([total.real, total.imag, -rest.imag, rest.real], axis=-4)
 
 
 def _sum_states(values: FloatArray) -> FloatArray:

@@ -41,7 +41,8 @@ def rank_memory(ranks: Ranks, hardware: Hardware) -> float:
     return 1.0 if hardware.memory is not None else 1 / ranks.n_local
 
 
-SHARED = ("n_slots", "n_groups", "resident", "device_name", "driver")  # what ranks know of each other's engine
+# what ranks know of each other's engine
+SHARED = ("n_slots", "n_groups", "has_double", "resident", "device_name", "driver")
 
 
 class RankShards(Composite):

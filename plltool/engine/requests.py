@@ -91,6 +91,7 @@ class Holder(Requests):
     layout: Layout
     n_slots: int  # CLA slots that there are for every pattern
     n_groups: int  # number of work-groups, each of which makes sums
+    has_double: bool  # whether sums over patterns are double, or two floats on some device
     resident: bool  # whether CLAs outlive the launch that makes them
     launch_share: float  # the share of the patterns that are taken through a program at a time; 1 if all are
     cla_bytes: int  # of all CLAs and scaling counts

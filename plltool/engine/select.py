@@ -84,8 +84,8 @@ def _offered_memory(device: Device | None) -> int:
     return offered if device is None else min(device.memory, offered)
 
 
-def rank_devices(devices: Sequence[Device]) -> list[Device]:
-    """The usable devices in the order in which "auto" prefers them.
+def rank_devices(devices: Sequence[Device], precision: str = "double") -> list[Device]:
+    """The devices that can be used in a precision, in the order in which "auto" prefers them.
 
     GPUs with memory of their own come first, then CPUs. A GPU that shares the memory of the CPU comes after it: it has
     the same bandwidth. Intel's CPU runtime comes before PoCL, since it was 1.5 times faster on the same cores. The rest
@@ -97,10 +97,12 @@ def rank_devices(devices: Sequence[Device]) -> list[Device]:
         own_memory = device.kind == "gpu" and not device.shares_host_memory
         return (not own_memory, device.kind != "cpu", device.kind != "gpu", not intel)
 
-    return sorted((device for device in devices if device.problem is None), key=preference)
+    return sorted((device for device in devices if device.problem_in(precision) is None), key=preference)
 
 
-def find_device(devices: Sequence[Device], wanted: str, failures: Sequence[str] = ()) -> Device:
+def find_device(
+    devices: Sequence[Device], wanted: str, failures: Sequence[str] = (), precision: str = "double"
+) -> Device:
     """The device that `wanted` names: "opencl", "cpu", "gpu", "P:D", or a part of a platform's or device's name.
 
     The platform's version counts as part of its name, because that is where PoCL says "PoCL". The one that "auto" would
@@ -115,11 +117,11 @@ def find_device(devices: Sequence[Device], wanted: str, failures: Sequence[str] 
         named = [device for device in devices if device.index == word]
     else:
         named = [d for d in devices if word and word in f"{d.name}\n{d.platform}\n{d.version}".lower()]
-    usable = rank_devices(named)
+    usable = rank_devices(named, precision)
     if usable:
         return usable[0]
     if named:
-        raise DeviceError(f"device '{wanted}' cannot be used: {'; '.join(describe_problems(named))}")
+        raise DeviceError(f"device '{wanted}' cannot be used: {'; '.join(describe_problems(named, precision))}")
     there = "; ".join(device.label for device in devices) or "none"
     kinds = {"opencl": "device", "cpu": "CPU", "gpu": "GPU"}
     missing = (
@@ -190,7 +192,7 @@ def make_engine(
     if hardware.is_numpy:
         return request.numpy_engine(), f"{NUMPY_REASON}: asked for"
     found, failures = list_devices()
-    chosen = find_device(found, hardware.device, failures)
+    chosen = find_device(found, hardware.device, failures, hardware.precision)
     if (fault := find_fault(chosen)) is not None:
         raise DeviceError(f"device '{hardware.device}' cannot be used: {chosen.label}: {fault}")
     why = f"asked for by '{hardware.device}'"
@@ -213,7 +215,7 @@ def make_site_engine(
 
 
 def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
-    devices, failures = find_automatic()
+    devices, failures = find_automatic(request.hardware.precision)
     tried = False
     for device in devices:
         tried = True
@@ -231,7 +233,7 @@ def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
     return request.numpy_engine(), reason
 
 
-def find_automatic() -> tuple[Iterator[Device], list[str]]:
+def find_automatic(precision: str) -> tuple[Iterator[Device], list[str]]:
     """The devices that "auto" tries, each tested when it is its turn, and a line for each that it has skipped so far.
 
     A `PlltoolWarning` says so at the end if there was none.
@@ -240,11 +242,11 @@ def find_automatic() -> tuple[Iterator[Device], list[str]]:
         found, failures = list_devices()
     except DeviceError as error:
         found, failures = [], [str(error)]
-    failures = failures + describe_problems(found)
+    failures = failures + describe_problems(found, precision)
 
     def passing() -> Iterator[Device]:
         none_passes = True
-        for device in rank_devices(found):
+        for device in rank_devices(found, precision):
             fault = find_fault(device)
             if fault is None:
                 none_passes = False
@@ -257,15 +259,16 @@ def find_automatic() -> tuple[Iterator[Device], list[str]]:
     return passing(), failures
 
 
-def describe_problems(devices: Sequence[Device]) -> list[str]:
-    """A line for each device that the engine cannot use."""
-    return [f"{device.label}: {device.problem}" for device in devices if device.problem is not None]
+def describe_problems(devices: Sequence[Device], precision: str = "double") -> list[str]:
+    """A line for each device that the engine cannot use in a precision."""
+    problems = [(device.label, device.problem_in(precision)) for device in devices]
+    return [f"{label}: {problem}" for label, problem in problems if problem is not None]
 
 
 def explain_rank(device: Device, failures: Sequence[str]) -> str:
     """Why "auto" takes `device`; `failures` are lines about the devices that it skipped."""
     if device.kind == "gpu":
-        own = "a GPU with double precision and memory of its own comes first"
+        own = "a GPU with memory of its own comes first"
         why = "a GPU that shares the CPU's memory; no usable CPU device" if device.shares_host_memory else own
     elif device.kind == "cpu":
         why = "the best CPU device; no usable GPU with memory of its own"

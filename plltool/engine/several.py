@@ -53,9 +53,9 @@ class UsedDevice:
         return self.device is None or self.device.shares_host_memory
 
 
-def all_indices(devices: Sequence[Device]) -> list[str]:
+def all_indices(devices: Sequence[Device], precision: str = "double") -> list[str]:
     """The indices of the devices that "all" means, see `name_devices`."""
-    ranked = rank_devices(devices)
+    ranked = rank_devices(devices, precision)
     cpus = [device for device in ranked if device.kind == "cpu"]
     return [device.index for device in ranked if device not in cpus[1:]]
 
@@ -68,7 +68,9 @@ def name_devices(hardware: Hardware) -> Hardware:
     if not hardware.is_all:
         return hardware
     found, failures = list_devices()
-    named = all_indices([device for device in rank_devices(found) if find_fault(device) is None])
+    precision = hardware.precision
+    passing = [device for device in rank_devices(found, precision) if find_fault(device) is None]
+    named = all_indices(passing, precision)
     if not named:
         raise DeviceError("; ".join(["no OpenCL device can be used", *failures]))
     return replace(hardware, device=",".join(named))
@@ -82,7 +84,7 @@ def find_used_devices(hardware: Hardware) -> list[UsedDevice]:
     return [
         UsedDevice(
             replace(hardware, device=word, share=None),
-            None if word == "numpy" else find_device(found, word, failures),
+            None if word == "numpy" else find_device(found, word, failures, hardware.precision),
             share / sum(shares),
         )
         for word, share in zip(words, shares, strict=True)

@@ -137,7 +137,7 @@ def evaluate_and_ask(
         start, own, lnl = run.ask_likelihood(partial(optimise_all, listener=listener), tree, models)
         models, psr = to_gamma(data, own, lnl, run.task.parts)
 
-    def ask_all(likelihood: Likelihood) -> tuple[Likelihood, FloatArray, list[str], dict[str, Any]]:
+    def ask_all(likelihood: Likelihood) -> tuple[Likelihood, FloatArray, list[str], dict[str, Any], dict[str, Any]]:
         run.engine_opened(likelihood.engine, likelihood.reason, likelihood.hardware)
         lnl = start_lnl = likelihood.lnl()
         announce("lengths and model")
@@ -149,12 +149,12 @@ def evaluate_and_ask(
                 lnl = likelihood.place_root(listener=listener)
         answer, part_lnls = ask(likelihood), likelihood.part_lnl()
         found = {"lnl": lnl, "start_lnls": (start_lnl,), "seed": None, "psr": psr, "other": likelihood.other}
-        return likelihood, part_lnls, unknown, found | answer
+        return likelihood, part_lnls, unknown, found, answer
 
-    likelihood, part_lnls, unknown, found = run.ask_likelihood(ask_all, start, models, **held)
+    likelihood, part_lnls, unknown, found, answer = run.ask_likelihood(ask_all, start, models, **held)
     run.engine_used(likelihood.engine)  # closed, so that its record says what was left on the device
     remarks = [*likelihood.warnings, *unknown]
-    return kind(**run.describe(likelihood.tree, likelihood.models, part_lnls, remarks) | found)
+    return kind(**found | run.describe(likelihood.tree, likelihood.models, part_lnls, remarks) | answer)
 
 
 def optimise_all(likelihood: Likelihood, listener: Listener = ignore) -> tuple[Tree, list[Model], float]:

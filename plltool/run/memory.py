@@ -134,7 +134,7 @@ def plan_memory(
     """
     hardware = settle_share(parts, models, hardware)
     if hardware.is_auto:
-        used_devices = [UsedDevice(hardware, next(iter(find_automatic()[0]), None), 1.0)]
+        used_devices = [UsedDevice(hardware, next(iter(find_automatic(hardware.precision)[0]), None), 1.0)]
     else:
         used_devices = find_used_devices(hardware)
     devices = Devices(used_devices)

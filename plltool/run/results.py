@@ -73,6 +73,7 @@ class Result(Recorded, Shown):
     n_taxa, n_sites, n_patterns : size of the alignment
     device, reason : the device that did the arithmetic, and why it was chosen
     driver : the driver of the device, with its version
+    lnl_device : the device that computed lnL of `tree` and of the parts in double precision, if `device` has none
     layout : layout of the engine, see `Layout.describe`
     counters : launches, instructions and bytes over the bus, see `Counters`
     seconds : wall time of the whole run
@@ -109,6 +110,7 @@ class Result(Recorded, Shown):
     start_lnls: tuple[float, ...]
     warnings: tuple[str, ...]
     driver: str = field(default="", kw_only=True)
+    lnl_device: str | None = field(default=None, kw_only=True)
     models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=VERSION, kw_only=True)
     site_lnl: FloatArray | None = field(default=None, kw_only=True)
@@ -136,7 +138,7 @@ class Result(Recorded, Shown):
     @Keys(
         "lnl model n_taxa n_sites n_patterns device reason seconds seed start_lnls brlen parts layout warnings version"
         " driver tree=newick command:str?",
-        {"other_optimum": Other, "psr": PerSiteRates},
+        {"other_optimum": Other, "psr": PerSiteRates, "lnl_device": str},
         parameters=(describe.describe_model, Keys("n_free_parameters:int")),
         counters=Counters,
         software=dict[str, str],
@@ -166,6 +168,8 @@ class Result(Recorded, Shown):
         }
         if not np.isnan(self.other.lnl):
             record["other_optimum"] = self.other._asdict()
+        if self.lnl_device is not None:
+            record["lnl_device"] = self.lnl_device
         return record if self.psr is None else record | {"psr": self.psr.as_record()}
 
     def describe_models(self) -> list[str]:

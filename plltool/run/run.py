@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from plltool.alignment.facts import digest_data
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, VERSION
 from plltool.engine.requests import Holder, work_of
+from plltool.errors import PlltoolWarning
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -72,6 +74,7 @@ class Run:
         self.task = Task.of(data, models, seed, brlen, constraint, all_taxa)
         self.known: dict[str, Any] = {}
         self.fallback: list[str] = []
+        self._has_double = True
         self._asked = hardware
         self._began = began
 
@@ -108,14 +111,39 @@ class Run:
         """What `attempt` returns, with less memory where its engines have too little, see `until_memory_suffices`."""
         return until_memory_suffices(attempt, self.hardware)
 
-    def ask_likelihood(self, ask: Callable[[Likelihood], T], tree: TreeLike, models: Sequence[Model], **held: Any) -> T:
-        """What `ask` returns of the likelihood of a tree of all taxa, which holds what these keywords say."""
+    def ask_likelihood(
+        self,
+        ask: Callable[[Likelihood], T],
+        tree: TreeLike,
+        models: Sequence[Model],
+        hardware: Hardware | None = None,
+        **held: Any,
+    ) -> T:
+        """What `ask` returns of the likelihood of a tree of all taxa, which holds what these keywords say.
+
+        It is on the hardware of the run unless another is given.
+        """
 
         def attempt(hardware: Hardware) -> T:
             with Likelihood(self.data, tree, models, brlen=self.brlen, **held, **asdict(hardware)) as likelihood:
                 return ask(likelihood)
 
-        return self.ask(attempt)
+        return until_memory_suffices(attempt, hardware or self.hardware)
+
+    def _lnl_in_double(self, tree: Tree, models: Sequence[Model]) -> tuple[FloatArray, str]:
+        """The lnL of the parts, computed in double precision, and the device that did: the best one, or numpy."""
+        hardware = replace(self._asked, device="auto", precision="double", vw=None, share=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PlltoolWarning)  # it suffices if there is numpy
+            found = self.ask_likelihood(
+                lambda likelihood: (likelihood.part_lnl(), likelihood.engine.device_name),
+                tree,
+                models,
+                hardware,
+                lnl_only=True,
+            )
+        log.info("lnL in double precision: %.6f, on %s", found[0].sum(), found[1])
+        return found
 
     def engine_opened(self, engine: Holder, reason: str, hardware: Hardware) -> None:
         """Log the device of an engine, and why it was chosen."""
@@ -132,6 +160,7 @@ class Run:
             "layout": engine.describe(),
             "counters": work_of(engine).as_dict(),
         }
+        self._has_double = engine.has_double
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -178,11 +207,16 @@ class Run:
     ) -> dict[str, Any]:
         """The fields of a `Result` that tell of its tree, of the engine and of the run.
 
-        Warnings are logged: the `first` ones, one of the outgroup, and the others.
+        If the engine had no double precision, they are the lnL as well, computed again where there is. Warnings are
+        logged: the `first` ones, one of the outgroup, and the others.
         """
+        lnl: dict[str, Any] = {}
+        if not self._has_double:
+            part_lnls, device = self._lnl_in_double(tree, models)
+            lnl = {"lnl": float(part_lnls.sum()), "lnl_device": device}
         described, rooting = describe_tree(self.data, self.task.parts, models, tree, part_lnls, self.outgroup)
         warnings = self.warn([*first, *rooting, *then])
-        return {**described, **self.known, "brlen": self.brlen, "seconds": self.seconds, "warnings": warnings}
+        return {**described, **lnl, **self.known, "brlen": self.brlen, "seconds": self.seconds, "warnings": warnings}
 
     def warn(self, remarks: Sequence[str]) -> tuple[str, ...]:
         """Log the remarks; returns all warnings of the run."""

@@ -343,7 +343,7 @@ def replicates_by(primates, folder, device, vw=None):
 def test_a_checkpoint_knows_the_device_that_was_chosen(primates, tmp_path, monkeypatch):
     """Whatever it was asked for by."""
     for module in (select, memory):
-        monkeypatch.setattr(module, "find_automatic", lambda: ([], ["none"]))
+        monkeypatch.setattr(module, "find_automatic", lambda _: ([], ["none"]))
     folder = tmp_path / "saved"
     expected = replicates_by(primates, folder, "numpy")
     again = replicates_by(primates, folder, "auto")
@@ -357,7 +357,7 @@ def test_a_checkpoint_of_another_device_is_refused(primates, tmp_path, monkeypat
     folder = tmp_path / "saved"
     with monkeypatch.context() as patched:
         for module in (select, memory):
-            patched.setattr(module, "find_automatic", lambda: ([], ["none"]))
+            patched.setattr(module, "find_automatic", lambda _: ([], ["none"]))
         replicates_by(primates, folder, "auto")
     with pytest.raises(InputError, match="another run: device: the checkpoint has numpy, this command "):
         replicates_by(primates, folder, "auto")

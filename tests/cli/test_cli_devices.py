@@ -29,7 +29,7 @@ def invoke(monkeypatch):
 def device(index, kind="cpu", problem=None):
     return Device(
         index=index, platform="Somebody", version="OpenCL 3.0", name=f"Device{index}", driver="1", kind=kind,
-        has_double=problem is None, compute_units=2, memory=2**32, max_allocation=2**30, max_group_items=64,
+        has_double=index != "0:2", compute_units=2, memory=2**32, max_allocation=2**30, max_group_items=64,
         local_memory=2**15, shares_host_memory=True,
         vector_width=4, handle=None, problem=problem,
     )  # fmt: skip
@@ -37,13 +37,14 @@ def device(index, kind="cpu", problem=None):
 
 class TestCommand:
     def test_text(self, invoke):
-        toy = device("0:1", "gpu", "no double precision")
-        result = invoke(found=[device("0:0"), toy], failures=["platform 1 does not list its devices: X"])
+        toys = [device("0:1", "gpu", "no compiler"), device("0:2", "gpu")]
+        result = invoke(found=[device("0:0"), *toys], failures=["platform 1 does not list its devices: X"])
         assert result.exit_code == 0
         for part in (
             "0:0  Device0:0", "CPU, 2 cores", "GPU, 2 compute units", "4.0 GiB, at most 1.0 GiB in one buffer",
-            "4 alignment patterns", "passed", "FAILED: no double precision", "platform 1 does not list",
-            "--device auto uses 0:0", "a driver from somewhere", "single only",
+            "4 alignment patterns", "passed", "FAILED: no compiler", "platform 1 does not list",
+            "--device auto uses 0:0", "a driver from somewhere", "single only, with --precision single",
+            "0:2 Device0:2 (Somebody): no double precision",
         ):  # fmt: skip
             assert part in result.output
         assert "pip install" not in result.output

@@ -18,7 +18,8 @@ MOST_ITEMS, LOCAL_BYTES = 1024, 48 << 10  # of a GPU's work-group
 class Kind:
     """What `make_engine` shall make: "numpy", "vector" (a work-item owns blocks) or "lanes" (it owns a lane).
 
-    With many states `workers` items share a lane; None for as many as a GPU would take.
+    With many states `workers` items share a lane; None for as many as a GPU would take. Without `has_double` kernels
+    are those of devices without double precision, in which nothing compiles that needs it.
     """
 
     kind: str
@@ -26,10 +27,12 @@ class Kind:
     tile_blocks: int = 1
     max_groups: int = 64
     workers: int | None = None
+    has_double: bool = True
 
     def __str__(self):
         workers = "" if self.workers is None else f"-workers{self.workers}"
-        return f"{self.kind}-vw{self.vw}-tile{self.tile_blocks}-groups{self.max_groups}{workers}"
+        floats = "" if self.has_double else "-floats"
+        return f"{self.kind}-vw{self.vw}-tile{self.tile_blocks}-groups{self.max_groups}{workers}{floats}"
 
     def layout(self, n_states, n_components, n_taxa, part_patterns, precision="double", n_codes=0, reversible=True):
         layout = Layout(
@@ -45,6 +48,7 @@ class Kind:
             max_groups=self.max_groups,
             n_codes=n_codes,
             reversible=reversible,
+            has_double=self.has_double,
         )
         layout = use_local_memory(layout, MOST_ITEMS, LOCAL_BYTES)
         return layout if self.workers is None else replace(layout, state_workers=self.workers)

@@ -131,7 +131,7 @@ def engine(make_engine):
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
-        ("weights", np.ones(3), r"weights is float64 \(3,\), expected float64 \(40,\), which is double \(n_lanes\)"),
+        ("weights", np.ones(3), r"weights is float64 \(3,\), expected float64 \(40,\), which is WIDE \(n_lanes\)"),
         ("weights", np.ones(40, dtype=np.float32), r"weights is float32 \(40,\), expected float64 \(40,\)"),
         ("bad_pattern", np.zeros(1), r"bad_pattern is float64 \(1,\), expected int32 \(1,\)"),
     ],
@@ -183,7 +183,7 @@ def test_an_array_that_is_too_small_for_a_launch(engine):
     numbers = engine._fixed | {"first_made": 0, "n_values": 10**6}
     rows = engine._sums.n_rows
     found = rf"kernel add_rows: argument partial has {engine._arrays.held['partial'].n_bytes} bytes"
-    expected = rf"expected at least {rows * 8 * 10**6}: float64 \({rows}, 1000000\), which is double"
+    expected = rf"expected at least {rows * 8 * 10**6}: float64 \({rows}, 1000000\), which is WIDE_SUM"
     with pytest.raises(EngineError, match=f"{found}, {expected}"):
         engine._kernels.add_rows(engine._queue, (64, 1), (64, 1), engine._arrays.held, numbers)
 

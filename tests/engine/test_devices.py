@@ -68,6 +68,7 @@ def fake_device(**changes):
         "version": "OpenCL 3.0", "int_ptr": 0,
         "max_compute_units": 3, "global_mem_size": 1000, "max_mem_alloc_size": 250, "host_unified_memory": 1,
         "available": True, "compiler_available": True, "max_work_group_size": 64, "local_mem_size": 32768,
+        "partition_max_sub_devices": 3,
     }  # fmt: skip
     return SimpleNamespace(**{**values, **changes})
 
@@ -103,7 +104,6 @@ class TestList:
         ("changes", "problem"),
         [
             ({}, None),
-            ({"double_fp_config": 0}, "no double precision"),
             ({"compiler_available": False}, "no compiler"),
             ({"available": False}, "not available"),
         ],
@@ -112,6 +112,17 @@ class TestList:
         fake_opencl(platform_of(fake_device(**changes)))
         (device,), _ = list_devices()
         assert device.problem is None if problem is None else problem in device.problem
+
+    def test_without_double(self, fake_opencl):
+        fake_opencl(platform_of(fake_device(double_fp_config=0)))
+        (device,), _ = list_devices()
+        assert device.problem_in("single") is None
+        assert all("no double" in device.problem_in(precision) for precision in ("double", "mixed"))
+
+    @pytest.mark.parametrize(("number", "threads"), [(0, None), (3, 1)])
+    def test_threads_need_sub_devices(self, fake_opencl, number, threads):
+        fake_opencl(platform_of(fake_device(partition_max_sub_devices=number)))
+        assert list_devices()[0][0].usable_threads(1) == threads
 
     @pytest.mark.parametrize(("kind", "number"), [("cpu", 2), ("gpu", 4), ("other", 8)])
     def test_kinds(self, fake_opencl, kind, number):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from engine_kinds import Kind
 from helpers import (
     FixedModel,
     as_masks,
@@ -53,7 +54,7 @@ class Case:
         sites = pruning(ends, lengths[:-1], self.columns(part), oracle or self.mixtures[part].oracle)
         return float(self.weights[self.parts[part]] @ np.array(sites))
 
-    def likelihood(self, kind, make_engine):
+    def likelihood(self, kind, make_engine, **more):
         gaps = (1 << self.mixtures[0].n_states) - 1
         state_sets = self.state_sets
         if state_sets is not None:
@@ -61,7 +62,7 @@ class Case:
             gaps = len(state_sets) - 1
         codes = np.vstack([np.full(N_PATTERNS, gaps, dtype=self.codes.dtype), self.codes])
         engine = make_engine(
-            kind, 3 * (N_TAXA - 1) + 4, codes, self.weights, self.mixtures, (14, 9), state_sets=state_sets
+            kind, 3 * (N_TAXA - 1) + 4, codes, self.weights, self.mixtures, (14, 9), state_sets=state_sets, **more
         )
         return TreeLikelihood(self.tree.copy(), [FixedModel(m.components) for m in self.mixtures], engine)
 
@@ -90,6 +91,14 @@ def test_eigenvalues_are_complex(case):
 def test_lnl(case, few_kind, make_engine):
     likelihood = case.likelihood(few_kind, make_engine)
     assert likelihood.part_lnl() == pytest.approx([case.lnl(0), case.lnl(1)], rel=1e-11)
+
+
+@pytest.mark.opencl
+def test_lnl_without_double(make_engine):
+    """The tables of branches come from the host, those against time as well."""
+    case = Case(4, 3)
+    likelihood = case.likelihood(Kind("lanes", 32, has_double=False), make_engine, precision="single")
+    assert likelihood.part_lnl() == pytest.approx([case.lnl(0), case.lnl(1)], rel=2e-7)  # measured: 2e-8
 
 
 def test_the_root_matters(make_engine):

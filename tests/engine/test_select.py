@@ -58,7 +58,7 @@ GPU = replace(
     shares_host_memory=False,
 )
 INTEGRATED = replace(GPU, index="3:0", platform="Intel(R) OpenCL Graphics", name="Iris", shares_host_memory=True)
-NO_DOUBLE = replace(GPU, index="4:0", name="Toy", has_double=False, problem="no double precision")
+NO_DOUBLE = replace(GPU, index="4:0", name="Toy", has_double=False)
 ALL = [NO_DOUBLE, CPU, INTEL, INTEGRATED, GPU]
 
 PART_PATTERNS = [(1,), (3,), (400,), (10_000,), (1, 1, 1), (37, 5, 900), (3,) * 100]
@@ -157,8 +157,15 @@ class TestNames:
 
     @pytest.mark.parametrize("wanted", ["4:0", "Toy"])
     def test_unusable_devices_say_why(self, wanted):
-        with pytest.raises(DeviceError, match=r"4:0 Toy \(NVIDIA CUDA\): no double precision"):
+        with pytest.raises(DeviceError, match=r"4:0 Toy \(NVIDIA CUDA\): no double precision.* --precision single$"):
             find_device(ALL, wanted)
+
+    def test_single_precision_does_without_double(self):
+        assert find_device(ALL, "Toy", precision="single") is NO_DOUBLE
+        assert [d.index for d in rank_devices(ALL, "single")] == ["4:0", "2:0", "1:0", "0:0", "3:0"]
+        on_cpu = replace(NO_DOUBLE, kind="cpu")
+        layouts = [layout_of(device, 4, 4, 20, (500,), precision="single") for device in (NO_DOUBLE, on_cpu, GPU)]
+        assert layouts[0] == layouts[1] == replace(layouts[2], has_double=False)
 
 
 class TestLayout:
@@ -517,7 +524,7 @@ class TestAutomatic:
         tested = []
         found(CPU, INTEL, GPU)
         monkeypatch.setattr(select, "find_fault", lambda device: tested.append(device.index))
-        assert next(select.find_automatic()[0]) is GPU
+        assert next(select.find_automatic("double")[0]) is GPU
         assert tested == ["2:0"]
 
     def test_a_device_asked_for_that_fails_its_test(self, found, failing_engines):

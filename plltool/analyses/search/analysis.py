@@ -273,7 +273,7 @@ class _Search:
         if site_lnl:
             by_site = run.ask_likelihood(Likelihood.site_lnl, tree, models, lnl_only=True)
         described = run.describe(tree, models, part_lnls, then=remarks)
-        return described | {"lnl": lnl, "psr": psr, "site_lnl": by_site}
+        return {"lnl": lnl, "psr": psr, "site_lnl": by_site} | described
 
     def remarks(self, found: SearchOutcome, is_constrained: bool) -> list[str]:
         """Warnings of how the search ended, and of a constraint that asks for nothing."""

@@ -11,9 +11,10 @@ import pyopencl as cl
 
 from plltool.arrays import ByteArray, FloatArray, IntArray
 from plltool.engine.base import Tables
+from plltool.engine.branch_tables import pack_matrices
 from plltool.engine.buffers import BufferEngine, Pending
 from plltool.engine.contract import ARRAYS
-from plltool.engine.layout import ArrayShape, Layout
+from plltool.engine.layout import ArrayShape
 from plltool.engine.opencl.arrays import DeviceArray
 from plltool.engine.opencl.engine import Chunk, OpenCLEngine
 from plltool.engine.opencl.kernels import Kernel, build_program
@@ -167,33 +168,3 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         with self._driver_errors():
             self._queue.finish()
             self._settle()
-
-
-def pack_matrices(layout: Layout, matrices: FloatArray) -> npt.NDArray[Any]:
-    """Matrices (n, C, S, S), with tables for tips, as kernels read them (n, branch_values); see `layout.h`."""
-    n, n_components = matrices.shape[:2]
-    packed = np.zeros((n, layout.branch_values), dtype=layout.real)
-    if layout.many_states:
-        columns = np.concatenate([matrices, matrices.sum(axis=3, keepdims=True)], axis=3).swapaxes(2, 3)
-        packed[:, : columns[0].size] = columns.reshape(n, -1)
-        return packed
-    packed[:, : matrices[0].size] = matrices.reshape(n, -1)
-    if layout.table_rows:
-        tables = _tip_tables(layout, matrices.astype(layout.real))
-        packed[:, -n_components * layout.table_rows * layout.vw :] = tables.reshape(n, -1)
-    return packed
-
-
-def _tip_tables(layout: Layout, matrices: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """(n, n_components, table_rows, vw) the tables of sums for tips, see `kernels/layout.h`."""
-    n_states, vw = layout.n_states, layout.vw
-    if layout.table_rows > n_states:  # a vector for each set of states, a lane for each row
-        members = (np.arange(layout.table_rows)[:, None] >> np.arange(n_states)) & 1
-        rows = np.minimum(np.arange(vw), n_states - 1)
-        return np.asarray(np.einsum("ncij,ej->ncei", matrices, members)[..., rows])
-    n_in_table = 4 if vw == 16 and n_states >= 4 else min(n_states, 3)
-    members = (np.arange(vw)[:, None] >> np.arange(n_in_table)) & 1
-    tables = np.einsum("ncij,ej->ncie", matrices[..., :n_in_table], members)
-    if n_in_table < n_states:
-        tables[..., 0] += matrices[..., n_in_table]
-    return np.asarray(tables)

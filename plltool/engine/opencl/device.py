@@ -44,7 +44,14 @@ class Device:
     vector_width: int  # lanes of a vector of doubles that the device's compiler is known to handle
     handle: Any  # pyopencl.Device
     single_width: int | None = None  # lanes of singles, likewise; None if only a test can tell whether twice as many
-    problem: str | None = None  # why the engine cannot use the device, or None
+    has_sub_devices: bool = True  # of a CPU: fewer threads can be used; rusticl crashes if it is asked
+    problem: str | None = None  # why the engine cannot use the device in any precision, or None
+
+    def problem_in(self, precision: str) -> str | None:
+        """Why the engine cannot use the device in a precision, or None."""
+        if self.problem is None and not self.has_double and precision != "single":
+            return "no double precision; it can be used with --precision single"
+        return self.problem
 
     @property
     def full_name(self) -> str:
@@ -63,7 +70,7 @@ class Device:
 
     def usable_threads(self, wanted: int | None) -> int | None:
         """The threads of a CPU to use: those that are asked for, or the cores that this process has; None for all."""
-        if self.kind != "cpu":
+        if self.kind != "cpu" or not self.has_sub_devices:
             return None
         cores = available_cores()
         return wanted or (cores if cores < self.compute_units else None)
@@ -89,8 +96,6 @@ def _find_problem(device: Any) -> str | None:
         return "the driver says that it is not available"
     if not device.compiler_available:
         return "the driver has no compiler"
-    if not device.double_fp_config:
-        return "no double precision"
     return None
 
 
@@ -116,6 +121,7 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
         vector_width=width,
         single_width=single_width,
         handle=device,
+        has_sub_devices=device.partition_max_sub_devices > 0,
         problem=_find_problem(device),
     )
 

@@ -15,6 +15,7 @@ import pyopencl as cl
 
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from plltool.engine.base import Engine, EngineData, Peak, Tables
+from plltool.engine.branch_tables import Spectra, pack_matrices, pack_tables
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import count_work_groups
@@ -183,7 +184,8 @@ class OpenCLEngine(Engine):
         if not self.layout.reversible:
             eigen.append(np.array([part.rotations for part in parts]) * rates)
         weighted = (mass[..., None] * right).swapaxes(2, 3)
-        model = [mass, self._tables_of(weighted), self._tables_of(left), rates]
+        tables = [pack_tables(self.layout, matrices).reshape(flat) for matrices in (weighted, left)]
+        model = [mass, *tables, rates]
         shape = len(models), self.n_parts, flat[1], -1
         stacks = np.concatenate(eigen, axis=2), np.concatenate(model, axis=2, dtype=self.layout.real)
         return list(zip(*(stack.reshape(shape) for stack in stacks), strict=True))
@@ -195,15 +197,11 @@ class OpenCLEngine(Engine):
         self._used, self._made = tuple(models), None
         eigen, model = (np.concatenate(rows) for rows in zip(*models, strict=True))
         sizes = {"n_psets": len(eigen)}
-        self._arrays.send("eigen", eigen, sizes)
+        if self.layout.has_double:
+            self._arrays.send("eigen", eigen, sizes)
+        else:
+            self._spectra = Spectra.unpack(eigen, self.layout.n_states)
         self._arrays.send("model", model, sizes)
-
-    def _tables_of(self, matrices: FloatArray) -> FloatArray:
-        """Matrices (n, C, S, S) that multiply CLAs, each in the order in which kernels read it; see `many_states.h`."""
-        flat = (*matrices.shape[:2], -1)
-        if not self.layout.many_states:
-            return matrices.reshape(flat)
-        return np.concatenate([matrices.swapaxes(2, 3).reshape(flat), matrices.sum(axis=3)], axis=2)
 
     def _launch(
         self,
@@ -263,21 +261,34 @@ class OpenCLEngine(Engine):
 
     def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
         """Send what the launch needs, and enqueue the kernel that makes P matrices and tables unless they are there."""
-        sent = lengths.tobytes()
+        sent, kernel = lengths.tobytes(), self._kernels.pmatrices
         is_made = self._have_made(sent, tables, at_tips)
-        if not is_made:
+        if kernel is not None and not is_made:
             self._arrays.pack("lengths", lengths, numbers)
             self._arrays.pack("at_tips", at_tips, numbers)
         self._arrays.post()
         if is_made:
             return
-        n_groups = 1 if self._one_thread else -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS)
-        items = n_groups * PMATRICES_ITEMS
-        self._clock.watch(
-            self._kernels.pmatrices(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers)
-        )
+        if kernel is None:
+            self._send_matrices(lengths, tables, numbers)
+        else:
+            n_groups = 1 if self._one_thread else -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS)
+            items = n_groups * PMATRICES_ITEMS
+            self._clock.watch(kernel(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers))
+            self.counters.launches += 1
         self._made = (sent, tables, at_tips)
-        self.counters.launches += 1
+
+    def _send_matrices(self, lengths: FloatArray, wanted: Tables, numbers: dict[str, Any]) -> None:
+        """Make on the host what `pmatrices` makes, in double precision, and send it."""
+        layout = self.layout
+        made = self._spectra.tables(lengths, wanted, layout.real)
+        self._arrays.send("matrices", pack_matrices(layout, made.matrices), numbers)
+        if wanted.decays:
+            self._arrays.send("decays", made.decays[None], numbers)
+        if wanted.slopes:
+            self._arrays.send("slopes", pack_tables(layout, made.slopes)[None], numbers)
+        if wanted.divided_differences:
+            self._arrays.send("divided_differences", made.divided_differences[None], numbers)
 
     def _plan(self, request: Request) -> Schedule:
         """Pieces at the same time, or levels where the rule for GPUs asks for them; no bit depends on it."""
@@ -320,9 +331,11 @@ class OpenCLEngine(Engine):
         values = np.empty((self.n_parts, n_values))
         if n_values:
             with self._driver_errors():
-                first = (self._sums.n_rows - self.n_parts) * n_values * values.itemsize
-                self._arrays.receive(values, "partial", first)
+                sums = np.empty(values.shape, dtype=self.layout.wide_sum)
+                first = (self._sums.n_rows - self.n_parts) * n_values * sums.itemsize
+                self._arrays.receive(sums, "partial", first)
                 self._settle()
+                values = sums if self.has_double else sums.real.astype(np.float64) + sums.imag
                 if wanted is not None:
                     values[~wanted] = 0.0
                 self._check_device(values)
@@ -367,9 +380,10 @@ class OpenCLEngine(Engine):
 
     def _site_values(self, request: Request) -> FloatArray:
         with self._driver_errors():
-            values = self._arrays.receive(np.empty((request.n_values, self.layout.n_lanes)), "site")
+            shape = request.n_values, self.layout.n_lanes
+            lanes = self._arrays.receive(np.empty(shape, dtype=self.layout.wide), "site")
             self._settle()
-            values = values[:, self.layout.lane_of_pattern]
+            values = lanes[:, self.layout.lane_of_pattern].astype(np.float64)
             if not np.isfinite(values).all():
                 self._forget_bad_pattern()
         return values

@@ -24,7 +24,8 @@ from plltool.progress import compiling, log
 # slowly with such numbers: rounds over all branches of 64 taxa took three times as long in single precision.
 BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
 COMMON_FILES = ("layout.h", "arithmetic.h")
-TABLE_FILES = ("pmatrices.cl", "sums.cl")
+TABLE_FILES = ("pmatrices.cl", "sums.cl")  # the first computes in double
+FLOAT_OPTION = "-cl-single-precision-constant"  # where there is no double, the type of constants otherwise
 TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h", "traverse.cl")
 
 NANOSECOND = 1e-9
@@ -60,7 +61,8 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str], opt
     """
     folder = find_kernel_folder()
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
-    return _build(context, source, (*BUILD_OPTIONS, *layout.macros(), *options))
+    constants = [] if layout.has_double else [FLOAT_OPTION]
+    return _build(context, source, (*BUILD_OPTIONS, *constants, *layout.macros(), *options))
 
 
 @functools.lru_cache(maxsize=MOST_PROGRAMS)
@@ -141,21 +143,22 @@ class Kernel:
 class EngineKernels:
     """The kernels of an engine: one program, or a program for each set of instructions (`Layout.cut_kernels`).
 
-    A set is built when a launch first needs it. Raises DeviceError if they do not compile.
+    A set is built when a launch first needs it. `pmatrices` is None where there is no double precision. Raises
+    DeviceError if they do not compile.
     """
 
     def __init__(self, context: cl.Context, layout: Layout):
         self._context = context
         self._layout = layout
         self._traverse: dict[str, Kernel] = {}
-        files = (*COMMON_FILES, *TABLE_FILES)
+        files = (*COMMON_FILES, *(TABLE_FILES if layout.has_double else TABLE_FILES[1:]))
         if layout.cut_kernels:
             program = build_program(context, layout, files)
         else:
             options = traverse_options(context, layout, "all")
             program = build_program(context, layout, (*files, *TRAVERSE_FILES), options)
             self._traverse["all"] = Kernel(program, "traverse", layout)
-        self.pmatrices = Kernel(program, "pmatrices", layout)
+        self.pmatrices = Kernel(program, "pmatrices", layout) if layout.has_double else None
         self.add_rows = Kernel(program, "add_rows", layout)
 
     def traverse(self, program: IntArray) -> Kernel:

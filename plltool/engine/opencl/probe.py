@@ -60,17 +60,19 @@ def toy_values(engine: Engine) -> list[FloatArray]:
 def check_device(index: str, lanes: int | None = None) -> None:
     """Compare the device "P:D" with numpy; DeviceError if it is missing, fails, or computes something else.
 
-    With `lanes` it computes in single precision, as a search does that screens moves.
+    It computes in single precision if it has no other. With `lanes` it does so, too, as a search that screens moves.
     """
     data = EngineData(*toy_data())
     model = toy_model()
-    rtol, hardware = PROBE_RTOL, Hardware()
-    if lanes:
-        rtol, hardware = PROBE_RTOL_SINGLE, Hardware(precision="single", vw=lanes)
     shape = DataShape(model.n_states, model.n_components, len(data.codes), (len(data.weights),))
     reference = EngineRequest(data, shape, Slots(TOY_SLOTS), Hardware(), 1.0, profile=False)
     devices, failures = list_devices()
-    device = replace(find_device(devices, index, failures), single_width=lanes)
+    device = find_device(devices, index, failures, "single")
+    rtol, hardware = PROBE_RTOL, Hardware()
+    if lanes or not device.has_double:
+        rtol, hardware = PROBE_RTOL_SINGLE, Hardware(precision="single", vw=lanes or None)
+    if lanes:
+        device = replace(device, single_width=lanes)
     answers = []
     for engine in (replace(reference, hardware=hardware).opencl_engine(device), reference.numpy_engine()):
         with engine:

@@ -1,0 +1,151 @@
+"""P matrices and the other tables of branches, made on the host in double precision: twin of `kernels/pmatrices.cl`.
+
+The numpy engine has no others. Devices without double precision get theirs from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.arrays import FloatArray
+from plltool.engine.base import Tables
+from plltool.engine.layout import Layout
+from plltool.model.components import combine, exponential
+
+
+@dataclass(frozen=True, eq=False)
+class BranchTables:
+    """What instructions read of each P set and branch; arrays that are not asked for are empty."""
+
+    matrices: npt.NDArray[Any]  # pset, branch, C, S, S
+    decays: npt.NDArray[Any]  # pset, branch, C, 3, S
+    slopes: npt.NDArray[Any]  # pset, branch, 2, C, S, S
+    divided_differences: npt.NDArray[Any]  # pset, branch, table, C, k, l
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """The eigensystems of P sets, from which the tables of all branches follow."""
+
+    eigenvalues: FloatArray  # pset, C, S; times the rates
+    rotations: FloatArray | None  # the same of their imaginary parts; None if all are real
+    right: FloatArray  # pset, C, S, S
+    left: FloatArray  # likewise
+    stationary: FloatArray  # pset, C, S
+
+    @classmethod
+    def unpack(cls, eigen: FloatArray, n_states: int) -> Self:
+        """From the array `eigen` of the contract."""
+        shape = (*eigen.shape[:2], n_states, n_states)
+        cuts = np.cumsum([n_states, n_states**2, n_states**2])
+        eigenvalues, right, left, rotations = np.split(eigen, cuts, axis=2)
+        left = left.reshape(shape)
+        turns = rotations if rotations.size else None
+        return cls(eigenvalues, turns, right.reshape(shape).swapaxes(2, 3), left, left[:, :, -1])
+
+    def tables(self, lengths: FloatArray, wanted: Tables, real: np.dtype[np.floating]) -> BranchTables:
+        """The tables at lengths (n_psets, n_branches), as numbers of the type `real`."""
+        rates = self.eigenvalues[:, None]  # pset, branch, C, S
+        turns = None if self.rotations is None else self.rotations[:, None]
+        t = np.abs(lengths)[:, :, None, None]
+        grow, turn = exponential(rates * t, None if turns is None else turns * t)
+        slope, slope_turn = _times_eigenvalues(rates, turns, grow + 1.0, turn)
+        curve, curve_turn = _times_eigenvalues(rates, turns, slope, slope_turn)
+
+        def make(diagonal: FloatArray, beside: FloatArray | None) -> FloatArray:
+            forward = combine(self.right[:, None], diagonal, beside, self.left[:, None])
+            return forward if turns is None else self._in_time(forward, lengths)
+
+        matrices = np.maximum(make(grow, turn) + np.eye(rates.shape[-1]), 0.0).astype(real)
+        decays = slopes = differences = np.empty(0, dtype=real)
+        if wanted.decays:
+            decays = np.stack([grow, slope, curve], axis=3).astype(real)
+        if wanted.slopes:
+            slopes = np.stack([make(slope, slope_turn), make(curve, curve_turn)], axis=2).astype(real)
+        if wanted.divided_differences:
+            if turns is None:
+                differences = divided_differences(rates, rates, t[..., None])[..., None, :, :, :]
+            else:
+                differences = rotating_differences(rates + 1j * turns, t[..., None])
+            differences = differences.astype(real)
+        return BranchTables(matrices, decays, slopes, differences)
+
+    def _in_time(self, forward: FloatArray, lengths: FloatArray) -> FloatArray:
+        """P, or a slope of it, of every branch; of the process in reverse for branches of negative length.
+
+        The process in reverse has P*_ij = pi_j P_ji / pi_i, see `pmatrices.cl`.
+        """
+        pi = self.stationary[:, None]
+        reverse = forward.swapaxes(-1, -2) * pi[..., None, :] / pi[..., :, None]
+        return np.where((lengths < 0)[:, :, None, None, None], reverse, forward)
+
+
+def _times_eigenvalues(
+    rates: FloatArray, turns: FloatArray | None, diagonal: FloatArray, beside: FloatArray | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """The product of two matrices in the form that `Components` describes, of which the first holds the eigenvalues."""
+    if turns is None or beside is None:
+        return rates * diagonal, None
+    return rates * diagonal - turns * beside, rates * beside + turns * diagonal
+
+
+def divided_differences(
+    first: npt.NDArray[np.inexact], second: npt.NDArray[np.inexact], t: FloatArray
+) -> npt.NDArray[np.inexact]:
+    """(exp(x t) - exp(y t)) / (x - y), or t exp(x t) where x = y, of each pair x, y of eigenvalues: (..., S, S).
+
+    It starts from the slower decay, so that nothing overflows.
+    """
+    x, y = first[..., :, None], second[..., None, :]
+    slow, fast = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
+    gap = (fast - slow) * t
+    ratio = np.where(gap == 0, 1.0, np.expm1(gap) / np.where(gap == 0, 1.0, gap))
+    return np.asarray(t * (np.expm1(slow * t) + 1.0) * ratio)
+
+
+def rotating_differences(values: npt.NDArray[np.complexfloating], t: FloatArray) -> FloatArray:
+    """The four tables of a rate matrix whose eigenvalues may be complex, see `pmatrices.cl`: (..., 4, C, S, S)."""
+    plain, mirrored = divided_differences(values, values, t), divided_differences(values, values.conj(), t)
+    total, rest = (plain + mirrored) / 2, (plain - mirrored) / 2
+    return np.stack([total.real, total.imag, -rest.imag, rest.real], axis=-4)
+
+
+# --- as kernels read them ---------------------------------------------------------------------------------
+
+
+def pack_tables(layout: Layout, matrices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Matrices (..., S, S) that multiply CLAs, as kernels read them (..., matrix_values); see `many_states.h`."""
+    flat = (*matrices.shape[:-2], -1)
+    if not layout.many_states:
+        return matrices.reshape(flat)
+    return np.concatenate([matrices.swapaxes(-1, -2).reshape(flat), matrices.sum(axis=-1)], axis=-1)
+
+
+def pack_matrices(layout: Layout, matrices: npt.NDArray[np.floating]) -> npt.NDArray[Any]:
+    """P matrices (..., C, S, S), with tables for tips, as kernels read them (..., branch_values); see `layout.h`."""
+    shape = matrices.shape[:-3]
+    packed = np.zeros((*shape, layout.branch_values), dtype=layout.real)
+    packed[..., : layout.n_components * layout.matrix_values] = pack_tables(layout, matrices).reshape(*shape, -1)
+    if layout.table_rows:
+        tables = _tip_tables(layout, matrices.astype(layout.real))
+        packed[..., -layout.n_components * layout.table_rows * layout.vw :] = tables.reshape(*shape, -1)
+    return packed
+
+
+def _tip_tables(layout: Layout, matrices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(..., n_components, table_rows, vw) the tables of sums for tips, see `kernels/layout.h`."""
+    n_states, vw = layout.n_states, layout.vw
+    if layout.table_rows > n_states:  # a vector for each set of states, a lane for each row
+        members = (np.arange(layout.table_rows)[:, None] >> np.arange(n_states)) & 1
+        rows = np.minimum(np.arange(vw), n_states - 1)
+        return np.asarray(np.einsum("...ij,ej->...ei", matrices, members)[..., rows])
+    n_in_table = 4 if vw == 16 and n_states >= 4 else min(n_states, 3)
+    members = (np.arange(vw)[:, None] >> np.arange(n_in_table)) & 1
+    tables = np.einsum("...ij,ej->...ie", matrices[..., :n_in_table], members)
+    if n_in_table < n_states:
+        tables[..., 0] += matrices[..., n_in_table]
+    return np.asarray(tables)
