@@ -67,6 +67,21 @@ def test_the_snakemake_wrapper(bash, tmp_path):
     assert made == {f"primates.{ending}" for ending in ("nwk", "model", "support.nwk", "bootstraps.nwk", "html")}
 
 
+@pytest.mark.skipif(shutil.which("augur") is None, reason="needs augur: pip install nextstrain-augur")
+@pytest.mark.parametrize("method", ["iqtree", "fasttree", "raxml"])
+def test_augur_as_it_is(method, bash, tmp_path):
+    """`augur tree` finds the front ends on the path, and reads what they write."""
+    bash("plltool front-ends bin")
+    command = f"augur tree --method {method} --alignment genes/gene1.fasta --output tree.nwk"
+    for path in (tmp_path / "bin").iterdir():  # each says that it was called
+        path.write_text(path.read_text().replace("exec ", f"echo {path.name} >> {tmp_path}/called\nexec ", 1))
+    bash(f"PATH=$PWD/bin:$PATH; {command}")
+    called = (tmp_path / "called").read_text().lower().split()
+    assert called
+    assert all(name.startswith(method) for name in called)
+    assert len(plltool.read_tree(tmp_path / "tree.nwk").names) == 12
+
+
 def test_the_galaxy_tool_is_of_this_version():
     text = (PACKAGING / "galaxy" / "plltool_search.xml").read_text(encoding="utf-8")
     assert f'<token name="@TOOL_VERSION@">{plltool.__version__}</token>' in text
