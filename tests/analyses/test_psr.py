@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -58,23 +59,17 @@ def site_oracle(tree, sequences, model, rate_of):
 def test_lnl_is_that_of_each_site_at_its_rate(sequences, found):
     with Likelihood(sequences, start(sequences), MODEL, device="numpy") as likelihood:
         before = likelihood.lnl()
-        reached = likelihood.optimise()
+        lnl = likelihood.optimise()
         rates, model, tree = likelihood.site_rates(), likelihood.model, likelihood.tree
-        assert reached == likelihood.lnl() > before
+        assert lnl == likelihood.lnl() > before
         expected = site_oracle(tree, sequences, model, rates)
         assert likelihood.site_lnl() == pytest.approx(expected, rel=1e-10)
-        assert reached == pytest.approx(expected.sum(), rel=1e-10)
+        assert lnl == pytest.approx(expected.sum(), rel=1e-10)
+        given = tree, likelihood.model_string
     assert rates.mean() == pytest.approx(1.0)
     assert len(set(rates.tolist())) <= 4
-
-
-def test_a_written_model_leads_back(sequences):
-    """Each site chooses again among the rates, which an optimisation leaves when the gain is small."""
-    with Likelihood(sequences, start(sequences), MODEL, device="numpy") as likelihood:
-        lnl = likelihood.optimise()
-        given = likelihood.tree, likelihood.model_string
     with Likelihood(sequences, *given, device="numpy") as likelihood:
-        assert lnl - 1e-6 < likelihood.lnl() < lnl + CATEGORY_GAIN
+        assert lnl - 1e-6 < likelihood.lnl() < lnl + CATEGORY_GAIN, "a written model leads back, but for small gains"
 
 
 def test_given_rates(sequences):
@@ -189,7 +184,11 @@ SCHEMES = {
 ONLY = ["HKY+F+PSR4", "JC+PSR3", "HKY+F+PSR2"]  # the parts of "all"
 
 
-@pytest.fixture(params=SCHEMES, ids=lambda name: name.replace(" ", "-"))
+# each scheme and each linkage
+CASES = [("all", "linked"), ("all", "unlinked"), ("beside gamma", "scaled")]
+
+
+@pytest.fixture
 def scheme(request, tmp_path):
     return write(tmp_path, SCHEMES[request.param])
 
@@ -236,36 +235,46 @@ def test_given_rates_by_brute_force(sequences, tmp_path, brlen):
         assert likelihood.lnl() == pytest.approx(expected.sum(), rel=1e-10)
 
 
-@pytest.mark.parametrize("brlen", BRLENS)
-def test_the_sum_of_parts_at_the_rates_of_sites(sequences, scheme, brlen):
-    """After an optimisation: by pruning, part by part, each site at its rate or under gamma rates."""
-    with Likelihood(sequences, start(sequences, brlen), scheme, brlen=brlen, device="numpy") as likelihood:
+@pytest.fixture(scope="module")
+def optimised(sequences, tmp_path_factory):
+    """A likelihood of a scheme and a linkage, optimised once."""
+
+    @cache
+    def optimise(name, brlen):
+        scheme = write(tmp_path_factory.mktemp("scheme"), SCHEMES[name])
+        likelihood = Likelihood(sequences, start(sequences, brlen), scheme, brlen=brlen, device="numpy")
         before = likelihood.lnl()
-        reached = likelihood.optimise()
-        assert reached == likelihood.lnl() > before + 10
-        tree, rate_of, site_lnl = likelihood.tree, likelihood.site_rates(), likelihood.site_lnl()
-        for number, model in enumerate(likelihood.models):
-            sites = np.arange(number, 300, 3)
-            q = model.scaler * q_matrix(model.exchangeabilities, model.frequencies)
-            rates = np.unique(rate_of[sites]) if model.has_site_rates else model.sites.categories()[0]
-            share = 1.0 if model.has_site_rates else 1.0 / len(rates)
-            for rate in rates:
-                own = sites[rate_of[sites] == rate] if model.has_site_rates else sites
-                components = [(share, model.frequencies, q * r) for r in ([rate] if share == 1.0 else rates)]
-                columns = columns_of(tree, sequences, own)
-                expected = pruning(tree.ends.tolist(), own_lengths(tree, number), columns, components)
-                assert site_lnl[own] == pytest.approx(expected, rel=1e-10)
-    assert reached == pytest.approx(site_lnl.sum(), rel=1e-10)
+        assert name != "all" or set(likelihood.site_rates()) == {1.0}, "nothing is chosen before an optimisation"
+        assert likelihood.optimise() == likelihood.lnl() > before + 10
+        return likelihood
+
+    return optimise
 
 
-def test_rates_have_the_mean_1(sequences, tmp_path):
+@pytest.mark.parametrize(("name", "brlen"), [*(("all", brlen) for brlen in BRLENS), ("beside gamma", "scaled")])
+def test_the_sum_of_parts_at_the_rates_of_sites(sequences, optimised, name, brlen):
+    """After an optimisation: by pruning, part by part, each site at its rate or under gamma rates."""
+    likelihood = optimised(name, brlen)
+    tree, rate_of, site_lnl = likelihood.tree, likelihood.site_rates(), likelihood.site_lnl()
+    for number, model in enumerate(likelihood.models):
+        sites = np.arange(number, 300, 3)
+        q = model.scaler * q_matrix(model.exchangeabilities, model.frequencies)
+        rates = np.unique(rate_of[sites]) if model.has_site_rates else model.sites.categories()[0]
+        share = 1.0 if model.has_site_rates else 1.0 / len(rates)
+        for rate in rates:
+            own = sites[rate_of[sites] == rate] if model.has_site_rates else sites
+            components = [(share, model.frequencies, q * r) for r in ([rate] if share == 1.0 else rates)]
+            columns = columns_of(tree, sequences, own)
+            expected = pruning(tree.ends.tolist(), own_lengths(tree, number), columns, components)
+            assert site_lnl[own] == pytest.approx(expected, rel=1e-10)
+    assert likelihood.lnl() == pytest.approx(site_lnl.sum(), rel=1e-10)
+
+
+def test_rates_have_the_mean_1(optimised):
     """In each part that has lengths or a scaler of its own; in all parts together if they share lengths."""
-    scheme = write(tmp_path, SCHEMES["all"])
     for brlen in BRLENS:
-        with Likelihood(sequences, start(sequences, brlen), scheme, brlen=brlen, device="numpy") as likelihood:
-            assert set(likelihood.site_rates()) == {1.0}, "nothing is chosen before an optimisation"
-            likelihood.optimise()
-            rates, models, longest = likelihood.site_rates(), likelihood.models, likelihood.tree.lengths.max()
+        likelihood = optimised("all", brlen)
+        rates, models, longest = likelihood.site_rates(), likelihood.models, likelihood.tree.lengths.max()
         means = [rates[part::3].mean() for part in range(3)]
         if brlen == "linked":
             assert rates.mean() == pytest.approx(1.0)
@@ -313,7 +322,7 @@ def test_factors_leave_lnl_as_it_is(sequences, tmp_path):
             assert logarithms == pytest.approx(np.round(logarithms), abs=1e-9)  # all are rates of the grid
 
 
-@pytest.mark.parametrize("brlen", BRLENS)
+@pytest.mark.parametrize(("scheme", "brlen"), CASES, indirect=["scheme"])
 def test_a_search_of_parts_ends_under_gamma(sequences, scheme, brlen, tmp_path):
     twins = sequences | {"twin": sequences["Homo_sapiens"]}
     found = search(twins, scheme, brlen=brlen, options=PART_OPTIONS, device="numpy", workers=1)
@@ -338,6 +347,7 @@ def test_a_search_of_parts_ends_under_gamma(sequences, scheme, brlen, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES, indirect=True)
 def test_supports(sequences, scheme):
     """Replicates are searched under per-site rates, by one process or two; the others use gamma rates."""
     found = search(sequences, scheme, options=PART_OPTIONS, device="numpy", workers=1)
@@ -351,7 +361,7 @@ def test_supports(sequences, scheme):
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("brlen", BRLENS)
+@pytest.mark.parametrize(("scheme", "brlen"), CASES[1:], indirect=["scheme"])
 def test_little_memory_changes_nothing_in_parts(sequences, scheme, brlen):
     options = SearchOptions("fast", starts=1, radii=(1,), perturbations=0)
     settings = {"brlen": brlen, "options": options, "device": "opencl", "workers": 1}
