@@ -80,8 +80,9 @@ def test_a_search(given, shuffled, device):
     assert first.tree.names == tuple(sorted(given[0]))
 
 
-@pytest.mark.parametrize("device", ON)
-@pytest.mark.parametrize("brlen", ["scaled", "unlinked"])
+@pytest.mark.parametrize(
+    ("device", "brlen"), [pytest.param("cpu", "scaled", marks=pytest.mark.opencl), ("numpy", "unlinked")]
+)
 def test_a_search_of_parts(given, shuffled, tmp_path, device, brlen):
     found = []
     for alignment, columns in ((given, np.arange(N_SITES)), shuffled):
