@@ -13,7 +13,7 @@ from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.requests import Clas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
-from plltool.optimise.steps import apply_step, without_rounding
+from plltool.optimise.steps import apply_step, at_bound, without_rounding
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths
 
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, with Newton steps in between
@@ -152,12 +152,15 @@ def triplet_step(lengths: FloatArray, values: FloatArray) -> tuple[FloatArray, F
     """Newton step (..., 3) for the three lengths at each node, and the gain in lnL (...) that it promises.
 
     `values` (..., 10) are those of `program.triplet`. The Hessian is scaled by the lengths, so that lengths of
-    different magnitudes have the same weight.
+    different magnitudes have the same weight. A length at a bound that lnL pulls beyond it stays there.
     """
+    gradient = without_rounding(values[..., 1:4]) * lengths
     hessian = np.empty((*lengths.shape, 3))
     for column, (i, j) in enumerate([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]):
         hessian[..., i, j] = hessian[..., j, i] = values[..., 4 + column] * lengths[..., i] * lengths[..., j]
-    relative, promise = uphill_step(without_rounding(values[..., 1:4]) * lengths, hessian)
+    stays = at_bound(lengths, gradient)
+    hessian[stays[..., :, None] | stays[..., None, :]] = 0.0
+    relative, promise = uphill_step(np.where(stays, 0.0, gradient), hessian)
     return relative * lengths, promise
 
 

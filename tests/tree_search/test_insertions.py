@@ -136,6 +136,17 @@ def test_triplet_step_is_newton_where_concave():
         assert gain[0] == pytest.approx(gradient @ newton / 2)  # of the parabola at its top
 
 
+def test_triplet_step_leaves_lengths_at_a_bound():
+    """The others take the Newton step that they have without it."""
+    hessian = -np.array([[50.0, 10.0, 5.0], [10.0, 80.0, 20.0], [5.0, 20.0, 30.0]])
+    lengths, gradient = np.array([0.1, MIN_BRANCH_LENGTH, 0.3]), np.array([1.0, -2.0, 3.0])
+    step, _ = triplet_step(lengths[None], values_of(gradient, hessian))
+    others = -np.linalg.solve(hessian[::2, ::2], gradient[::2])
+    np.testing.assert_allclose(step[0], [others[0], 0.0, others[1]], rtol=1e-10)
+    step, _ = triplet_step(lengths[None], values_of(-gradient, hessian))
+    assert step[0, 1] > 0
+
+
 def test_triplet_step_goes_uphill_elsewhere():
     hessian = np.array([[50.0, 10.0, 5.0], [10.0, -80.0, 20.0], [5.0, 20.0, 0.0]])
     gradient = np.array([1.0, -2.0, 3.0])
