@@ -4,11 +4,7 @@ Kernels for them have no double at all, or do not compile; any device runs them.
 """
 
 import math
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,9 +55,9 @@ def test_sums_lose_nothing(groups, make_engine):
     assert case.lnl_on(engine)[0] == pytest.approx(math.fsum(case.sites_on(engine)), rel=1e-13)
 
 
-@pytest.mark.parametrize("n_patterns", [20_000, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_patterns", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_lnl_of_many_patterns(n_patterns, make_engine, record_property):
-    """Within 1e-6 of numpy in double precision; measured: 4e-9. Optimised lengths reach the same optimum."""
+    """Within 1e-7 of numpy in double precision. Optimised lengths reach the same optimum."""
     case = Case(4, 4, (n_patterns,))
     floats, expected = (
         case.likelihood(make_engine, kind, precision=precision)
@@ -110,19 +106,3 @@ def test_kernels_with_double_do_not_compile(opencl_device):
     layout = FLOATS.layout(4, 4, 5, (9,), "single")
     with pytest.raises(DeviceError, match="no_double_on_this_device"):
         build_program(context, layout, ("layout.h", "arithmetic.h", "pmatrices.cl"))
-
-
-RUSTICL = Path("/usr/lib/x86_64-linux-gnu/libRusticlOpenCL.so.1")
-
-
-@pytest.mark.slow
-def test_rusticl(tmp_path):
-    """Mesa's device on the CPU, which has no double precision, passes its test in single."""
-    if not RUSTICL.exists():
-        pytest.skip(f"no {RUSTICL}: Debian's package mesa-opencl-icd has it")
-    (tmp_path / "rusticl.icd").write_text(f"{RUSTICL}\n")
-    found = "next(d for d in list_devices()[0] if 'rusticl' in d.platform)"
-    code = f"from plltool.engine.opencl.device import list_devices; d = {found}; assert not d.has_double\n"
-    code += "from plltool.engine.opencl.probe import check_device; check_device(d.index)"
-    drivers = {"RUSTICL_ENABLE": "llvmpipe", "OCL_ICD_VENDORS": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, **drivers}, check=True)
