@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import plltool
+from plltool import Sequences
 from plltool.constants import ALRT_REPLICATES, FIRST_WORD, STDIN, VERSION, WHOLE
 from plltool.front_ends.options import HELP, Given, UsageError
 from plltool.front_ends.work import Session, Work, hardware, with_shares
 
 BANNER = f"FastTree Version 2.1.11+plltool{VERSION} front end of plltool {VERSION}, which is not FastTree"
 USAGE = f"Usage for FastTree version 2.1.11+plltool{VERSION} front end:"
+SIZES = re.compile(rb"^[ \t]*\d+[ \t]+\d+[ \t]*\r?$", re.MULTILINE)  # the first line of an alignment
 NAME = re.compile(r"(?<=[(,])([^'():,;]+)(?=[:,)])")
 
 
@@ -31,27 +36,60 @@ def run(arguments: Sequence[str]) -> None:
         names[log].unlink(missing_ok=True)  # as FastTree replaces it
     session = Session(given, lambda ending: names[ending], endings, "", log)
     session.out = sys.stderr
-    session.run(BANNER, _infer_tree)
+    session.run(BANNER, _infer_trees)
 
 
-def _infer_tree(given: Given, session: Session) -> None:
-    """Find or evaluate the tree, with SH-like supports."""
+def _infer_trees(given: Given, session: Session) -> None:
+    """Find or evaluate the tree of each alignment."""
+    found = [_infer_tree(given, session, data, number) for number, data in enumerate(_read_sets(given))]
+    if given.has("output"):
+        session.write("out", "\n".join(found))
+    else:
+        print("\n".join(found))
+
+
+def _read_sets(given: Given) -> Iterator[Sequences]:
+    """The alignments of the file, of which -n says how many there are."""
+    path, n_sets = given.text("alignment", STDIN), given.number("sets", 1)
+    states, names = "dna" if given.has("nucleotides") else "protein", WHOLE if given.has("quote") else FIRST_WORD
+    read = partial(plltool.read_alignment, states=states, names=names)
+    if n_sets == 1:
+        yield read(path)
+        return
+    text = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+    begins = [match.start() for match in SIZES.finditer(text)]
+    if not 0 < n_sets <= len(begins):
+        raise UsageError(f"-n: found {n_sets}, expected 1 to {len(begins)}, the number of alignments in {path}")
+    with TemporaryDirectory() as folder:
+        for number, (begin, end) in enumerate(pairwise([*begins, len(text)][: n_sets + 1]), 1):
+            own = Path(folder, f"alignment{number}.phy")
+            plltool.write_bytes(own, text[begin:end])
+            yield read(own)
+
+
+def _infer_tree(given: Given, session: Session, data: Sequences, number: int) -> str:
+    """The tree of an alignment, with SH-like supports; `number` counts the alignments from 0."""
     is_dna, keeps, quotes = given.has("nucleotides"), given.has("keeps"), given.has("quote")
     name, is_flat = given.text("model", "JC" if is_dna else "JTT"), given.has("without_rates")
     if (name == "GTR+FO") > is_dna or (name in ("LG", "WAG") and is_dna):
         raise UsageError(f"found a model of other data, {name}, expected one for {'DNA' if is_dna else 'proteins'}")
     n_replicates = given.number("replicates", ALRT_REPLICATES)
-    path, start, with_supports = given.text("alignment", STDIN), given.text("start"), not given.has("without_supports")
+    with_supports = not given.has("without_supports")
     given.has("log_file", "output", "gamma")
-    states = "dna" if is_dna else "protein"
-    data = plltool.read_alignment(path, states, names=WHOLE if quotes else FIRST_WORD)
     threads = os.environ.get("OMP_NUM_THREADS", "")
     work = Work(session, data, name + ("" if is_flat else "+G4"), given.number("seed", 1))
     work.hardware = hardware(threads=int(threads) if threads.isdecimal() and int(threads) else None)
+    own, common = given.text("start"), given.text("first_start")
+    starts = work.trees(own or common) if own or common else []
+    if own and number >= len(starts):
+        raise UsageError(f"-intree: found {len(starts)} trees, expected one for each alignment")
+    begin: Any = starts[number if own else 0] if starts else "parsimony"
+    if keeps and not starts:
+        raise UsageError("-mllen: found no -intree, expected the tree")
     if keeps:
-        found = work.call(plltool.evaluate, work.trees(given.first("start"))[0], work.model)
+        found = work.call(plltool.evaluate, begin, work.model)
     else:
-        options, begin = plltool.SearchOptions(effort="fast"), work.trees(start)[0] if start else "parsimony"
+        options = plltool.SearchOptions(effort="fast")
         found = work.call(plltool.search, work.model, start=begin, seed=work.seed, options=options)
     if given.has("gamma") and not is_flat:
         session.say(f"Gamma(4) LogLk = {found.lnl:.3f} alpha = {found.parameters['alpha']:.3f}")
@@ -61,11 +99,7 @@ def _infer_tree(given: Given, session: Session) -> None:
         how = {"kinds": ("sh-alrt",), "replicates": n_replicates, "seed": work.seed}
         supports = work.call(plltool.alrt, found.tree, found.model, **how).supports
         newick = with_shares(supports, supports.values["sh-alrt"] / 100).newick()
-    newick = NAME.sub(r"'\1'", newick) if quotes else newick
-    if given.has("output"):
-        session.write("out", newick)
-    else:
-        print(newick)
+    return NAME.sub(r"'\1'", newick) if quotes else newick
 
 
 def _tell(found: Any, session: Session) -> None:

@@ -78,3 +78,24 @@ def test_epa_ng_says_what_is_missing(call):
     status, _, err = call("epa-ng --tree true.nwk --query a.fasta --model JC")
     assert status == 2
     assert "found no -s" in err
+
+
+def test_fasttree_of_several_alignments(call, folder):
+    """As FastTree -n: a tree for each, from the start tree of its own or one for all; interleaved as SEQBOOT writes."""
+    rows = [f"{name:10}{'ACGTACGTAA'[k:]}{'ACGTACGTAA'[:k]}" for k, name in enumerate("ABCDE")]
+    block = "\n".join(["    5    20", *rows, "", *(row[10:] for row in rows)])
+    other = block.replace("ACGTA", "AAGTA")
+    (folder / "two.phy").write_text(f"{block}\n{other}\n")
+    trees = ["((A,B),(C,D),E);", "((A,E),(C,D),B);"]
+    (folder / "starts.nwk").write_text("\n".join(trees))
+    (folder / "one.nwk").write_text(trees[1])
+    line = "FastTree -nt -nosupport -mllen -n 2 -out o.nwk"
+    for word, expected in (("-intree starts.nwk", [0, 0]), ("-intree1 one.nwk", [2, 0])):
+        status, _, err = call(f"{line} {word} two.phy")
+        assert status == 0, err
+        found = (folder / "o.nwk").read_text().splitlines()
+        assert [plltool.tree_distances(pair)[0][1] for pair in zip(found, trees, strict=True)] == expected
+    status, _, err = call(line.replace("-n 2", "-n 3") + " -intree starts.nwk two.phy")
+    assert (status, "-n: found 3, expected 1 to 2, the number of alignments in two.phy" in err) == (2, True)
+    status, _, err = call(f"{line} -intree one.nwk two.phy")
+    assert (status, "-intree: found 1 trees, expected one for each alignment" in err) == (2, True)

@@ -109,12 +109,11 @@ def test_partition_files(call, folder):
         ("raxml-ng --msa a.fasta --prefix no", "found no --model"),
         ("raxml-ng --msa a.fasta --model GTR+XX", "+XX"),
         ("raxml-ng --bootstrap --msa a.fasta --model JC --bs-trees 0", "--bs-trees: found '0'"),
-        ("raxml-ng --msa a.fasta --model JC --tree pars", "nothing"),
         ("raxml-ng --rfdist --tree three.nwk --spr-radius 4", "--spr-radius"),
         ("raxml-ng --msa a.fasta --model JC --terrace", "--terrace"),
         ("raxmlHPC -s a.fasta -m GTRWRONG -n x", "-m: found 'GTRWRONG'"),
         ("raxmlHPC -s a.fasta -m GTRGAMMA", "found no -n"),
-    ][:3],
+    ],
 )
 def test_wrong_input_is_told_in_one_line(line, told, call):
     status, _, err = call(line)
