@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 51_700, "tests": 42_900, "scripts": 8_700}
+LIMITS = {"plltool": 50_965, "tests": 42_277, "scripts": 8_687}
 
 
 def count_lines(folder: Path) -> int:
