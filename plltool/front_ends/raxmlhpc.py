@@ -48,8 +48,19 @@ def run(arguments: Sequence[str]) -> None:
     names |= {"support": "fastTreeSH_Support"} if task == "sh" else {}
     endings = [ending + given.text("--consense") for ending in there.files[done]]
     there.program, there.arguments = given.program, given.arguments
-    session = Session(there, lambda ending: folder / f"RAxML_{names[ending]}.{name}", endings, "no option")
+    session = (_Bracketed if task == "sh" else Session)(
+        there, lambda ending: folder / f"RAxML_{names[ending]}.{name}", endings, "no option"
+    )
     session.run(BANNER, raxml_ng.TASKS[done])
+
+
+class _Bracketed(Session):
+    """A run whose supports are whole numbers in brackets behind the lengths, as in RAxML_fastTreeSH_Support."""
+
+    def write(self, ending: str, content: str | bytes, what: str = "") -> None:
+        if ending == "support" and isinstance(content, str):
+            content = re.sub(r"\)([\d.]+):([^,();]+)", lambda own: f"):{own[2]}[{float(own[1]):.0f}]", content)
+        super().write(ending, content, what)
 
 
 def _read_model(given: Given) -> str:

@@ -69,8 +69,8 @@ class Session:
             except PlltoolError as error:
                 _log.error("ERROR: %s", error)
                 raise
-            for ending in set(self._endings) - self._written:
-                self.path(ending).unlink(missing_ok=True)
+            for path in set(map(self.path, self._endings)) - set(map(self.path, self._written)):
+                path.unlink(missing_ok=True)
             seconds = time.monotonic() - self._began
             self.say("", f"Elapsed time: {seconds:.3f} seconds", f"Total wall-clock time used: {seconds:.3f} sec")
 

@@ -175,3 +175,16 @@ def test_lnl_of_raxml(call, folder, request):
     status, out, err = call(f"raxmlHPC -s {request.config.rootpath / PRIMATES} -m GTRGAMMA -p 1 -n p")
     assert status == 0, err
     assert float(re.search(r"Final LogLikelihood: (-[\d.]+)", out)[1]) >= RAXML_LNL
+
+
+def test_the_sh_like_supports_of_ete(call, folder):
+    """`ete3 build` reads whole numbers in brackets behind the lengths of the file."""
+    status, out, err = call("raxmlHPC -f J -p 3 -s a.fasta -m GTRGAMMA -n J -t true.nwk")
+    assert status == 0, err
+    assert f"saved to: {folder / 'RAxML_fastTreeSH_Support.J'}" in out
+    text = (folder / "RAxML_fastTreeSH_Support.J").read_text()
+    supports = [int(label) for label in re.findall(r"\):[\d.e-]+\[(\d+)\]", text)]
+    assert len(supports) == text.count(")") - 1 == 4
+    assert all(0 <= support <= 100 for support in supports)
+    tree = plltool.read_tree(folder / "RAxML_bestTree.J")
+    assert plltool.tree_distances([re.sub(r"\[\d+\]", "", text), tree])[0, 1] == 0
