@@ -41,7 +41,7 @@ def alrt(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Compute the SH-aLRT, aBayes and SPRTA supports of TREE, a tree of the taxa in ALIGNMENT.
+    """Compute the SH-aLRT, aBayes, LBP and SPRTA supports of TREE, a tree of the taxa in ALIGNMENT.
 
     Branch lengths and free parameters are optimised first. Each internal branch is compared with its two
     nearest-neighbour interchanges, also for --supports lbp, the local bootstrap (Adachi & Hasegawa 1996b). --supports

@@ -74,7 +74,7 @@ def support(
     """Write how well replicate trees, the files REPLICATES, support the branches of TREE.
 
     Labels belong to branches, whatever the outgroup. `plltool bootstrap` makes replicate trees. `plltool alrt` computes
-    supports that need none, SH-aLRT, aBayes and SPRTA.
+    supports that need none, SH-aLRT, aBayes, LBP and SPRTA.
     """
     outputs.claim()
     import plltool
