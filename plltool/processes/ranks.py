@@ -31,7 +31,7 @@ HEADER = 3  # numbers in front of the sums: ranks that failed, sum of the marks,
 PAUSE = 0.01  # seconds between two looks at whether others have come
 BEAT = 5.0  # seconds between two signs of life
 GRACE = 5  # seconds in which the launcher of a job that is aborted should end this rank
-PATIENCE = 120.0  # seconds without a sign of life of another rank after which it is lost
+PATIENCE = 300.0  # seconds without a sign of life of another rank after which it is lost; kernels may take that long to build
 
 
 class Ranks:
@@ -127,14 +127,15 @@ class Watch:
             if silent * BEAT > PATIENCE:
                 found = f"rank {self._before} gave no sign of life for {PATIENCE:.0f} s"
                 self._lost(f"{found}, its machine or the link is gone; the same command resumes from the checkpoint")
-                signal.alarm(GRACE)  # the launcher may never answer, and nothing else ends a process that aborts
+                if hasattr(signal, "alarm"):  # the launcher may never answer; nothing else ends a process that aborts
+                    signal.alarm(GRACE)
                 self._comm.Abort(1)
 
     def _end(self) -> None:
         """Take leave of the next rank before MPI ends."""
         self._is_over.set()
         self._thread.join()
-        self._comm.isend(False, self._after)
+        self._farewell = self._comm.isend(False, self._after)
 
 
 _joined: Ranks | None = None
