@@ -31,7 +31,7 @@ HEADER = 3  # numbers in front of the sums: ranks that failed, sum of the marks,
 PAUSE = 0.01  # seconds between two looks at whether others have come
 BEAT = 5.0  # seconds between two signs of life
 GRACE = 5  # seconds in which the launcher of a job that is aborted should end this rank
-PATIENCE = 300.0  # seconds without a sign of life of another rank after which it is lost; kernels may take long to build
+PATIENCE = 300.0  # seconds without a sign of life after which a rank is lost; kernels may take long to build
 
 
 class Ranks:
