@@ -94,6 +94,7 @@ OTHERWISE = {
     "measure_size.py": "simulates data of gigabytes",
     "rivals.py": "a part of the others",
     "try_drivers.py": "downloads drivers",
+    "two_hosts.py": "needs root, and makes network namespaces",
 }
 
 

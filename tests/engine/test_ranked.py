@@ -255,7 +255,7 @@ def test_sorted_patterns_over_ranks(case):
         return found
 
     def plain(data, sizes):
-        one = type(mixture)(components.category(0), mixture.oracle[:1])
+        one = type(mixture)(components.one_for_each_pattern(sortings[0]).category(0), mixture.oracle[:1])
         return numpy_engine(3 * N_TAXA, data.codes, data.weights, [one] * len(sizes), sizes)
 
     expected = ask(plain)
