@@ -56,11 +56,12 @@ def find_moves(
     screen.
     """
 
-    def scan_for_moves(likelihood: TreeLikelihood, lnl: float) -> tuple[Prunes, Steps, IndexArray]:
-        prunes = all_prunes(likelihood, joints)
-        admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
-        steps = scan(likelihood, prunes, radius, lnl, admits, patient)
-        return prunes, steps, best_steps(steps, lnl)
+    def scan_for_moves(own: TreeLikelihood, own_lnl: float) -> tuple[Prunes, Steps, IndexArray]:
+        """The subtrees, their insertions with scores, and the best of these."""
+        prunes = all_prunes(own, joints)
+        admits = None if constraint is None else constraint.admission(own.tree, prunes.joints, prunes.columns)
+        steps = scan(own, prunes, radius, own_lnl, admits, patient)
+        return prunes, steps, best_steps(steps, own_lnl)
 
     screen = likelihood.screen
     if screen is not None:
