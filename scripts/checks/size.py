@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 50_978, "tests": 42_291, "scripts": 8_687}
+LIMITS = {"plltool": 51_700, "tests": 43_200, "scripts": 8_800}
 
 
 def count_lines(folder: Path) -> int:
