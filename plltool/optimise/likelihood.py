@@ -56,7 +56,6 @@ class TreeLikelihood:
     branch lengths need no call: every request sends the lengths.
 
     part_sites : (n_parts,) number of sites of each part: the sum of its pattern weights
-    scratch : the first slot behind those of the directed CLAs
     """
 
     def __init__(self, tree: Tree, models: Sequence[Model], engine: Holder):
@@ -64,7 +63,6 @@ class TreeLikelihood:
         self.models = list(models)
         self.engine = engine
         self.part_sites = np.add.reduceat(engine.weights, np.cumsum((0, *engine.part_patterns[:-1])))
-        self.scratch = directed_slots(tree.n_taxa)
         self._screen: Screen | None = None
         self.is_rooted = not all(part.is_reversible for part in self._components())
         self.topology_changed()
@@ -172,6 +170,11 @@ class TreeLikelihood:
     def split_patterns(self, values: npt.NDArray[Value]) -> list[npt.NDArray[Value]]:
         """Split values (..., n_patterns) by parts."""
         return np.split(values, np.cumsum(self.engine.part_patterns)[:-1], axis=-1)
+
+    @property
+    def scratch(self) -> int:
+        """The first slot behind those of the directed CLAs."""
+        return directed_slots(self.tree.n_taxa)
 
     @property
     def n_scratch(self) -> int:

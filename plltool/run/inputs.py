@@ -33,7 +33,6 @@ from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
 from plltool.run.data_tests import refuse_invariable
 from plltool.tree.constraint import Constraint, make_constraint
-from plltool.tree.duplicates import restrict_tree
 from plltool.tree.rooted import add_root
 from plltool.tree.splits import TreeSet
 from plltool.tree.topology import Tree
@@ -196,9 +195,9 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
     """A tree whose tips are numbered as `names`.
 
     It comes from a file, a Newick string (which begins with a parenthesis or a comment), a tree of dendropy, Biopython
-    or ete, or a Tree, which is copied; its branches keep their numbers if its tips are numbered so already. With
-    `several` a file may hold one tree for each part, see `read_tree`. Where ROOT_NAME is the first name, the tree has a
-    root, see `plltool.tree.rooted`: that with two branches, or one on the first branch.
+    or ete, or a Tree, which is copied with its `root_place`; its branches keep their numbers if its tips are numbered
+    so already. With `several` a file may hold one tree for each part, see `read_tree`. Where ROOT_NAME is the first
+    name, the tree has a root, see `plltool.tree.rooted`: that with two branches, or one on the first branch.
 
     Raises InputError if it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
@@ -210,7 +209,7 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
             where = "the alignment" if differing[0] in given.names else "the tree"
             missing = f"{show_name(differing[0])} is missing from {where}"
             raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
-        tree = given.copy() if given.names == tuple(names) else restrict_tree(given, names)
+        tree = given.with_lengths(given.lengths) if given.names == tuple(names) else given.with_tips(names)
         tree.warnings, tree.root_is_given = given.warnings, given.is_rooted
         return tree
     if is_newick(given):

@@ -138,6 +138,14 @@ class Tree:
         tree.root_place = self.root_place
         return tree
 
+    def with_tips(self, names: Sequence[str]) -> Tree:
+        """The tree with its tips in the order of `names`, and the rest numbered as by `renumbered`."""
+        number = {name: tip for tip, name in enumerate(names)}
+        nodes = np.array([*map(number.__getitem__, self.names), *range(self.n_taxa, self.n_nodes)])
+        tree = Tree.from_edges(names, nodes[self.ends], self.lengths)
+        tree.root_place = self.root_place
+        return tree.renumbered()
+
     def unlink(self, n_parts: int) -> Tree:
         """A copy in which each of `n_parts` parts has separate lengths, equal to the current ones."""
         return self.with_lengths(np.repeat(self.lengths[:, None], n_parts, axis=1))

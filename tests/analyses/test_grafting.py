@@ -51,9 +51,9 @@ def test_lengths_end_at_their_optimum():
 
 @pytest.mark.parametrize("root", [0.01, 0.05, 0.11])
 def test_the_root_stays(root):
-    """On the branch that a query divides: on either side of the query."""
+    """On the branch that a query divides, on either side of the query, whatever the order of taxa in a Tree."""
     rooted = f"((Homo_s:0.1,Pan_t:0.08):{root},(Lemur_c:0.2,(Mus_m:0.1,Rat:0.15):0.21):{0.12 - root});"
-    for given in (rooted, as_tree(rooted, sorted(ROWS))):
+    for given in (rooted, *(as_tree(rooted, sorted(ROWS, reverse=falling)) for falling in (False, True))):
         result = plltool.place(ROWS, given, sequences(QUERIES), GAMMA, graft=True, **QUICK)
         tree = read(result.grafted.newick)
         assert len(tree.seed_node.child_nodes()) == 2

@@ -227,8 +227,6 @@ def place(
     else:
         files = read_queries([queries] if isinstance(queries, (str, PathLike)) else list(queries), names=names)
     given, start = encode_queries(files, data), as_tree(tree, data.names)
-    if isinstance(tree, Tree) and tree.names == start.names:
-        start.root_place = tree.root_place
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         lnl = likelihood.lnl()

@@ -72,19 +72,18 @@ def graft_queries(
     pendant = float(np.mean(reference.lengths))
 
     def grow(engine: Holder) -> tuple[Tree, float]:
-        tree = reference
-        while (at := tree.n_taxa - reference.n_taxa) < n_queries:
+        likelihood = TreeLikelihood(reference, placer.models, engine)
+        while (at := likelihood.tree.n_taxa - reference.n_taxa) < n_queries:
             announce(f"grafting queries, {at} of {n_queries} grafted")
             together = min(int(np.count_nonzero(turn[at:] == turn[at])), PLACE_BATCH)
-            likelihood = TreeLikelihood(tree, placer.models, engine)
             scores = score_branches(likelihood, together, pendant)
             places = optimise_places(likelihood, *choose_branches(scores, heuristic), pendant)
-            best = _best_apart(tree, places if fixed else free_branches(likelihood, places))
-            tree = insert_tips(tree, names[tree.n_taxa :], best.branches, best.lengths)
-        likelihood = TreeLikelihood(tree, placer.models, engine)
+            best = _best_apart(likelihood.tree, places if fixed else free_branches(likelihood, places))
+            likelihood.tree = insert_tips(likelihood.tree, names[at + reference.n_taxa :], best.branches, best.lengths)
+            likelihood.topology_changed()
         lnl = likelihood.lnl() if fixed else smooth(likelihood, GRAFT_EPSILON).lnl
         placer.work.add_earlier(work_of(engine))
-        return tree, lnl
+        return likelihood.tree, lnl
 
     rows = [np.ones(own.shape[1], dtype=bool) for own in queries.codes]
     patterns = [placer.with_queries(part, queries.codes[part][order], own) for part, own in enumerate(rows)]
