@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
+from functools import wraps
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from plltool.constants import VERSION
 
@@ -24,14 +25,41 @@ class Keys:
     that an object may lack `maybe`. An `as_record` adds its keys to those of the classes above. `like` is what else has
     all its keys. A type is a type hint, a class or a function that makes an object, or `Keys`; [X] is a list of X, and
     (X, Y) one of both. What `Annotated` adds to a hint is the type.
+
+    Of `names`, those that the function leaves out are read from its first argument. The keys are in this order, behind
+    those of the classes above; `names` may have keys of `types`, too.
     """
 
     def __init__(self, names: str = "", /, maybe: dict[str, Any] | None = None, like: Any = None, **types: Any):
         self.names, self.maybe, self.like, self.types = names.split(), maybe or {}, like, types
 
     def __call__(self, maker: F) -> F:
-        setattr(maker, _DECLARED, self)
-        return maker
+        source = {word.partition(":")[0].partition("=")[0]: word.partition(":")[0] for word in self.names}
+        place = {key: number for number, key in enumerate(dict.fromkeys([*source, *self.types, *self.maybe]))}
+
+        @wraps(maker)
+        def make(owner: Any, *given: Any, **named: Any) -> dict[str, Any]:
+            made = maker(owner, *given, **named)
+            missing = [key for key in source if key not in made]
+            if not missing:
+                return made
+            made |= {key: _plain(getattr(owner, source[key].rpartition("=")[2])) for key in missing}
+            return {key: made[key] for key in sorted(made, key=lambda key: place.get(key, -1))}
+
+        setattr(make, _DECLARED, self)
+        return cast(F, make)
+
+
+def _plain(value: Any) -> Any:
+    """The value of an attribute as JSON has it."""
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    if isinstance(value, (list, tuple)):
+        return [_plain(own) for own in value]
+    if hasattr(value, "as_record") or callable(value):
+        return value.as_record() if hasattr(value, "as_record") else value()
+    is_object = is_dataclass(value) and not isinstance(value, type)
+    return asdict(value) if is_object else dict(value) if isinstance(value, Mapping) else value
 
 
 def _read(owner: Any, word: str) -> tuple[str, Any]:
@@ -68,7 +96,7 @@ def _keys_of(kind: Any) -> tuple[dict[str, Any], set[str]]:
     for own in declared:
         if own.like is not None:
             types, always = _keys_of(own.like)
-        given = dict(_read(kind, word) for word in own.names) | own.types
+        given = dict((word, None) if word in own.types else _read(kind, word) for word in own.names) | own.types
         types |= given | own.maybe
         always = (always | given.keys()) - own.maybe.keys()
     return types, always

@@ -36,9 +36,29 @@ class Named(Recorded):
     def size(self) -> int:
         return len(self.points)
 
-    @Keys("name n=size", maybe={"last": Point})
+    @Keys("name n=size points", maybe={"last": Point})
     def as_record(self, command=None):
-        return {"name": self.name, "n": self.size}
+        return {"name": self.name}
+
+
+def test_attributes_are_read_and_keys_in_order():
+    """A record has the attributes that its function leaves out, those of the classes above first."""
+    made = Child("t", (Point(1.0, None),), ((2, 3),)).as_record()
+    expected = {"name": "t", "n": 1, "points": [{"x": 1.0, "y": None}], "pairs": [[2, 3]], "own": 7, "b": "first"}
+    assert made == expected
+    assert list(made) == list(expected)
+
+
+@dataclass
+class Child(Named):
+    pairs: tuple[tuple[int, int], ...]
+
+    @Keys("pairs own:int b=best", b=str)
+    def as_record(self, command=None):
+        return super().as_record(command) | {"own": 7}
+
+    def best(self):
+        return "first"
 
 
 def closed(required, properties):
@@ -62,7 +82,13 @@ POINT = closed(["x", "y"], {"x": NUMBER, "y": {"type": ["integer", "null"]}})
         (Mapping[str, float], {"type": "object", "additionalProperties": NUMBER}),
         (Annotated[dict[str, Any], Keys(a=int)], closed(["a"], {"a": INTEGER})),
         (Point, POINT),
-        (Named, closed(["name", "n"], {"name": TEXT, "n": INTEGER, "last": POINT})),
+        (
+            Named,
+            closed(
+                ["name", "n", "points"],
+                {"name": TEXT, "n": INTEGER, "points": {"type": "array", "items": POINT}, "last": POINT},
+            ),
+        ),
         (
             Keys(like=Point, z=str, maybe={"x": int}),
             closed(["y", "z"], POINT["properties"] | {"z": TEXT, "x": INTEGER}),

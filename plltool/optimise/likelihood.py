@@ -173,7 +173,7 @@ class TreeLikelihood:
 
     @property
     def scratch(self) -> int:
-        """The first slot behind those of the directed CLAs."""
+        """The first slot behind the directed CLAs."""
         return directed_slots(self.tree.n_taxa)
 
     @property

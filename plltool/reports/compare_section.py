@@ -26,7 +26,7 @@ def tell(records: Records, _: Cited) -> list[str]:
     if not run:
         return []
     if "comparison" not in run:
-        devices = " and ".join(run[name]["device"] for name in "ab")
+        devices = f"{run['device']} and {run['b']['device']}"
         distance = f"the Robinson-Foulds distance of the final trees is {run['rf']}"
         return [f"The search was run twice, on {devices}; {distance}."]
     number = len(run["comparison"]["devices"])
@@ -58,7 +58,7 @@ def _describe_likelihoods(found: Record, tree: str = "the tree") -> list[Block]:
 
 def _describe_searches(run: Record) -> list[Block]:
     """How two searches ended, where they part, and both trees if they differ."""
-    a, b = run["a"], run["b"]
+    a, b = run, run["b"]
     first, distances = run["first_difference"], run["replicates"]
     rows = [
         ("Search a", f"{run['label_a']}: {a['device']}"),

@@ -82,25 +82,17 @@ class Choice(Recorded, Shown, ABC):
         """What the record of any run says of the choice."""
 
     @Keys(
-        "lnl model n_taxa:int n_sites:int n_patterns device driver reason seconds seed warnings version tree=newick"
-        " model_choice=summary command:str?",
+        "lnl model n_taxa:int n_sites:int n_patterns device driver reason seconds tree=newick seed model_choice=summary"
+        " warnings version software command:str? data",
         software=dict[str, str],
         data=describe_data,
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""
         return {
-            "lnl": self.lnl,
-            "model": self.model,
             "n_taxa": self.data.n_taxa,
             "n_sites": self.data.n_sites,
-            **{name: getattr(self, name) for name in ("n_patterns", "device", "driver", "reason")},
             "seconds": round(self.seconds, 3),
-            "tree": self.newick,
-            "seed": self.seed,
-            "model_choice": self.summary(),
-            "warnings": list(self.warnings),
-            "version": self.version,
             "software": software_versions(),
             "command": command,
             "data": describe_data(self.data),
@@ -166,15 +158,10 @@ class ModelChoice(Choice):
         """The chosen model, in one line."""
         return f"best by {self.criterion}: {shorten_model(self.best.name)}"
 
-    @Keys("criterion:str best:str left_out:str[]", candidates=[FittedModel])
+    @Keys("criterion:str best:str candidates left_out:str[]", candidates=[FittedModel])
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
-        return {
-            "criterion": self.criterion,
-            "best": self.best.name,
-            "candidates": [asdict(own) for own in self.candidates],
-            "left_out": list(self.left_out),
-        }
+        return {"best": self.best.name}
 
 
 def finite_or_none(value: float) -> float | None:
@@ -280,19 +267,16 @@ class SchemeChoice(Choice):
     @Keys("brlen")
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The same as for `Choice`, with `brlen`."""
-        return super().as_record(command) | {"brlen": self.brlen}
+        return super().as_record(command)
 
     @Keys(
-        "criterion:str n_parameters:int aic:float aicc:float? bic:float",
+        "criterion:str n_parameters:int aic:float aicc:float? bic:float parts merges",
         parts=[Keys("best:str", like=PartChoice)],
         merges=[Merge],
     )
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
-        scores = {name: getattr(self, name) for name in ("n_parameters", "aic", "aicc", "bic")}
-        parts = [asdict(part) | {"best": part.best.name} for part in self.parts]
-        merges = [asdict(merge) for merge in self.merges]
-        return {"criterion": self.criterion, **scores, "parts": parts, "merges": merges}
+        return {"parts": [asdict(part) | {"best": part.best.name} for part in self.parts]}
 
 
 def _lines(parts: Sequence[PartChoice], models: Sequence[str]) -> str:

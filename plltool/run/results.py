@@ -136,8 +136,8 @@ class Result(Recorded, Shown):
         return collapse_newick(self.newick, threshold)
 
     @Keys(
-        "lnl model n_taxa n_sites n_patterns device reason seconds seed start_lnls brlen parts layout warnings version"
-        " driver tree=newick command:str?",
+        "lnl model n_taxa n_sites n_patterns device reason seconds tree=newick seed start_lnls brlen parts parameters"
+        " layout counters warnings version driver software command:str? data",
         {"other_optimum": Other, "psr": PerSiteRates, "lnl_device": str},
         parameters=(describe.describe_model, Keys("n_free_parameters:int")),
         counters=Counters,
@@ -149,23 +149,8 @@ class Result(Recorded, Shown):
 
         `command` is the command line that made it, if there was one.
         """
-        names = "lnl", "model", "n_taxa", "n_sites", "n_patterns", "device", "reason"
-        record = {
-            **{name: getattr(self, name) for name in names},
-            "seconds": round(self.seconds, 3),
-            "tree": self.newick,
-            "seed": self.seed,
-            "start_lnls": list(self.start_lnls),
-            "brlen": self.brlen,
-            "parts": [asdict(part) for part in self.parts],
-            **{name: getattr(self, name) for name in ("parameters", "layout", "counters")},
-            "warnings": list(self.warnings),
-            "version": self.version,
-            "driver": self.driver,
-            "software": software_versions(),
-            "command": command,
-            "data": describe.describe_data(self.data),
-        }
+        made = {"software": software_versions(), "command": command, "data": describe.describe_data(self.data)}
+        record = made | {"seconds": round(self.seconds, 3)}
         if not np.isnan(self.other.lnl):
             record["other_optimum"] = self.other._asdict()
         if self.lnl_device is not None:
@@ -271,10 +256,7 @@ class SearchResult(Result):
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the trace, and what there is of a choice of the model and a profile."""
-        record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
-        record["start_distances"] = list(self.start_distances)
-        record["climb_distances"] = [list(row) for row in self.climb_distances]
-        record["settings"] = dict(self.settings)
+        record = super().as_record(command)
         if self.choice is not None:
             record["model_choice"] = self.choice.summary()
         return record if self.profile is None else record | {"profile": self.profile}

@@ -48,7 +48,7 @@ class PerSiteRates:
             None if part is None else {name: values.tolist() for name, values in vars(part).items()}
             for part in self.parts
         ]
-        return {"lnl": self.lnl, "model": self.model, "parts": parts}
+        return {"parts": parts}
 
     def describe(self) -> str:
         """One line: lnL and the number of categories."""

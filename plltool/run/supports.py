@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
+from plltool import constants
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import ABAYES, FBP, GCF, IC, ICA, LBP, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, SPRTA, TBE, UFBOOT
 from plltool.errors import InputError, show_name
@@ -170,7 +171,7 @@ class Supports(Recorded, Shown):
         return [format_support(value, KINDS[kind].unit) for value in self.values[kind].tolist()]
 
     @Keys(
-        "tree:str",
+        "tree:str version:str",
         {"root_places": [Keys("taxa:str[] rootstrap:float")], "convergence": [CONVERGENCE]},
         kinds=dict[str, Annotated[Any, Keys("meaning:str unit:str replicates:int?")]],
         branches=[BRANCH],
@@ -187,7 +188,7 @@ class Supports(Recorded, Shown):
             for kind, values in self.values.items():
                 row[kind] = nan_to_null(round(float(values[branch]), RECORD_DECIMALS))
             branches.append(row if self.lnl is None else row | {"lnl": self.lnl[branch].tolist()})
-        record = {"kinds": kinds, "tree": self.newick(), "branches": branches}
+        record = {"kinds": kinds, "tree": self.newick(), "branches": branches, "version": constants.VERSION}
         if ROOTSTRAP in self.values:
             places = [{"taxa": taxa, ROOTSTRAP: value} for taxa, value in self.root_places()]
             record |= {"root_places": places}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL, VERSION
+from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
 from plltool.io.newick_writer import write_newick, write_nexus, written_label
 from plltool.io.record import Recorded, nan_to_null
 from plltool.reports.blocks import Drawn, Row
@@ -127,7 +127,7 @@ class Concordance(Recorded, Shown):
         return "\n".join(lines) + "\n"
 
     @Keys(
-        "seed version:str command:str?",
+        "seed command:str?",
         {"evaluation": Result},
         like=Supports,
         branches=[Keys("id:int", like=BRANCH, around=(None, [str]), columns=dict[str, float | None])],
@@ -140,7 +140,7 @@ class Concordance(Recorded, Shown):
             row["id"] = k + 1
             row["around"] = None if self.around[k] is None else list(self.around[k] or ())
             row["columns"] = {name: nan_to_null(float(values[k])) for name, values in self.columns.items()}
-        record |= {"columns": self.describe_columns(), "seed": self.seed, "version": VERSION, "command": command}
+        record |= {"columns": self.describe_columns(), "seed": self.seed, "command": command}
         return record if self.evaluation is None else record | {"evaluation": self.evaluation.as_record(command)}
 
     def texts(self, command: str | None = None) -> dict[str, str]:

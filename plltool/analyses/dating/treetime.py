@@ -8,7 +8,7 @@ import math
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -160,15 +160,11 @@ class DatedTree:
     lengths: str
     version: str
 
-    @Keys("clock nodes=dates lengths treetime=version level:float", root_to_tip=[_TIP])
+    @Keys("clock nodes=dates root_to_tip lengths level:float treetime=version", root_to_tip=[_TIP])
     def as_record(self) -> dict[str, Any]:
         return {
-            "clock": asdict(self.clock),
-            "nodes": [asdict(node) for node in self.dates],
             "root_to_tip": [tip._asdict() | {"expected": self.clock.expect(tip.year)} for tip in self.tips],
-            "lengths": self.lengths,
             "level": DATE_LEVEL,
-            "treetime": self.version,
         }
 
 

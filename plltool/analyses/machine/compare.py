@@ -167,30 +167,27 @@ class Comparison(Recorded, Shown):
         return [m for m in first if m.nodes not in nodes[0]], [m for m in second if m.nodes not in nodes[1]]
 
     @Keys(
-        "agree rf branch_score difference tolerance first_difference other_settings replicates label_a:str label_b:str",
+        "agree rf branch_score difference tolerance first_difference other_settings moves_of_a moves_of_b before"
+        " replicates label_a:str label_b:str b",
         {"trace": [Progress]},
         like=SearchResult,
         before=(None, COMPARED),
-        **{"moves_of_a": [Move], "moves_of_b": [Move], "a": SearchResult, "b": SearchResult},
+        **{"moves_of_a": [Move], "moves_of_b": [Move], "b": SearchResult},
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`.
+        """The comparison as strings, numbers, lists and dictionaries, in the record of `a`; `b` is the other's.
 
-        It has what the record of `a` has, too, so that it is the record of a run for a report.
+        Hence it is the record of a run for a report; see `Result`.
         """
         moves_a, moves_b = self.own_moves()
-        names = "agree", "rf", "branch_score", "difference", "tolerance", "first_difference", "other_settings"
         return {
-            **{name: value for name, value in self.a.record.items() if name != "trace"},
+            **self.a.record,
             "command": command,
-            **{name: getattr(self, name) for name in names},
             "moves_of_a": [asdict(move) for move in moves_a],
             "moves_of_b": [asdict(move) for move in moves_b],
             "before": None if self.before is None else self.before.as_record()["comparison"],
-            "replicates": list(self.replicates),
             "label_a": self.a.label,
             "label_b": self.b.label,
-            "a": self.a.record,
             "b": self.b.record,
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -172,9 +172,9 @@ class SampleResult(Recorded, Shown):
         return [{"number": name, **own._asdict()} for name, own in self.posterior.numbers.items()]
 
     @Keys(
-        "n_taxa n_sites n_patterns generations options seed tuning acceptance swaps converged seconds device reason"
-        " driver layout models warnings interrupted burnin_samples=first burnin_generation:int version:str"
-        " command:str?",
+        "n_taxa n_sites n_patterns posterior generations burnin_samples=first burnin_generation:int trace asdsf splits"
+        " priors options seed tuning acceptance swaps converged seconds device reason driver layout counters models"
+        " warnings interrupted version:str software command:str? data",
         posterior=describe_posterior,
         trace=Keys("generations:int[]", numbers=dict[str, list[list[float]]]),
         asdsf=[Keys("generation:int asdsf:float")],
@@ -187,29 +187,14 @@ class SampleResult(Recorded, Shown):
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """All but the samples, of which a few are in it, as strings, numbers, lists and dictionaries."""
         samples = self.samples
-
-        def plain(*names: str) -> dict[str, Any]:
-            return {name: getattr(self, name) for name in names}
-
         return {
-            **plain("n_taxa", "n_sites", "n_patterns"),
             "posterior": describe_posterior(self.posterior),
-            "generations": self.generations,
-            "burnin_samples": self.first,
             "burnin_generation": samples.generations[self.first],
             "trace": describe_trace(samples, self.posterior.numbers),
             "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
             "splits": describe_splits(samples, self.names, self.first),
             "priors": self.priors.of_kinds(self.sampled),
-            "options": asdict(self.options),
-            **plain("seed", "tuning", "acceptance"),
-            "swaps": list(self.swaps),
-            "converged": self.converged,
             "seconds": round(self.seconds, 3),
-            **plain("device", "reason", "driver", "layout", "counters"),
-            "models": list(self.models),
-            "warnings": list(self.warnings),
-            "interrupted": self.interrupted,
             "version": VERSION,
             "software": software_versions(),
             "command": command,

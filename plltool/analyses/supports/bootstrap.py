@@ -78,19 +78,15 @@ class BootstrapResult(Recorded, Shown):
         return f"<BootstrapResult: {len(self.trees)} trees of {n_taxa} taxa, seed {self.seed}>"
 
     @Keys(
-        "lnls n_kept seed supports seconds interrupted trees:str[] version:str command:str?", convergence=[CONVERGENCE]
+        "trees:str[] lnls n_kept seed convergence supports seconds interrupted version:str command:str?",
+        convergence=[CONVERGENCE],
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The trees, their lnL and what is known of the run; `command` is the command line."""
         return {
             "trees": [_write(tree) for tree in self.trees],
-            "lnls": list(self.lnls),
-            "n_kept": self.n_kept,
-            "seed": self.seed,
             "convergence": [asdict(test) | {"converged": test.converged} for test in self.convergence],
-            "supports": None if self.supports is None else self.supports.as_record(),
             "seconds": round(self.seconds, 3),
-            "interrupted": self.interrupted,
             "version": VERSION,
             "command": command,
         }

@@ -140,15 +140,13 @@ class Benchmark(Recorded):
     reason: str
     rows: tuple[dict[str, Any], ...]
 
-    @Keys("device driver reason rows benchmark:str version:str date:str command:str?")
+    @Keys("benchmark:str version:str date:str command:str? device driver reason rows")
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         return {
             "benchmark": "plltool bench",
             "version": VERSION,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": command,
-            **{name: getattr(self, name) for name in ("device", "driver", "reason")},
-            "rows": list(self.rows),
         }
 
     def describe(self) -> list[str]:
