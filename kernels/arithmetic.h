@@ -10,7 +10,7 @@ typedef struct {
     const __global REAL *cla;   /* first block of the tile; unused for a tip */
     const __global int *scale;
     const __global CODE *code;  /* unused for a slot */
-    const __global uchar *state_sets;   /* of many states */
+    const __global REAL *state_sets;    /* of many states */
     int is_tip;
     uint lane;                  /* see LANE_OF */
 } Operand;

@@ -3,7 +3,8 @@
  * Macros that the host defines (Layout.macros in plltool/engine/layout.py); opcodes and the words of records come from
  * plltool/engine/contract.py:
  *   N_STATES, N_COMPONENTS   shape of a CLA entry
- *   MANY_STATES              1: more than 8 states; many_states.h replaces part of arithmetic.h
+ *   MANY_STATES              1: more than 8 states, or tips with likelihoods of states; many_states.h replaces part of
+ *                            arithmetic.h
  *   PMATRIX_COLUMNS          columns of a P matrix that one work-item of `pmatrices` makes
  *   VW                       patterns in a block
  *   MOST_BLOCKS              blocks that a tile has at most; 1: it has one

@@ -1,11 +1,12 @@
-/* The arithmetic on one block where there are more than 8 states and a work-item owns whole blocks: the same functions as
- * arithmetic.h has for few states, with loops over states. Where work-items share the states of a lane, shared_states.h takes
+/* The arithmetic on one block where tips have a table of state sets, as they have beyond 8 states, and a work-item owns whole
+ * blocks: the same functions as arithmetic.h has for bit masks, with loops over states. Where work-items share the states of a lane, shared_states.h takes
  * the place of this file.
  *
  * Every S x S table M that multiplies CLAs (P matrices, their slopes, the two matrices of the model) is stored by columns, and
  * the sums of its rows follow as column S:   M[j][i] = M_ij,  M[S][i] = sum_j M_ij.
  * A tip code up to S (plltool/engine/codes.py) is then the column that holds M times the tip, and a lane looks it up.
- * In a P matrix column S is exactly 1. Tips with other sets of states are expanded to 0 and 1 and multiplied.
+ * In a P matrix column S is exactly 1. Other tips are expanded to the likelihoods of their
+ * states, 0 and 1 for a set, and multiplied.
  *
  * A product is computed in tiles of ROWS rows, which stay in registers while j runs: for each j one load of x and ROWS
  * multiply-adds, whose other factor is broadcast from memory. The last tile ends with row S - 1, so it repeats some rows of the
@@ -33,7 +34,7 @@ static inline void load_operand(const JOB_SPACE Operand *o, const Tip *tip, int 
     if (o->is_tip) {
         const __global CODE *code = o->code + (size_t)block * VW;
         for (int l = 0; l < VW; l++) {
-            const __global uchar *set = o->state_sets + (size_t)code[l] * N_STATES;
+            const __global REAL *set = o->state_sets + (size_t)code[l] * N_STATES;
             for (int j = 0; j < N_STATES; j++)
                 ((SUM *)x)[j * VW + l] = (SUM)set[j];
         }

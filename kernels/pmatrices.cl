@@ -32,7 +32,8 @@
 #endif
 typedef VECTOR(double) DOUBLEV;
 
-/* On CPUs work-items compute in vectors: vectors of branches with few states, of rows with many. */
+/* On CPUs work-items compute in vectors: vectors of branches with few states, of rows with many: of at most
+ * as many as there are states. */
 #if LANE_PER_ITEM
 #define BRANCH_WIDTH 1
 #define ROW_WIDTH 1
@@ -40,9 +41,17 @@ typedef double BRANCHV;
 typedef double ROWV;
 #elif MANY_STATES
 #define BRANCH_WIDTH 1
+#if VW <= N_STATES
 #define ROW_WIDTH VW
+#elif N_STATES >= 8
+#define ROW_WIDTH 8
+#elif N_STATES >= 4
+#define ROW_WIDTH 4
+#else
+#define ROW_WIDTH 2
+#endif
 typedef double BRANCHV;
-typedef DOUBLEV ROWV;
+typedef PASTE(double, ROW_WIDTH) ROWV;
 #else
 #define BRANCH_WIDTH VW
 #define ROW_WIDTH 1
@@ -50,7 +59,7 @@ typedef DOUBLEV BRANCHV;
 typedef double ROWV;
 #endif
 #if ROW_WIDTH > 1
-#define LOAD_ROWS PASTE(vload, VW)
+#define LOAD_ROWS PASTE(vload, ROW_WIDTH)
 #else
 #define LOAD_ROWS(offset, p) (*(p))
 #endif

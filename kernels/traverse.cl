@@ -46,7 +46,7 @@ typedef struct {
     __global REAL *clas;
     __global int *scales;
     const __global CODE *tips;
-    const __global uchar *state_sets;
+    const __global REAL *state_sets;
     const __global WIDE *weights;
     const __global REAL *model, *matrices, *slopes, *decays, *differences;      /* of the P set */
     const __global int *program, *track, *span, *used_blocks;
@@ -177,7 +177,7 @@ __kernel void traverse(
     __global REAL *clas,
     __global int *scales,
     const __global CODE *tips,
-    const __global uchar *state_sets,       /* [code][state] 0 or 1; read where states are many */
+    const __global REAL *state_sets,        /* [code][state] likelihood, 0 or 1 for a set; read where states are many */
     const __global WIDE *weights,
     const __global REAL *model,
     const __global REAL *matrices,

@@ -147,15 +147,18 @@ def random_codes(rng, n_taxa, n_patterns, n_states=4, unclear=0.3):
     return np.where(rng.random((n_taxa, n_patterns)) < unclear, sets, codes)
 
 
-def random_tips(rng, n_taxa, n_patterns, n_states, unclear=0.3, n_ambiguous=5):
+def random_tips(rng, n_taxa, n_patterns, n_states, unclear=0.3, n_ambiguous=5, graded=False):
     """Codes and the table of state sets (None up to 8 states) that they index, in no order: mostly single states.
 
-    The first ambiguous set has two states, others have any number; half of the unclear cells are undetermined.
+    The first ambiguous set has two states, others have any number; half of the unclear cells are undetermined. `graded`
+    ones have a likelihood for each state in place of 1.
     """
-    if n_states <= 8:
+    if n_states <= 8 and not graded:
         return random_codes(rng, n_taxa, n_patterns, n_states, unclear), None
     ambiguous = (rng.random((n_ambiguous, n_states)) < rng.random((n_ambiguous, 1))).astype(np.uint8)
     ambiguous[:, 0], ambiguous[:, 1], ambiguous[0, 2:] = 1, 1, 0
+    if graded:
+        ambiguous = ambiguous * rng.random(ambiguous.shape)
     table = np.concatenate([np.eye(n_states, dtype=np.uint8), np.ones((1, n_states), dtype=np.uint8), ambiguous])
     order = rng.permutation(len(table))
     codes = rng.integers(0, n_states, (n_taxa, n_patterns))
@@ -166,9 +169,11 @@ def random_tips(rng, n_taxa, n_patterns, n_states, unclear=0.3, n_ambiguous=5):
 
 
 def as_masks(codes, state_sets):
-    """What the oracle takes: codes as bit masks, integers of any size."""
+    """What the oracle takes: codes as bit masks, integers of any size; likelihoods of states if not all are 1."""
     if state_sets is None:
         return codes
+    if not np.isin(state_sets, (0, 1)).all():
+        return state_sets[codes]
     masks = [sum(1 << int(state) for state in np.flatnonzero(row)) for row in state_sets]
     return np.array(masks, dtype=object)[codes]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from plltool.alignment.states import DNA, EITHER, ILLEGAL_CODE, CodeArray, StateSpace
+from plltool.alignment.states import DNA, EITHER, ILLEGAL_CODE, CodeArray, GradedSpace, StateSpace
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import BASES, CONSTANT_SITES, MAX_CONSTANT_SITES, WHOLE
 from plltool.errors import InputError, show_name
@@ -32,6 +32,13 @@ class CellTable(NamedTuple):
         legal = f"one of the states {', '.join(states.symbols[:_MAX_LISTED])}{more}"
         found = f"column {show_name(self.columns[site])}: found {show_name(wrong)}{within}"
         return f"{found}, expected {legal}, several with '{EITHER}' between, or '?'"
+
+
+class CellLikelihoods(NamedTuple):
+    """Cells with likelihoods of states: which of some vectors each has."""
+
+    numbers: IndexArray  # (n_taxa, n_sites) rows of `vectors`
+    vectors: FloatArray  # (n, n_states) from 0 to 1, none of them all 0
 
 
 # --- alignments as codes and as text ----------------------------------------------------------------------
@@ -79,9 +86,17 @@ class Alignment:
         return int(self.weights.sum() if columns is None else self.weights[columns].sum())
 
     @cached_property
+    def called(self) -> Alignment:
+        """The alignment with the most likely states in place of likelihoods of states."""
+        if not isinstance(self.states, GradedSpace):
+            return self
+        return replace(self, codes=self.states.plain_codes[self.codes], states=self.states.plain)
+
+    @cached_property
     def code_counts(self) -> IndexArray:
-        """(n_taxa, n_codes) how often each taxon has each code."""
-        counts = [np.bincount(row, self.weights, self.states.n_codes) for row in self.codes]
+        """(n_taxa, n_codes) how often each taxon has each code of `called`."""
+        called = self.called
+        counts = [np.bincount(row, self.weights, called.states.n_codes) for row in called.codes]
         return np.stack(counts).astype(np.intp)
 
     @property
@@ -120,6 +135,7 @@ class Sequences:
     constant_sites : numbers of added sites at which all taxa have A, C, G and T; `rows` end with a column for each
         number above 0, see `with_constant_sites`
     site_weights : (n_columns,) how often each column of the file counts; empty for once, see `with_site_weights`
+    likelihoods : of the states in each cell, which then count in place of `rows`; None if `rows` say it all
 
     Raises InputError for fewer taxa than `least`, an empty or repeated name, sequences of different lengths or
     without sites.
@@ -139,6 +155,7 @@ class Sequences:
     names_are: str = WHOLE
     constant_sites: tuple[int, ...] = ()
     site_weights: tuple[int, ...] = ()
+    likelihoods: CellLikelihoods | None = None
 
     def __post_init__(self) -> None:
         _check_names(self)
@@ -173,8 +190,9 @@ class Sequences:
 
         Raises InputError for other data than DNA, and other than four whole numbers from 0 on.
         """
-        if self.states is not DNA:
-            refuse_constant_sites(self.source, f"{self.states.name if self.states else 'mixed'} data")
+        if self.states is not DNA or self.likelihoods is not None:
+            data = "likelihoods of states" if self.likelihoods is not None else "mixed data"
+            refuse_constant_sites(self.source, data if self.states in (DNA, None) else f"{self.states.name} data")
         are_counts = all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts)
         if len(counts) != len(BASES) or not are_counts or sum(counts) > MAX_CONSTANT_SITES:
             found = ",".join(map(str, counts))
@@ -214,9 +232,11 @@ class Sequences:
         return np.array([*(self.site_weights or [1] * (self.n_sites - len(added))), *added], dtype=np.float64)
 
     def refuse_table(self, what: str) -> None:
-        """Raise InputError for a table of named states where only sequences of characters can be `what`."""
+        """Raise InputError for a table of states or of their likelihoods where only sequences can be `what`."""
         if self.table is not None:
             raise InputError(f"{self.source}: found a table of named states, expected sequences as {what}")
+        if self.likelihoods is not None:
+            raise InputError(f"{self.source}: found likelihoods of states, expected sequences as {what}")
 
     def describe_taxon(self, taxon: int) -> str:
         line = "" if self.positions is None else f" (line {self.positions[taxon]})"

@@ -98,7 +98,7 @@ def composition_p_values(alignment: Alignment) -> FloatArray:
 
 def composition(alignment: Alignment) -> FloatArray:
     """Chi-square of each taxon's states (n_taxa,)."""
-    sets = alignment.states.state_sets
+    sets = alignment.called.states.state_sets
     single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float64)
     counts = alignment.code_counts @ single
     return composition_statistic(counts, shared_frequencies(alignment))
@@ -109,7 +109,7 @@ def shared_frequencies(alignment: Alignment) -> FloatArray:
 
     Each round uses those of the one before; the first ones are equal.
     """
-    sets = alignment.states.state_sets
+    sets = alignment.called.states.state_sets
     counts = alignment.code_counts.sum(axis=0).astype(np.float64)
     frequencies = np.full(alignment.states.n_states, 1.0 / alignment.states.n_states)
     for _ in range(FREQUENCY_ROUNDS):

@@ -11,8 +11,8 @@ from plltool.alignment.alignment import Alignment, Sequences, check_characters, 
 from plltool.alignment.codons import CodonSpace, read_codons
 from plltool.alignment.facts import count_noun, data_warnings
 from plltool.alignment.spaces import OWN_STATES, NamedSpace
-from plltool.alignment.states import DNA, StateSpace
-from plltool.arrays import IndexArray
+from plltool.alignment.states import ALLELES, DNA, GENOTYPES, PHASED_ALLELES, PHASED_GENOTYPES, StateSpace
+from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError
 
 
@@ -35,6 +35,11 @@ def make_alignment(
 
 def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
     """The codes of some columns, with warnings of characters whose meaning is doubtful."""
+    if given.likelihoods is not None:
+        graded, code_of = states.with_likelihoods(_fit_likelihoods(given, states, given.likelihoods.vectors))
+        codes = np.ascontiguousarray(code_of[given.likelihoods.numbers[:, sites]])
+        codes.setflags(write=False)
+        return Alignment(given.names, codes, graded, given.source)
     rows = given.columns(sites)
     states = _space_of_bytes(given, states)
     for taxon, row in enumerate(rows):
@@ -49,6 +54,20 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
             own[:] = states.encode(row)
     codes.setflags(write=False)
     return Alignment(given.names, codes, states, given.source, warnings)
+
+
+def _fit_likelihoods(given: Sequences, states: StateSpace, vectors: FloatArray) -> FloatArray:
+    """Likelihoods (n, n_states) for these states; InputError if there is another number of them.
+
+    The two phases of a heterozygote are as likely as the genotype without phase.
+    """
+    if states is PHASED_GENOTYPES and vectors.shape[1] == GENOTYPES.n_states:
+        place = {"".join(sorted(pair)): k for k, pair in enumerate(ALLELES)}
+        return vectors[:, [place["".join(sorted(pair))] for pair in PHASED_ALLELES]]
+    if states.width > 1 or vectors.shape[1] != states.n_states:
+        found = f"found likelihoods of {vectors.shape[1]} states in each cell"
+        raise InputError(f"{given.source}: {found}, expected {states.name} data, which has {states.n_states} states")
+    return vectors
 
 
 def _space_of_bytes(given: Sequences, states: StateSpace) -> StateSpace:

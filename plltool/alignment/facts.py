@@ -8,7 +8,7 @@ from hashlib import blake2b, sha256
 import numpy as np
 
 from plltool.alignment.alignment import MIN_TAXA, Alignment
-from plltool.alignment.states import CodeArray
+from plltool.alignment.states import CodeArray, GradedSpace
 from plltool.arrays import BoolArray
 from plltool.errors import InputError, show_name
 
@@ -55,6 +55,7 @@ def digest_data(blocks: Sequence[Alignment]) -> str:
         digest.update(block.states.name.encode())
         digest.update(np.ascontiguousarray(block.codes).data)
         digest.update(b"" if block.weights is None else block.weights.tobytes())
+        digest.update(block.states.likelihoods.tobytes() if isinstance(block.states, GradedSpace) else b"")
     return digest.hexdigest()[:_DIGEST_LETTERS]
 
 
@@ -96,7 +97,7 @@ def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
 def _count_empty_columns(block: Alignment) -> int:
     """The number of columns in which nothing is known about any taxon."""
     empty = np.ones(block.n_sites, dtype=bool)
-    for row in block.codes:
+    for row in block.called.codes:
         np.logical_and(empty, row == block.states.all_states_code, out=empty)
         if not empty.any():
             break
@@ -115,6 +116,7 @@ def has_informative_site(block: Alignment) -> bool:
 
     Without ambiguous cells this is what makes a site parsimony-informative; with them it is necessary, not sufficient.
     """
+    block = block.called
     occurring = np.flatnonzero(block.code_counts.any(axis=0))
     place_of = np.zeros(block.states.n_codes, dtype=np.intp)
     place_of[occurring] = np.arange(len(occurring))
@@ -137,7 +139,7 @@ def find_states(block: Alignment) -> tuple[str, ...]:
     """The names of the states that occur, cells about which nothing is known left out."""
     occurs = block.code_counts.sum(axis=0) > 0
     occurs[block.states.all_states_code] = False
-    found = block.states.state_sets[occurs].any(axis=0)
+    found = block.called.states.state_sets[occurs].any(axis=0)
     return tuple(np.array(block.states.symbols)[found].tolist())
 
 

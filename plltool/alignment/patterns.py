@@ -68,11 +68,13 @@ def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> Flo
     """State frequencies counted in the data, as RAxML-NG counts them (its +FC).
 
     Undetermined cells are left out. Any other cell adds the weight of its pattern, divided by the number of states that
-    it allows, to each of these states. Frequencies below `MIN_EMPIRICAL_FREQUENCY` are raised to it. If no cell counts,
-    all states are equally frequent.
+    it allows, to each of these states; of likelihoods of states the most likely ones count. Frequencies below
+    `MIN_EMPIRICAL_FREQUENCY` are raised to it. If no cell counts, all states are equally frequent.
 
     Returns float64 array (n_states,); sums to 1, every entry positive.
     """
+    if isinstance(data, Alignment):
+        data, states = data.called, data.called.states
     set_sizes = states.state_sets.sum(axis=1)
     counted = (set_sizes > 0) & (set_sizes < states.n_states)
     code_weights = _code_weights(data)[counted]

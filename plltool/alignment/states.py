@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import MASK_STATES
 
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
@@ -59,6 +59,11 @@ class StateSpace:
     @property
     def n_codes(self) -> int:
         return self.state_sets.shape[0]
+
+    @property
+    def tips(self) -> BoolArray | FloatArray:
+        """The likelihood of each state at a tip with each code (n_codes, n_states); 1 for those of its set."""
+        return self.state_sets
 
     @property
     def masks(self) -> npt.NDArray[Any]:
@@ -113,6 +118,35 @@ class StateSpace:
                 rows += [row] * (len(code_of_row) > len(rows))
         return replace(self, code_of=code_of, state_sets=np.array(rows))
 
+    def with_likelihoods(self, vectors: FloatArray) -> tuple[StateSpace, CodeArray]:
+        """The space with codes for likelihoods of states, `vectors` (n, n_states), and the code of each of them (n,).
+
+        Those that are 0 and 1 are sets. If all are, there is nothing to grade, and the space has at most more sets. New
+        codes are in the order of the likelihoods, whatever that of `vectors` is.
+        """
+        rows = list(self.state_sets)
+        code_of_row = {row.tobytes(): code for code, row in enumerate(rows)}
+        likely = vectors == vectors.max(axis=1, keepdims=True)
+        distinct, which = np.unique(likely, axis=0, return_inverse=True)
+        set_codes = np.empty(len(distinct), dtype=np.intp)
+        for k, row in enumerate(distinct):
+            set_codes[k] = code_of_row.setdefault(row.tobytes(), len(rows))
+            rows += [row] * (len(code_of_row) > len(rows))
+        codes = set_codes[which.ravel()]
+        plain = self if len(rows) == self.n_codes else replace(self, state_sets=np.array(rows))
+        is_set = np.isin(vectors, (0, 1)).all(axis=1)
+        graded, places = np.unique(vectors[~is_set], axis=0, return_inverse=True)
+        likelihoods = np.concatenate([plain.state_sets, graded])
+        plain_codes = np.arange(len(likelihoods))
+        plain_codes[plain.n_codes + places.ravel()] = codes[~is_set]
+        codes[~is_set] = plain.n_codes + places.ravel()
+        found: CodeArray = codes.astype(np.promote_types(self.code_of.dtype, np.min_scalar_type(len(likelihoods))))
+        if is_set.all():
+            return plain, found
+        of_sets = plain_codes.astype(found.dtype)
+        fields = (plain.code_of, plain.state_sets[plain_codes], plain.doubtful, likelihoods, plain, of_sets)
+        return GradedSpace(self.name, self.symbols, *fields), found
+
     def letter_for(self, members: bytes) -> bytes:
         """The character that stands for any of some characters, such as R for AG; empty if there is none."""
         codes = self.code_of[np.frombuffer(members, dtype=np.uint8)]
@@ -124,6 +158,22 @@ class StateSpace:
             return b""
         code = matching.argmax()
         return next(letter.encode("ascii") for letter in self.characters if self.code_of[ord(letter)] == code)
+
+
+@dataclass(frozen=True, eq=False)
+class GradedSpace(StateSpace):
+    """A space whose codes may stand for likelihoods of states; their sets are the most likely states.
+
+    The codes of `plain` come first.
+    """
+
+    likelihoods: FloatArray  # (n_codes, n_states) from 0 to 1
+    plain: StateSpace  # the space of sets
+    plain_codes: CodeArray  # (n_codes,) the code of each set in it
+
+    @property
+    def tips(self) -> FloatArray:
+        return self.likelihoods
 
 
 def spell(states: npt.NDArray[np.integer], symbols: Sequence[str], width: int) -> CellArray:

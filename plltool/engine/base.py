@@ -69,7 +69,8 @@ class EngineData:
 
     codes: npt.NDArray[np.integer]  # integers (n_taxa, n_patterns); bit masks of states, or rows of `state_sets`
     weights: FloatArray  # float64 (n_patterns,), how often each pattern occurs
-    state_sets: npt.ArrayLike | None = None  # 0 or 1 (n_codes, n_states); None up to 8 states, whose codes are masks
+    # likelihoods of states, 0 or 1 for sets, (n_codes, n_states); None for masks, which sets of up to 8 states are
+    state_sets: npt.ArrayLike | None = None
 
     @property
     def n_codes(self) -> int:
@@ -93,7 +94,8 @@ class Engine(Holder):
             raise EngineError(f"weights have shape {weights.shape}, expected ({layout.n_patterns},)")
         if data.n_codes != layout.n_codes:
             raise EngineError(f"{data.n_codes} state sets, the layout has {layout.n_codes}")
-        codes, self._state_sets = encode_tips(layout.n_states, data.codes, data.state_sets)
+        codes, state_sets = encode_tips(layout.n_states, data.codes, data.state_sets)
+        self._state_sets = state_sets.astype(layout.real)
         self._codes = layout.pad_codes(codes)
         self.layout, self.has_double = layout, layout.has_double
         self.n_parts = layout.n_parts

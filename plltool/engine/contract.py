@@ -132,7 +132,7 @@ _ARRAYS = (
     KernelArgument("clas", "REAL", (*_OF_TILES, "n_states", "vw"), "CLAs; strides as in `Layout.strides`"),
     KernelArgument("scales", "int", (*_OF_TILES, "vw"), "powers of two taken out of CLAs; the same strides"),
     KernelArgument("tips", "CODE", ("n_tiles", "n_taxa", "tile_blocks", "vw"), "tip codes"),
-    KernelArgument("state_sets", "uchar", ("n_state_sets", "n_states"), "0 or 1; read above 8 states"),
+    KernelArgument("state_sets", "REAL", ("n_state_sets", "n_states"), "likelihoods of states; read with MANY_STATES"),
     KernelArgument("weights", "WIDE", ("n_lanes",), "pattern weights, 0 in padding lanes"),
     KernelArgument(
         "model",

@@ -34,6 +34,7 @@ TYPES: dict[str, tuple[np.dtype[np.floating], np.dtype[np.floating]]] = {
     "single": (np.dtype(np.float32), np.dtype(np.float32)),
 }
 C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
+CODE_TYPE = {1: "uchar", 2: "ushort", 4: "uint"}  # by their bytes
 # numpy's names of the other types that kernels take; those in capitals are the layout's
 NUMPY_TYPE = {"double": "float64", "int": "int32", "uchar": "uint8", "ulong": "uint64"}
 SCALE_BYTES = 4
@@ -51,7 +52,7 @@ LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states 
 
 @dataclass(frozen=True)
 class Layout:
-    """Shapes of everything an engine stores. Raises EngineError if there are more codes than two bytes can hold."""
+    """Shapes of everything an engine stores. Raises EngineError if there are too many codes."""
 
     n_states: int  # of the model
     n_components: int  # likewise
@@ -73,7 +74,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.max_codes > MAX_CODES:
-            raise EngineError(f"{self.n_codes} codes of {self.n_states} states, more than two bytes can hold")
+            raise EngineError(f"{self.n_codes} codes of {self.n_states} states, expected at most {MAX_CODES}")
 
     @property
     def most_blocks(self) -> int:
@@ -108,12 +109,12 @@ class Layout:
     @property
     def code(self) -> np.dtype[np.unsignedinteger]:
         """Type of a tip code."""
-        return np.dtype(np.uint8 if self.max_codes <= 256 else np.uint16)
+        return np.min_scalar_type(self.max_codes - 1)
 
     @property
     def many_states(self) -> bool:
         """Tip codes index a given table of state sets, and kernels loop over states."""
-        return self.n_states > MASK_STATES
+        return self.n_states > MASK_STATES or self.n_codes > 0
 
     @property
     def max_codes(self) -> int:
@@ -348,7 +349,7 @@ class Layout:
             "REAL_BITS": 8 * self.real.itemsize,
             "SUM": C_TYPE[self.sum],
             "HAS_DOUBLE": int(self.has_double),
-            "CODE": "uchar" if self.code.itemsize == 1 else "ushort",
+            "CODE": CODE_TYPE[self.code.itemsize],
             "SCALE_BITS": self.scale_bits,
             "PMATRIX_COLUMNS": self.pmatrix_columns,
             "TABLE_ROWS": self.table_rows,

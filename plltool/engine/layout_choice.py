@@ -48,7 +48,7 @@ def choose_layout(device: Device | None, shape: DataShape, precision: str = "dou
         return _make_layout(shape, precision, lanes, max_groups=1)
     like_gpu = device.kind == "gpu" or not device.has_double
     if like_gpu or vw in GPU_LANES:
-        default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
+        default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES or shape.n_codes else GPU_DEFAULT_LANES
         lanes = _check_lanes(device.label, vw, default, GPU_LANES)
         on_gpu = {"lane_per_item": True, "tile_major": False, "max_groups": GPU_MAX_GROUPS}
         layout = _make_layout(shape, precision, lanes, **on_gpu)

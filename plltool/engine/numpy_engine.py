@@ -37,7 +37,7 @@ class NumpyEngine(Engine):
         self.device_name, self.driver = f"numpy on {platform.machine()}", f"numpy {np.__version__}"
         self._hold_clas()
         by_block = self._codes.transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, layout.vw)
-        expanded = self._state_sets.astype(layout.real)[by_block].swapaxes(-1, -2)
+        expanded = self._state_sets[by_block].swapaxes(-1, -2)
         self._tips = np.ascontiguousarray(expanded)[:, :, None]
         self._send_weights(layout.pad_weights(self.weights))
         for array in (self._tips, self._weights):

@@ -63,7 +63,8 @@ class RankShards(Composite):
     ):
         own = cut_patterns(part_patterns, [1 / ranks.size] * ranks.size)[ranks.number]
         shard, held, sizes = take_patterns(data, part_patterns, own or range(1))  # without patterns it is never asked
-        digest = crc32(data.codes.tobytes(), crc32(data.weights.tobytes(), crc32(VERSION.encode())))
+        tables = b"" if data.state_sets is None else np.asarray(data.state_sets).tobytes()
+        digest = crc32(data.codes.tobytes(), crc32(data.weights.tobytes(), crc32(tables + VERSION.encode())))
         failure: PlltoolError | None = None
         try:
             engine = make(held, sizes)

@@ -22,6 +22,7 @@ from plltool.io.alignment_formats import (
     starts_like_blocks,
     starts_like_phylip,
 )
+from plltool.io.catg_reader import read_catg, starts_like_catg
 from plltool.io.content import read_text, source_name
 from plltool.io.labels import list_names
 from plltool.io.nexus import NexusMatrix, read_nexus
@@ -45,7 +46,7 @@ def read_alignment(
     site_weights: Sequence[int] | str | os.PathLike[str] | None = None,
     least: int = MIN_TAXA,
 ) -> Sequences:
-    """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF or a table, gzipped or not; ``-`` is standard input.
+    """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF, CATG or a table, also gzipped; ``-`` is standard input.
 
     `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
     NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
@@ -61,8 +62,8 @@ def read_alignment(
     `site_weights` are whole numbers from 0 on, one for each column, or a file with blanks or line ends between them. A
     column counts as if it stood in the file that often; those of weight 0 are left out.
 
-    Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus`, `read_vcf` and `read_table` for what
-    they allow. Line ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
+    Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus`, `read_vcf`, `read_catg` and
+    `read_table` for what they allow. Line ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
 
     Raises
     ------
@@ -86,6 +87,8 @@ def read_alignment(
     text = _load_text(path)
     if starts_like_vcf(text):
         return _read_genotypes(text, source, states)
+    if starts_like_catg(text):
+        return read_catg(text, source, states, least)
     if starts_like_table(text) and not starts_like_phylip(text):
         _refuse_states(source, "a table of named states", states)
         return read_table(text, source, least)
@@ -212,7 +215,7 @@ def _is_fasta(text: bytes) -> bool:
 
 def _describe_formats() -> str:
     formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP), a first"
-    formats += " line of Clustal, Stockholm or MSF"
+    formats += " line of Clustal, Stockholm or MSF, likelihoods of states (CATG)"
     return f"{formats}, or names of columns between tabs or commas (a table of states)"
 
 

@@ -157,6 +157,7 @@ def are_informative(block: Alignment) -> BoolArray:
 
     Cells that allow several states do not count.
     """
+    block = block.called
     found = np.zeros(block.n_sites, dtype=bool)
     n_codes = block.states.n_codes
     for start in range(0, block.n_sites, _COLUMN_CHUNK):

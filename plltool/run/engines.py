@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns, invariable_columns
-from plltool.alignment.states import CodeArray, StateSpace
-from plltool.arrays import BoolArray, IndexArray
+from plltool.alignment.states import CodeArray, GradedSpace, StateSpace
+from plltool.arrays import IndexArray
 from plltool.constants import MASK_STATES
 from plltool.engine.ascertained import AscertainedEngine
 from plltool.engine.base import Engine, EngineData
@@ -34,17 +35,18 @@ SCREENING_SIZE = 2000  # patterns times states from which a search has a screen:
 _MEASURED: dict[tuple[Hardware, int], tuple[float, ...]] = {}  # shares of devices, by the number of states
 
 
-def state_sets(states: StateSpace, n_states: int) -> BoolArray | None:
+def state_sets(states: StateSpace, n_states: int) -> npt.NDArray[np.generic] | None:
     """The table of state sets that the codes index, as an engine takes it; None where codes are bit masks.
 
     A process with `n_states`, several times those of the data, has a copy of each set for each of its hidden states.
     """
-    return np.tile(states.state_sets, n_states // states.n_states) if n_states > MASK_STATES else None
+    are_masks = n_states <= MASK_STATES and not isinstance(states, GradedSpace)
+    return None if are_masks else np.tile(states.tips, n_states // states.n_states)
 
 
 def hidden_codes(codes: CodeArray, states: StateSpace, n_states: int) -> CodeArray:
     """Codes for a process with `n_states`, see `state_sets`."""
-    if n_states == states.n_states or n_states > MASK_STATES:
+    if n_states == states.n_states or state_sets(states, n_states) is not None:
         return codes
     sets = np.tile(states.state_sets, n_states // states.n_states)
     return (sets << np.arange(n_states)).sum(axis=1).astype(codes.dtype)[codes]

@@ -87,7 +87,7 @@ class Case:
 
     def columns(self, part=0):
         """What the oracle takes."""
-        return as_masks(self.codes, self.state_sets)[:, self.of_part(part)].T.tolist()
+        return as_masks(self.codes, self.state_sets)[:, self.of_part(part)].swapaxes(0, 1).tolist()
 
     def site_lnl(self, oracle=brute_force):
         """lnL of each pattern by an oracle; lengths may be (n_parts, n_branches)."""

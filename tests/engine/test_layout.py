@@ -104,8 +104,9 @@ def test_codes_of_many_states_take_as_many_bytes_as_they_need():
     assert Layout(20, 1, 2, (1,), 1, n_codes=256 - 21).code == np.uint8  # 20 states and none are codes of their own
     assert Layout(20, 1, 2, (1,), 1, n_codes=257 - 21).code == np.uint16
     assert Layout(122, 1, 2, (1,), 1, n_codes=(1 << 16) - 123).code == np.uint16
-    with pytest.raises(EngineError, match="65414 codes of 122 states"):
-        Layout(122, 1, 2, (1,), 1, n_codes=(1 << 16) - 122)
+    assert Layout(122, 1, 2, (1,), 1, n_codes=(1 << 16) - 122).code == np.uint32
+    with pytest.raises(EngineError, match="2147483526 codes of 122 states, expected at most 2147483648"):
+        Layout(122, 1, 2, (1,), 1, n_codes=(1 << 31) - 122)
 
 
 def test_padding_of_many_states_is_undetermined():

@@ -199,8 +199,9 @@ TABLE = np.concatenate([np.eye(20, dtype=int), np.ones((1, 20), dtype=int), np.z
         ([[0, -1, 1]], TABLE, "code -1 of taxon 0, pattern 1 is not one of"),
         ([[0, 1, 21]], TABLE, "code 21 of taxon 0, pattern 2 is an empty set"),
         ([[0.0, 1.0, 2.0]], TABLE, "codes are float64"),
-        ([[0, 1, 2]], TABLE[:, :19], "expected state sets of 0 and 1"),
-        ([[0, 1, 2]], 2 * TABLE, "expected state sets of 0 and 1"),
+        ([[0, 1, 2]], TABLE[:, :19], "expected state sets, numbers from 0 to 1"),
+        ([[0, 1, 2]], 2 * TABLE, "expected state sets, numbers from 0 to 1"),
+        ([[0, 1, 2]], np.where(TABLE > 0, TABLE, np.nan), "expected state sets, numbers from 0 to 1"),
         ([[0, 1, 2]], None, "codes of 20 states need a table"),
         ([[0, 1]], TABLE, r"codes have shape \(1, 2\)"),
     ],
@@ -222,11 +223,6 @@ def test_a_table_that_the_layout_does_not_know_of():
 def test_masks_that_cannot_be(code, message):
     with pytest.raises(EngineError, match=f"code {code} of taxon 1, pattern 0 {message}"):
         numpy_engine(1, np.array([[1], [code]]), np.ones(1), [random_mixture(np.random.default_rng(1))])
-
-
-def test_masks_take_no_table():
-    with pytest.raises(EngineError, match="codes of 4 states are bit masks"):
-        plain_engine(Layout(4, 1, 1, (1,), 2, n_codes=4), 1, EngineData(np.array([[1]]), np.ones(1), np.eye(4)))
 
 
 def test_the_order_of_the_table_does_not_matter(few_kind, make_engine):

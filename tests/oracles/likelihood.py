@@ -1,8 +1,8 @@
 """Slow, obvious tree likelihoods: what the engines and the search are checked against. Imports nothing of plltool.
 
 A tree is a list of (node, node) branches with a list of lengths, tips being 0 .. n_tips-1. A column gives each tip's
-set of states as a bit mask. A model is a list of mixture components (weight, frequencies, rate matrix), the rate
-matrix with the component's rate multiplied in.
+set of states as a bit mask, or the likelihoods of its states as a list. A model is a list of mixture components
+(weight, frequencies, rate matrix), the rate matrix with the component's rate multiplied in.
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ def with_root(branches, lengths, n_tips, branch, share):
     return [*moved, (n_tips, b)], [*given, (1 - share) * own]
 
 
-def members(code, n_states):
-    """The states in a set."""
-    return [state for state in range(n_states) if code >> state & 1]
+def tip_likelihoods(cell, n_states):
+    """{state: likelihood} of the states that a cell allows: all 1 if it is a set."""
+    if isinstance(cell, list):
+        return {state: value for state, value in enumerate(cell) if value > 0}
+    return {state: 1.0 for state in range(n_states) if cell >> state & 1}
 
 
 def site_likelihood(branches, lengths, column, components, known=None):
@@ -76,7 +78,7 @@ def site_likelihood(branches, lengths, column, components, known=None):
             for parent, child, branch in oriented:
                 row = p[branch][state_of[parent]]
                 if child < n_tips:
-                    term *= sum(row[state] for state in members(column[child], n_states))
+                    term *= sum(row[state] * x for state, x in tip_likelihoods(column[child], n_states).items())
                 else:
                     term *= row[state_of[child]]
             total += term
@@ -94,13 +96,14 @@ def pruning(branches, lengths, columns, components):
     Everything is a logarithm, by component and state, from the P matrices to the root: nothing can underflow, and no
     component is lost however far it falls behind another on the way. An impossible state is minus infinity.
     """
-    codes = np.array(columns).T  # (tip, column)
-    n_tips = len(codes)
+    cells = np.array(columns)  # (column, tip), or with likelihoods (column, tip, state)
+    n_tips = cells.shape[1]
     weights, frequencies = (np.array(column, dtype=float) for column in list(zip(*components, strict=True))[:2])
     states = np.arange(frequencies.shape[1])[:, None]
     with np.errstate(divide="ignore"):
         log_p = np.log(transition_matrices(components, lengths))
-        tips = np.log(codes[:, None, None, :] >> states & 1)  # (tip, 1, state, column), for every component
+        sets = cells.T[:, None, :] >> states & 1 if cells.ndim == 2 else cells.transpose(1, 2, 0)
+        tips = np.log(sets[:, None])  # (tip, 1, state, column), for every component
     cla = dict(enumerate(tips))  # (component, state, column) of each node, without the branch above it
     for parent, child, branch in reversed(orient(branches, n_tips)):
         above = np.logaddexp.reduce(log_p[:, branch, :, :, None] + cla.pop(child)[:, None], axis=2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import random_codes, random_ends, random_mixture
+from helpers import as_masks, random_codes, random_ends, random_mixture, random_tips
 from oracles.likelihood import brute_force, pruning
 
 
@@ -16,6 +16,20 @@ def test_log_space_and_brute_force(n_taxa, rates):
     columns = random_codes(rng, n_taxa, 6, unclear=0.2).T.tolist()
     args = ends.tolist(), lengths, columns, mixture.oracle
     np.testing.assert_allclose(pruning(*args), brute_force(*args), rtol=1e-12)
+
+
+def test_likelihoods_of_tips():
+    """A tip that allows two states with likelihoods x and y is x times one column and y times the other."""
+    rng = np.random.default_rng(1)
+    ends, lengths = random_ends(rng, 4)
+    mixture = random_mixture(rng, 4, 2)
+    args = ends.tolist(), lengths
+    columns = np.swapaxes(as_masks(*random_tips(rng, 4, 6, 4, graded=True)), 0, 1).tolist()
+    found = pruning(*args, columns, mixture.oracle)
+    np.testing.assert_allclose(found, brute_force(*args, columns, mixture.oracle), rtol=1e-12)
+    sets = np.exp(brute_force(*args, [[1, 2, 4, 1], [1, 2, 4, 8]], mixture.oracle))
+    own = [[[1.0, 0, 0, 0], [0, 1.0, 0, 0], [0, 0, 1.0, 0], [0.3, 0, 0, 0.002]]]
+    assert np.exp(pruning(*args, own, mixture.oracle)[0]) == pytest.approx([0.3, 0.002] @ sets, rel=1e-12)
 
 
 def test_impossible_states_are_minus_infinity():

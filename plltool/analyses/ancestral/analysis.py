@@ -43,10 +43,10 @@ def joint_states(
     with np.errstate(divide="ignore"):  # a change may be impossible
         changes = np.log(np.stack([components.transition_matrices(float(length)) for length in lengths], axis=1))
         masses = np.log(components.masses())
+        n_hidden = components.n_states // patterns.states.n_states
+        tips = np.log(np.tile(patterns.states.tips, n_hidden).astype(np.float64))  # of each code
     best = np.full(patterns.n_patterns, -np.inf)
     states = np.zeros((tree.n_taxa - 2, patterns.n_patterns), dtype=np.intp)
-    n_hidden = components.n_states // patterns.states.n_states
-    tips = np.where(np.tile(patterns.states.state_sets, n_hidden), 0.0, -np.inf)  # of each code
     for some in batches(patterns.n_patterns, tree.n_nodes * components.n_states):
         for change, mass in zip(changes, masses, strict=True):
             value, own = _trace(tree, change, mass, tips[patterns.codes[:, some]])
@@ -60,8 +60,7 @@ def _trace(tree: Tree, changes: FloatArray, mass: FloatArray, tips: FloatArray) 
     """Values and states of one component: (n_patterns,), (n_taxa - 2, n_patterns).
 
     `changes` (n_edges, n_states, n_states) and `mass` (n_states,) are logarithms of the transition probabilities and of
-    the component's weight times its frequencies; `tips` (n_taxa, n_patterns, n_states) 0 where a state is allowed, -inf
-    elsewhere.
+    the component's weight times its frequencies; so are `tips` (n_taxa, n_patterns, n_states) of likelihoods.
     """
     n_taxa, n_patterns, n_states = tips.shape
     root = int(tree.neighbours[0, 0])

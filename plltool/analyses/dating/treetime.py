@@ -75,7 +75,8 @@ class SiteData(NamedTuple):
     @classmethod
     def of(cls, data: Dataset, models: Sequence[Model]) -> SiteData | None:
         """What TreeTime can use: DNA or proteins in one part, under a model of one class with one rate; else None."""
-        model, states = models[0], data.parts[0].alignment.states
+        block = data.parts[0].alignment.called
+        model, states = models[0], block.states
         if len(models) > 1 or states.name not in ALPHABETS:
             return None
         if len(model.mixture()[2]) > 1 or model.switching is not None:
@@ -87,7 +88,7 @@ class SiteData(NamedTuple):
             letter[states.state_sets.sum(axis=1) > 1] = "X"
         order = np.argsort(states.symbols)
         rates = exchangeability_matrix(model.exchangeabilities)[np.ix_(order, order)]
-        rows = ["".join(letter[row]) for row in data.parts[0].alignment.codes]
+        rows = ["".join(letter[row]) for row in block.codes]
         return cls(ALPHABETS[states.name], rows, model.frequencies[order], rates)
 
 

@@ -1,0 +1,115 @@
+"""CATG, RAxML-NG's format of alignments whose cells give each state a likelihood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from plltool.alignment.alignment import CellLikelihoods, Sequences
+from plltool.alignment.spaces import COUNTED
+from plltool.alignment.states import (
+    DNA,
+    GENOTYPES,
+    MAX_STATES,
+    MIN_STATES,
+    PHASED_GENOTYPES,
+    PROTEIN,
+    StateSpace,
+    multistate_space,
+)
+from plltool.errors import InputError, show_name
+from plltool.io.alignment_formats import decode_name, number_lines, starts_like_phylip
+
+_SPACES = {space.n_states: space for space in (DNA, GENOTYPES, PHASED_GENOTYPES, PROTEIN)}
+_CELL = re.compile(rb"[-+.eE0-9]+,[-+.,eE0-9]*$")
+_LEAST = 1e-9  # of a cell's likelihoods the largest: two such tips meet above the smallest number of single precision
+
+
+def starts_like_catg(text: bytes) -> bool:
+    """Whether the first line has two whole numbers, and the third one numbers with commas between them."""
+    lines = text.lstrip().split(b"\n", 3)[:3]
+    if not starts_like_phylip(text) or len(lines) < 3:
+        return False
+    names, column = lines[1].split(), lines[2].split(None, 2)
+    fits = int(lines[0].split()[0]) in (len(names), len(column[0]) if column else 0)
+    return fits and len(column) > 1 and _CELL.match(column[1]) is not None
+
+
+def read_catg(text: bytes, source: str, states: StateSpace | None, least: int) -> Sequences:
+    """Read the numbers of taxa and sites, the names, and a line for each site.
+
+    Such a line has the characters of all taxa in one word, then for each taxon the likelihoods of all states, between
+    commas, from 0 to 1. They need not add up to 1. If their number is 4, they are those of A, C, G, T, if it is 10 or
+    16 of genotypes, if it is 20 of amino acids, otherwise of the states of multistate data; `states`, if given, say so.
+    """
+    (first, header), (second, named), *lines = number_lines(text)
+    n_taxa, n_sites = map(int, header.split()[:2])
+    names = [decode_name(name) for name in named.split()]
+    if len(names) != n_taxa:
+        found = f"found {len(names)} names of taxa, line {first} announces {n_taxa}"
+        raise InputError(f"{source}: line {second}: {found}")
+    if len(lines) != n_sites:
+        raise InputError(f"{source}: found {len(lines)} lines of sites, line {first} announces {n_sites}")
+    number_of: dict[bytes, int] = {}
+    vectors: list[list[float]] = []
+    rows, numbers = [], np.empty((n_taxa, n_sites), dtype=np.intp)
+    for site, (line, content) in enumerate(lines):
+        letters, *cells = content.split()
+        _check_line(f"{source}: line {line}", letters, cells, names)
+        rows.append(letters)
+        for taxon, cell in enumerate(cells):
+            if cell not in number_of:
+                number_of[cell] = len(vectors)
+                n_states = len(vectors[0]) if vectors else None
+                where = f"{source}: line {line}, taxon {show_name(names[taxon])}"
+                vectors.append(_read_likelihoods(cell, n_states, where))
+            numbers[taxon, site] = number_of[cell]
+    space = states or _SPACES.get(len(vectors[0])) or COUNTED
+    return Sequences(
+        tuple(names),
+        tuple(map(bytes, zip(*rows, strict=True))),
+        source,
+        multistate_space(len(vectors[0])) if space is COUNTED else space,
+        told=True,
+        least=least,
+        likelihoods=CellLikelihoods(numbers, np.array(vectors)),
+    )
+
+
+def _check_line(where: str, letters: bytes, cells: Sequence[bytes], names: Sequence[str]) -> None:
+    """Raise InputError unless there are a letter and likelihoods for each taxon."""
+    if len(letters) != len(names):
+        found = f"found {show_name(decode_name(letters))}"
+        raise InputError(f"{where}: {found}, expected a character for each of {len(names)} taxa")
+    if len(cells) < len(names):
+        found = f"taxon {show_name(names[len(cells)])}: found no likelihoods"
+        raise InputError(f"{where}, {found}, expected numbers with commas between them for each of {len(names)} taxa")
+    if len(cells) > len(names):
+        found = f"found {show_name(decode_name(cells[len(names)]))} after those of the last taxon"
+        raise InputError(f"{where}: {found}, expected likelihoods for each of {len(names)} taxa")
+
+
+def _read_likelihoods(cell: bytes, n_states: int | None, where: str) -> list[float]:
+    """The likelihoods of a cell, as many as in the first one, which has `n_states` None."""
+    pieces = decode_name(cell).split(",")
+    values = [_read_number(piece, where) for piece in pieces]
+    if len(values) != (n_states or len(values)):
+        raise InputError(f"{where}: found {len(values)} likelihoods, expected {n_states} as in the first cell")
+    if not MIN_STATES <= len(values) <= MAX_STATES:
+        raise InputError(f"{where}: found {len(values)} likelihoods, expected {MIN_STATES} to {MAX_STATES}")
+    if max(values) < _LEAST:
+        expected = f"expected one of {_LEAST:g} or more; a factor for a whole cell only adds a constant to lnL"
+        raise InputError(f"{where}: found likelihoods of {max(values):g} or less, {expected}")
+    return values
+
+
+def _read_number(text: str, where: str) -> float:
+    try:
+        value = float(text.replace("_", "?"))  # which Python allows between digits
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise InputError(f"{where}: found {show_name(text)}, expected a likelihood, from 0 to 1")
+    return value
