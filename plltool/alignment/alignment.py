@@ -160,6 +160,9 @@ class Sequences:
     def __post_init__(self) -> None:
         _check_names(self)
         _check_lengths(self)
+        if self.likelihoods is not None and self.likelihoods.numbers.shape != (self.n_taxa, self.n_sites):
+            found = "found likelihoods of {} taxa and {} sites".format(*self.likelihoods.numbers.shape)
+            raise InputError(f"{self.source}: {found}, expected {self.n_taxa} taxa and {self.n_sites} sites")
 
     def __repr__(self) -> str:
         data = self.states.name if self.states else "mixed data"

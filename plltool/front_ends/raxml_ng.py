@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ def _read(given: Given, session: Session, task: str = "") -> Work:
     word, states = given.text("model"), states_of(given.text("data_type"))
     weights = given.text("site_weights") or None
     data = plltool.read_alignment(given.first("alignment"), states, names=FIRST_WORD, site_weights=weights)
+    likelihoods = given.text("likelihoods")
+    if likelihoods == "on" and data.likelihoods is None:
+        raise UsageError(f"--prob-msa: found on, expected off, because {data.source} is no CATG file")
+    if likelihoods == "off":
+        data = replace(data, likelihoods=None)
     work = Work(session, data, word if os.path.isfile(word) else spell_here(word), given.number("seed", 1))
     work.brlen, work.outgroup = given.text("brlen", "scaled"), given.text("outgroup") or None
     work.hardware = hardware(threads=given.count("threads"))
@@ -268,6 +274,7 @@ def _check(given: Given, session: Session) -> None:
     session.say(*(f"WARNING: {warning}" for warning in facts["warnings"]))
     session.say("Alignment can be successfully read by plltool.", "")
     if name == "parse":
+        work.data.refuse_table("what --parse writes as FASTA")
         rows = [row.decode("ascii", "replace") for row in work.data.rows]
         session.write("rba", plltool.format_fasta(work.data.names, rows), "FASTA, in place of a binary file,")
         session.say(f"* Estimated memory requirements                : {max(1, facts['device_bytes'] >> 20)} MB")

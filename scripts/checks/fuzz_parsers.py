@@ -282,6 +282,7 @@ PARSERS = {
         [GIVEN.vcf, gzip.compress(GIVEN.vcf, mtime=0)],
         [b"0/1", b"1|0", b"./.", b"\tGT", b"\tA\tC,T", b"##"],
     ),
+    "catg": Parser(run_alignment, [GIVEN.catg], [b",1", b"0.5", b"1e-300", b"nan", b"\t", b"A"]),
     "newick": Parser(run_newick, [*GIVEN.trees, *data_files("simulated.nwk")], [b"(a,b)", b":1", b":-1", b"''"]),
     "named_newick": Parser(
         run_named_newick, [GIVEN.trees[0], GIVEN.part_trees[1]], [b"(a,b)", b":1", b"b_c", b"'d e'"]

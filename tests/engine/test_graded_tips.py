@@ -6,6 +6,8 @@ from agreement import Case
 from engine_kinds import NUMPY_KINDS, OPENCL_KINDS, WIDEST, Kind, as_params
 from oracles.likelihood import pruning
 
+from plltool.engine.codes import encode_tips
+
 NUMPY_RTOL = 1e-12  # both double, short sums
 OPENCL_RTOL = 1e-11  # the order of sums differs
 SINGLE_RTOL = 1e-5  # as in test_many_states.py
@@ -61,6 +63,14 @@ def test_a_table_of_sets_is_as_good_as_masks(make_engine, kind):
     expected = masks.sites_on(masks.engine(make_engine, kind))
     masks.state_sets = table
     np.testing.assert_allclose(masks.sites_on(masks.engine(make_engine, kind)), expected, rtol=NUMPY_RTOL)
+
+
+def test_the_engines_order_of_codes():
+    """A row that sums to 1 need not be a single state."""
+    table = [[0.5, 0.5, 0, 0], [0, 1, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0]]
+    codes, sets = encode_tips(4, np.array([[0, 1, 2, 3]]), table)
+    assert codes.tolist() == [[5, 1, 4, 6]]
+    np.testing.assert_array_equal(sets[codes[0]], table)
 
 
 @pytest.mark.opencl

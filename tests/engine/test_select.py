@@ -311,7 +311,7 @@ class TestBytes:
         clas = 7 * 256 * 4 * 4 * 8
         scales = 7 * 256 * 4 * 4
         tips, weights = 10 * 256, 256 * 8
-        expected = clas + scales + tips + weights + 8 * 4 + 8 + 4 + 16 * 4
+        expected = clas + scales + tips + weights + 8 * 4 + 8 + 4 + 16 * 4 * 8
         assert engine_bytes(layout, plan_storage(layout, 7)) == expected
 
     @pytest.mark.opencl

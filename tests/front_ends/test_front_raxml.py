@@ -170,6 +170,36 @@ def test_weights_of_sites(call, folder):
     assert (status, "w.txt: number of weights: found 1, expected 150" in err) == (1, True)
 
 
+def test_likelihoods_of_states(call, folder):
+    """--prob-msa off takes the characters, whose lnL is that of FASTA; a file without likelihoods has none to take."""
+    columns = ["GATCAGC", "GATTACA", "AATCCCC"]
+    sizes = (1, 1, 0.6, 1, 1, 0.9, 1)
+    cells = [[[x * (base == own) or 0.1 for base in "ACGT"] for own, x in zip(column, sizes, strict=True)]
+             for column in columns]  # fmt: skip
+    lines = [
+        "\t".join([own, *(",".join(map(str, cell)) for cell in row)]) for own, row in zip(columns, cells, strict=True)
+    ]
+    (folder / "a.catg").write_text("\n".join(["7 3", "A B C D E F G", *lines]))
+    (folder / "c.fasta").write_text(
+        "".join(f">{name}\n{''.join(row)}\n" for name, *row in zip("ABCDEFG", *columns, strict=True))
+    )
+    lnls = []
+    for data in ("a.catg", "a.catg --prob-msa on", "a.catg --prob-msa off", "c.fasta"):
+        status, out, err = call(f"raxml-ng --loglh --msa {data} --model JC --tree true.nwk --prefix W --redo")
+        assert status == 0, err
+        lnls.append(float(re.search(r"final logLikelihood: (-[\d.]+)", out)[1]))
+    expected = plltool.evaluate(folder / "a.catg", folder / "true.nwk", "JC", fixed=True, device="numpy").lnl
+    assert lnls[0] == lnls[1] == pytest.approx(expected, abs=1e-6)
+    assert lnls[2] == lnls[3] != lnls[0]
+    status, _, err = call("raxml-ng --loglh --msa c.fasta --prob-msa on --model JC --tree true.nwk --prefix V")
+    assert (status, "--prob-msa: found on, expected off, because c.fasta is no CATG file" in err) == (2, True)
+    status, _, err = call("raxml-ng --parse --msa a.catg --model JC --prefix Z")
+    assert (status, "found likelihoods of states, expected sequences as what --parse writes as FASTA" in err) == (
+        1,
+        True,
+    )
+
+
 @pytest.mark.slow
 def test_lnl_of_raxml(call, folder, request):
     status, out, err = call(f"raxmlHPC -s {request.config.rootpath / PRIMATES} -m GTRGAMMA -p 1 -n p")
