@@ -62,7 +62,7 @@ class StateSpace:
 
     @property
     def tips(self) -> BoolArray | FloatArray:
-        """The likelihood of each state at a tip with each code (n_codes, n_states); 1 for those of its set."""
+        """The likelihood of each state at a tip with each code (n_codes, n_states); 1 for each in its set."""
         return self.state_sets
 
     @property
