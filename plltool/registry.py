@@ -101,6 +101,11 @@ class Analysis:
     by_workers: bool
 
 
+def split_words(text: str) -> tuple[str, ...]:
+    """The words of a list with commas."""
+    return tuple(filter(None, map(str.strip, text.split(","))))
+
+
 def _read_declarations() -> tuple[dict[str, Table], dict[str, Analysis]]:
     """The tables of files that several commands write, by their names, and the commands; `registry.txt` says how."""
     shared: dict[str, Table] = {}
@@ -128,9 +133,9 @@ def _read_declarations() -> tuple[dict[str, Table], dict[str, Analysis]]:
             name, summary = head.split(" | ")
             analyses[name] = Analysis(
                 *(name, group, summary, tuple(files), tuple(examples)),
-                results=tuple(filter(None, given.get("result", "").split(","))),
+                results=split_words(given.get("result", "")),
                 record=given.get("record", ""),
-                own_choices=tuple(filter(None, given.get("own_choices", "").split(","))),
+                own_choices=split_words(given.get("own_choices", "")),
                 section=given.get("section", ""),
                 order=int(given.get("order", 0)),
                 where=given.get("where", AFTER_TREE),

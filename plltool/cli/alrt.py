@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import hardware_options, seed_option, tree_option
@@ -48,6 +49,11 @@ def alrt(
     sprta compares the place of the subtree at either end of each branch with all other places (De Maio et al. 2025).
     `plltool support` computes supports by replicate trees, fbp and tbe.
     """
-    result = task.run("alrt", tree, hardware, outputs, kinds=supports, replicates=replicates, seed=seed)
+    result = task.run(
+        lambda data, given, shared: plltool.alrt(
+            data, given, kinds=supports, replicates=replicates, seed=seed, **shared
+        ),
+        *(tree, hardware, outputs),
+    )
     lines = [*describe_fit(result), f"supports: {'/'.join(supports)}"]
     task.telling.print(result, [*lines, *outputs.describe(tree=result.supports.newick())])

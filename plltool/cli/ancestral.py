@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import plltool
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import hardware_options, tree_option
@@ -24,5 +25,7 @@ def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) 
 
     Branch lengths and free parameters are optimised first.
     """
-    result = task.run("ancestral_states", tree, hardware, outputs)
+    result = task.run(
+        lambda data, given, shared: plltool.ancestral_states(data, given, **shared), tree, hardware, outputs
+    )
     task.telling.print(result, [*describe_fit(result), *outputs.describe()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import plltool
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
@@ -73,5 +74,8 @@ def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Ha
     Branch lengths and free parameters are optimised first, unless --fixed is given. TreeTime then finds the root, the
     rate of the clock and the dates. It needs TreeTime: pip install 'plltool[dating]'.
     """
-    result = task.run("date", tree, hardware, outputs, seed=seed, **asdict(choice))
+    result = task.run(
+        lambda data, given, shared: plltool.date(data, given, seed=seed, **asdict(choice), **shared),
+        *(tree, hardware, outputs),
+    )
     task.telling.print(result, [*describe_fit(result), *result.describe_dates(), *outputs.describe()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import plltool
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command
@@ -55,22 +56,23 @@ def evaluate(
     Branch lengths and free model parameters are optimised, unless --fixed is given.
     """
     result = task.run(
-        "evaluate",
-        tree,
-        hardware,
-        outputs,
+        lambda data, given, shared: plltool.evaluate(
+            *(data, given),
+            site_lnl=sites.site_lnl is not None,
+            site_rates=sites.site_rates is not None,
+            pmsf=sites.pmsf is not None,
+            site_frequencies=sites.site_frequencies,
+            length_errors=sites.length_errors,
+            root_scan=sites.root_scan,
+            **shared,
+        ),
+        *(tree, hardware, outputs),
         named=(
-            (sites.site_lnl, lambda result: result.format_site_lnl(sites.site_lnl)),
+            (sites.site_lnl, lambda result: result.format_site_lnl(sites.site_lnl or "")),
             (sites.site_rates, lambda result: result.format_site_rates()),
             (sites.pmsf, lambda result: result.format_pmsf()),
         ),
         views=asdict(views),
-        site_lnl=sites.site_lnl is not None,
-        site_rates=sites.site_rates is not None,
-        pmsf=sites.pmsf is not None,
-        site_frequencies=sites.site_frequencies,
-        length_errors=sites.length_errors,
-        root_scan=sites.root_scan,
     )
     lines = describe_fit(result)
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import plltool
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
@@ -70,16 +70,6 @@ class PlacementChoice:
     filter_max: int = option(min=1, default=FILTER_MOST, help="Maximum number of placements to write for each query.")
     graft: bool = option(help="Also write a tree of the reference and all queries that are placed.")
 
-    def settings(self) -> dict[str, Any]:
-        return {
-            "heuristic": 1.0 if self.no_heur else self.dyn_heur,
-            "raxml_blo": self.raxml_blo,
-            "filter_acc_lwr": self.filter_acc_lwr,
-            "filter_min_lwr": self.filter_min_lwr,
-            "filter_max": self.filter_max,
-            "graft": self.graft,
-        }
-
 
 @command()
 @reference_tree_option
@@ -93,6 +83,20 @@ def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardwar
     Branch lengths and free parameters are optimised on the reference first, unless --fixed is given. The reference tree
     then stays as it is. --graft also attaches all queries to it, in a tree of their own.
     """
-    names = task.reading.names
-    result = task.run("place", tree, hardware, outputs, queries=choice.queries, names=names, **choice.settings())
+    result = task.run(
+        lambda data, given, shared: plltool.place(
+            data,
+            given,
+            choice.queries,
+            heuristic=1.0 if choice.no_heur else choice.dyn_heur,
+            raxml_blo=choice.raxml_blo,
+            filter_acc_lwr=choice.filter_acc_lwr,
+            filter_min_lwr=choice.filter_min_lwr,
+            filter_max=choice.filter_max,
+            graft=choice.graft,
+            names=task.reading.names,
+            **shared,
+        ),
+        *(tree, hardware, outputs),
+    )
     task.telling.print(result, [*describe_fit(result), *result.describe_placements(), *outputs.describe()])

@@ -21,6 +21,7 @@ from plltool.constants import (
     MERGE_ALGORITHMS,
     SELECTION_MAX_RATES,
 )
+from plltool.registry import split_words
 
 if TYPE_CHECKING:
     from plltool import ModelChoice, SchemeChoice
@@ -124,7 +125,7 @@ def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> N
         common: dict[str, Any] = {
             name: getattr(task, name) for name in ("criterion", "free_rates", "max_rates", "seed")
         }
-        common |= {"candidates": tuple(filter(None, task.candidates.split(","))), **asdict(hardware)}
+        common |= {"candidates": split_words(task.candidates), **asdict(hardware)}
         choice: ModelChoice | SchemeChoice
         if task.partitions is None:
             choice = plltool.select_model(

@@ -17,6 +17,7 @@ from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 from plltool.constants import MOVE_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
 from plltool.errors import show_name
+from plltool.registry import split_words
 
 
 def kinds_option(known: Sequence[str], default: str, text: str) -> Callable[..., Any]:
@@ -35,8 +36,8 @@ def kinds_option(known: Sequence[str], default: str, text: str) -> Callable[...,
 def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
     if not value and not param.default:
         return ()
-    kinds = tuple(dict.fromkeys(kind.strip() for kind in value.split(",")))
-    for kind in kinds:
+    kinds = tuple(dict.fromkeys(split_words(value)))
+    for kind in kinds or (value,):
         if kind not in known:
             where = "alrt" if kind in MOVE_KINDS else "support" if kind in REPLICATE_KINDS else "search"
             hint = f"; `plltool {where}` knows it" if kind in SUPPORT_KINDS else ""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import WRITTEN
@@ -38,11 +39,10 @@ def test(
     on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).
     """
     result = task.run(
-        *("topology_tests", tree, hardware, outputs),
+        lambda data, trees, shared: plltool.topology_tests(data, trees, replicates=replicates, seed=seed, **shared),
+        *(tree, hardware, outputs),
         several=True,
         named=[(site_lnl, lambda result: result.format_site_lnl())],
-        replicates=replicates,
-        seed=seed,
     )
     model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]
     task.telling.print(result, [*result.describe_models(), *model_tree, *result.format_table(), *outputs.describe()])

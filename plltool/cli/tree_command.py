@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import plltool
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.outputs import Outputs, write_named
+
+if TYPE_CHECKING:
+    from plltool import Sequences
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,41 +37,33 @@ class TreeTask:
 
     def run(
         self,
-        name: str,
+        analyse: Callable[[Sequences, Any, dict[str, Any]], R],
         tree: Path,
         hardware: Hardware,
         outputs: Outputs,
         *,
         several: bool = False,
-        named: Sequence[tuple[Path | None, Callable[[Any], str]]] = (),
+        named: Sequence[tuple[Path | None, Callable[[R], str]]] = (),
         views: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> Any:
+    ) -> R:
         """Claim the files, analyse the tree in a file, report the progress, and write the files; returns the result.
 
-        name : the analysis, as `plltool` calls it; `settings` are its particular arguments
+        analyse : makes the result from the alignment, the tree, and the settings that all analyses of trees share
         several : whether it takes all trees of the file
         named : files that the user has named, and what makes their texts from the result
         views : arguments of the result's `texts`
         """
         outputs.claim()
-        import plltool
-
         with self.telling.reporter(outputs) as reporter:
             data = options.load_alignment(self.alignment, self.reading)
-            result = getattr(plltool, name)(
-                data,
+            given = (
                 plltool.read_trees(tree, data.names, self.resolve)
                 if several
-                else options.load_tree(tree, data, self.brlen, self.resolve),
-                model=self.model,
-                brlen=self.brlen,
-                fixed=self.fixed,
-                outgroup=self.outgroup or None,
-                listener=reporter.progress,
-                **settings,
-                **asdict(hardware),
+                else options.load_tree(tree, data, self.brlen, self.resolve)
             )
+            shared = {name: getattr(self, name) for name in ("model", "brlen", "fixed")} | asdict(hardware)
+            found = analyse(data, given, shared | {"outgroup": self.outgroup or None, "listener": reporter.progress})
+            result: Any = found
             outputs.write(result.texts(given_command(), **(views or {})))
             for path, write in named:
                 if path:
@@ -73,7 +71,7 @@ class TreeTask:
             outputs.remove_stale()
             outputs.write_report()
             reporter.write_log(f"lnL: {result.lnl:.6f}")
-        return result
+        return found
 
 
 def describe_fit(result: Any) -> list[str]:

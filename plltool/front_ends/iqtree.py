@@ -14,6 +14,7 @@ from plltool.front_ends import iqtree_texts as texts
 from plltool.front_ends.alignments import KINDS, cut, join_alignments, list_files, read_parts, states_of
 from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.work import Session, Work, hardware, read_lines
+from plltool.registry import split_words
 
 BANNER = f"IQ-TREE multicore version 2.4.0+plltool{VERSION} front end of plltool {VERSION}, which is not IQ-TREE"
 LINKAGES = ("scaled", "linked", "unlinked")  # fields of -p, -q, -Q
@@ -145,18 +146,18 @@ def _read_search(given: Given, task: Task) -> dict[str, Any]:
 
 def _read_choice(given: Given, task: Task) -> dict[str, Any]:
     free_rates = not re.match(r"TEST(?!NEW)", task.choice)
-    kinds = set(filter(None, given.text("kinds_of_rates").upper().split(",")))
+    kinds = set(split_words(given.text("kinds_of_rates").upper()))
     if kinds:
         if kinds - {"R"} != {"E", "I", "G", "I+G"}:
             raise UsageError(f"-mrate: found {given.text('kinds_of_rates')}, expected E,I,G,I+G or E,I,G,I+G,R")
         free_rates = "R" in kinds
-    names = [name for name in given.text("candidates").split(",") if name]
+    names = split_words(given.text("candidates"))
     how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": free_rates, "candidates": names}
     how |= {"max_rates": given.number("max_rates", SELECTION_MAX_RATES)}
     if task.parts:
         return how | {"merge": given.text("merge", "rclusterf") if "MERGE" in task.choice else None}
     how |= {"ascertainment": "+ASC" in task.choice}
-    return how | {"also": [texts.spell_here(name) for name in given.text("also").split(",") if name]}
+    return how | {"also": list(map(texts.spell_here, split_words(given.text("also"))))}
 
 
 def _choose_model(task: Task, how: dict[str, Any]) -> Any:

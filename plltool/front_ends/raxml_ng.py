@@ -14,6 +14,7 @@ from plltool.constants import FIRST_WORD, VERSION
 from plltool.front_ends.alignments import list_files, states_of
 from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.work import Session, Work, hardware, read_lines, score
+from plltool.registry import split_words
 
 BANNER = f"RAxML-NG v. 1.2.2+plltool{VERSION} front end of plltool {VERSION}, which is not RAxML-NG"
 METRICS = {"fbp": "fbp", "tbe": "tbe", "sh": "sh-alrt", "rbs": "fbp"}
@@ -107,7 +108,7 @@ def _read_effort(given: Given) -> str | None:
 def _read_starts(given: Given, default: str) -> list[tuple[str, int]]:
     """Kinds of start trees and their numbers, 0 if plltool decides; or files."""
     starts = []
-    for word in given.text("tree", default).split(","):
+    for word in split_words(given.text("tree", default)):
         match = START.fullmatch(word)
         if match is None and not os.path.exists(word):
             raise UsageError(f"--tree: found {word!r}, expected pars{{N}}, rand{{N}} or the name of a file")
@@ -117,7 +118,7 @@ def _read_starts(given: Given, default: str) -> list[tuple[str, int]]:
 
 def _read_bootstrap(given: Given) -> dict[str, Any]:
     """The number of replicates, or the test that finds it, for each kind of supports."""
-    word, metrics = given.text("replicates", "autoMRE"), given.text("metrics", "fbp").split(",")
+    word, metrics = given.text("replicates", "autoMRE"), split_words(given.text("metrics", "fbp"))
     match = re.fullmatch(r"([1-9]\d*)|(autoMRE|autoFC)(?:\{(\d+)\})?", word)
     if match is None:
         raise UsageError(f"--bs-trees: found {word!r}, expected a number of replicates, autoMRE or autoMRE{{N}}")
@@ -212,7 +213,7 @@ def _ancestral(given: Given, session: Session) -> None:
 
 def _support(given: Given, session: Session) -> None:
     tree, replicates = given.first("tree"), list_files(given.first("replicates"))
-    kinds, outgroup = given.text("metrics", "fbp").split(","), given.text("outgroup") or None
+    kinds, outgroup = split_words(given.text("metrics", "fbp")), given.text("outgroup") or None
     given.has("alignment", "model", "cutoff")  # not needed, but given by many scripts
     _write_supports(session, plltool.supports(tree, replicates, kinds, outgroup))
 

@@ -1,5 +1,9 @@
 """Patterns sorted by rate category: every request against the oracle at each pattern's own rate."""
 
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from itertools import product
+
 import numpy as np
 import pytest
 from helpers import (
@@ -21,7 +25,7 @@ from oracles.likelihood import derivative, pruning
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
-from plltool.engine.numpy_engine import EigenbasisEngine
+from plltool.engine.numpy_engine import SMALL_GAP, EigenbasisEngine
 from plltool.engine.program import Request
 from plltool.engine.program import derivative as derivative_program
 from plltool.errors import EngineError
@@ -210,6 +214,25 @@ def test_the_eigenbasis_in_place_of_p_matrices(case, scale):
     for own, other in zip(found, expected, strict=True):
         size = np.abs(other).max()
         assert own == pytest.approx(other, rel=1e-9, abs=1e-11 * size)  # P has 16 digits of 1, this of its change
+
+
+@pytest.mark.parametrize("length", [0.02, 3.0])
+@pytest.mark.parametrize("gap", [0.0, 0.1, 0.5, 0.99, 1.01, 3.0, 1e3])  # (x - y) t, in units of SMALL_GAP
+def test_divided_differences_in_the_eigenbasis(case, gap, length):
+    """(exp(x t) - exp(y t)) / (x - y) of all pairs of exponents against 60 digits; t exp(x t) where x = y."""
+    exponents = [-1.3, -2.0, -2.0 - gap * SMALL_GAP / length, 0.0]
+    mixture = mix([(1.0, np.full(4, 0.25), np.ones((4, 4)), 1.0)])
+    plain = numpy_engine(3 * N_TAXA, case.codes, case.weights, [mixture])
+    engine = EigenbasisEngine(plain.layout, plain.storage, EngineData(case.codes, case.weights))
+    engine.set_model([replace(mixture.components, eigenvalues=np.array([exponents]))])
+    engine._branch_tables(np.full((1, 1), length), {})
+    t = Decimal(length)
+    with localcontext() as context:
+        context.prec = 60
+        for (i, x), (j, y) in product(enumerate(map(Decimal, exponents)), repeat=2):
+            expected = t * (x * t).exp() if x == y else ((x * t).exp() - (y * t).exp()) / (x - y)
+            found = engine._differences_on(0)[0, 0, 0, i, j]
+            assert found == pytest.approx(float(expected), rel=1e-12)  # see SMALL_GAP
 
 
 def requests_of(case, engine, lengths):
