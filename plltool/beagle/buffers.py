@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -26,6 +24,7 @@ from plltool.beagle.model import ModelBuffers
 from plltool.beagle.partials import SCRATCH, PatternBlock
 from plltool.beagle.resources import Resource
 from plltool.engine.buffers import BufferEngine
+from plltool.engine.contract import Combination, Step
 from plltool.engine.select import open_buffers
 from plltool.errors import DeviceError, DeviceMemoryError
 
@@ -35,15 +34,14 @@ class Buffers(ModelBuffers):
 
     def __init__(self, sizes: Sizes, flags: Flag, resource: Resource, vw: int | None, threads: int | None):
         super().__init__(sizes, flags)
-        self._scales = np.zeros((self.scale_buffer_count, self.pattern_count))
         self._partition_of = np.zeros(self.pattern_count, dtype=np.intp)
         self._n_partitions = 1
-        self._later: list[Callable[[], None]] = []
         self.resource, self._hardware = resource, (vw, threads)
         self._buffer_count = self.partials_buffer_count + self.compact_buffer_count
         self._pattern_weights = np.ones(self.pattern_count)
         self._tips: dict[int, npt.NDArray[np.generic]] = {}  # states (P,) or partials (P, S)
         self._open: list[PatternBlock] | None = None
+        self._kept: FloatArray | None = None  # matrices of engines that were closed
         self._is_final = False
 
     def finalize(self) -> None:
@@ -55,7 +53,6 @@ class Buffers(ModelBuffers):
         for block in self._open or ():
             block.engine.close()
         self._open = None
-        self._later.clear()
 
     def _blocks(self) -> list[PatternBlock]:
         """The partitions' patterns on their engines, which are opened when first needed and get what has changed."""
@@ -63,22 +60,23 @@ class Buffers(ModelBuffers):
             raise BeagleError(Code.UNINITIALIZED_INSTANCE, "the instance has been finalized")
         if self._open is None:
             self._open = [self._open_block(number) for number in range(self._n_partitions)]
+            for block in self._open:
+                block.engine.set_weights(self._pattern_weights[block.patterns])
+                if self._kept is not None:
+                    block.engine.set_matrices(range(self.matrix_buffer_count), self._kept)
             for tip in self._tips:
                 self._send_tip(tip)
-            self._changed.update(range(self.matrix_buffer_count))
-        if self._changed:
-            changed = sorted(self._changed)
-            self._changed.clear()
-            for block in self._open:
-                block.engine.set_matrices(changed, self._matrices[changed])
         return self._open
+
+    def _engines(self) -> list[BufferEngine]:
+        return [block.engine for block in self._blocks()]
 
     def _open_block(self, partition: int) -> PatternBlock:
         patterns = np.flatnonzero(self._partition_of == partition)
         if not len(patterns):
             raise BeagleError(Code.OUT_OF_RANGE, f"partition {partition} has no patterns")
         engine = self._open_engine(len(patterns))
-        return PatternBlock(engine, patterns, self._buffer_count, self._scales, self._ignores_scales, self._later)
+        return PatternBlock(engine, patterns, self._buffer_count, self._ignores_scales)
 
     @property
     def _ignores_scales(self) -> bool:
@@ -89,15 +87,16 @@ class Buffers(ModelBuffers):
         shape = self.state_count, self.category_count, self.tip_count, n_patterns
         precision = "single" if Flag.PRECISION_SINGLE in self.flags else "double"
         n_matrices = 2 * self.matrix_buffer_count + 1  # the matrices, their transposes for a pre-order, the identity
-        n_slots = self.partials_buffer_count + SCRATCH
+        counts = self.partials_buffer_count + SCRATCH, n_matrices, self._buffer_count + self.scale_buffer_count
+        is_real = Flag.EIGEN_COMPLEX not in self.flags
         try:
-            engine = open_buffers(self.resource.device, shape, n_slots, n_matrices, precision, *self._hardware)
+            engine = open_buffers(self.resource.device, shape, *counts, precision, is_real, *self._hardware)
         except DeviceMemoryError as error:
             raise BeagleError(Code.OUT_OF_MEMORY, str(error)) from error
         except DeviceError as error:
             raise BeagleError(Code.NO_IMPLEMENTATION, str(error)) from error
-        identity = np.broadcast_to(np.eye(self.state_count), self._matrices.shape[1:])
-        engine.set_matrices([n_matrices - 1], identity[None])
+        identity = np.tile(np.eye(self.state_count), (1, self.category_count, 1, 1))
+        engine.set_matrices([n_matrices - 1], identity)
         return engine
 
     # --- data -----------------------------------------------------------------------------------------------
@@ -145,25 +144,26 @@ class Buffers(ModelBuffers):
         buffer = check_index("buffer", buffer_index, self._buffer_count)
         if scale_index != NONE:
             check_index("scale buffer", scale_index, self.scale_buffer_count)
-        blocks = self._blocks()
-        self.settle()
         values = np.empty((self.pattern_count, self.category_count, self.state_count))
-        for block in blocks:
+        for block in self._blocks():
             values[block.patterns] = block.read(buffer)
         if scale_index != NONE:
-            values *= np.exp(self._scales[scale_index])[:, None, None]
+            values *= np.exp(self.get_scale_factors(scale_index))[:, None, None]
         return values.swapaxes(0, 1).copy()
 
     def set_pattern_weights(self, weights: npt.ArrayLike) -> None:
         """Set how often each pattern occurs, (n_patterns,)."""
         self._pattern_weights = check_array("pattern weights", weights, (self.pattern_count,))
+        for block in self._open or ():
+            block.engine.set_weights(self._pattern_weights[block.patterns])
 
     def set_pattern_partitions(self, partition_count: int, partitions: npt.ArrayLike) -> None:
-        """Set the partition of each pattern, (n_patterns,); what has been computed is lost, tips stay."""
+        """Set the partition of each pattern, (n_patterns,); partials and scale factors are lost."""
         given = check_indices("partition", partitions, partition_count)
         if len(given) != self.pattern_count:
             raise BeagleError(Code.OUT_OF_RANGE, f"found {len(given)} partitions, expected {self.pattern_count}")
-        self.settle()
+        if self._open is not None:
+            self._kept = self._open[0].engine.read_matrices(range(self.matrix_buffer_count))
         self._close_engines()
         self._partition_of, self._n_partitions = given, partition_count
 
@@ -202,9 +202,9 @@ class Buffers(ModelBuffers):
     def _update_above(self, rows: IndexArray, cumulative: IndexArray, partitions: IndexArray | None) -> None:
         """Run operations of a pre-order, which need the transposes of the matrices of nodes' own edges."""
         used = np.unique(rows[:, 4])
-        for block in self._blocks():
-            of_transposes = (self.matrix_buffer_count + used).tolist()
-            block.engine.set_matrices(of_transposes, self._matrices[used].swapaxes(-1, -2))
+        transposes = (self.matrix_buffer_count + used).tolist()
+        for engine in self._engines():
+            engine.combine_matrices(Combination.TRANSPOSE, np.stack([used, used]).astype(np.int32), transposes)
         rows = rows.copy()
         rows[:, 4] += self.matrix_buffer_count
         self._update(rows, cumulative, partitions, pre_order=True)
@@ -215,7 +215,7 @@ class Buffers(ModelBuffers):
         for number, block in enumerate(self._blocks()):
             own = slice(None) if partitions is None else partitions == number
             if len(rows[own]):
-                block.update(rows[own], cumulative[own].tolist(), pre_order)
+                block.update(rows[own].tolist(), cumulative[own].tolist(), pre_order)
 
     def _check_operations(
         self, operations: npt.ArrayLike, total: int | None = None
@@ -248,61 +248,45 @@ class Buffers(ModelBuffers):
 
     # --- scale buffers: logarithms of factors, pattern by pattern -------------------------------------------
 
-    def settle(self) -> None:
-        """Wait for all requests, and for the scale factors of all operations, in their order."""
-        waiting = self._later[:]
-        self._later.clear()
-        for work in waiting:
-            work()
-
-    def _patterns_of(self, partition: int | None) -> IndexArray:
-        if partition is None:
-            return np.arange(self.pattern_count)
-        return np.flatnonzero(self._partition_of == check_index("partition", partition, self._n_partitions))
+    def _blocks_of(self, partition: int | None) -> list[PatternBlock]:
+        blocks = self._blocks()
+        return blocks if partition is None else [blocks[check_index("partition", partition, len(blocks))]]
 
     def accumulate_scale_factors(
         self, scale_indices: npt.ArrayLike, cumulative_scale_index: int, partition: int | None = None
     ) -> None:
         """Add buffers to a cumulative one, only of a partition if one is given."""
-        self._add(scale_indices, cumulative_scale_index, partition, 1.0)
+        self._add(Step.ADD, scale_indices, cumulative_scale_index, partition)
 
     def remove_scale_factors(
         self, scale_indices: npt.ArrayLike, cumulative_scale_index: int, partition: int | None = None
     ) -> None:
         """Take buffers off a cumulative one, only of a partition if one is given."""
-        self._add(scale_indices, cumulative_scale_index, partition, -1.0)
+        self._add(Step.SUBTRACT, scale_indices, cumulative_scale_index, partition)
 
-    def _add(self, scale_indices: npt.ArrayLike, total: int, partition: int | None, sign: float) -> None:
-        indices = check_indices("scale buffer", scale_indices, self.scale_buffer_count)
-        to, own = check_index("scale buffer", total, self.scale_buffer_count), self._patterns_of(partition)
-
-        def add() -> None:
-            self._scales[to, own] += sign * self._scales[indices][:, own].sum(axis=0)
-
-        self._later.append(add)
+    def _add(self, kind: int, scale_indices: npt.ArrayLike, total: int, partition: int | None) -> None:
+        indices = check_indices("scale buffer", scale_indices, self.scale_buffer_count).tolist()
+        to = check_index("scale buffer", total, self.scale_buffer_count)
+        for block in self._blocks_of(partition):
+            block.add_scales(kind, indices, to)
 
     def reset_scale_factors(self, cumulative_scale_index: int, partition: int | None = None) -> None:
         """Make a buffer 0, only of a partition if one is given."""
         to = check_index("scale buffer", cumulative_scale_index, self.scale_buffer_count)
-        own = self._patterns_of(partition)
-
-        def reset() -> None:
-            self._scales[to, own] = 0.0
-
-        self._later.append(reset)
+        for block in self._blocks_of(partition):
+            block.copy_scales(to, NONE)
 
     def copy_scale_factors(self, destination_index: int, source_index: int) -> None:
         """Make a buffer a copy of another one."""
         to = check_index("scale buffer", destination_index, self.scale_buffer_count)
         source = check_index("scale buffer", source_index, self.scale_buffer_count)
-
-        def copy() -> None:
-            self._scales[to] = self._scales[source]
-
-        self._later.append(copy)
+        for block in self._blocks():
+            block.copy_scales(to, source)
 
     def get_scale_factors(self, index: int) -> FloatArray:
         """A copy of a buffer, logarithms (n_patterns,); waits."""
         at = check_index("scale buffer", index, self.scale_buffer_count)
-        self.settle()
-        return np.array(self._scales[at])
+        values = np.empty(self.pattern_count)
+        for block in self._blocks():
+            values[block.patterns] = block.read_scales(at)
+        return values

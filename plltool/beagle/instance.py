@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -12,16 +13,23 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.buffers import Buffers
 from plltool.beagle.codes import NONE, BeagleError, Code, Flag, Sizes, check_indices, check_same_length, check_whole
-from plltool.beagle.partials import PatternBlock
+from plltool.beagle.partials import EDGES_AT_ONCE, PatternBlock
 from plltool.beagle.resources import choose_resource
+from plltool.engine.buffers import Pending
 
 
 @dataclass(eq=False)
 class Answer:
-    """Sums of a request, once they are there."""
+    """A request, whose sums come when someone needs them."""
 
-    sites: FloatArray  # (1 or more, n_patterns) log-likelihoods and derivatives of patterns
-    sums: FloatArray  # (n_parts, k) of the partitions asked for, in their order, weighted
+    blocks: list[PatternBlock]  # of the partitions asked for, in their order
+    pending: list[Pending]  # the sums (k,) of each: lnL and derivatives
+    n_values: int  # k
+
+    @cached_property
+    def sums(self) -> FloatArray:
+        """(n_blocks, k); waits for them."""
+        return np.array([sums() for sums in self.pending])
 
 
 class Instance(Buffers):
@@ -169,26 +177,62 @@ class Instance(Buffers):
         pre_buffer_indices: npt.ArrayLike,
         derivative_matrix_indices: npt.ArrayLike,
         category_weights_indices: npt.ArrayLike,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        want_sites: bool = True,
+    ) -> tuple[FloatArray | None, FloatArray, FloatArray]:
         """Derivatives of lnL in the lengths of edges, from partials below and above (Ji et al. 2020).
 
         The matrix of an edge is that of `set_differential_matrix`. Category weights are one set for all edges, or one
         for each.
 
-        Returns (n_edges, n_patterns) derivatives of sites, (n_edges,) their weighted sums, and those of their squares.
+        Returns (n_edges, n_patterns) derivatives of sites, None if not wanted; (n_edges,) their weighted sums, and
+        those of their squares.
         """
         lists = [check_indices("buffer", own, self._buffer_count) for own in (post_buffer_indices, pre_buffer_indices)]
         lists.append(check_indices("matrix", derivative_matrix_indices, self.matrix_buffer_count))
         weights = check_whole("category weights", category_weights_indices)
         lists.append(np.repeat(weights, len(lists[0])) if len(weights) == 1 else weights)
         n = check_same_length(zip(("edges", "buffers above", "matrices", "category weights"), lists, strict=True))
-        sites = np.empty((n, self.pattern_count))
-        for k in range(n):
-            post, pre, matrix, weights_of = (int(own[k]) for own in lists)
-            masses = self._category_masses(weights_of)
-            for block in self._blocks():
-                sites[k, block.patterns] = block.ratio(pre, post, matrix, masses)()
-        return sites, sites @ self._pattern_weights, sites**2 @ self._pattern_weights
+        post, pre, matrices, weights_of = (own.tolist() for own in lists)
+        masses = np.array([self._category_masses(number) for number in weights_of])
+        asked = self._blocks() if n else []
+        self._settle()
+        sums, sites = np.zeros((n, 2)), np.empty((n, self.pattern_count)) if want_sites else None
+        for block in asked:
+            block.add_ratios(list(zip(pre, post, strict=True)), matrices, masses, want_sites)
+        for block in asked:
+            own_sums, own_sites = block.engine.take_ratios(n, want_sites)
+            sums += own_sums
+            if sites is not None and own_sites is not None:
+                sites[:, block.patterns] = own_sites
+        return sites, sums[:, 0], sums[:, 1]
+
+    def calculate_cross_product_derivative(
+        self,
+        post_buffer_indices: npt.ArrayLike,
+        pre_buffer_indices: npt.ArrayLike,
+        category_rates_indices: npt.ArrayLike,
+        category_weights_indices: npt.ArrayLike,
+        edge_lengths: npt.ArrayLike,
+    ) -> FloatArray:
+        """(S, S) sums over edges, patterns and categories of rate * length * pre_i * post_j, over the likelihood.
+
+        To first order in the lengths, they are the derivatives of lnL in the entries of the rate matrix. Category rates
+        and weights are one set for all edges, or one for each.
+        """
+        lists = [check_indices("buffer", own, self._buffer_count) for own in (post_buffer_indices, pre_buffer_indices)]
+        lengths = np.atleast_1d(np.asarray(edge_lengths, dtype=np.float64))
+        models = max(self.eigen_buffer_count, 1)
+        names = "edges", "buffers above", "category rates", "category weights", "lengths"
+        for what, indices in zip(names[2:4], (category_rates_indices, category_weights_indices), strict=True):
+            found = check_indices(what, indices, models)
+            lists.append(np.repeat(found, len(lengths)) if len(found) == 1 else found)
+        check_same_length(zip(names, [*lists, lengths], strict=True))
+        post, pre, rates, weights = (own.tolist() for own in lists)
+        masses = np.array([self._category_masses(number) for number in weights])
+        factors = self._rates[rates] * lengths[:, None]
+        self._settle()
+        ends = list(zip(pre, post, strict=True))
+        return np.asarray(sum(block.cross_products(ends, masses, factors) for block in self._blocks()))
 
     # --- getters --------------------------------------------------------------------------------------------
 
@@ -202,25 +246,37 @@ class Instance(Buffers):
 
     def get_site_log_likelihoods(self) -> FloatArray:
         """(n_patterns,) log-likelihoods of the last request, not weighted; waits for them."""
-        return self._settled().sites[0].copy()
+        return self._sites(1)[0]
 
     def get_site_derivatives(self) -> FloatArray:
         """(k, n_patterns) derivatives of the last request across an edge, not weighted; waits for them."""
-        return self._settled().sites[1:].copy()
+        return self._sites(self._last().n_values)[1:]
 
     @property
     def _is_asynchronous(self) -> bool:
         return Flag.COMPUTATION_ASYNCH in self.flags
 
-    def _settled(self) -> Answer:
-        self.settle()
+    def _settle(self) -> None:
+        """Wait for the sums of the last request, before others take their place."""
+        if self._answer is not None:
+            _ = self._answer.sums
+
+    def _last(self) -> Answer:
         if self._answer is None:
             raise BeagleError(Code.GENERAL, "no likelihood has been asked for")
         return self._answer
 
+    def _sites(self, n: int) -> FloatArray:
+        """(n, n_patterns) values of patterns of the last request; 0 in partitions that were not asked."""
+        answer = self._last()
+        sites = np.zeros((n, self.pattern_count))
+        for block in answer.blocks:
+            sites[:, block.patterns] = block.engine.read_sites(n)
+        return sites
+
     def _sums(self) -> FloatArray:
         """(n_partitions, k) lnL and derivatives of the last request; waits for them."""
-        sums = self._settled().sums
+        sums = self._last().sums
         if np.isnan(sums[:, 0]).any():
             raise BeagleError(Code.FLOATING_POINT, "lnL is not a number")
         return sums
@@ -244,8 +300,11 @@ class Instance(Buffers):
         """
         rows, orders = self._rows(ends, weights, frequencies, scales), self._orders(matrices)
         check_same_length([("sets of buffers", rows), *(("matrices", own) for own in orders)])
-        if len(orders) > 1 and (len(rows) if partitions is None else count) > 1:
+        n_sets = len(rows) if partitions is None else count
+        if len(orders) > 1 and n_sets > 1:
             raise BeagleError(Code.NO_IMPLEMENTATION, "derivatives of a mixture of buffers")
+        if orders and n_sets > EDGES_AT_ONCE:
+            raise BeagleError(Code.NO_IMPLEMENTATION, f"a mixture of {n_sets} edges, more than {EDGES_AT_ONCE}")
         blocks, places = self._blocks(), [slice(None)] * self._n_partitions
         if partitions is not None:
             indices = check_indices("partition", partitions, len(blocks)).tolist()
@@ -253,13 +312,13 @@ class Instance(Buffers):
                 raise BeagleError(Code.OUT_OF_RANGE, f"found {len(rows)} sets of buffers for {len(indices)} partitions")
             blocks = [blocks[index] for index in indices]
             places = [slice(place, None, len(indices)) for place in range(len(indices))]
-        pairs = zip(blocks, places, strict=True)
-        asked = [self._ask_partition(block, rows[own], [order[own] for order in orders]) for block, own in pairs]
+        masses = np.array([self._masses(*row[-3:-1]) for row in rows.tolist()])
+        sets = np.delete(rows, [-3, -2], axis=1)
         self._answer = None
-        weights, patterns = self._pattern_weights, [block.patterns for block in blocks]
-        self._later.append(lambda: self._take(patterns, weights, [values() for values in asked]))
-        if not self._is_asynchronous:
-            self.settle()
+        pending = []
+        for block, own in zip(blocks, places, strict=True):
+            pending.append(block.ask(sets[own].tolist(), [order[own].tolist() for order in orders], masses[own]))
+        self._answer = Answer(blocks, pending, max(len(orders), 1))
 
     def _rows(
         self, ends: Sequence[npt.ArrayLike], weights: npt.ArrayLike, frequencies: npt.ArrayLike, scales: npt.ArrayLike
@@ -281,38 +340,6 @@ class Instance(Buffers):
         if len(matrices) == 3 and matrices[1] is None and matrices[2] is not None:
             raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
         return given
-
-    def _ask_partition(
-        self, block: PatternBlock, rows: IndexArray, orders: list[IndexArray]
-    ) -> Callable[[], FloatArray]:
-        """Ask a partition for each set of buffers; what is returned waits for site values (k, n) of its patterns."""
-        asked = []
-        for number, (*ends, weights, frequencies, scale) in enumerate(rows.tolist()):
-            masses = self._masses(weights, frequencies)
-            if len(ends) == 1:
-                pending = block.at_root(ends[0], masses)
-            else:
-                pending = block.across(ends[0], ends[1], [int(order[number]) for order in orders], masses)
-            asked.append((pending, scale))
-
-        def wait() -> FloatArray:
-            found = []
-            for pending, scale in asked:
-                found.append(pending())
-                if scale != NONE and not self._ignores_scales:
-                    found[-1][0] += self._scales[scale, block.patterns]
-            return found[0] if len(found) == 1 else np.logaddexp.reduce([values[:1] for values in found], axis=0)
-
-        return wait
-
-    def _take(self, patterns: list[IndexArray], weights: FloatArray, found: list[FloatArray]) -> None:
-        """Note the answer of partitions with these patterns."""
-        sites = np.zeros((len(found[0]), self.pattern_count))
-        sums = []
-        for own, values in zip(patterns, found, strict=True):
-            sites[:, own] = values
-            sums.append(values @ weights[own])
-        self._answer = Answer(sites, np.array(sums))
 
 
 def _settle_flags(preferred: Flag, required: Flag) -> Flag:

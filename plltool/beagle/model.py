@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray
 from plltool.beagle.codes import (
+    NONE,
     BeagleError,
     Code,
     Flag,
@@ -18,50 +20,46 @@ from plltool.beagle.codes import (
     check_indices,
     check_same_length,
 )
+from plltool.engine.buffers import BufferEngine
+from plltool.engine.contract import Combination
 
 
 @dataclass(frozen=True)
 class EigenSystem:
-    """Q = right @ B @ left: B is diagonal, but for [[a, b], [-b, a]] at neighbours with eigenvalues a +- bi."""
+    """Q = right @ B @ left: B is diagonal, but for [[a, b], [-b, a]] at neighbours with eigenvalues a +- bi.
+
+    The first of each pair has an even place, as the engines want it.
+    """
 
     values: FloatArray  # float64 (S,) real parts
-    turns: FloatArray  # float64 (S,) imaginary parts
-    partner: IndexArray  # (S,) the other place of each pair
+    turns: FloatArray | None  # float64 (S,) imaginary parts; None without EIGEN_COMPLEX
     right: FloatArray  # float64 (S, S)
     left: FloatArray  # float64 (S, S)
 
     @classmethod
     def of(cls, right: FloatArray, left: FloatArray, values: FloatArray) -> EigenSystem:
-        """`values` (S,), or (2, S) with the imaginary parts; pairs are found from the front."""
+        """`values` (S,), or (2, S) with the imaginary parts; pairs are found from the front, and come first."""
         n = len(right)
-        parts = np.zeros((2, n))
-        parts[: values.size // n] = values.reshape(-1, n)
-        partner, place = np.arange(n), 0
+        if values.size == n:
+            return cls(values, None, right, left)
+        parts, firsts, place = values.reshape(2, n), [], 0
         while place < n - 1:
             if parts[1, place] != 0:
-                partner[[place, place + 1]] = place + 1, place
+                firsts.append(place)
                 place += 1
             place += 1
-        return cls(parts[0], parts[1], partner, right, left)
+        pairs = [place + k for place in firsts for k in (0, 1)]
+        order = pairs + [place for place in range(n) if place not in pairs]
+        return cls(parts[0, order], parts[1, order], right[:, order], left[order])
 
-    def matrices(self, times: FloatArray, rates: FloatArray, order: int) -> FloatArray:
-        """exp(Q t r), or its `order`-th derivative in t, for times t (n,) and rates r (C,): (n, C, S, S).
-
-        Entries of exp(Q t r) that rounding makes negative are 0.
-        """
-        scaled = np.multiply.outer(times, rates)[..., None]
-        size, angle = np.exp(self.values * scaled), self.turns * scaled
-        diagonal, beside = size * np.cos(angle), size * np.sin(angle)
-        a, b = self.values * rates[:, None], self.turns * rates[:, None]
-        for _ in range(order):
-            diagonal, beside = a * diagonal - b * beside, a * beside + b * diagonal
-        product = (self.right * diagonal[..., None, :]) @ self.left
-        if np.any(self.turns):
-            product = product + (self.right * beside[..., None, :]) @ self.left[self.partner]
-        return np.asarray(product if order else np.maximum(product, 0.0))
+    def packed(self, rates: FloatArray) -> FloatArray:
+        """The array `eigen` of the engine's contract, for categories with these rates (C,)."""
+        scaled = [np.multiply.outer(rates, part) for part in (self.values, self.turns) if part is not None]
+        both = np.tile(np.concatenate([self.right.T.ravel(), self.left.ravel()]), (len(rates), 1))
+        return np.concatenate([scaled[0], both, *scaled[1:]], axis=1)[None]
 
 
-class ModelBuffers(Sizes):
+class ModelBuffers(Sizes, ABC):
     """The calls of an instance that concern its model; see BEAGLE's of the same names.
 
     A matrix is (category_count, state_count, state_count); one that is not given is 0. Tips of unknown state meet the
@@ -75,8 +73,10 @@ class ModelBuffers(Sizes):
         self._eigen: dict[int, EigenSystem] = {}
         self._rates, self._weights = np.ones((models, c)), np.full((models, c), 1 / c)
         self._frequencies = np.full((models, n), 1 / n)
-        self._matrices = np.zeros((self.matrix_buffer_count, c, n, n))
-        self._changed: set[int] = set()  # matrices that engines do not know yet
+
+    @abstractmethod
+    def _engines(self) -> list[BufferEngine]:
+        """The engines of all partitions, which have the matrices."""
 
     def _check_model(self, what: str, index: int) -> int:
         return check_index(what, index, self.eigen_buffer_count)
@@ -167,6 +167,8 @@ class ModelBuffers(Sizes):
         lengths = np.atleast_1d(np.asarray(edge_lengths, dtype=np.float64))
         models = check_indices("eigensystem", eigen_indices, self.eigen_buffer_count)
         rates = check_indices("category rates", category_rate_indices, max(self.eigen_buffer_count, 1))
+        for length in lengths[~(np.isfinite(lengths) & (lengths >= 0))][:1].tolist():
+            raise BeagleError(Code.OUT_OF_RANGE, f"found edge length {length}, expected 0 or more")
         lists = [probability_indices, first_derivative_indices, second_derivative_indices]
         orders = {
             order: check_indices("matrix", indices, self.matrix_buffer_count)
@@ -174,15 +176,17 @@ class ModelBuffers(Sizes):
             if indices is not None
         }
         named = [(f"matrices of order {order}", indices) for order, indices in orders.items()]
-        check_same_length([("lengths", lengths), ("eigensystems", models), ("category rates", rates), *named])
-        for pair in dict.fromkeys(zip(models.tolist(), rates.tolist(), strict=True)):
-            own = np.flatnonzero((models == pair[0]) & (rates == pair[1]))
-            if pair[0] not in self._eigen:
-                raise BeagleError(Code.OUT_OF_RANGE, f"eigensystem {pair[0]} has not been set")
-            for order, indices in orders.items():
-                made = self._eigen[pair[0]].matrices(lengths[own], self._rates[pair[1]], order)
-                self._matrices[indices[own]] = made
-        self._changed.update(index for indices in orders.values() for index in indices.tolist())
+        n = check_same_length([("lengths", lengths), ("eigensystems", models), ("category rates", rates), *named])
+        places = np.full((len(lists), n), NONE, dtype=np.int32)
+        for order, indices in orders.items():
+            places[order] = indices
+        for model, rate in dict.fromkeys(zip(models.tolist(), rates.tolist(), strict=True)):
+            if model not in self._eigen:
+                raise BeagleError(Code.OUT_OF_RANGE, f"eigensystem {model} has not been set")
+            own = np.flatnonzero((models == model) & (rates == rate))
+            eigen = self._eigen[model].packed(self._rates[rate])
+            for engine in self._engines():
+                engine.make_matrices(eigen, lengths[own], places[:, own])
 
     def set_transition_matrix(self, matrix_index: int, matrix: npt.ArrayLike, padded_value: float = 1.0) -> None:
         """Set a matrix (C, S, S). `padded_value` is not used, see above."""
@@ -191,24 +195,37 @@ class ModelBuffers(Sizes):
     def set_transition_matrices(self, matrix_indices: npt.ArrayLike, matrices: npt.ArrayLike) -> None:
         """Set matrices (n, C, S, S)."""
         indices = self._check_matrices(matrix_indices)
-        self._matrices[indices] = check_array("matrices", matrices, (len(indices), *self._matrices.shape[1:]))
-        self._changed.update(indices)
+        shape = len(indices), self.category_count, self.state_count, self.state_count
+        own = check_array("matrices", matrices, shape)
+        for engine in self._engines():
+            engine.set_matrices(indices, own)
 
     def get_transition_matrix(self, matrix_index: int) -> FloatArray:
-        """A copy of a matrix (C, S, S)."""
-        return self._matrices[check_index("matrix", matrix_index, self.matrix_buffer_count)].copy()
+        """A copy of a matrix (C, S, S); waits."""
+        index = check_index("matrix", matrix_index, self.matrix_buffer_count)
+        return self._engines()[0].read_matrices([index])[0]
 
     def convolve_transition_matrices(
         self, first_indices: npt.ArrayLike, second_indices: npt.ArrayLike, result_indices: npt.ArrayLike
     ) -> None:
         """Make matrices the products of two others: of the edge above, and the edge below."""
-        first, second = self._check_matrices(first_indices), self._check_matrices(second_indices)
-        check_same_length([("matrices above", first), ("matrices below", second)])
-        self.set_transition_matrices(result_indices, self._matrices[first] @ self._matrices[second])
+        self._combine(Combination.PRODUCT_OF_TWO, first_indices, second_indices, result_indices)
+
+    def add_transition_matrices(
+        self, first_indices: npt.ArrayLike, second_indices: npt.ArrayLike, result_indices: npt.ArrayLike
+    ) -> None:
+        """Make matrices the sums of two others."""
+        self._combine(Combination.SUM_OF_TWO, first_indices, second_indices, result_indices)
 
     def transpose_transition_matrices(self, indices: npt.ArrayLike, result_indices: npt.ArrayLike) -> None:
         """Make matrices the transposes of others."""
-        self.set_transition_matrices(result_indices, self._matrices[self._check_matrices(indices)].swapaxes(-1, -2))
+        self._combine(Combination.TRANSPOSE, indices, indices, result_indices)
+
+    def _combine(self, combination: int, *lists: npt.ArrayLike) -> None:
+        first, second, results = (self._check_matrices(indices) for indices in lists)
+        check_same_length([("matrices above", first), ("matrices below", second), ("results", results)])
+        for engine in self._engines() if results else ():
+            engine.combine_matrices(combination, np.array([first, second], dtype=np.int32), results)
 
     def set_differential_matrix(self, matrix_index: int, matrix: npt.ArrayLike) -> None:
         """Set the matrix (C, S, S) by which `calculate_edge_derivatives` multiplies: Q times the rate of a category."""

@@ -1,15 +1,15 @@
 """The partials of the patterns of one partition, on an engine, and the scale factors that have been taken out of them.
 
 An engine never divides a CLA by a client's scale factors. Its CLAs keep all their digits by exact powers of two, and
-what a client has taken out is a number for each buffer and pattern: log(CLA) = log(what the client sees) + `removed`.
+what a client has taken out is a logarithm for each buffer and pattern: log(CLA) = log(what the client sees) + removed.
 So a scale factor that an operation writes is the logarithm of the largest entry of the CLA, less what has been removed
-below. The largest entries come from the device when someone needs them; until then the updates of `removed` and of the
-scale buffers wait in a list, in their order, together with the answers that depend on them.
+below. The engine keeps these logarithms in rows, first those of the buffers, then the scale buffers, and changes them
+by steps (`contract.StepWord`), so that none of them has to come to the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,10 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.codes import NONE, BeagleError, Code
 from plltool.engine import program as prog
 from plltool.engine.buffers import BufferEngine, Pending
+from plltool.engine.contract import ONES, Step
 
-SCRATCH = 5  # slots behind those of the buffers: ones, an expanded tip, and P, P', P'' times the lower end of an edge
+EDGES_AT_ONCE = 8  # edges whose products have slots of their own, so that one program makes them
+SCRATCH = 1 + EDGES_AT_ONCE  # slots behind those of the buffers: an expanded tip, and matrices times ends of edges
 LOG_OF_2 = float(np.log(2.0))
 
 
@@ -28,37 +30,23 @@ class PatternBlock:
 
     Parameters
     ----------
-    engine : with SCRATCH slots more than there are partials, and an identity as its last matrix
+    engine : with SCRATCH slots more than there are partials, an identity as its last matrix, and rows of logarithms
     patterns : (n,) the patterns, as the instance numbers them
     n_buffers : buffers of the instance
-    scales : (n_scale_buffers, n_patterns) scale buffers of the instance, which operations write, as logarithms
     ignores_scales : whether scale factors are left to the engine
-
-    Attributes
-    ----------
-    removed : (n_buffers, n) logarithms of what has been taken out of each buffer
     """
 
-    def __init__(
-        self,
-        engine: BufferEngine,
-        patterns: IndexArray,
-        n_buffers: int,
-        scales: FloatArray,
-        ignores_scales: bool,
-        later: list[Callable[[], None]],
-    ):
+    def __init__(self, engine: BufferEngine, patterns: IndexArray, n_buffers: int, ignores_scales: bool):
         self.engine = engine
         self.patterns = patterns
-        self.removed = np.zeros((n_buffers, len(patterns)))
-        self._scales = scales
+        self._n_buffers = n_buffers
         self._ignores_scales = ignores_scales
-        self._later = later
+        self._steps: list[tuple[int, int, int, int]] = []  # that the engine does not know yet
+        self._removed: set[int] = set()  # buffers of which something has been taken out
         self._operands: dict[int, int] = {}  # of buffers that hold something: a slot, or ~tip
         self._free = list(range(engine.n_slots - SCRATCH))[::-1]
-        self._ones, self._expanded, self._products = (engine.n_slots - SCRATCH + k for k in (0, 1, 2))
-        shape = len(patterns), engine.layout.n_components, engine.layout.n_states
-        engine.write_slot(self._ones, np.ones(shape))
+        self._expanded = engine.n_slots - SCRATCH
+        self._products = self._expanded + 1
 
     # --- buffers --------------------------------------------------------------------------------------------
 
@@ -77,14 +65,18 @@ class PatternBlock:
         self._forget_scales(buffer)
 
     def _forget_scales(self, buffer: int) -> None:
-        self._later.append(lambda: self.removed[buffer].fill(0.0))
+        if buffer in self._removed:
+            self._removed.remove(buffer)
+            self._steps.append((Step.ADD, buffer, NONE, NONE))
 
     def read(self, buffer: int) -> FloatArray:
-        """Partials (n, C, S), as the client sees them; nothing may be left to do."""
+        """Partials (n, C, S), as the client sees them; waits."""
         operand = self._operand(buffer)
+        self._send_steps()
         values, counts = self.engine.read_slot(self._as_slot(operand))
+        removed = self.engine.read_logs(buffer)[:, None] if buffer in self._removed else 0.0
         with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(values * np.exp(counts * LOG_OF_2 - self.removed[buffer][:, None])[..., None])
+            return np.asarray(values * np.exp(counts * LOG_OF_2 - removed)[..., None])
 
     def _slot(self, buffer: int) -> int:
         """The slot of a buffer that is about to be written."""
@@ -110,23 +102,26 @@ class PatternBlock:
 
     # --- operations -----------------------------------------------------------------------------------------
 
-    def update(self, operations: IndexArray, cumulative: Sequence[int], pre_order: bool = False) -> None:
+    def update(self, operations: list[list[int]], cumulative: Sequence[int], pre_order: bool = False) -> None:
         """Run operations (n, 7), see `codes.OPERATION_WORDS`, in their order; nothing waits.
 
         In a pre-order, the first child is the buffer of the node above, of which the state at the lower end of the
         branch is wanted, and its matrix is transposed: it is given as such.
         """
         start = 0
-        for end in range(1, len(operations) + 1):  # maxima are taken at the end of a program
-            if end == len(operations) or operations[end, 0] in operations[start:end, 0]:
+        targets: set[int] = set()
+        for end, row in enumerate(operations):  # steps read the CLAs at the end of a program
+            if row[0] in targets:
                 self._run(operations[start:end], cumulative[start:end], pre_order)
-                start = end
+                start, targets = end, set()
+            targets.add(row[0])
+        self._run(operations[start:], cumulative[start:], pre_order)
 
-    def _run(self, operations: IndexArray, cumulative: Sequence[int], pre_order: bool) -> None:
+    def _run(self, operations: list[list[int]], cumulative: Sequence[int], pre_order: bool) -> None:
         rows = []  # slot, operand, its matrix, other operand, its matrix
         before, were_free = self._operands.copy(), self._free.copy()
         try:
-            for target, _, _, a, of_a, b, of_b in operations.tolist():
+            for target, _, _, a, of_a, b, of_b in operations:
                 ends = self._operand(a), of_a, self._operand(b), of_b
                 rows.append((self._slot(target), *ends))
         except BeagleError:
@@ -140,62 +135,88 @@ class PatternBlock:
         else:
             program = prog.newview(slots, a, of_a, b, of_b)
         self.engine.make(program)
-        writes = [row for row in operations.tolist() if row[1] != NONE and not self._ignores_scales]
-        maxima = self.engine.log_maxima([self._operands[row[0]] for row in writes]) if writes else None
-        self._later.append(lambda: self._note_scales(operations.tolist(), cumulative, maxima))
+        if not self._ignores_scales:
+            self._note_scales(operations, cumulative)
+            self._send_steps()
 
-    def _note_scales(self, operations: list[list[int]], cumulative: Sequence[int], maxima: Pending | None) -> None:
+    def _note_scales(self, operations: list[list[int]], cumulative: Sequence[int]) -> None:
         """What operations take out of their CLAs."""
-        removed, scales, own = self.removed, self._scales, self.patterns
-        logs = iter(()) if maxima is None else iter(maxima())
+        removed, steps, first = self._removed, self._steps, self._n_buffers
         for (target, write, read, a, _, b, _), total in zip(operations, cumulative, strict=True):
-            removed[target] = removed[a] + removed[b]
-            if self._ignores_scales:
-                continue
+            is_removed = not removed.isdisjoint((a, b))
+            if is_removed or target in removed:
+                below_a, below_b = (row if row in removed else NONE for row in (a, b))
+                steps.append((Step.ADD, target, below_a, below_b))
+            removed.discard(target)
+            below = target if is_removed else NONE
             if write != NONE:
-                largest = next(logs)
-                factor = np.where(np.isfinite(largest), largest - removed[target], 0.0)
-                scales[write, own] = factor
-                removed[target] += factor
+                steps.append((Step.LARGEST, first + write, self._operands[target], below))
+                steps.append((Step.ADD, target, below, first + write))
                 if total != NONE:
-                    scales[total, own] += factor
+                    steps.append((Step.ADD, first + total, first + total, first + write))
             elif read != NONE:
-                removed[target] += scales[read, own]
+                steps.append((Step.ADD, target, below, first + read))
+            if is_removed or write != NONE or read != NONE:
+                removed.add(target)
+
+    # --- scale buffers --------------------------------------------------------------------------------------
+
+    def add_scales(self, kind: int, scales: Sequence[int], total: int) -> None:
+        """Add scale buffers to another one, or subtract them from it."""
+        to = self._n_buffers + total
+        self._steps.extend((kind, to, to, self._n_buffers + scale) for scale in scales)
+
+    def copy_scales(self, to: int, source: int) -> None:
+        """Make a scale buffer a copy of another one, or 0."""
+        self._steps.append((Step.ADD, self._n_buffers + to, NONE if source == NONE else self._n_buffers + source, NONE))
+
+    def read_scales(self, scale: int) -> FloatArray:
+        """(n,) a scale buffer; waits."""
+        self._send_steps()
+        return self.engine.read_logs(self._n_buffers + scale)
+
+    def _send_steps(self) -> None:
+        if self._steps:
+            self.engine.note_scales(np.array(self._steps, dtype=np.int32))
+            self._steps.clear()
 
     # --- sums -----------------------------------------------------------------------------------------------
 
-    def at_root(self, buffer: int, masses: FloatArray) -> Callable[[], FloatArray]:
-        """(1, n) log-likelihood of each pattern, less what has been taken out, of partials at the root."""
-        slot = self._as_slot(self._operand(buffer))
-        sums = self.engine.dot_clas(slot, self._ones, 1, masses)
-        return lambda: self._finish(sums(), buffer)
+    def ask(self, rows: list[list[int]], orders: list[list[int]], masses: FloatArray) -> Pending:
+        """Weighted sums of the log-likelihood of sets of buffers, less what has been taken out, and derivatives.
 
-    def across(self, upper: int, lower: int, matrices: Sequence[int], masses: FloatArray) -> Callable[[], FloatArray]:
-        """(k, n) log-likelihood, less what has been taken out, and derivatives of each pattern, across an edge."""
-        operand = self._operand(lower)
-        slots = [self._products + k for k in range(len(matrices))]
-        self.engine.make(prog.propagate(slots, operand, list(matrices)))
-        sums = self.engine.dot_clas(self._as_slot(self._operand(upper)), slots[0], len(slots), masses)
-        return lambda: self._finish(sums(), upper, lower)
+        `rows` are a buffer at the root, or the ends of an edge, and a scale buffer; `orders` the matrices of each order
+        of derivatives. The values of patterns are then the engine's `read_sites`.
+        """
+        queries = []
+        for number, (upper, *lower, scale) in enumerate(rows):
+            less = [row if row in self._removed else NONE for row in (upper, *lower, NONE)[:2]]
+            plus = NONE if scale == NONE or self._ignores_scales else self._n_buffers + scale
+            if lower:
+                slots = [self._products + (number + k) % EDGES_AT_ONCE for k in range(len(orders))]
+                self.engine.make(prog.propagate(slots, self._operand(lower[0]), [own[number] for own in orders]))
+                ends = slots[0], slots[0] + 1
+            else:
+                ends = ONES, NONE
+            queries.append([self._operand(upper), *ends, *less, plus])
+        self._send_steps()
+        return self.engine.add_sites(np.array(queries, dtype=np.int32), masses, max(len(orders), 1))
 
-    def _finish(self, rows: FloatArray, *buffers: int) -> FloatArray:
-        sums, exponent = rows[:-1], rows[-1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = sums / sums[0]
-            found[0] = np.log(sums[0]) + exponent * LOG_OF_2 - self.removed[list(buffers)].sum(axis=0)
-        if len(found) > 2:
-            found[2] -= found[1] ** 2
-        return found
+    def add_ratios(
+        self, ends: list[tuple[int, int]], matrices: Sequence[int], masses: FloatArray, wants_sites: bool
+    ) -> None:
+        """Ask for sums across edges with matrices in them, over the sums without; see `BufferEngine.take_ratios`."""
+        queries = self._queries(ends)
+        queries[:, 2] = self._products + np.arange(len(ends)) % EDGES_AT_ONCE
+        for first in range(0, len(ends), EDGES_AT_ONCE):
+            own = slice(first, first + EDGES_AT_ONCE)
+            self.engine.make(prog.propagate(queries[own, 2], queries[own, 1], matrices[own]))
+            self.engine.add_ratios(queries[own], masses[own], first, len(ends), wants_sites)
 
-    def ratio(self, upper: int, lower: int, matrix: int, masses: FloatArray) -> Callable[[], FloatArray]:
-        """(n,) the sum across an edge with a matrix in it, over the sum without."""
-        operand, identity = self._operand(lower), self.engine.n_matrices - 1
-        self.engine.make(prog.propagate([self._products, self._products + 1], operand, [identity, matrix]))
-        sums = self.engine.dot_clas(self._as_slot(self._operand(upper)), self._products, 2, masses)
+    def cross_products(self, ends: list[tuple[int, int]], masses: FloatArray, factors: FloatArray) -> FloatArray:
+        """See `BufferEngine.add_products`."""
+        return self.engine.add_products(self._queries(ends), masses, factors)
 
-        def finish() -> FloatArray:
-            without, with_matrix, _ = sums()
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.asarray(with_matrix / without)
-
-        return finish
+    def _queries(self, ends: list[tuple[int, int]]) -> npt.NDArray[np.int32]:
+        rows = [(self._operand(upper), self._operand(lower), *[NONE] * 4) for upper, lower in ends]
+        return np.array(rows, dtype=np.int32).reshape(-1, 6)

@@ -1,10 +1,10 @@
 """Engines whose tips, matrices and CLAs the caller reads and writes; `plltool.beagle` stands on them.
 
-P matrices do not follow from lengths here: every *matrix* (n_components, n_states, n_states) is given, and instructions
-name it where they would name a branch. It may be any square matrix, such as a derivative of P. Programs consist of
-NEWVIEW and PROPAGATE. Their CLAs keep exact scaling counts, whatever the caller takes out of them (see
-`plltool.beagle.partials`), so nothing underflows. What makes numbers returns a function that waits for them, so that
-requests can go on in the meantime.
+P matrices do not follow from the lengths of a request here: a client has numbered *matrices* (n_components, n_states,
+n_states), and instructions name one where they would name a branch. It may be any square matrix, such as a derivative
+of P. Programs consist of NEWVIEW and PROPAGATE. Their CLAs keep exact scaling counts, whatever the caller takes out of
+them (see `plltool.beagle.partials`), so nothing underflows. Matrices, CLAs, scale factors and the values of patterns
+stay on the device; sums come back. What makes sums returns a function that waits for them, so that requests can go on.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine.base import Engine, Tables
+from plltool.engine.branch_tables import Spectra
+from plltool.engine.contract import ONES, Combination, Step
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.model.components import Components
 
 Pending = Callable[[], FloatArray]  # waits for numbers
+RATIO_VALUES = 2  # a ratio and its square
 
 
 class BufferEngine(Engine):
@@ -28,13 +31,14 @@ class BufferEngine(Engine):
 
     n_matrices: int
 
-    def prepare_buffers(self, n_matrices: int) -> None:
-        """Make room for a number of matrices."""
+    def prepare_buffers(self, n_matrices: int, n_logs: int) -> None:
+        """Make room for a number of matrices, and of rows of logarithms, which are 0."""
         self.n_matrices = n_matrices
         n, c = self.layout.n_states, self.layout.n_components
         right = left = np.tile(np.eye(n), (c, 1, 1))
-        weights = np.full(c, 1 / c)
-        self.set_model([Components(np.zeros((c, n)), right, left, np.full((c, n), 1 / n), np.ones(c), weights)])
+        turns = None if self.layout.reversible else np.zeros((c, n))
+        even, weights = np.full((c, n), 1 / n), np.full(c, 1 / c)
+        self.set_model([Components(np.zeros((c, n)), right, left, even, np.ones(c), weights, rotations=turns)])
 
     def encode(self, states: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
         """Codes, in the engine's order, of states 0 .. n_states - 1; anything else is any state."""
@@ -58,6 +62,21 @@ class BufferEngine(Engine):
         """Set matrices (n, n_components, n_states, n_states)."""
 
     @abstractmethod
+    def read_matrices(self, indices: Sequence[int]) -> FloatArray:
+        """Matrices (n, n_components, n_states, n_states)."""
+
+    @abstractmethod
+    def make_matrices(self, eigen: FloatArray, lengths: FloatArray, places: IntArray) -> None:
+        """Make P of lengths (n,) and, where places are not -1, P' and P''; `eigen` as in the contract, for one P set.
+
+        places : int32 (3, n) which matrices P, P' and P'' become
+        """
+
+    @abstractmethod
+    def combine_matrices(self, combination: int, pairs: IntArray, results: Sequence[int]) -> None:
+        """Make matrices of pairs (2, n) of others, see `contract.Combination`."""
+
+    @abstractmethod
     def write_slot(self, slot: int, values: FloatArray) -> None:
         """Write a CLA (n_patterns, n_components, n_states); its scaling counts become 0."""
 
@@ -70,15 +89,38 @@ class BufferEngine(Engine):
         """Run NEWVIEW and PROPAGATE instructions, which name matrices; waits for nothing."""
 
     @abstractmethod
-    def log_maxima(self, slots: Sequence[int]) -> Pending:
-        """(n, n_patterns) logarithm of the largest entry of each CLA, counts included; -inf where all are 0."""
+    def note_scales(self, steps: IntArray) -> None:
+        """Run steps (n, STEP_WORDS) on rows of logarithms, see `contract.StepWord`; waits for nothing."""
 
     @abstractmethod
-    def dot_clas(self, a: int, first_b: int, n: int, masses: FloatArray) -> Pending:
-        """(n + 1, n_patterns) sums over components and states of mass * a * b, for CLAs in slots first_b + k.
+    def read_logs(self, row: int) -> FloatArray:
+        """(n_patterns,) a row of logarithms."""
 
-        The last row is a power of two that belongs to all sums of a pattern. The CLAs b have the same counts. `masses`
-        (n_components, n_states) are component weight * frequency.
+    @abstractmethod
+    def add_sites(self, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+        """Sums over patterns, weighted, of log-likelihoods and `n_products` - 1 derivatives; (n_products,).
+
+        See `add_sites` in `kernels/buffers.cl`. The likelihoods of all queries (n, QUERY_WORDS) are added up; `masses`
+        (n, n_components, n_states) are component weight * frequency. `read_sites` has what belongs to single patterns.
+        """
+
+    @abstractmethod
+    def read_sites(self, n: int) -> FloatArray:
+        """(n, n_patterns) values of patterns of the last `add_sites`."""
+
+    @abstractmethod
+    def add_ratios(self, queries: IntArray, masses: FloatArray, first: int, n_all: int, want_sites: bool) -> None:
+        """Note ratios of queries first .. first + n - 1 of `n_all`, and their squares; see `take_ratios`."""
+
+    @abstractmethod
+    def take_ratios(self, n_all: int, want_sites: bool) -> tuple[FloatArray, FloatArray | None]:
+        """(n_all, 2) weighted sums of ratios and squares, and the ratios (n_all, n_patterns) if wanted; waits."""
+
+    @abstractmethod
+    def add_products(self, queries: IntArray, masses: FloatArray, factors: FloatArray) -> FloatArray:
+        """(n_states, n_states) sums over queries and patterns of x_i y_j, over the likelihood; waits.
+
+        Components count by their mass, times `factors` (n, n_components) above the line.
         """
 
     @abstractmethod
@@ -89,10 +131,11 @@ class BufferEngine(Engine):
 class NumpyBuffers(NumpyEngine, BufferEngine):
     """The twin of `plltool.engine.opencl.buffers.OpenCLBuffers`; nothing is left to wait for."""
 
-    def prepare_buffers(self, n_matrices: int) -> None:
-        super().prepare_buffers(n_matrices)
+    def prepare_buffers(self, n_matrices: int, n_logs: int) -> None:
+        super().prepare_buffers(n_matrices, n_logs)
         n, c = self.layout.n_states, self.layout.n_components
         self._matrices = np.zeros((1, n_matrices, c, n, n), dtype=self.layout.real)
+        self._logs = np.zeros((n_logs, self.layout.n_blocks, self.layout.vw))
 
     def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
         """Nothing follows from lengths."""
@@ -103,6 +146,22 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
 
     def set_matrices(self, indices: Sequence[int], matrices: FloatArray) -> None:
         self._matrices[0, list(indices)] = matrices
+
+    def read_matrices(self, indices: Sequence[int]) -> FloatArray:
+        return self._matrices[0, list(indices)].astype(np.float64)
+
+    def make_matrices(self, eigen: FloatArray, lengths: FloatArray, places: IntArray) -> None:
+        wanted = Tables(slopes=bool((places[1:] >= 0).any()))
+        made = Spectra.unpack(eigen, self.layout.n_states).tables(lengths[None], wanted, self.layout.real)
+        for order, own in enumerate(places):
+            table = made.matrices[0] if order == 0 else made.slopes[0, :, order - 1] if wanted.slopes else None
+            if table is not None:
+                self._matrices[0, own[own >= 0]] = table[own >= 0]
+
+    def combine_matrices(self, combination: int, pairs: IntArray, results: Sequence[int]) -> None:
+        a, b = self._matrices[0, pairs[0]], self._matrices[0, pairs[1]]
+        make = {Combination.PRODUCT_OF_TWO: lambda: a @ b, Combination.SUM_OF_TWO: lambda: a + b}
+        self.set_matrices(results, make[combination]() if combination in make else a.swapaxes(-1, -2))
 
     def write_slot(self, slot: int, values: FloatArray) -> None:
         self._all_clas[slot] = self.to_lanes(values, 1.0).transpose(0, 2, 3, 1)
@@ -120,25 +179,91 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         for _ in self._take_through(program):
             pass
 
-    def log_maxima(self, slots: Sequence[int]) -> Pending:
-        entries = self._all_clas[list(slots)].max(axis=3).astype(np.float64)  # slot, block, component, lane
-        logs = np.log(entries, where=entries > 0, out=np.full(entries.shape, -np.inf))
-        maxima = np.max(logs + self._all_scales[list(slots)] * np.log(2.0), axis=2)
-        found = maxima.reshape(len(slots), -1)[:, self.layout.lane_of_pattern]
-        return lambda: found
+    def note_scales(self, steps: IntArray) -> None:
+        for kind, to, a, b in steps.tolist():
+            other = self._logs[b] if b >= 0 else 0.0
+            if kind == Step.LARGEST:
+                largest = self._log_maxima(a)
+                self._logs[to] = np.where(np.isfinite(largest), largest - other, 0.0)
+            else:
+                self._logs[to] = (self._logs[a] if a >= 0 else 0.0) + (other if kind == Step.ADD else -other)
 
-    def dot_clas(self, a: int, first_b: int, n: int, masses: FloatArray) -> Pending:
-        x = masses[:, :, None] * self._all_clas[a]  # block, component, state, lane
-        own = np.sum(x * self._all_clas[first_b : first_b + n], axis=3, dtype=np.float64)  # k, block, component, lane
-        counts = self._all_scales[a] + self._all_scales[first_b]
+    def _log_maxima(self, slot: int) -> FloatArray:
+        """(block, lane) logarithm of the largest entry of a CLA, counts included; -inf where all are 0."""
+        entries = self._all_clas[slot].max(axis=2).astype(np.float64)  # block, component, lane
+        logs = np.log(entries, where=entries > 0, out=np.full(entries.shape, -np.inf))
+        return np.asarray(np.max(logs + self._all_scales[slot] * np.log(2.0), axis=1))
+
+    def read_logs(self, row: int) -> FloatArray:
+        return self._logs[row].ravel()[self.layout.lane_of_pattern]
+
+    def _sides(self, operand: int) -> tuple[FloatArray, IntArray]:
+        """An operand of a query: entries (block, C or 1, S or 1, lane), and counts (block, C, lane)."""
+        if operand == ONES:
+            return np.ones((1, 1, 1, 1)), self._no_scale
+        cla, scale = self._operand(operand)
+        return cla.astype(np.float64), scale
+
+    def _products(self, query: Sequence[int], masses: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
+        """(n, block, lane) sums over components and states, and the power of two that belongs to all of them."""
+        x, scale = self._sides(query[0])
+        sides = [self._sides(query[2] + k - 1 if k else query[1]) for k in range(n)]
+        counts = scale + sides[0][1]
+        own = np.stack(
+            [np.ldexp(np.sum(masses[..., None] * x * y, axis=2), more - sides[0][1]) for y, more in sides]
+        )  # k, block, component, lane
         present = np.any(own != 0, axis=0)
         lowest = np.iinfo(np.int32).min
         largest = np.where(present, counts, lowest).max(axis=1)
         largest = np.where(largest == lowest, 0, largest)
         shifts = np.where(present, np.clip(counts - largest[:, None], -2000, 0), 0)
-        sums = np.ldexp(own, shifts).sum(axis=2)
-        rows = np.concatenate([sums, largest[None]]).reshape(n + 1, -1)[:, self.layout.lane_of_pattern]
-        return lambda: rows
+        return np.ldexp(own, shifts).sum(axis=2), largest
+
+    def add_sites(self, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+        found: FloatArray | None = None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for query, own in zip(queries.tolist(), masses, strict=True):
+                sums, power = self._products(query, own, n_products)
+                rows = [self._logs[row] if row >= 0 else 0.0 for row in query[3:]]
+                values = sums / sums[0]
+                values[0] = np.log(sums[0]) + power * np.log(2.0) - rows[0] - rows[1] + rows[2]
+                found = values if found is None else np.logaddexp(found, values)
+        assert found is not None, "a query at least"
+        if n_products > 2:
+            found[2] -= found[1] ** 2
+        self._sites, sums = found, self._weigh(found)
+        return lambda: sums
+
+    def _weigh(self, values: FloatArray) -> FloatArray:
+        """Weighted sums of values (n, block, lane); patterns of weight 0 do not count."""
+        return np.sum(np.where(self._weights != 0, values, 0.0) * self._weights, axis=(1, 2))
+
+    def read_sites(self, n: int) -> FloatArray:
+        return self._sites[:n].reshape(n, -1)[:, self.layout.lane_of_pattern]
+
+    def add_ratios(self, queries: IntArray, masses: FloatArray, first: int, n_all: int, want_sites: bool) -> None:
+        if first == 0:
+            self._ratios = np.empty((n_all, self.layout.n_blocks, self.layout.vw))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for number, (query, own) in enumerate(zip(queries.tolist(), masses, strict=True)):
+                sums, _ = self._products(query, own, 2)
+                self._ratios[first + number] = sums[1] / sums[0]
+
+    def take_ratios(self, n_all: int, want_sites: bool) -> tuple[FloatArray, FloatArray | None]:
+        sums = np.stack([self._weigh(self._ratios), self._weigh(self._ratios**2)], axis=1)
+        return sums, self._ratios.reshape(n_all, -1)[:, self.layout.lane_of_pattern] if want_sites else None
+
+    def add_products(self, queries: IntArray, masses: FloatArray, factors: FloatArray) -> FloatArray:
+        n = self.layout.n_states
+        total = np.zeros((n, n))
+        for query, own, factor in zip(queries.tolist(), masses, factors, strict=True):
+            sums, power = self._products(query, own, 1)
+            (x, scale), (y, more) = self._sides(query[0]), self._sides(query[1])
+            weights = np.where(self._weights != 0, self._weights, 0.0) / sums[0]
+            shares = np.ldexp(weights[:, None], scale + more - power[:, None])  # block, component, lane
+            above = (own * factor[:, None])[..., None] * x * shares[:, :, None]
+            total += np.einsum("bciv,bcjv->ij", above, np.broadcast_to(y, above.shape))
+        return total
 
     def finish(self) -> None:
         """Nothing is under way."""

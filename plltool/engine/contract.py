@@ -65,18 +65,49 @@ class TrackWord:
     BEGIN, END, SLOT_SHIFT, PSET_SHIFT, VALUE_SHIFT = range(5)
 
 
+class StepWord:
+    """The words of a step of `note_scales`, see `kernels/buffers.cl`: rows of `logs` or -1; A of LARGEST is a slot."""
+
+    KIND, TO, A, B = range(4)
+
+
+class Step:
+    """What a step does."""
+
+    ADD, SUBTRACT, LARGEST = range(3)
+
+
+class QueryWord:
+    """The words of a query of `add_sites`, see `kernels/buffers.cl`: two operands, a slot, and rows of `logs` or -1.
+
+    An operand is a slot, a tip (~taxon), or ONES. B is y_0, and the slots from MORE on are y_1 and y_2.
+    """
+
+    A, B, MORE, LESS, LESS_TOO, PLUS = range(6)
+
+
+class Combination:
+    """What `combine_matrices` makes."""
+
+    PRODUCT_OF_TWO, SUM_OF_TWO, TRANSPOSE = range(3)
+
+
+ONES = -(2**31)  # the operand of a query that is 1 everywhere
+
+
 def _numbers(names: type) -> dict[str, int]:
     return {name: number for name, number in vars(names).items() if name.isupper()}
 
 
 OPCODES = _numbers(Opcode)
-RECORDS = {"INSTRUCTION": _numbers(InstructionWord), "SPAN": _numbers(SpanWord), "TRACK": _numbers(TrackWord)}
-INSTRUCTION_WORDS, SPAN_WORDS, TRACK_WORDS = (len(words) for words in RECORDS.values())
+_RECORDS = (InstructionWord, SpanWord, TrackWord, StepWord, QueryWord)
+RECORDS = {record.__name__.removesuffix("Word").upper(): _numbers(record) for record in _RECORDS}
+INSTRUCTION_WORDS, SPAN_WORDS, TRACK_WORDS, STEP_WORDS, QUERY_WORDS = (len(words) for words in RECORDS.values())
 
 
 def macros() -> dict[str, int]:
     """The numbers above by the names that the kernels use: NEWVIEW, SPAN_WORDS, SPAN_N_TILES, ..."""
-    values = dict(OPCODES)
+    values = OPCODES | _numbers(Step) | _numbers(Combination)
     for record, words in RECORDS.items():
         values[f"{record}_WORDS"] = len(words)
         values |= {f"{record}_{name}": number for name, number in words.items()}
@@ -115,8 +146,12 @@ LAUNCH_SIZES = {
     "n_sum_rows": "rows of partial sums: work-groups first, then those made of them",
     "n_made_rows": "rows of partial sums that `add_rows` makes",
     "n_state_sets": "rows of the table of state sets",
-    "n_listed": "slots whose maxima are asked for",
-    "n_product_rows": "rows that `dot_clas` makes: one for each product, and the scale",
+    "n_made": "matrices that are made at a time",
+    "n_matrices": "matrices that a client of buffers has",
+    "n_steps": "steps of `note_scales`",
+    "n_log_rows": "rows of logarithms",
+    "n_queries": "queries of `add_sites`",
+    "n_site_rows": "values of each pattern that `add_sites` keeps",
     "n_peak_blocks": "blocks that `copy` moves",
     "n_peak_groups": "work-groups of `multiply_adds`",
     "want_site": "1 to store the lnL of each pattern",
@@ -174,10 +209,14 @@ _ARRAYS = (
     KernelArgument("bad_pattern", "int", (1,), "the smallest lane whose likelihood is not positive"),
     KernelArgument("site", "WIDE", ("want_site", "n_values", "n_lanes"), "lnL of each pattern, not weighted"),
     KernelArgument("sum_tree", "int", ("n_made_rows", 2), "for each made row, the first row it adds and the one after"),
-    KernelArgument("slot_list", "int", ("n_listed",), "slots"),
-    KernelArgument("maxima", "double", ("n_listed", "n_lanes"), "log of the largest entry of each slot"),
-    KernelArgument("masses", "double", ("n_components", "n_states"), "component weight * frequency"),
-    KernelArgument("products", "double", ("n_product_rows", "n_lanes"), "sums of products, and their power of two"),
+    KernelArgument("made", "REAL", ("n_made", "branch_values"), "matrices before they get their places"),
+    KernelArgument("pairs", "int", (2, "n_made"), "matrices that are combined"),
+    KernelArgument("places", "int", (3, "n_made"), "where P, P' and P'' go, -1: nowhere"),
+    KernelArgument("steps", "int", ("n_steps", STEP_WORDS), "sums and differences of rows of logarithms"),
+    KernelArgument("logs", "double", ("n_log_rows", "n_lanes"), "what has been taken out of buffers; scale factors"),
+    KernelArgument("masses", "double", ("n_queries", "n_components", "n_states"), "component weight * frequency"),
+    KernelArgument("queries", "int", ("n_queries", QUERY_WORDS), "operands and rows of logarithms"),
+    KernelArgument("site_rows", "double", ("n_site_rows", "n_lanes"), "values of patterns, not weighted"),
     KernelArgument("source", "REAL", ("n_peak_blocks", "vw"), "what is copied"),
     KernelArgument("target", "REAL", ("n_peak_blocks", "vw"), "where it is copied to"),
     KernelArgument("out", "REAL", ("n_peak_groups", "vw"), "results, so that the compiler keeps the work"),
@@ -198,9 +237,14 @@ _NUMBERS = (
     KernelArgument("slot_stride", "ulong", None, "from one slot to the next, in blocks"),
     KernelArgument("n_groups", "int", None, "rows of partial sums that `traverse` makes"),
     KernelArgument("first_made", "int", None, "first row that this launch makes, counted among the made ones"),
-    KernelArgument("slot_a", "int", None, "slot of the CLA that all products have"),
-    KernelArgument("first_b", "int", None, "slot of the other CLA of the first product"),
-    KernelArgument("n_products", "int", None, "products, of consecutive slots"),
+    KernelArgument("combination", "int", None, "what is made of two matrices"),
+    KernelArgument("n_made", "int", None, LAUNCH_SIZES["n_made"]),
+    KernelArgument("n_steps", "int", None, LAUNCH_SIZES["n_steps"]),
+    KernelArgument("n_products", "int", None, "products of a query"),
+    KernelArgument("n_sets", "int", None, "queries of an answer, whose likelihoods are added up"),
+    KernelArgument("of_ratios", "int", None, "1: values are ratios and their squares"),
+    KernelArgument("first_value", "int", None, "the first value of this launch"),
+    KernelArgument("is_first", "int", None, "1: sums begin here; 0: they go on"),
     KernelArgument("group_blocks", "ulong", None, "blocks that each work-group takes"),
     KernelArgument("factor", "REAL", None, "of the multiply-adds"),
     KernelArgument("term", "REAL", None, "of the multiply-adds"),
@@ -208,6 +252,9 @@ _NUMBERS = (
 )
 ARRAYS = {argument.name: argument for argument in _ARRAYS}
 _ARGUMENTS = ARRAYS | {argument.name: argument for argument in _NUMBERS}
+
+
+_OF_BLOCKS = "tile_blocks group_blocks n_lanes tile_stride slot_stride"
 
 
 def _declare(name: str, arguments: str, writes: str) -> KernelDeclaration:
@@ -232,16 +279,19 @@ KERNELS = {
             writes="clas scales partial bad_pattern site",
         ),
         _declare("add_rows", "partial sum_tree n_groups first_made n_values", writes="partial"),
+        _declare("combine_matrices", "matrices pairs made combination n_made", writes="made"),
+        _declare("place_matrices", "made slopes places matrices n_made", writes="matrices"),
+        _declare("note_scales", f"clas scales steps logs n_steps {_OF_BLOCKS}", writes="logs"),
         _declare(
-            "log_maxima",
-            "clas scales slot_list maxima tile_blocks group_blocks n_lanes tile_stride slot_stride",
-            writes="maxima",
+            "add_sites",
+            "clas scales tips weights masses logs queries site_rows partial "
+            f"n_products n_sets of_ratios want_site first_value n_values n_taxa {_OF_BLOCKS}",
+            writes="site_rows partial",
         ),
         _declare(
-            "dot_clas",
-            "clas scales masses products slot_a first_b n_products "
-            "tile_blocks group_blocks n_lanes tile_stride slot_stride",
-            writes="products",
+            "add_products",
+            f"clas scales tips weights masses queries site_rows partial is_first n_values n_taxa {_OF_BLOCKS}",
+            writes="partial",
         ),
         _declare("copy", "source target group_blocks", writes="target"),
         _declare("multiply_adds", "out factor term rounds", writes="out"),

@@ -306,17 +306,20 @@ def open_buffers(
     shape: tuple[int, int, int, int],
     n_slots: int,
     n_matrices: int,
+    n_logs: int,
     precision: str = "double",
+    reversible: bool = True,
     vw: int | None = None,
     threads: int | None = None,
 ) -> BufferEngine:
     """An engine of explicit buffers on a device, None for numpy; DeviceError if it fails or does not hold them.
 
-    `shape` has the numbers of states, components, tips and patterns. The tips have any state.
+    `shape` has the numbers of states, components, tips and patterns. The tips have any state. `n_logs` are rows of
+    logarithms. Unless `reversible`, eigenvalues may be complex.
     """
     n_states, n_components, n_tips, n_patterns = shape
     many = n_states > MASK_STATES
-    data_shape = DataShape(n_states, n_components, n_tips, (n_patterns,), n_states if many else 0)
+    data_shape = DataShape(n_states, n_components, n_tips, (n_patterns,), n_states if many else 0, reversible)
     layout = choose_layout(device, data_shape, precision, vw)
     codes = np.zeros((n_tips, n_patterns), dtype=np.int64) if many else np.full((n_tips, n_patterns), 1)
     data = EngineData(codes, np.ones(n_patterns), np.eye(n_states, dtype=np.uint8) if many else None)
@@ -328,7 +331,7 @@ def open_buffers(
         from plltool.engine.opencl.buffers import OpenCLBuffers
 
         engine = OpenCLBuffers(layout, storage, data, device, device.usable_threads(threads))
-    engine.prepare_buffers(n_matrices)
+    engine.prepare_buffers(n_matrices, n_logs)
     any_state = np.full(n_patterns, layout.padding_code)
     for tip in range(n_tips):
         engine.set_codes(tip, any_state)

@@ -11,6 +11,7 @@ from sequences import random_system
 
 from plltool.beagle import BeagleError, Code, Flag, Instance, get_citation, get_resource_list, get_version
 from plltool.beagle.model import EigenSystem
+from plltool.engine.opencl.arrays import DeviceArrays
 
 FRAMEWORKS = [
     pytest.param(Flag.FRAMEWORK_CPU, id="numpy"),
@@ -42,10 +43,10 @@ def make(required, n_categories=4, n_patterns=7, seed=1):
     instance.set_pattern_weights(counts)
     instance.update_transition_matrices(0, np.arange(len(EDGES)), None, None, lengths)
     _, pi, q = mixture.oracle[0]
-    components = [(weight, pi, q * rate) for weight, rate in zip(weights, rates, strict=True)]
     columns = np.where(states == 4, 15, 1 << np.minimum(states, 3)).T.tolist()
 
-    def sites(at):
+    def sites(at, own_q=q):
+        components = [(weight, pi, own_q * rate) for weight, rate in zip(weights, rates, strict=True)]
         return pruning(EDGES, at, columns, components)
 
     return instance, SimpleNamespace(sites=sites, lengths=lengths, counts=counts, q=q, rates=rates)
@@ -114,6 +115,7 @@ def test_asynchronous_answers(framework):
         assert instance.calculate_root_log_likelihoods([4], [0], [0], [7]) is None
         instance.reset_scale_factors(7)  # comes after the answer
         expected = oracle.sites(oracle.lengths)
+        instance.calculate_edge_derivatives([5], [6], [0], [0])  # nor does it wait for what comes later
         assert instance.get_log_likelihood() == pytest.approx(expected @ oracle.counts, rel=1e-12)
         np.testing.assert_allclose(instance.get_site_log_likelihoods(), expected, rtol=1e-12)
         assert np.all(instance.get_scale_factors(7) == 0)
@@ -242,6 +244,8 @@ def slopes_of_a_mixture_of_parts(instance):
         ("found 1 buffers and 3 scale buffers", "calculate_root_log_likelihoods", ([5], [0], [0], [NONE, 1, 1])),
         ("found eigensystem 1", "set_eigen_decomposition", (1, [], [], [])),
         ("found 2 lengths", "update_transition_matrices", (0, [1], None, None, [1, 2])),
+        ("found edge length -1.0, expected 0", "update_transition_matrices", (0, [1], None, None, [-1])),
+        ("found 1 matrices above and 2 results", "add_transition_matrices", ([1], [2], [3, 4])),
         (
             "found 1 sets of buffers and 2 matrices",
             "calculate_edge_log_likelihoods",
@@ -357,26 +361,137 @@ def test_the_preferred_resource_is_taken():
     assert Instance(4, 4, 4, 4, 5, 1, 4).resource.device is not None
 
 
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])
-@pytest.mark.parametrize("n_states", [4, 5])
-def test_matrices_and_derivatives(n_states, is_complex):
+@pytest.mark.parametrize("n_states", [4, 5, 20])
+def test_matrices_and_derivatives(framework, n_states, is_complex):
+    """Pairs of complex eigenvalues may begin at any place."""
     right, left, values, _ = random_system(np.random.default_rng(n_states), n_states, is_complex)
-    system = EigenSystem.of(right, left, values)
     b = np.diag(values[:n_states])
     if is_complex:
         assert np.any(values[n_states:] != 0)
         for k in np.flatnonzero(values[n_states:] > 0):
             b[k, k + 1], b[k + 1, k] = values[n_states + k], -values[n_states + k]
     q = right @ b @ left
-    times, rates = np.array([0.1, 1.5]), np.array([0.3, 0.0, 2.0])
-    for order in range(3):
-        found = system.matrices(times, rates, order)
-        for t, of_time in zip(times, found, strict=True):
-            for rate, matrix in zip(rates, of_time, strict=True):
-                expected = np.linalg.matrix_power(q * rate, order) @ expm(q * rate * t)
-                np.testing.assert_allclose(matrix, expected, rtol=1e-10, atol=1e-12)
+    times, rates = np.array([0.1, 1.5, 0.0]), np.array([0.3, 0.0, 2.0, 1.0])
+    flags = framework | (Flag.EIGEN_COMPLEX if is_complex else Flag.EIGEN_REAL)
+    with Instance(3, 2, 3, n_states, 5, 2, 12, 4, requirement_flags=flags) as instance:
+        instance.set_eigen_decomposition(1, right, left, values)
+        instance.set_category_rates_with_index(1, rates)
+        places = [7, 2, 3], [8, 0, 5], [1, 11, 9]
+        instance.update_transition_matrices_with_multiple_models([1] * 3, [1] * 3, *places, times)
+        for order, own in enumerate(places):
+            for t, place in zip(times, own, strict=True):
+                for rate, matrix in zip(rates, instance.get_transition_matrix(place), strict=True):
+                    expected = np.linalg.matrix_power(q * rate, order) @ expm(q * rate * t)
+                    np.testing.assert_allclose(matrix, expected, rtol=1e-10, atol=1e-12)
+        assert not instance.get_transition_matrix(10).any()
 
 
 def test_pairs_may_begin_at_any_place():
     system = EigenSystem.of(np.eye(4), np.eye(4), np.array([0.0, -1, -1, -2, 0, 3, -3, 0]))
-    assert system.partner.tolist() == [0, 2, 1, 3]
+    assert (system.values.tolist(), system.turns.tolist()) == ([-1, -1, 0, -2], [3, -3, 0, 0])
+    np.testing.assert_array_equal(system.right, np.eye(4)[:, [1, 2, 0, 3]])
+    np.testing.assert_array_equal(system.left, np.eye(4)[[1, 2, 0, 3]])
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("n_states", [4, 20])
+def test_matrices_of_matrices(framework, n_states):
+    """Products, sums and transposes, also into their own place, and what a tip makes of one."""
+    rng = np.random.default_rng(2)
+    given = rng.random((5, 4, n_states, n_states))
+    with Instance(3, 2, 3, n_states, 5, 1, 6, 4, requirement_flags=framework) as instance:
+        instance.set_transition_matrices([5, 0, 1, 2, 3], given)
+        instance.convolve_transition_matrices([5, 0], [1, 2], [4, 0])
+        instance.add_transition_matrices([1], [2], [1])
+        instance.transpose_transition_matrices([3, 2], [2, 3])
+        expected = {4: given[0] @ given[2], 0: given[1] @ given[3], 1: given[2] + given[3]}
+        expected |= {2: given[4].swapaxes(1, 2), 3: given[3].swapaxes(1, 2), 5: given[0]}
+        for place, matrix in expected.items():
+            np.testing.assert_allclose(instance.get_transition_matrix(place), matrix, rtol=1e-13)
+        states = rng.integers(0, n_states + 1, (2, 5))
+        for tip in (0, 1):
+            instance.set_tip_states(tip, states[tip])
+        instance.update_partials([[3, NONE, NONE, 0, 4, 1, 2]])
+        sets = np.vstack([np.eye(n_states), np.ones(n_states)])
+        ends = [np.einsum("cij,pj->cpi", expected[of], sets[own]) for of, own in zip((4, 2), states, strict=True)]
+        np.testing.assert_allclose(instance.get_partials(3), ends[0] * ends[1], rtol=1e-12)
+
+
+NODES = 5, 6, 0, 1, 2, 3
+
+
+def set_above_and_below(instance, scaled):
+    """Partials below all nodes and above all of them."""
+    instance.update_partials([operation(node, node - 4 if scaled else NONE) for node in (5, 6, 4)])
+    instance.set_root_pre_partials([4 + 7], [0])
+    instance.update_pre_partials([pre_operation(node, 3 + node % 3 if scaled else NONE) for node in NODES])
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("scaled", [False, True], ids=["unscaled", "scaled"])
+def test_cross_products(framework, scaled):
+    """With any matrix that commutes with Q, they give the derivative of lnL in that direction of Q."""
+    instance, oracle = make(framework)
+    with instance:
+        set_above_and_below(instance, scaled)
+        lengths = oracle.lengths[[OF_NODE[node] for node in NODES]]
+        products = instance.calculate_cross_product_derivative(NODES, [n + 7 for n in NODES], [0], [0], lengths)
+        for direction in (oracle.q, oracle.q @ oracle.q, np.linalg.matrix_power(oracle.q, 3)):
+
+            def moved(step, direction=direction):
+                return oracle.sites(oracle.lengths, oracle.q + step * direction)
+
+            expected = derivative(moved, 0.0, STEP)[0] @ oracle.counts
+            assert np.sum(products * direction) == pytest.approx(expected, rel=1e-5)  # rounding of lnL over the step
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("n_patterns", [7, 500])
+def test_sums_alone_leave_the_device(monkeypatch, n_patterns):
+    """Bytes and number of copies, of any number of patterns."""
+    copies = []
+    receive = DeviceArrays.receive
+    monkeypatch.setattr(DeviceArrays, "receive", lambda *given: copies.append(1) or receive(*given))
+    instance, oracle = make(Flag.FRAMEWORK_OPENCL, n_patterns=n_patterns)
+    with instance:
+        counters = instance._blocks()[0].engine.counters
+
+        def moved(work):
+            down, up, n = counters.bytes_to_device, counters.bytes_from_device, len(copies)
+            work()
+            return counters.bytes_from_device - up, len(copies) - n, counters.bytes_to_device - down
+
+        def likelihood():
+            instance.update_transition_matrices(0, np.arange(len(EDGES)), None, None, oracle.lengths)
+            instance.reset_scale_factors(7)
+            instance.update_partials([operation(node, scale=node) for node in (5, 6, 4)], 7)
+            instance.calculate_root_log_likelihoods([4], [0], [0], [7])
+
+        for _ in range(2):  # from the second on, what was taken out before is put back first
+            assert moved(likelihood)[:2] == (8, 1)
+        oracle.lengths *= 1.1
+        assert moved(likelihood) == (8, 1, 8 * len(EDGES))  # the lengths go down, and lnL comes back
+
+        def edge():
+            instance.update_transition_matrices(0, [8], [9], [10], [0.1])
+            instance.calculate_edge_log_likelihoods([5], [6], [8], [9], [10], [0], [0], [NONE])
+
+        assert moved(edge)[:2] == (3 * 8, 1)
+        instance.set_differential_matrix(10, oracle.rates[:, None, None] * oracle.q)
+        set_above_and_below(instance, scaled=True)
+
+        def gradient(want_sites):
+            above = [node + 7 for node in NODES]
+            instance.calculate_edge_derivatives(NODES, above, [10] * len(NODES), [0], want_sites)
+
+        assert moved(lambda: gradient(False))[:2] == (2 * 8 * len(NODES), 1)
+        lanes = instance._blocks()[0].engine.layout.n_lanes
+        assert moved(lambda: gradient(True))[:2] == (2 * 8 * len(NODES) * (1 + lanes), 2)
+
+
+def test_many_edges_in_a_mixture():
+    instance, _ = make(Flag.FRAMEWORK_CPU)
+    with instance, pytest.raises(BeagleError, match="NO_IMPLEMENTATION: a mixture of 9 edges, more than 8"):
+        instance.calculate_edge_log_likelihoods([5] * 9, [6] * 9, [8] * 9, None, None, [0] * 9, [0] * 9, [NONE] * 9)

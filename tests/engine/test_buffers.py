@@ -5,6 +5,7 @@ import pytest
 from engine_kinds import compiled_quickly
 
 from plltool.engine import program as prog
+from plltool.engine.contract import Step
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import find_device, open_buffers
 
@@ -14,16 +15,18 @@ KINDS = [
     *(pytest.param(("opencl", vw), id=f"opencl-{vw or 'default'}", marks=pytest.mark.opencl) for vw in (None, 4, 32)),
 ]
 SHAPES = [(4, 4, 33), (4, 4, 1), (20, 2, 9)]
+N_LOGS = 4
 RTOL = {"double": 1e-12, "single": 3e-6}  # short sums of positive terms
 
 
-def open_engine(kind, n_states, n_components, n_patterns, precision="double", n_slots=6, n_matrices=4):
+def open_engine(kind, n_states, n_components, n_patterns, precision="double", reversible=True, n_slots=6, n_matrices=4):
     name, vw = kind
     device = None if name == "numpy" else find_device(list_devices()[0], "opencl")
     if device is not None and device.kind == "gpu" and vw == 4:
         pytest.skip("a GPU takes 32 or 64 lanes")
     with compiled_quickly(device, vw == 32 and n_states > 8):
-        return open_buffers(device, (n_states, n_components, 2, n_patterns), n_slots, n_matrices, precision, vw)
+        shape = n_states, n_components, 2, n_patterns
+        return open_buffers(device, shape, n_slots, n_matrices, N_LOGS, precision, reversible, vw)
 
 
 class Values:
@@ -72,13 +75,22 @@ def test_programs_over_given_matrices(kind, shape, precision):
         for slot, expected in enumerate([values.cla, one, two, three, values.times(1, three)]):
             found, counts = engine.read_slot(slot)
             np.testing.assert_allclose(np.ldexp(found, counts[..., None]), expected, rtol=rtol)
-        maxima = engine.log_maxima([3, 0])()
-        np.testing.assert_allclose(maxima, np.log([three.max(axis=(1, 2)), values.cla.max(axis=(1, 2))]), atol=rtol)
-        masses = np.random.default_rng(2).random(shape[1::-1])
-        rows = engine.dot_clas(0, 4, 2, masses)()
-        for row, matrix in zip(rows, (1, 3), strict=False):
-            expected = np.einsum("ci,pci,pci->p", masses, values.cla, values.times(matrix, three))
-            np.testing.assert_allclose(np.ldexp(row, rows[2].astype(int)), expected, rtol=10 * rtol, atol=rtol)
+        steps = [[Step.LARGEST, 0, 3, -1], [Step.LARGEST, 1, 0, -1], [Step.LARGEST, 2, 3, 1], [Step.ADD, 3, 0, 2]]
+        steps += [[Step.SUBTRACT, 3, 3, 1], [Step.ADD, 1, 1, -1]]
+        engine.note_scales(np.array(steps, dtype=np.int32))
+        three_at, cla_at = (np.log(cla.max(axis=(1, 2))) for cla in (three, values.cla))
+        for row, expected in enumerate([three_at, cla_at, three_at - cla_at, 2 * (three_at - cla_at)]):
+            np.testing.assert_allclose(engine.read_logs(row), expected, atol=4 * rtol)
+        weights = np.arange(1, 1 + shape[2])
+        engine.set_weights(weights)
+        masses = np.random.default_rng(2).random((1, *shape[1::-1]))
+        queries = np.array([[0, 4, 5, 0, 1, 2]], dtype=np.int32)
+        sums = engine.add_sites(queries, masses, 2)()
+        found = engine.read_sites(2)
+        products = [np.einsum("ci,pci,pci->p", masses[0], values.cla, values.times(m, three)) for m in (1, 3)]
+        lnl = np.log(products[0]) - three_at - cla_at + (three_at - cla_at)
+        np.testing.assert_allclose(found, [lnl, products[1] / products[0]], rtol=10 * rtol, atol=10 * rtol)
+        np.testing.assert_allclose(sums, found @ weights, rtol=1e-12)
         engine.set_matrices([0], values.matrices[[2]])  # after a launch
         engine.set_codes(0, engine.encode(values.states[1]))
         engine.make(prog.newview(1, ~0, 0, ~1, 1))
@@ -102,11 +114,13 @@ def test_what_would_underflow_keeps_its_scale(kind):
         scaled = np.ldexp(small, 400)
         one = values.times(0, scaled) * values.times(1, scaled)
         two = values.times(0, one) * values.times(1, one)
-        with np.errstate(divide="ignore"):
-            expected = np.log(two.max(axis=(1, 2))) - 1600 * np.log(2)
-        np.testing.assert_allclose(engine.log_maxima([2])()[0], expected, rtol=1e-13)
-        masses = rng.random((4, 4))
-        sums, scale = engine.dot_clas(1, 3, 1, masses)()
-        expected = np.einsum("ci,pci,pci->p", masses, one, values.times(0, two))
-        np.testing.assert_allclose(sums[1:] * 2.0 ** (scale[1:] + 2400), expected[1:], rtol=1e-12)
-        assert sums[0] == 0
+        expected = np.log(two.max(axis=(1, 2))[1:]) - 1600 * np.log(2)
+        engine.note_scales(np.array([[Step.LARGEST, 0, 2, -1]], dtype=np.int32))
+        np.testing.assert_allclose(engine.read_logs(0), [0, *expected], rtol=1e-13)
+        masses = rng.random((1, 4, 4))
+        engine.add_sites(np.array([[1, 3, -1, -1, -1, -1]], dtype=np.int32), masses, 1)
+        found = engine.read_sites(1)[0]
+        products = np.einsum("ci,pci,pci->p", masses[0], one, values.times(0, two))
+        expected = np.log(products[1:]) - 2400 * np.log(2)
+        np.testing.assert_allclose(found[1:], expected, rtol=1e-13)
+        assert found[0] == -np.inf

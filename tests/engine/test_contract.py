@@ -69,13 +69,13 @@ def test_kernels_define_no_macro_of_the_contract_again(sources):
 
 
 def test_kernels_read_every_word_by_name(sources):
-    """Each word of spans and tracks, and no plain numbers as indices."""
-    text = sources["traverse.cl"]
+    """Each word of every record, and no plain numbers as indices."""
+    text = sources["traverse.cl"] + sources["buffers.cl"]
     for record, words in RECORDS.items():
         assert f"{record}_WORDS" in text
         for word in words:
             assert f"[{record}_{word}]" in text
-    assert not re.findall(r"\b(?:span|track|word)\[\d", text)
+    assert not re.findall(r"\b(?:span|track|word|steps|queries)\[\d", text)
 
 
 def test_macros_have_names_of_their_own():

@@ -147,7 +147,7 @@ class TestList:
 def test_engines_on_the_same_cores_share_programs(opencl_device):
     from plltool.engine.opencl.kernels import build_program
 
-    layout, files = Layout(4, 4, 4, (5,), 4), ("layout.h", "buffers.cl")
+    layout, files = Layout(4, 4, 4, (5,), 4), ("layout.h", "sums.cl")
     first, second = (make_context(opencl_device, threads)[0] for threads in (None, opencl_device.compute_units))
     assert first == second
     program = build_program(first, layout, files)

@@ -12,32 +12,40 @@ import pyopencl as cl
 from plltool.arrays import ByteArray, FloatArray, IntArray
 from plltool.engine.base import Tables
 from plltool.engine.branch_tables import pack_matrices
-from plltool.engine.buffers import BufferEngine, Pending
+from plltool.engine.buffers import RATIO_VALUES, BufferEngine, Pending
 from plltool.engine.contract import ARRAYS
 from plltool.engine.layout import ArrayShape
-from plltool.engine.opencl.arrays import DeviceArray
-from plltool.engine.opencl.engine import Chunk, OpenCLEngine
-from plltool.engine.opencl.kernels import Kernel, build_program
+from plltool.engine.opencl.engine import PMATRICES_ITEMS, Chunk, OpenCLEngine
+from plltool.engine.opencl.kernels import COMMON_FILES, Kernel, build_program
 from plltool.engine.program import Request
 from plltool.errors import DeviceMemoryError
 
-CPU_GROUP_BLOCKS = 32  # 4,000 patterns of 31 slots: 500 groups cost less than the work
+KERNELS = "combine_matrices", "place_matrices", "note_scales", "add_sites", "add_products"
+ORDERS = 3  # P, P' and P''
 
 
 class OpenCLBuffers(OpenCLEngine, BufferEngine):
-    """See `BufferEngine`; the host keeps matrices and codes, too, and sends them before the next program."""
+    """See `BufferEngine`. The host keeps the codes of tips, too, and sends them before the next program."""
 
-    def prepare_buffers(self, n_matrices: int) -> None:
+    def prepare_buffers(self, n_matrices: int, n_logs: int) -> None:
         if len(self._chunks) > 1 or not self.resident:
             needed = self.storage.n_bytes(self.layout)
             raise DeviceMemoryError(f"{self.device_name}: no room for {needed} bytes of partials in one piece")
-        super().prepare_buffers(n_matrices)
+        super().prepare_buffers(n_matrices, n_logs)
         with self._driver_errors():
-            program = build_program(self._context, self.layout, ("layout.h", "buffers.cl"))
-            self._log_maxima = Kernel(program, "log_maxima", self.layout)
-            self._dot_clas = Kernel(program, "dot_clas", self.layout)
-        self._packed = np.zeros((n_matrices, self.layout.branch_values), dtype=self.layout.real)
-        self._stale: set[int] = set()
+            program = build_program(self._context, self.layout, (*COMMON_FILES, "pmatrices.cl", "buffers.cl"))
+            self._own_kernels = {name: Kernel(program, name, self.layout) for name in KERNELS}
+            tile_stride, slot_stride = self.layout.strides(self.n_slots, self._chunk.n_tiles)
+            sizes = {"n_held_tiles": self._chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
+            group_blocks = int(self.layout.groups[0, 1]) * self.layout.tile_blocks
+            self._numbers = self._fixed | sizes | {"group_blocks": group_blocks, "n_log_rows": n_logs}
+            self._numbers |= {"n_psets": 1, "want_decays": 0, "want_differences": 0}
+            for name, numbers in (
+                ("logs", {"n_log_rows": n_logs}),
+                ("matrices", {"n_psets": 1, "n_branches": n_matrices}),
+            ):
+                shape = ArrayShape(ARRAYS[name], self.layout)
+                self._arrays.upload(name, np.zeros(shape.shape(numbers), dtype=shape.dtype), numbers)
         self._codes_are_stale = False
 
     @property
@@ -45,19 +53,22 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         self._chunks = self._chunks or self._make_chunks()
         return self._chunks[0]
 
-    def _numbers(self) -> dict[str, Any]:
-        tile_stride, slot_stride = self.layout.strides(self.n_slots, self._chunk.n_tiles)
-        sizes = {"n_held_tiles": self._chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
-        return self._fixed | sizes | {"group_blocks": self._group_blocks}
+    def _run(
+        self, name: str, items: tuple[int, ...], group: tuple[int, ...], numbers: dict[str, Any], **other: str
+    ) -> None:
+        """Enqueue a kernel of `buffers.cl`; `other` names the arrays that it takes in place of its own."""
+        held = self._arrays.held | self._chunk.storage
+        held |= {name: held[own] for name, own in other.items()}
+        self._clock.watch(self._own_kernels[name](self._queue, items, group, held, self._numbers | numbers))
+        self.counters.launches += 1
 
-    @property
-    def _group_blocks(self) -> int:
-        """Blocks that a work-group takes: one on a GPU, enough on a CPU."""
-        return 1 if self.layout.lane_per_item else CPU_GROUP_BLOCKS
-
-    @property
-    def _n_items(self) -> int:
-        return -(-self.layout.n_blocks // self._group_blocks) * self.layout.vw
+    def _read(self, name: str, first: int, n: int) -> FloatArray:
+        """(n, n_patterns) rows of an array of lanes; waits for them."""
+        values = np.empty((n, self.layout.n_lanes))
+        with self._driver_errors():
+            self._arrays.receive(values, name, first * values[0].nbytes)
+            self._settle()
+        return values[:, self.layout.lane_of_pattern]
 
     # --- what goes to the device ----------------------------------------------------------------------------
 
@@ -68,17 +79,64 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         self._codes_are_stale = True
 
     def set_matrices(self, indices: Sequence[int], matrices: FloatArray) -> None:
-        self._packed[list(indices)] = pack_matrices(self.layout, matrices)
-        self._stale.update(indices)
+        packed, of_matrix = pack_matrices(self.layout, matrices), np.array(indices, dtype=np.intp)
+        with self._driver_errors():
+            for run in np.split(np.arange(len(packed)), np.flatnonzero(np.diff(of_matrix) != 1) + 1):  # neighbours
+                if len(run):
+                    self._arrays.write("matrices", packed[run], int(of_matrix[run[0]]) * packed[0].nbytes)
+
+    def read_matrices(self, indices: Sequence[int]) -> FloatArray:
+        layout = self.layout
+        packed = np.empty((len(indices), layout.branch_values), dtype=layout.real)
+        with self._driver_errors():
+            for row, index in zip(packed, indices, strict=True):
+                self._arrays.receive(row, "matrices", index * row.nbytes)
+            self._settle()
+        n, c = layout.n_states, layout.n_components
+        tables = packed[:, : c * layout.matrix_values].reshape(-1, c, layout.matrix_values)[..., : n * n]
+        matrices = tables.reshape(-1, c, n, n).astype(np.float64)
+        return matrices.swapaxes(-1, -2) if layout.many_states else matrices
+
+    def make_matrices(self, eigen: FloatArray, lengths: FloatArray, places: IntArray) -> None:
+        n, wants_slopes = len(lengths), bool((places[1:] >= 0).any())
+        numbers = {"n_branches": n, "n_made": n, "want_slopes": int(wants_slopes)}
+        sizes, arrays = self._numbers | numbers, self._arrays
+        kernel = self._kernels.pmatrices
+        assert kernel is not None, "there is double precision"
+        with self._driver_errors():
+            arrays.send("eigen", eigen, sizes)
+            arrays.pack("lengths", lengths[None], sizes)
+            arrays.pack("at_tips", np.zeros(n, dtype=np.uint8), sizes)
+            arrays.post()
+            for name in ("made", "slopes", "decays", "divided_differences"):
+                arrays.reserve(name, sizes)
+            items = -(-self.layout.pmatrix_items(1, n) // PMATRICES_ITEMS) * PMATRICES_ITEMS
+            held = arrays.held | {"matrices": arrays.held["made"]}
+            self._clock.watch(kernel(self._queue, (items,), (PMATRICES_ITEMS,), held, sizes))
+            self.counters.launches += 1
+            self._place(places, numbers)
+
+    def _place(self, places: IntArray, numbers: dict[str, Any]) -> None:
+        """Enqueue copies of made matrices to their places, with tables for tips."""
+        self._arrays.send("places", places, numbers)
+        items = len(places[0]), ORDERS if numbers["want_slopes"] else 1, self.layout.n_components
+        self._run("place_matrices", items, (1, 1, 1), numbers)
+
+    def combine_matrices(self, combination: int, pairs: IntArray, results: Sequence[int]) -> None:
+        n = len(results)
+        numbers = {"n_branches": n, "n_made": n, "want_slopes": 0, "combination": combination}
+        places = np.full((ORDERS, n), -1, dtype=np.int32)
+        places[0] = results
+        with self._driver_errors():
+            for name in ("made", "slopes"):
+                self._arrays.reserve(name, self._numbers | numbers)
+            self._arrays.send("pairs", pairs, numbers)
+            self._run("combine_matrices", (n, self.layout.n_states, self.layout.n_components), (1, 1, 1), numbers)
+            self._place(places, numbers)
 
     def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
-        """Send what the launch needs, and enqueue copies of the matrices that have changed, neighbours together."""
+        """Send what the launch needs; the matrices are there."""
         self._arrays.post()
-        stale = np.array(sorted(self._stale), dtype=np.intp)
-        for run in np.split(stale, np.flatnonzero(np.diff(stale) > 1) + 1):
-            if len(run):
-                self._arrays.write("matrices", self._packed[run[0] : run[-1] + 1], int(run[0]) * self._packed[0].nbytes)
-        self._stale.clear()
 
     def write_slot(self, slot: int, values: FloatArray) -> None:
         blocks = np.ascontiguousarray(self.to_lanes(values, 1.0).transpose(0, 2, 3, 1), dtype=self.layout.real)
@@ -101,7 +159,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
 
     def _copy_slot(self, name: str, slot: int, blocks: npt.NDArray[Any], to_device: bool) -> None:
         """Copy a slot of all tiles, which lie a tile's stride apart, from or to consecutive blocks; waits for it."""
-        numbers = self._numbers()
+        numbers = self._numbers
         piece = blocks[0].nbytes * self.layout.tile_blocks
         pitch = int(numbers["tile_stride"]) * blocks[0].nbytes
         row, column = divmod(slot * int(numbers["slot_stride"]) * blocks[0].nbytes, pitch)
@@ -118,6 +176,10 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             host_pitches=(piece, 0),
             is_blocking=True,
         )
+        if to_device:
+            self.counters.bytes_to_device += blocks.nbytes
+        else:
+            self.counters.bytes_from_device += blocks.nbytes
 
     # --- what the device makes ------------------------------------------------------------------------------
 
@@ -130,39 +192,71 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
                 self._codes_are_stale = False
             self._launch(Request(program), np.zeros((1, self.n_matrices)), Tables())
 
-    def log_maxima(self, slots: Sequence[int]) -> Pending:
-        numbers = self._numbers() | {"n_listed": len(slots)}
-        listed = np.array(slots, dtype=np.int32)
-        return self._compute(self._log_maxima, (len(slots),), {"slot_list": listed}, "maxima", numbers)
-
-    def dot_clas(self, a: int, first_b: int, n: int, masses: FloatArray) -> Pending:
-        numbers = self._numbers() | {"slot_a": a, "first_b": first_b, "n_products": n, "n_product_rows": n + 1}
-        return self._compute(self._dot_clas, (), {"masses": masses}, "products", numbers)
-
-    def _compute(
-        self, kernel: Kernel, more_items: tuple[int, ...], sent: dict[str, Any], made: str, numbers: dict[str, Any]
-    ) -> Pending:
-        """Enqueue a kernel that makes rows (n, n_lanes) in a new array, which are read later."""
-        layout, shape = self.layout, ArrayShape(ARRAYS[made], self.layout)
+    def note_scales(self, steps: IntArray) -> None:
+        numbers = {"n_steps": len(steps)}
         with self._driver_errors():
-            for name, array in sent.items():
-                self._arrays.send(name, array, numbers)
-            size = shape.n_bytes(numbers)
-            out = DeviceArray(size, cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size))
-            held = self._arrays.held | self._chunk.storage | {made: out}
-            items, group = (self._n_items, *more_items), (layout.vw, *(1 for _ in more_items))
-            self._clock.watch(kernel(self._queue, items, group, held, numbers))
+            self._arrays.send("steps", steps, numbers)
+            self._run("note_scales", (self.n_groups * self.layout.vw,), (self.layout.vw,), numbers)
 
-        def read() -> FloatArray:
-            values = np.empty(shape.shape(numbers))
-            with self._driver_errors():
-                cl.enqueue_copy(self._queue, values, out.buffer)
-                self._settle()
-            out.buffer.release()
-            self.counters.bytes_from_device += values.nbytes
-            return values[:, layout.lane_of_pattern]
+    def read_logs(self, row: int) -> FloatArray:
+        return self._read("logs", row, 1)[0]
 
-        return read
+    def add_sites(self, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+        numbers = {"n_products": n_products, "n_values": n_products, "n_site_rows": ORDERS}
+        with self._driver_errors():
+            self._arrays.reserve("site_rows", numbers)
+            self._ask_queries(queries, masses, numbers)
+        return lambda: self._take_sums(n_products)
+
+    def _ask_queries(self, queries: IntArray, masses: FloatArray, numbers: dict[str, Any], **other: str) -> None:
+        """Enqueue `add_sites`; unless `numbers` say otherwise, one answer for all queries."""
+        plain = {"n_queries": len(queries), "n_sets": len(queries), "of_ratios": 0, "want_site": 1, "first_value": 0}
+        numbers = plain | numbers
+        self._arrays.send("queries", queries, numbers)
+        self._arrays.send("masses", masses, numbers)
+        self._arrays.reserve("partial", self._numbers | numbers)
+        vw = self.layout.vw
+        self._run("add_sites", (self.n_groups * vw, len(queries) // numbers["n_sets"]), (vw, 1), numbers, **other)
+        if not other:
+            self._add_groups(numbers["n_values"])
+
+    def _take_sums(self, n_values: int) -> FloatArray:
+        """(n_values,) the sums over all groups; waits for them."""
+        sums = np.empty(n_values)
+        with self._driver_errors():
+            self._arrays.receive(sums, "partial", (self._sums.n_rows - 1) * sums.nbytes)
+            self._settle()
+        return sums
+
+    def read_sites(self, n: int) -> FloatArray:
+        return self._read("site_rows", 0, n)
+
+    def add_ratios(self, queries: IntArray, masses: FloatArray, first: int, n_all: int, want_sites: bool) -> None:
+        n_values = RATIO_VALUES * n_all
+        numbers = {"n_products": 2, "n_sets": 1, "of_ratios": 1, "first_value": RATIO_VALUES * first}
+        numbers |= {"n_values": n_values, "want_site": int(want_sites), "n_site_rows": n_values * want_sites}
+        with self._driver_errors():
+            self._arrays.reserve("site", numbers)  # the values of the last `add_sites` stay
+            self._ask_queries(queries, masses, numbers, site_rows="site")
+
+    def take_ratios(self, n_all: int, want_sites: bool) -> tuple[FloatArray, FloatArray | None]:
+        with self._driver_errors():
+            self._add_groups(RATIO_VALUES * n_all)
+        sums = self._take_sums(RATIO_VALUES * n_all).reshape(n_all, RATIO_VALUES)
+        return sums, self._read("site", 0, RATIO_VALUES * n_all)[::RATIO_VALUES] if want_sites else None
+
+    def add_products(self, queries: IntArray, masses: FloatArray, factors: FloatArray) -> FloatArray:
+        n = self.layout.n_states
+        numbers = {"n_products": 1, "n_values": n * n + 1, "n_queries": 1, "n_site_rows": 1}
+        with self._driver_errors():
+            self._arrays.reserve("site", numbers | {"n_values": 1, "want_site": 1})
+            for number, (query, own, factor) in enumerate(zip(queries, masses, factors, strict=True)):
+                self._ask_queries(query[None], own[None], numbers | {"first_value": n * n}, site_rows="site")
+                self._arrays.send("masses", (own * factor[:, None])[None], numbers)
+                more = {"is_first": int(number == 0)}
+                self._run("add_products", (self.n_groups, n), (1, 1), numbers | more, site_rows="site")
+            self._add_groups(n * n + 1)
+        return self._take_sums(n * n + 1)[:-1].reshape(n, n)
 
     def finish(self) -> None:
         with self._driver_errors():
