@@ -56,7 +56,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
     def _run(
         self, name: str, items: tuple[int, ...], group: tuple[int, ...], numbers: dict[str, Any], **other: str
     ) -> None:
-        """Enqueue a kernel of `buffers.cl`; `other` names the arrays that it takes in place of its own."""
+        """Enqueue a kernel of `buffers.cl`; `other` names the arrays that it takes for some of its arguments."""
         held = self._arrays.held | self._chunk.storage
         held |= {name: held[own] for name, own in other.items()}
         self._clock.watch(self._own_kernels[name](self._queue, items, group, held, self._numbers | numbers))
