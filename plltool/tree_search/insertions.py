@@ -17,6 +17,7 @@ from plltool.optimise.steps import apply_step, at_bound, without_rounding
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths
 
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, with Newton steps in between
+MIN_PROMISE = 1e-2  # gain in lnL; the lengths at an insertion whose next step promises less are good enough
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def optimise_insertions(
     """Optimise the three branch lengths at the insertions of the `chosen` steps by Newton's method.
 
     A scratch slot per insertion holds the CLA of the side with the gap, so each launch takes as many insertions as
-    there are scratch slots. Insertions that do not promise to reach the lnL `floor` are given up early; the result
-    holds the best lengths that they met. `start` are lengths to start from, as in the result; by default each
-    insertion is in the middle of its branch.
+    there are scratch slots. An insertion takes no further step if that promises less than MIN_PROMISE, or too little
+    to reach the lnL `floor`; the result holds the best lengths that it met. `start` are lengths to start from, as in
+    the result; by default each insertion is in the middle of its branch.
     """
     tree = likelihood.tree
     prune = steps.prune[chosen]
@@ -83,10 +84,11 @@ def _optimise_batch(
         values[active] = np.where(better[..., None], answer, values[active])
         best_lnl[active] = np.where(better, answer[..., 0], best_lnl[active])
         step, promise = triplet_step(best[active], values[active])
-        onward = apply_step(best[active], step)
-        trial = np.where(better[..., None], onward, (best[active] + trial) / 2)
-        hopeful = add_parts(best_lnl[active] + promise) >= floor
-        active, trial = active[hopeful], trial[hopeful]
+        stepped = apply_step(best[active], step)
+        trial = np.where(better[..., None], stepped, (best[active] + trial) / 2)
+        gain = add_parts(promise)
+        onward = (gain >= MIN_PROMISE) & (add_parts(best_lnl[active]) + gain >= floor)
+        active, trial = active[onward], trial[onward]
         if not len(active):
             break
     return add_parts(best_lnl), best

@@ -119,6 +119,21 @@ def test_what_is_given_up_did_not_promise_to_reach_the_floor(case):
     np.testing.assert_allclose(once.lnl, scores, rtol=RTOL)  # one evaluation, in the middle
 
 
+def test_an_optimum_takes_no_step(case, monkeypatch):
+    """Lengths that are optimal, by 40 rounds, are evaluated once; those of the middle of a branch more often."""
+    asked = []
+    join = insertions.join
+    monkeypatch.setattr(insertions, "TRIPLET_ROUNDS", 40)
+    best = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
+    monkeypatch.setattr(insertions, "join", lambda *given: asked.append(len(given[1])) or join(*given))
+    again = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING, best.lengths)
+    assert sum(asked) < 1.1 * len(case.chosen)
+    np.testing.assert_allclose(again.lnl, best.lnl, atol=0.01)
+    asked.clear()
+    optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
+    assert sum(asked) > 2 * len(case.chosen)
+
+
 def values_of(gradient, hessian):
     values = np.zeros((1, TRIPLET_VALUES))
     values[0, 1:4] = gradient
