@@ -86,7 +86,8 @@ def _optimise_batch(
         step, promise = triplet_step(best[active], values[active])
         stepped = apply_step(best[active], step)
         trial = np.where(better[..., None], stepped, (best[active] + trial) / 2)
-        gain = add_parts(promise)
+        rise = np.sum(values[active, ..., 1:4] * (stepped - best[active]), axis=-1)
+        gain = add_parts(np.minimum(promise, rise))  # where lnL is concave, a step gains less than slopes times step
         onward = (gain >= MIN_PROMISE) & (add_parts(best_lnl[active]) + gain >= floor)
         active, trial = active[onward], trial[onward]
         if not len(active):
