@@ -136,7 +136,7 @@ def _read_supports(given: Given) -> dict[str, int]:
 
 def _read_search(given: Given, task: Task) -> dict[str, Any]:
     word, runs = given.text("tree"), given.number("runs", 1)
-    kinds = {"PARS": "parsimony", "RAND": "random", "RANDOM": "random"}
+    kinds = {"PARS": "parsimony", "BIONJ": "parsimony", "RAND": "random", "RANDOM": "random"}
     start = kinds.get(word.upper()) or (task.trees(word)[0] if word else "parsimony")
     iterations = given.number("iterations") if given.has("iterations") else None
     effort = "fast" if given.has("fast") else "default"
