@@ -64,6 +64,8 @@ def check_index(what: str, index: int, count: int) -> int:
 
 def check_whole(what: str, values: npt.ArrayLike) -> IndexArray:
     """The numbers (n,), flattened; OUT_OF_RANGE unless they are whole."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i":
+        return values.ravel().astype(np.intp)
     try:
         found = np.atleast_1d(np.asarray(values, dtype=np.float64)).ravel()
     except (TypeError, ValueError):

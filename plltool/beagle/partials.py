@@ -18,7 +18,7 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.codes import NONE, BeagleError, Code
 from plltool.engine import program as prog
 from plltool.engine.buffers import BufferEngine, Pending
-from plltool.engine.contract import ONES, Step
+from plltool.engine.contract import INSTRUCTION_WORDS, ONES, Step
 
 EDGES_AT_ONCE = 8  # edges whose products have slots of their own, so that one program makes them
 SCRATCH = 1 + EDGES_AT_ONCE  # slots behind those of the buffers: an expanded tip, and matrices times ends of edges
@@ -134,10 +134,10 @@ class PatternBlock:
             program = np.stack([beside, along], axis=1).reshape(-1, beside.shape[1])
         else:
             program = prog.newview(slots, a, of_a, b, of_b)
-        self.engine.make(program)
         if not self._ignores_scales:
             self._note_scales(operations, cumulative)
-            self._send_steps()
+        self.engine.make(program, np.array(self._steps, dtype=np.int32) if self._steps else None)
+        self._steps.clear()
 
     def _note_scales(self, operations: list[list[int]], cumulative: Sequence[int]) -> None:
         """What operations take out of their CLAs."""
@@ -188,19 +188,20 @@ class PatternBlock:
         `rows` are a buffer at the root, or the ends of an edge, and a scale buffer; `orders` the matrices of each order
         of derivatives. The values of patterns are then the engine's `read_sites`.
         """
-        queries = []
+        queries, propagates = [], []
         for number, (upper, *lower, scale) in enumerate(rows):
             less = [row if row in self._removed else NONE for row in (upper, *lower, NONE)[:2]]
             plus = NONE if scale == NONE or self._ignores_scales else self._n_buffers + scale
             if lower:
                 slots = [self._products + (number + k) % EDGES_AT_ONCE for k in range(len(orders))]
-                self.engine.make(prog.propagate(slots, self._operand(lower[0]), [own[number] for own in orders]))
+                propagates.append(prog.propagate(slots, self._operand(lower[0]), [own[number] for own in orders]))
                 ends = slots[0], slots[0] + 1
             else:
                 ends = ONES, NONE
             queries.append([self._operand(upper), *ends, *less, plus])
         self._send_steps()
-        return self.engine.add_sites(np.array(queries, dtype=np.int32), masses, max(len(orders), 1))
+        program = np.concatenate(propagates) if propagates else np.empty((0, INSTRUCTION_WORDS), dtype=np.int32)
+        return self.engine.add_sites(program, np.array(queries, dtype=np.int32), masses, max(len(orders), 1))
 
     def add_ratios(
         self, ends: list[tuple[int, int]], matrices: Sequence[int], masses: FloatArray, wants_sites: bool

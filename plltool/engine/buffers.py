@@ -85,8 +85,8 @@ class BufferEngine(Engine):
         """A CLA (n_patterns, n_components, n_states), and its counts (n_patterns, n_components), powers of two."""
 
     @abstractmethod
-    def make(self, program: IntArray) -> None:
-        """Run NEWVIEW and PROPAGATE instructions, which name matrices; waits for nothing."""
+    def make(self, program: IntArray, steps: IntArray | None = None) -> None:
+        """Run NEWVIEW and PROPAGATE instructions, which name matrices, then steps; waits for nothing."""
 
     @abstractmethod
     def note_scales(self, steps: IntArray) -> None:
@@ -97,11 +97,12 @@ class BufferEngine(Engine):
         """(n_patterns,) a row of logarithms."""
 
     @abstractmethod
-    def add_sites(self, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+    def add_sites(self, program: IntArray, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
         """Sums over patterns, weighted, of log-likelihoods and `n_products` - 1 derivatives; (n_products,).
 
-        See `add_sites` in `kernels/buffers.cl`. The likelihoods of all queries (n, QUERY_WORDS) are added up; `masses`
-        (n, n_components, n_states) are component weight * frequency. `read_sites` has what belongs to single patterns.
+        First runs a program, which may be empty; see `add_sites` in `kernels/buffers.cl`. Likelihoods of all queries
+        (n, QUERY_WORDS) are added up; `masses` (n, n_components, n_states) are component weight * frequency.
+        `read_sites` has what belongs to single patterns.
         """
 
     @abstractmethod
@@ -173,11 +174,13 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         counts = self._all_scales[slot].transpose(0, 2, 1).reshape(self.layout.n_lanes, -1)
         return cla[lanes].astype(np.float64), counts[lanes]
 
-    def make(self, program: IntArray) -> None:
+    def make(self, program: IntArray, steps: IntArray | None = None) -> None:
         self._check_slots(program)
         self.counters.count("partials", program)
         for _ in self._take_through(program):
             pass
+        if steps is not None:
+            self.note_scales(steps)
 
     def note_scales(self, steps: IntArray) -> None:
         for kind, to, a, b in steps.tolist():
@@ -219,8 +222,10 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         shifts = np.where(present, np.clip(counts - largest[:, None], -2000, 0), 0)
         return np.ldexp(own, shifts).sum(axis=2), largest
 
-    def add_sites(self, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+    def add_sites(self, program: IntArray, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
         found: FloatArray | None = None
+        if len(program):
+            self.make(program)
         with np.errstate(divide="ignore", invalid="ignore"):
             for query, own in zip(queries.tolist(), masses, strict=True):
                 sums, power = self._products(query, own, n_products)

@@ -18,10 +18,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from beagle_calls import DECLARATIONS
@@ -60,12 +60,12 @@ def write_nexus(alignment: str, path: Path) -> None:
 
 
 def run_mrbayes(folder: Path, options: argparse.Namespace, own_library: Path | None) -> tuple[list[list[str]], float]:
-    """The rows of the file of parameters, and seconds."""
+    """The rows of the file of parameters, and seconds of processor time."""
     name = "beagle" if own_library is None else "plltool"
-    resource = "" if own_library is None or options.resource is None else f"set beagleresource={options.resource};\n"
+    chosen = "" if own_library is None or options.resource is None else f"set beagleresource={options.resource};\n"
     (folder / f"{name}.nex").write_text(
         "begin mrbayes;\nset autoclose=yes nowarn=yes seed=7 swapseed=7;\n"
-        f"set usebeagle=yes beagledevice=cpu beaglesse=no beagleprecision=double beaglescaling=always;\n{resource}"
+        f"set usebeagle=yes beagledevice=cpu beaglesse=no beagleprecision=double beaglescaling=always;\n{chosen}"
         f"execute {folder / 'data.nex'};\nlset nst=6 rates=gamma;\n"
         f"mcmc ngen={options.generations} nruns=1 nchains={options.chains} samplefreq=100 printfreq=1000 "
         f"file={folder / name} savebrlens=yes;\nend;\n"
@@ -73,9 +73,10 @@ def run_mrbayes(folder: Path, options: argparse.Namespace, own_library: Path | N
     variables = dict(os.environ)
     if own_library is not None:
         variables["LD_LIBRARY_PATH"] = str(own_library.parent)
-    began = time.perf_counter()
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(["mb", f"{name}.nex"], cwd=folder, env=variables, capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - began
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
     (folder / f"{name}.log").write_text(done.stdout + done.stderr)
     path = folder / f"{name}.p"
     if done.returncode or not path.is_file():

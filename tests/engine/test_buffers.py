@@ -85,7 +85,7 @@ def test_programs_over_given_matrices(kind, shape, precision):
         engine.set_weights(weights)
         masses = np.random.default_rng(2).random((1, *shape[1::-1]))
         queries = np.array([[0, 4, 5, 0, 1, 2]], dtype=np.int32)
-        sums = engine.add_sites(queries, masses, 2)()
+        sums = engine.add_sites(np.empty((0, 8), dtype=np.int32), queries, masses, 2)()
         found = engine.read_sites(2)
         products = [np.einsum("ci,pci,pci->p", masses[0], values.cla, values.times(m, three)) for m in (1, 3)]
         lnl = np.log(products[0]) - three_at - cla_at + (three_at - cla_at)
@@ -110,7 +110,7 @@ def test_what_would_underflow_keeps_its_scale(kind):
         small[1, 0] = 0.0  # a component that has no say in the scale
         engine.set_matrices([0, 1], values.matrices[:2])
         engine.write_slot(0, small)
-        engine.make(np.concatenate([prog.newview(1, 0, 0, 0, 1), prog.newview(2, 1, 0, 1, 1), prog.propagate(3, 2, 0)]))
+        engine.make(np.concatenate([prog.newview(1, 0, 0, 0, 1), prog.newview(2, 1, 0, 1, 1)]))
         scaled = np.ldexp(small, 400)
         one = values.times(0, scaled) * values.times(1, scaled)
         two = values.times(0, one) * values.times(1, one)
@@ -118,7 +118,7 @@ def test_what_would_underflow_keeps_its_scale(kind):
         engine.note_scales(np.array([[Step.LARGEST, 0, 2, -1]], dtype=np.int32))
         np.testing.assert_allclose(engine.read_logs(0), [0, *expected], rtol=1e-13)
         masses = rng.random((1, 4, 4))
-        engine.add_sites(np.array([[1, 3, -1, -1, -1, -1]], dtype=np.int32), masses, 1)
+        engine.add_sites(prog.propagate(3, 2, 0), np.array([[1, 3, -1, -1, -1, -1]], dtype=np.int32), masses, 1)
         found = engine.read_sites(1)[0]
         products = np.einsum("ci,pci,pci->p", masses[0], one, values.times(0, two))
         expected = np.log(products[1:]) - 2400 * np.log(2)

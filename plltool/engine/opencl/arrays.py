@@ -15,7 +15,7 @@ from plltool.engine.counters import Counters
 from plltool.engine.layout import ArrayShape, Layout
 from plltool.errors import EngineError
 
-PARCEL = "spans", "at_tips", "tracks", "program", "lengths"  # what changes often stands at the end
+PARCEL = "spans", "at_tips", "places", "steps", "tracks", "queries", "program", "lengths"  # often changed ones last
 
 
 @dataclass

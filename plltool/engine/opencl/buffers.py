@@ -107,6 +107,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             arrays.send("eigen", eigen, sizes)
             arrays.pack("lengths", lengths[None], sizes)
             arrays.pack("at_tips", np.zeros(n, dtype=np.uint8), sizes)
+            arrays.pack("places", places, sizes)
             arrays.post()
             for name in ("made", "slopes", "decays", "divided_differences"):
                 arrays.reserve(name, sizes)
@@ -114,12 +115,11 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             held = arrays.held | {"matrices": arrays.held["made"]}
             self._clock.watch(kernel(self._queue, (items,), (PMATRICES_ITEMS,), held, sizes))
             self.counters.launches += 1
-            self._place(places, numbers)
+            self._place(numbers)
 
-    def _place(self, places: IntArray, numbers: dict[str, Any]) -> None:
+    def _place(self, numbers: dict[str, Any]) -> None:
         """Enqueue copies of made matrices to their places, with tables for tips."""
-        self._arrays.send("places", places, numbers)
-        items = len(places[0]), ORDERS if numbers["want_slopes"] else 1, self.layout.n_components
+        items = numbers["n_made"], ORDERS if numbers["want_slopes"] else 1, self.layout.n_components
         self._run("place_matrices", items, (1, 1, 1), numbers)
 
     def combine_matrices(self, combination: int, pairs: IntArray, results: Sequence[int]) -> None:
@@ -131,8 +131,10 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             for name in ("made", "slopes"):
                 self._arrays.reserve(name, self._numbers | numbers)
             self._arrays.send("pairs", pairs, numbers)
+            self._arrays.pack("places", places, numbers)
+            self._arrays.post()
             self._run("combine_matrices", (n, self.layout.n_states, self.layout.n_components), (1, 1, 1), numbers)
-            self._place(places, numbers)
+            self._place(numbers)
 
     def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
         """Send what the launch needs; the matrices are there."""
@@ -183,26 +185,34 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
 
     # --- what the device makes ------------------------------------------------------------------------------
 
-    def make(self, program: IntArray) -> None:
+    def make(self, program: IntArray, steps: IntArray | None = None) -> None:
         self._check_slots(program)
         self.counters.count("partials", program)
         with self._driver_errors():
+            if steps is not None:
+                self._arrays.pack("steps", steps, {"n_steps": len(steps)})
             if self._codes_are_stale:
                 self._arrays.overwrite("tips", self._codes)
                 self._codes_are_stale = False
             self._launch(Request(program), np.zeros((1, self.n_matrices)), Tables())
+        if steps is not None:
+            self.note_scales(steps)
 
     def note_scales(self, steps: IntArray) -> None:
         numbers = {"n_steps": len(steps)}
         with self._driver_errors():
-            self._arrays.send("steps", steps, numbers)
+            self._arrays.pack("steps", steps, numbers)
+            self._arrays.post()
             self._run("note_scales", (self.n_groups * self.layout.vw,), (self.layout.vw,), numbers)
 
     def read_logs(self, row: int) -> FloatArray:
         return self._read("logs", row, 1)[0]
 
-    def add_sites(self, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+    def add_sites(self, program: IntArray, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
         numbers = {"n_products": n_products, "n_values": n_products, "n_site_rows": ORDERS}
+        self._arrays.pack("queries", queries, {"n_queries": len(queries)})
+        if len(program):
+            self.make(program)
         with self._driver_errors():
             self._arrays.reserve("site_rows", numbers)
             self._ask_queries(queries, masses, numbers)
@@ -212,7 +222,8 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         """Enqueue `add_sites`; unless `numbers` say otherwise, one answer for all queries."""
         plain = {"n_queries": len(queries), "n_sets": len(queries), "of_ratios": 0, "want_site": 1, "first_value": 0}
         numbers = plain | numbers
-        self._arrays.send("queries", queries, numbers)
+        self._arrays.pack("queries", queries, numbers)
+        self._arrays.post()
         self._arrays.send("masses", masses, numbers)
         self._arrays.reserve("partial", self._numbers | numbers)
         vw = self.layout.vw
