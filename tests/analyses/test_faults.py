@@ -14,6 +14,7 @@ from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.sampling.analysis import sample
 from plltool.analyses.sampling.settings import SampleOptions
 from plltool.analyses.search.analysis import search
+from plltool.analyses.supports import ultrafast
 from plltool.analyses.supports.alrt import alrt
 from plltool.analyses.supports.bootstrap import bootstrap
 from plltool.analyses.supports.search_supports import search_supports
@@ -121,11 +122,18 @@ def compare_neighbours(few):
     return search_supports(best, ("sh-alrt", "abayes"), device="cpu", threads=1).supports.newick()
 
 
+def excursions(few):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ultrafast, "UFBOOT_STEP", 1)
+        patched.setattr(ultrafast, "UFBOOT_MOST", 2)
+        return ultrafast_bootstrap(few, TREES[0], replicates=20, **CPU).newick()
+
+
 QUESTIONS = {
     "evaluate": lambda few: evaluate(few, TREES[0], site_lnl=True, **CPU).site_lnl.tolist(),
     "alrt": lambda few: alrt(few, TREES[0], replicates=20, **CPU).supports.newick(),
     "search --supports": compare_neighbours,
-    "ufboot": lambda few: ultrafast_bootstrap(few, TREES[0], replicates=20, **CPU).newick(),
+    "ufboot": excursions,
     "test": compare_trees,
     "ancestral": ancestors,
 }

@@ -7,6 +7,7 @@ import math
 
 import pytest
 from interruptions import Stop
+from small_alignments import primates as taxa
 
 import plltool
 from plltool.alignment.codons import codon_space
@@ -205,8 +206,8 @@ def test_no_model_ends_below_one_that_is_nested_in_it(name, data_dir):
         assert wide.lnl > narrow.lnl - 0.01, (narrow.name, wide.name)
 
 
-def test_the_same_call_gives_the_same_digits(data_dir):
-    first, second = (plltool.select_model(data_dir / "primates.phy", free_rates=False, threads=1) for _ in range(2))
+def test_the_same_call_gives_the_same_digits(sequences):
+    first, second = (plltool.select_model(sequences, free_rates=False, threads=1) for _ in range(2))
     assert [own.lnl for own in first.candidates] == [own.lnl for own in second.candidates]
     assert not any("+R" in own.name for own in first.candidates)
     assert not any("+R" in name for name in first.left_out)
@@ -274,10 +275,11 @@ def test_candidates_of_the_users(data_dir):
     whole = plltool.read_alignment(data_dir / "primates.phy")
     rows = dict(zip(whole.names[:6], whole.rows[:6], strict=True))
     also = ["MIX{K80{12}+FU{0.32/0.31/0.1/0.27},K80{4}+FU{0.3/0.3/0.1/0.3}}", "JC"]
-    choice = plltool.select_model(rows, also=also, free_rates=False, device="numpy")
+    settings = {"candidates": ["JC", "HKY"], "free_rates": False, "device": "numpy"}
+    choice = plltool.select_model(rows, also=also, **settings)
     assert choice.best.name.startswith("MIX{1.0/12.0/1.0/1.0/12.0/1.0|1.0/4.0/")
     assert choice.best.n_parameters == 1 + 1 + 9
-    assert len({*(own.name for own in choice.candidates), *choice.left_out}) == 4 * 23
+    assert len({*(own.name for own in choice.candidates), *choice.left_out}) == 4 * 3
     found = plltool.evaluate(rows, choice.newick, choice.best.name, device="numpy")
     assert found.lnl == pytest.approx(choice.lnl, abs=0.01)
 
@@ -290,7 +292,8 @@ def test_candidates_by_name(data_dir):
     assert {name.split("+")[0] for name in considered} == {"HKY", "K80"}
     assert choice.best.name == "HKY+FO+G4"
     assert choice.best.bic == pytest.approx(IQTREE["HKY+FO+G4"][2], abs=0.02)
-    parts = plltool.select_scheme(partitions=str(data_dir / "primates.part"), device="numpy", **names)
+    names |= {"alignment": taxa(data_dir, 5, 300), "partitions": "DNA, a = 1-100\nDNA, b = 101-300"}
+    parts = plltool.select_scheme(device="numpy", **names)
     assert {own.best.name.split("+")[0] for own in parts.parts} <= {"HKY", "K80"}
 
 
@@ -327,7 +330,7 @@ def test_models_with_a_root_are_candidates(circle, device):
 def test_a_root_that_is_given_stays_on_its_branch(circle):
     """The lnL is that of the root there, although another branch has a higher one; only these models have a root."""
     given = "(c,((a,b),(d,e)));"
-    choice = plltool.select_model(circle, given, also=["UNREST"], free_rates=False, threads=1)
+    choice = plltool.select_model(circle, given, candidates=["GTR"], also=["UNREST"], free_rates=False, threads=1)
     [found] = [own for own in choice.candidates if own.name == "UNREST+G4"]
     there = plltool.evaluate(circle, given, "UNREST+G4", threads=1)
     free = plltool.evaluate(circle, "((a,b),c,(d,e));", "UNREST+G4", threads=1)
@@ -379,12 +382,17 @@ SEARCH = {"effort": "fast", "seed": 3, "device": "numpy"}
 
 
 @pytest.fixture(scope="module")
-def found(sequences):
-    return plltool.search(sequences, "TEST", **SEARCH)
+def small(data_dir):
+    return taxa(data_dir, 5, 300)
 
 
-def test_a_search_under_the_chosen_model(found, sequences):
-    plain = plltool.search(sequences, found.choice.best.name, **SEARCH)
+@pytest.fixture(scope="module")
+def found(small):
+    return plltool.search(small, "TEST", **SEARCH)
+
+
+def test_a_search_under_the_chosen_model(found, small):
+    plain = plltool.search(small, found.choice.best.name, **SEARCH)
     assert (found.lnl, found.newick, found.model) == (plain.lnl, plain.newick, plain.model)
     record = found.as_record()["model_choice"]
     assert record["best"] == found.choice.best.name
@@ -392,10 +400,10 @@ def test_a_search_under_the_chosen_model(found, sequences):
     json.dumps(record, allow_nan=False)
 
 
-def test_a_search_that_is_interrupted_goes_on_under_the_same_model(found, sequences, tmp_path):
-    stopped = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", listener=Stop(), **SEARCH)
+def test_a_search_that_is_interrupted_goes_on_under_the_same_model(found, small, tmp_path):
+    stopped = plltool.search(small, "TEST", checkpoint=tmp_path / "c", listener=Stop(), **SEARCH)
     assert stopped.interrupted
-    resumed = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", **SEARCH)
+    resumed = plltool.search(small, "TEST", checkpoint=tmp_path / "c", **SEARCH)
     assert (resumed.lnl, resumed.newick, resumed.model) == (found.lnl, found.newick, found.model)
 
 
@@ -404,7 +412,7 @@ def test_a_search_that_is_interrupted_goes_on_under_the_same_model(found, sequen
     [("auto", {}), ("aicc", {"criterion": "AICc"}), ("test+asc", {"free_rates": False, "ascertainment": True})],
 )
 def test_words_for_a_choice(word, choice, data_dir):
-    rows = dict(list(recode(data_dir, "variable").items())[:6])
+    rows = dict(list(recode(data_dir, "variable").items())[:5])
     columns = [column for column in zip(*rows.values(), strict=True) if len({*column} - {"?"}) > 1]
     few = dict(zip(rows, map("".join, zip(*columns, strict=True)), strict=True))
     searched = plltool.search(few, word, **SEARCH)

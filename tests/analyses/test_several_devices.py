@@ -104,8 +104,8 @@ def test_a_search(few, two):
 
 
 def test_supports(few, monkeypatch):
-    monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 2)
-    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 4)
+    monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 1)
+    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 2)
     one, several = ({"device": device, "model": "HKY+G2"} for device in ("numpy", "numpy,numpy"))
     several["share"] = (0.5, 0.5)
     asked = {"replicates": 20, "seed": 2}
@@ -219,13 +219,13 @@ class TestWorkers:
         )
 
     def test_starts_and_replicates(self, few):
-        run = {"model": "HKY+G2", "seed": 5, "options": SearchOptions("fast", starts=3, radii=(1, 2), perturbations=1)}
+        run = {"model": "HKY+G2", "seed": 5, "options": SearchOptions("fast", starts=2, radii=(1,), perturbations=1)}
         expected = search(few, device="numpy", workers=1, **run)
         found = search(few, device="numpy,numpy", share=(0.5, 0.5), workers=2, **run)
         assert rf_distance(found.tree, expected.tree) == 0
         assert abs(found.lnl - expected.lnl) < 0.01
         one, two = (
-            bootstrap(few, "HKY+G2", replicates=3, seed=2, workers=workers, device=device)
+            bootstrap(few, "HKY+G2", replicates=2, seed=2, workers=workers, device=device)
             for workers, device in ((1, "numpy"), (2, "numpy,numpy"))
         )
         assert one.lnls == two.lnls, "each replicate has one device"
