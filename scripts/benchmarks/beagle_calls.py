@@ -12,6 +12,7 @@ import re
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,39 @@ def guard(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return 0 if found is None else found
 
     return call
+
+
+def time_likelihood(number: int, sizes: list[int], preferred: int, required: int) -> float:
+    """The least of three times of a likelihood of a comb with random tips, in milliseconds; infinite if refused."""
+    tips, _, states, patterns, categories = sizes
+    rng, q = np.random.default_rng(1), np.ones((states, states)) - states * np.eye(states)
+    own = tips, 2 * tips, tips, states, patterns, 1, 2 * tips, categories, 1, [number], Flag(preferred), Flag(required)
+    nodes = [0, *range(tips, 2 * tips - 1)]  # of the comb, from its tip
+    operations = [[nodes[k], -1, -1, nodes[k - 1], nodes[k - 1], k, k] for k in range(1, tips)]
+    times = []
+    try:
+        with Instance(*own) as instance:
+            for tip in range(tips):
+                instance.set_tip_states(tip, rng.integers(0, states, patterns))
+            values, vectors = np.linalg.eigh(q / states)
+            instance.set_eigen_decomposition(
+                0, vectors, vectors.T, np.append(values, 0 * values)[: eigenvalues(instance)]
+            )
+            for _ in range(4):
+                began = perf_counter()
+                instance.update_transition_matrices(0, np.arange(2 * tips), None, None, rng.random(2 * tips))
+                instance.update_partials(operations)
+                instance.calculate_root_log_likelihoods([nodes[-1]], [0], [0], [-1])
+                instance.get_log_likelihood()
+                times.append(1e3 * (perf_counter() - began))
+    except BeagleError:
+        return np.inf
+    return min(times[1:])
+
+
+def eigenvalues(instance: Instance) -> int:
+    """How many numbers eigenvalues have."""
+    return instance.state_count * (2 if Flag.EIGEN_COMPLEX in instance.flags else 1)
 
 
 class Calls:
@@ -110,8 +144,27 @@ class Calls:
         kept.extend([rows, found])
         return found
 
-    def GetBenchmarkedResourceList(self, *_: Any) -> Any:
-        return self.ffi.NULL
+    def GetBenchmarkedResourceList(self, *arguments: Any) -> Any:
+        """Resources with the required flags by their time, which is in milliseconds; ratios are to numpy's speed."""
+        *sizes, pointer, n_listed, preferred, required, _, _, _, _ = arguments
+        listed = self.take(pointer, n_listed, int)
+        resources = get_resource_list()
+        times = {own.number: time_likelihood(own.number, sizes, preferred, required) for own in resources}
+        able = [
+            own
+            for own in resources
+            if np.isfinite(times[own.number]) and (listed is None or own.number in listed.tolist())
+        ]
+        rows = self.ffi.new("BeagleBenchmarkedResource[]", len(able))
+        for row, own in zip(rows, sorted(able, key=lambda own: times[own.number]), strict=True):
+            row.number, row.name, row.description = own.number, self.text(own.name), self.text(own.description)
+            row.supportFlags, row.requiredFlags = int(own.support_flags), int(own.required_flags)
+            row.implName, row.benchedFlags = self.text("plltool"), int(own.required_flags)
+            row.benchmarkResult, row.performanceRatio = times[own.number], times[0] / times[own.number]
+        found = self.ffi.new("BeagleBenchmarkedResourceList*")
+        found.list, found.length = rows, len(able)
+        kept.extend([rows, found])
+        return found if able else self.ffi.NULL
 
     def CreateInstance(self, *arguments: Any) -> int:
         *sizes, resources, n_resources, preferred, required, details = arguments
@@ -157,7 +210,7 @@ class Calls:
 
     def SetEigenDecomposition(self, handle: int, index: int, right: Any, left: Any, values: Any) -> None:
         own, n = instances[handle], instances[handle].state_count
-        size = 2 * n if Flag.EIGEN_COMPLEX in own.flags else n
+        size = eigenvalues(own)
         own.set_eigen_decomposition(index, self.take(right, n * n), self.take(left, n * n), self.take(values, size))
 
     def SetStateFrequencies(self, handle: int, index: int, values: Any) -> None:
@@ -184,6 +237,17 @@ class Calls:
     def ConvolveTransitionMatrices(self, handle: int, *arguments: Any) -> None:
         *lists, n = arguments
         instances[handle].convolve_transition_matrices(*self.integers(n, *lists))
+
+    def AddTransitionMatrices(self, handle: int, *arguments: Any) -> None:
+        *lists, n = arguments
+        instances[handle].add_transition_matrices(*self.integers(n, *lists))
+
+    def TransposeTransitionMatrices(self, handle: int, *arguments: Any) -> None:
+        *lists, n = arguments
+        instances[handle].transpose_transition_matrices(*self.integers(n, *lists))
+
+    def SetDifferentialMatrix(self, handle: int, index: int, matrix: Any) -> None:
+        self.SetTransitionMatrix(handle, index, matrix, 0.0)
 
     def UpdateTransitionMatrices(self, handle: int, eigen: int, *arguments: Any) -> None:
         *lists, lengths, n = arguments
@@ -213,6 +277,12 @@ class Calls:
 
     def UpdatePartialsByPartition(self, handle: int, operations: Any, n: int) -> None:
         instances[handle].update_partials_by_partition(self.take(operations, 9 * n, int))
+
+    def SetRootPrePartials(self, handle: int, buffers: Any, frequencies: Any, n: int) -> None:
+        instances[handle].set_root_pre_partials(*self.integers(n, buffers, frequencies))
+
+    def UpdatePrePartials(self, handle: int, operations: Any, n: int, cumulative: int) -> None:
+        instances[handle].update_pre_partials(self.take(operations, 7 * n, int), cumulative)
 
     def WaitForPartials(self, handle: int, buffers: Any, n: int) -> None:
         instances[handle].wait_for_partials(self.take(buffers, n, int))
@@ -272,6 +342,18 @@ class Calls:
         for order in range(len(total)):
             self.give(out[2 * order], each[:, order])
             self.give(out[2 * order + 1], total[order])
+
+    def CalculateEdgeDerivatives(self, handle: int, *arguments: Any) -> None:
+        *lists, weights, n, sites, sums, squares = arguments
+        indices = [*self.integers(n, *lists), self.take(weights, 1, int)]
+        found = instances[handle].calculate_edge_derivatives(*indices, want_sites=sites != self.ffi.NULL)
+        for pointer, values in zip((sites, sums, squares), found, strict=True):
+            self.give(pointer, values)
+
+    def CalculateCrossProductDerivative(self, handle: int, *arguments: Any) -> None:
+        post, pre, rates, weights, lengths, n, sums, _ = arguments
+        indices = [*self.integers(n, post, pre), *self.integers(1, rates, weights)]
+        self.give(sums, instances[handle].calculate_cross_product_derivative(*indices, self.take(lengths, n)))
 
     def GetLogLikelihood(self, handle: int, out: Any) -> None:
         self.clear(1, out)

@@ -8,6 +8,13 @@ int beagleSetCategoryWeights(int, int, const double*);
 int beagleSetStateFrequencies(int, int, const double*);
 int beagleSetTransitionMatrices(int, const int*, const double*, const double*, int);
 int beagleGetTransitionMatrix(int, int, double*);
+int beagleAddTransitionMatrices(int, const int*, const int*, const int*, int);
+typedef struct {
+    int number; char *name, *description; long supportFlags, requiredFlags; int returnCode;
+    char *implName; long benchedFlags; double benchmarkResult, performanceRatio;
+} Benchmarked;
+typedef struct { Benchmarked *list; int length; } BenchmarkedList;
+BenchmarkedList *beagleGetBenchmarkedResourceList(int, int, int, int, int, int*, int, long, long, int, int, int, long);
 int beagleCalculateRootLogLikelihoods(int, const int*, const int*, const int*, const int*, int, double*);
 int beagleFinalizeInstance(int);
 
@@ -24,6 +31,12 @@ int main(void) {
     printf(" %d", beagleGetTransitionMatrix(instance, 3, first));
     printf(" %d", beagleGetTransitionMatrix(instance, 1, second));
     printf(" %g %g %g %g\n", first[0], first[15], second[0], second[15]);
+    printf("sum %d", beagleAddTransitionMatrices(instance, matrices, matrices + 1, &zero, 1));
+    printf(" %d", beagleGetTransitionMatrix(instance, 0, first));
+    printf(" %g %g\n", first[0], first[15]);
+    BenchmarkedList *speeds = beagleGetBenchmarkedResourceList(5, 5, 4, 9, 2, &resource, 1, 0, 0, 1, 1, 0, 0);
+    printf("speeds %d %d %d %g\n", speeds->length, speeds->list->number, speeds->list->benchmarkResult > 0,
+        speeds->list->performanceRatio);
     for (int k = 0; k < 2; k++) {
         beagleSetPartials(instance, 3, partials);
         lnl = 1;

@@ -36,12 +36,14 @@ def test_a_client_in_c(tmp_path):
     lost = str(int(Code.UNINITIALIZED_INSTANCE))
     assert words == [
         ["matrices", "0", "0", "0", "0", "0.15", "0.16", "0.31"],
+        ["sum", "0", "0", "0.16", "0.46"],
+        ["speeds", "1", "0", "1", "1"],
         ["likelihood", "0", f"{5 * math.log(0.5):g}"],
-        ["likelihood", str(int(Code.FLOATING_POINT)), words[2][2]],
+        ["likelihood", str(int(Code.FLOATING_POINT)), words[4][2]],
         ["unknown", lost, lost],
         ["closed", "0", lost, lost],
     ]
-    assert "nan" in words[2][2]
+    assert "nan" in words[4][2]
 
 
 @pytest.mark.slow
