@@ -17,7 +17,7 @@ from plltool.optimise.steps import apply_step, at_bound, without_rounding
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths
 
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, with Newton steps in between
-MIN_PROMISE = 1e-2  # gain in lnL; the lengths at an insertion whose next step promises less are good enough
+MIN_PROMISE = 1e-3  # gain in lnL; the lengths at an insertion whose next step promises less are good enough
 
 
 @dataclass(frozen=True)
