@@ -188,6 +188,11 @@ class Sequences:
             return self.rows
         return tuple(np.frombuffer(row, dtype=np.uint8)[sites].tobytes() for row in self.rows)
 
+    def at_columns(self, sites: IndexArray) -> Sequences:
+        """The same taxa with some of their columns, from 0, which may repeat."""
+        cells = self.likelihoods and self.likelihoods._replace(numbers=self.likelihoods.numbers[:, sites])
+        return replace(self, rows=self.columns(sites), likelihoods=cells)
+
     def with_constant_sites(self, counts: Sequence[int]) -> Sequences:
         """The same sequences with constant sites added: `counts` are the numbers of sites that are A, C, G and T.
 

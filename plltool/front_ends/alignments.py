@@ -44,6 +44,7 @@ def join_alignments(where: str, states: str | None, counts: Sequence[int] | None
     columns: dict[str, list[bytes]] = {name: [] for own in read for name in own.names}
     parts, first = [], 1
     for path, own in zip(files, read, strict=True):
+        own.refuse_table("one of several alignments")
         width, rows = len(own.rows[0]), dict(zip(own.names, own.rows, strict=True))
         for name, pieces in columns.items():
             pieces.append(rows.get(name, b"-" * width))
@@ -80,6 +81,7 @@ def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
 
 def cut(data: Sequences, path: str, model: str, spell: Callable[[str], str]) -> list[tuple[str, str, Sequences]]:
     """The name, the model and the alignment of each part of a partition file, without taxa that it has only gaps of."""
+    data.refuse_table("what is cut into parts")
     parts, n_sites = [], len(data.rows[0])
     for line in read_parts(path, model, spell).splitlines():
         found = _LINE.fullmatch(line)

@@ -98,3 +98,11 @@ def test_written_commands_run_and_replace_nothing_else(tmp_path):
     assert done.exit_code == 1
     assert "is not a front end of plltool" in done.output
     assert other.read_text() == "another program"
+    other = tmp_path / "bin" / "raxml-ng"
+    before = other.read_text()
+    other.write_text(before.replace("exec ", "exec /opt/another/"))
+    for words, status in ([], 1), (["--redo"], 0), ([], 0):
+        done = CliRunner().invoke(main, ["front-ends", str(tmp_path / "bin"), "raxml-ng", *words])
+        assert done.exit_code == status
+        assert ("--redo replaces it" in done.output) == bool(status)
+        assert (other.read_text() == before) == (not status)

@@ -193,11 +193,12 @@ def test_likelihoods_of_states(call, folder):
     assert lnls[2] == lnls[3] != lnls[0]
     status, _, err = call("raxml-ng --loglh --msa c.fasta --prob-msa on --model JC --tree true.nwk --prefix V")
     assert (status, "--prob-msa: found on, expected off, because c.fasta is no CATG file" in err) == (2, True)
-    status, _, err = call("raxml-ng --parse --msa a.catg --model JC --prefix Z")
-    assert (status, "found likelihoods of states, expected sequences as what --parse writes as FASTA" in err) == (
-        1,
-        True,
-    )
+    for line, what in (
+        ("raxml-ng --parse --msa a.catg --model JC --prefix Z", "what --parse writes as FASTA"),
+        ("iqtree -s a.catg,c.fasta -m JC --prefix I", "one of several alignments"),
+    ):
+        status, _, err = call(line)
+        assert (status, f"found likelihoods of states, expected sequences as {what}" in err) == (1, True), line
 
 
 @pytest.mark.slow

@@ -285,6 +285,18 @@ def test_site_weights_and_queries_of_characters(write):
     assert placed.n_placed == 1
 
 
+def test_resampled_alignments(write):
+    """Columns come with their likelihoods."""
+    letters = ["".join(column) for column in product("ACGT", repeat=4)][:40]
+    data = read_alignment(write(text_of(np.random.default_rng(1).random((40, 4, 4)), letters)))
+
+    def columns(given):
+        return list(zip(zip(*given.rows, strict=True), map(tuple, given.likelihoods.numbers.T.tolist()), strict=True))
+
+    for own in plltool.resampled_alignments(data, "JC", replicates=3, seed=1):
+        assert set(columns(own)) < set(columns(data))
+
+
 def test_phylip_is_no_catg(write):
     """Even where commas are states."""
     data = read_alignment(write("3 4\na 0,1,\nb 0,01\nc 10,1\n"), "morph")

@@ -235,7 +235,7 @@ def resampled_alignments(
         drawn = draw_sites([len(part.sites) for part in data.parts], generator(seed, BOOTSTRAP, number))
         for part, sites in zip(data.parts, drawn, strict=True):
             columns[part.columns] = part.columns[sites]
-        yield replace(sequences, rows=sequences.columns(columns))
+        yield sequences.at_columns(columns)
 
 
 class _Wanted(NamedTuple):
