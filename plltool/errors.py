@@ -53,6 +53,12 @@ class DeviceError(PlltoolError):
     """Your machine: a device that is missing, fails to build a kernel or runs out of memory."""
 
 
+class DeviceLostError(DeviceError):
+    """A `device` that fails while it works, after it has passed its test."""
+
+    device: object = None
+
+
 class DeviceMemoryError(DeviceError):
     """A device that has less memory than it was thought to have; less may do, see `engine/storage.py`.
 

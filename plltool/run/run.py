@@ -15,12 +15,15 @@ import numpy as np
 from plltool.alignment.facts import digest_data
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, VERSION
+from plltool.engine.opencl.device import Device
+from plltool.engine.opencl.device_faults import note_loss
 from plltool.engine.requests import Holder, work_of
-from plltool.errors import PlltoolWarning
+from plltool.errors import DeviceLostError, PlltoolWarning
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
+from plltool.processes.ranks import current
 from plltool.progress import log
 from plltool.run.engines import settle_share
 from plltool.run.identity import describe_place
@@ -107,9 +110,19 @@ class Run:
             shown = ", ".join(dict.fromkeys(str(model.spec) for model in defaults))
             log.info("model: %s, the default; search --model auto chooses one", shown)
 
-    def ask(self, attempt: Callable[[Hardware], T]) -> T:
-        """What `attempt` returns, with less memory where its engines have too little, see `until_memory_suffices`."""
-        return until_memory_suffices(attempt, self.hardware)
+    def ask(self, attempt: Callable[[Hardware], T], moves: bool = False) -> T:
+        """What `attempt` returns, with less memory where its engines have too little, see `until_memory_suffices`.
+
+        With `moves`, if a device that "auto" chose is lost, it is called again and gets another one.
+        """
+        while True:
+            try:
+                return until_memory_suffices(attempt, self.hardware)
+            except DeviceLostError as error:
+                if not (moves and self.hardware.is_auto and isinstance(error.device, Device)) or current() is not None:
+                    raise
+                log.warning("%s; the run continues on the next device", error)
+                note_loss(error.device, str(error))
 
     def ask_likelihood(
         self,

@@ -21,6 +21,7 @@ from plltool.analyses.supports.search_supports import search_supports
 from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.engine.opencl.device import forget_contexts
+from plltool.engine.opencl.environment import OUTCOMES
 from plltool.errors import DeviceError
 from plltool.io import checkpoint as files
 from plltool.run.evaluation import evaluate
@@ -101,6 +102,36 @@ class TestDisks:
         with pytest.raises(Exception, match=r"saved: cannot make the folder: "):
             search(few, device="numpy", checkpoint=folder, listener=events.append, **SETTINGS)
         assert not events
+
+
+@pytest.mark.opencl
+class TestLostDevices:
+    @pytest.fixture(autouse=True)
+    def _nothing_is_remembered(self):
+        kept = OUTCOMES.copy()
+        yield
+        OUTCOMES.clear()
+        OUTCOMES.update(kept)
+
+    @pytest.mark.filterwarnings("ignore:numpy")
+    def test_auto_goes_on_elsewhere(self, few, tmp_path, failing, caplog):
+        """From the checkpoint on; the tree is that of numpy alone, and the record tells of both."""
+        caplog.set_level("INFO", logger="plltool")
+        expected = search(few, device="numpy", **SETTINGS)
+        failing(60)
+        found = search(few, device="auto", checkpoint=tmp_path / "saved", **SETTINGS)
+        assert found.newick.split(":")[0] == expected.newick.split(":")[0]
+        assert found.lnl == pytest.approx(expected.lnl, abs=1e-6)  # tolerance of the last optimisation
+        assert "numpy" in found.device
+        assert "lost during the run: " in found.reason
+        assert "INVALID_COMMAND_QUEUE; the run continues on the next device" in caplog.text
+        assert "resuming the search from" in caplog.text
+
+    def test_a_device_asked_for_by_name_ends_the_run(self, few, failing):
+        failing(60)
+        with pytest.raises(DeviceError, match="INVALID_COMMAND_QUEUE") as found:
+            search(few, device="opencl", **SETTINGS)
+        assert "cannot be used" not in str(found.value)  # nor is it tried again
 
 
 TREES = [f"({a},t02,(t03,(t04,({b},(t06,(t07,t08))))));" for a, b in (("t01", "t05"), ("t05", "t01"))]

@@ -101,6 +101,11 @@ def _write_outcome(key: str, problem: str | None) -> None:
         file.replace(target)
 
 
+def note_loss(device: Device, what: str) -> None:
+    """Let this process and its children pass over a device that has failed while it worked."""
+    OUTCOMES[_outcome_key(device, None)] = f"lost during the run: {what}"
+
+
 def probe_device(index: str, lanes: int | None = None, timeout: float = PROBE_TIMEOUT) -> str | None:
     """Build the kernels and run a toy computation on the device "P:D"; None if all is well, else one line."""
     try:

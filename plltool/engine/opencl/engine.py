@@ -37,7 +37,7 @@ from plltool.engine.program import Request, Track, branches_at_tips, slots_writt
 from plltool.engine.requests import Answer, Parts
 from plltool.engine.storage import Storage
 from plltool.engine.sums import plan_sums
-from plltool.errors import DeviceError, DeviceMemoryError, EngineError
+from plltool.errors import DeviceError, DeviceLostError, DeviceMemoryError, EngineError
 from plltool.progress import log
 
 CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread
@@ -396,7 +396,10 @@ class OpenCLEngine(Engine):
         try:
             yield
         except cl.Error as error:
-            raise _as_device_error(self.device_name, error) from error
+            raised = _as_device_error(self.device_name, error)
+            if isinstance(raised, DeviceLostError):
+                raised.device = self._device
+            raise raised from error
 
     def _check_device(self, values: FloatArray) -> None:
         """Ask the device which pattern failed, but only if a sum is not finite."""
@@ -439,4 +442,4 @@ def _as_device_error(name: str, error: cl.Error) -> DeviceError:
     """A driver's error in one line; later engines do without the contexts and programs that there are."""
     forget_contexts()
     forget_programs()
-    return (DeviceMemoryError if isinstance(error, cl.MemoryError) else DeviceError)(f"{name}: {error}")
+    return (DeviceMemoryError if isinstance(error, cl.MemoryError) else DeviceLostError)(f"{name}: {error}")
