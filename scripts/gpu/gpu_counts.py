@@ -37,6 +37,7 @@ from find_races import find_library
 import plltool
 from plltool.analyses.machine.bench.items import FixedModel, Shape, encode_states, make_data
 from plltool.arrays import IntArray
+from plltool.constants import MASK_STATES
 from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES, InstructionWord, Opcode
@@ -189,7 +190,8 @@ def count_instructions(library: Path) -> dict[str, dict[str, dict[str, float]]]:
 
 def make_layout(n_states: int, n_components: int, lanes: int) -> Layout:
     """As far as bytes depend on it."""
-    return Layout(n_states, n_components, 5, (lanes,), lanes, lane_per_item=True, n_codes=n_states)
+    n_codes = n_states if n_states > MASK_STATES else 0
+    return Layout(n_states, n_components, 5, (lanes,), lanes, lane_per_item=True, n_codes=n_codes)
 
 
 def seconds_of(use: dict[str, float], device: Device) -> dict[str, float]:
