@@ -25,7 +25,7 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def _place(given: Given, session: Session) -> None:
-    """Place sequences on the branches of a reference tree, under the model as it is given."""
+    """Place sequences on the branches of a reference tree; a model with values, and then lengths, stay as given."""
     path, tree, queries, model = (given.first(field) for field in ("alignment", "tree", "queries", "model"))
     how: dict[str, Any] = {"filter_max": given.number("filter_max", 7)}
     names = filter(given.has, ("filter_acc_lwr", "filter_min_lwr", "heuristic"))
@@ -33,6 +33,7 @@ def _place(given: Given, session: Session) -> None:
     how |= {"heuristic": 1.0} if given.has("all_branches") else {}
     how |= {"raxml_blo": True} if given.has("all_lengths") else {}
     data = plltool.read_alignment(path, names=FIRST_WORD)
+    how |= {"fixed": True} if "{" in model or Path(model).is_file() else {}
     work = Work(session, data, model if Path(model).is_file() else spell_here(model))
     work.hardware = hardware(threads=given.count("threads"))
     found = work.call(plltool.place, work.trees(tree)[0], queries, work.model, names=FIRST_WORD, **how)

@@ -21,7 +21,7 @@ from plltool.front_ends.work import Session, Work, hardware, with_shares
 BANNER = f"FastTree Version 2.1.11+plltool{VERSION} front end of plltool {VERSION}, which is not FastTree"
 USAGE = f"Usage for FastTree version 2.1.11+plltool{VERSION} front end:"
 SIZES = re.compile(rb"^[ \t]*\d+[ \t]+\d+[ \t]*\r?$", re.MULTILINE)  # the first line of an alignment
-NAME = re.compile(r"(?<=[(,])([^'():,;]+)(?=[:,)])")
+NAME = re.compile(r"'(?:[^']|'')*'|(?<=[(,])([^'():,;]+)(?=[:,)])")  # of a taxon, in quotes or without
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -99,7 +99,7 @@ def _infer_tree(given: Given, session: Session, data: Sequences, number: int) ->
         how = {"kinds": ("sh-alrt",), "replicates": n_replicates, "seed": work.seed}
         supports = work.call(plltool.alrt, found.tree, found.model, **how).supports
         newick = with_shares(supports, supports.values["sh-alrt"] / 100).newick()
-    return NAME.sub(r"'\1'", newick) if quotes else newick
+    return NAME.sub(lambda name: f"'{name[1]}'" if name[1] else name[0], newick) if quotes else newick
 
 
 def _tell(found: Any, session: Session) -> None:

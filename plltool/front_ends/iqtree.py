@@ -241,7 +241,7 @@ def _read_dates(task: Task) -> dict[str, Any]:
         name, *date = line.split()
         if len(date) != 1 or ("," in name and name not in names):
             raise UsageError(f"{path}: found {line!r}, expected a taxon and its date, no ancestors")
-        found[name] = f"[{date[0]}]" if re.fullmatch(r"[\d.]+:[\d.]+", date[0]) else date[0]
+        found[name] = f"[{date[0]}]" if re.fullmatch(r"[^\[\]:]+:[^\[\]:]+", date[0]) else date[0]
     return found
 
 
@@ -250,7 +250,9 @@ def _test_trees(given: Given, session: Session) -> None:
     task = Task.read(given, session)
     tests = ["bp", "kh", "sh", *["wkh", "wsh"] * given.has("weighted"), "elw", *["au"] * given.has("au")]
     how, with_sites = {"replicates": given.number("test_replicates", 1000), "seed": task.seed}, given.has("site_lnl")
-    given.has("iterations", "tree", "fixed_tree")  # of the tree on which IQ-TREE optimises the model
+    given.has("iterations")
+    if given.has("tree", "fixed_tree"):
+        session.say("NOTE: -t and -te change nothing here: plltool optimises the model on every tree of -z")
     choice = _choose_model(task, _read_choice(given, task)) if task.choice else None
     result = task.call(plltool.topology_tests, task.trees(given.text("test_trees")), task.model, **how)
     session.say(*texts.describe_fit(result))

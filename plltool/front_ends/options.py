@@ -53,9 +53,9 @@ class Option(NamedTuple):
             is_wrong = value != STDIN and not os.path.exists(value)
         elif re.search("[/,]", self.takes):
             own = re.split("[/,]", self.takes)
-            words = {word.lower(): word for word in own} | {word: word for word in own}
+            words = {word.lower(): word for word in own if len(word) > 1} | {word: word for word in own}
             given = value.split(",") if "," in self.takes else [value]
-            found = [words.get(word, words.get(word.lower())) for word in given]
+            found = [words.get(word, words.get(word.lower() if len(word) > 1 else "")) for word in given]
             is_wrong, expected = None in found, f"among {', '.join(own)}"
             value = value if is_wrong else ",".join(filter(None, found))
         if is_wrong:

@@ -79,13 +79,18 @@ def _search(given: Given, session: Session) -> None:
     radii = (given.number("radius"),) if given.has("radius") else None
     stop, workers = STOP_RULES[given.text("stop_rule")], given.count("workers")
     starts = _read_starts(given, "pars{1}" if name == "search1" else "pars")
-    given.has("opt_model", "opt_branches", "constraint")  # the first two are without effect in a search, as there
+    given.has("constraint")
+    if given.text("opt_branches") == "off":
+        raise UsageError("--opt-branches: found off, expected on in a search")
+    optimises = False if given.text("opt_model") == "off" else None
     work, found, began = _read(given, session, name), [], []
     how: dict[str, Any] = {"constraint": given.text("constraint") or None, "seed": work.seed}
     for kind, number in starts:
         is_kind = kind in KINDS.values()
         began += plltool.start_trees(work.data, kind=kind, number=number or 1, **how) if is_kind else read_lines(kind)
-        options = plltool.SearchOptions(effort or "default", starts=number or None, stop=stop, radii=radii)
+        options = plltool.SearchOptions(
+            effort or "default", starts=number or None, stop=stop, radii=radii, optimise_parameters=optimises
+        )
         for start in [kind] if is_kind else work.trees(kind):
             found.append(work.call(plltool.search, work.model, start=start, options=options, workers=workers, **how))
     session.write("startTree", "\n".join(began))

@@ -81,13 +81,19 @@ def parse_date(text: str) -> SampleDate | None:
     """A date as text; None if it is unknown. Raises InputError if it cannot be understood."""
     if text in UNKNOWN_DATES:
         return None
+    ends = _RANGE.fullmatch(text)
     try:
-        if found := _DAY.fullmatch(text):
-            return _days_of(int(found[1]), _number(found[2]), _number(found[3]))
-        ends = _RANGE.fullmatch(text)
-        return as_date(*map(float, ends.groups() if ends else (text, text)))
+        dates = [_year_or_day(end) for end in (ends.groups() if ends else (text,))]
     except ValueError:
         raise _refuse(text) from None
+    return as_date(dates[0].first, dates[-1].last)
+
+
+def _year_or_day(text: str) -> SampleDate:
+    """A date that is no range. Raises ValueError if it cannot be understood."""
+    if found := _DAY.fullmatch(text):
+        return _days_of(int(found[1]), _number(found[2]), _number(found[3]))
+    return SampleDate(float(text), float(text))
 
 
 def as_date(first: float, last: float) -> SampleDate:

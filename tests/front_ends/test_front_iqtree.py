@@ -258,6 +258,7 @@ def test_parts_of_an_alignment_that_get_trees_of_their_own(folder):
     ("words", "text", "expected"),
     [
         ("--date d.txt", "A 2001-05\nB  2000.5:2001\n", {"A": "2001-05", "B": "[2000.5:2001]"}),
+        ("--date d.txt", "A 2001-05-01:2002-XX-XX\n", {"A": "[2001-05-01:2002-XX-XX]"}),
         ("--date d.txt --date-tip 0", "A -10\n", {"A": "-10", "B": "0", "C|1999": "0"}),
         ("--date TAXNAME", "", {"C|1999": "1999"}),
         ("--date d.txt", "A,B -50\n", "found 'A,B -50', expected a taxon and its date"),

@@ -4,6 +4,7 @@ import io
 import json
 import re
 
+import dendropy
 import pytest
 
 import plltool
@@ -25,6 +26,15 @@ def test_fasttree_of_qiime_quotes_names_and_reads_stdin(call, folder, monkeypatc
     labels = [float(label) for label in re.findall(r"\)([\d.]+):", out)]
     assert len(labels) == 4
     assert all(0 <= label <= 1 for label in labels)
+
+
+def test_fasttree_quotes_names_that_newick_needs_in_quotes_once(call, folder):
+    text = (folder / "a.fasta").read_text()
+    (folder / "b.fasta").write_text(text.replace(">A\n", ">A (1): it's\n").replace(">B\n", ">B 2\n"))
+    status, out, err = call("FastTree -quote -nt b.fasta")
+    assert status == 0, err
+    tree = dendropy.Tree.get(data=out, schema="newick", preserve_underscores=True)
+    assert {taxon.label for taxon in tree.taxon_namespace} == {"A (1): it's", "B 2", *"CDEFG"}
 
 
 def test_fasttree_of_gubbins_fits_a_model(call, folder):
@@ -72,6 +82,17 @@ def test_epa_ng_of_nf_core(call, folder):
     status, _, err = call(f"{line} --outdir out")
     assert status == 1
     assert "epa_result.jplace: exists already; --redo replaces it" in err
+
+
+@pytest.mark.usefixtures("reference")
+def test_epa_ng_keeps_lengths_under_a_model_with_values(call, folder):
+    line = "epa-ng --query query.fasta --ref-msa ref.fasta --tree ref.nwk --redo --model"
+    for model, stay in ("HKY{3}+FU{0.3/0.2/0.2/0.3}+G4{0.8}", True), ("HKY+G4", False):
+        status, _, err = call(f"{line} {model}")
+        assert status == 0, err
+        tree = json.loads((folder / "epa_result.jplace").read_text())["tree"]
+        kept = [re.search(rf"{name}:([\d.e-]+)", tree)[1] for name in "ABCDEF"]
+        assert (list(map(float, kept)) == [0.1, 0.2, 0.1, 0.15, 0.2, 0.18]) == stay
 
 
 def test_epa_ng_says_what_is_missing(call):

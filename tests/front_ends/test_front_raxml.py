@@ -39,6 +39,24 @@ def test_search_and_what_follows_from_its_files(call, folder):
     assert max(sum(map(float, row.split()[1:])) for row in rows[1:3]) == pytest.approx(lnl, abs=1e-5)
 
 
+def test_a_search_may_keep_its_model(call, folder):
+    line = "raxml-ng --search1 --msa a.fasta --model HKY{3}+FU{0.3/0.2/0.2/0.3}+G4{0.8} --seed 2 --fast --prefix O"
+    status, _, err = call(f"{line} --opt-model off")
+    assert status == 0, err
+    model = (folder / "O.raxml.bestModel").read_text()
+    assert model == "HKY{1.0/3.0}+FU{0.3/0.2/0.2/0.3}+G4m{0.8}, noname = 1-150\n"
+    status, _, err = call(f"{line} --redo --opt-branches off")
+    assert status == 2
+    assert "--opt-branches: found off, expected on in a search" in err
+
+
+@pytest.mark.parametrize("algorithm", ["D", "E", "j"])
+def test_algorithms_of_raxml_8_are_told_apart_by_their_case(call, algorithm):
+    status, _, err = call(f"raxmlHPC -f {algorithm} -s a.fasta -m GTRCAT -p 1 -n x")
+    assert status == 2
+    assert f"-f: found '{algorithm}', expected among d, o, a, e, b, A, J" in err
+
+
 def test_bootstrap_of_gubbins(call, folder):
     base = "raxml-ng --threads 1 --model JC --seed 1"
     status, _, err = call(f"{base} --bootstrap --msa a.fasta --prefix B --bs-trees 50 --fast")
