@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 51_610, "tests": 43_040, "scripts": 8_780}
+LIMITS = {"plltool": 52_400, "tests": 43_900, "scripts": 8_950}
 
 
 def count_lines(folder: Path) -> int:
