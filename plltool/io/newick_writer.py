@@ -76,7 +76,7 @@ def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
     is_member = [name in members for name in tree.names]
     if not members or all(is_member):
         raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {tree.n_taxa}")
-    visits = list(tree.directed_from(is_member.index(False)))
+    visits = tree.directed_from(is_member.index(False))
     n_members = [*map(int, is_member), *[0] * (tree.n_nodes - tree.n_taxa)]
     for node, parent, _ in reversed(visits):
         if n_members[node] == len(members):

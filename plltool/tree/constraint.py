@@ -189,7 +189,7 @@ class _Core:
     def __init__(self, constraint: Constraint, tree: Tree):
         parents, sizes, tips = constraint.parents.tolist(), constraint.sizes.tolist(), constraint.tips.tolist()
         self.root = tips.index(ROOT)
-        self.order = list(tree.directed_from(self.root))
+        self.order = tree.directed_from(self.root)
         self.counts = [int(node > ROOT) for node in tips] + [0] * (tree.n_nodes - tree.n_taxa)
         self.low = tips + [NO_NODE] * (tree.n_nodes - tree.n_taxa)
         self.is_joint = [False] * tree.n_nodes

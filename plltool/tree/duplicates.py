@@ -25,7 +25,7 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
         raise InputError(f"a tree needs at least 3 taxa, all different, found {len(names)} ({len(numbers)} different)")
     new_number = [numbers.get(name, NO_NODE) for name in tree.names] + [NO_NODE] * (tree.n_nodes - tree.n_taxa)
     root = tree.names.index(names[0])
-    visits = list(tree.directed_from(root))
+    visits = tree.directed_from(root)
     branching = [0] * tree.n_nodes  # how many children of each node have kept tips at or below them
     for node, parent, _ in reversed(visits):
         branching[parent] += new_number[node] != NO_NODE or branching[node] > 0

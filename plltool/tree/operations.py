@@ -53,7 +53,7 @@ class Descent:
 
     def __init__(self, tree: Tree):
         n_nodes = tree.n_nodes
-        rows = list(tree.directed_from(ROOT))
+        rows = tree.directed_from(ROOT)
         nodes, parents, branches = np.array(rows, dtype=np.int32).T
         self.parent: IntArray = np.full(n_nodes, -1, dtype=np.int32)
         self.branch: IntArray = np.full(n_nodes, -1, dtype=np.int32)

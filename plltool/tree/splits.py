@@ -40,7 +40,7 @@ def branch_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
     bits = _bit_numbers(tree, tree.names if names is None else names)
     below = [1 << bit for bit in bits] + [0] * (tree.n_nodes - tree.n_taxa)
     splits = [0] * tree.n_edges
-    for node, parent, branch in reversed(list(tree.directed_from(bits.index(0)))):
+    for node, parent, branch in reversed(tree.directed_from(bits.index(0))):
         below[parent] |= below[node]
         splits[branch] = below[node]
     return splits

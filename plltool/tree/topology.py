@@ -6,7 +6,7 @@ degree 3. Nothing here is recursive, so trees of any depth work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,20 +87,27 @@ class Tree:
             length_array = np.full(n_edges, DEFAULT_BRANCH_LENGTH)
         else:
             length_array = np.array(lengths, dtype=np.float64)
-        neighbours = np.full((n_nodes, 3), NO_NODE, dtype=np.int32)
-        edges = np.full((n_nodes, 3), NO_NODE, dtype=np.int32)
-        degree = np.zeros(n_nodes, dtype=np.int64)
-        for edge, (a, b) in enumerate(ends_array.tolist()):
-            for node, other in ((a, b), (b, a)):
-                if degree[node] == (1 if node < n_taxa else 3):
-                    raise InputError(f"not a binary tree: node {node} has too many branches")
-                neighbours[node, degree[node]] = other
-                edges[node, degree[node]] = edge
-                degree[node] += 1
-        tree = cls(names, neighbours, edges, ends_array, length_array)
-        if sum(1 for _ in tree.directed_from(0)) != n_edges:
+        if len(length_array) != n_edges:
+            raise InputError(f"expected the lengths of {n_edges} branches, found {len(length_array)}")
+        strange = ends_array[(ends_array < 0) | (ends_array >= n_nodes)]
+        if strange.size:
+            raise InputError(f"expected nodes from 0 to {n_nodes - 1} in a tree of {n_taxa} taxa, found {strange[0]}")
+        sides = ends_array.ravel()
+        too_many = np.bincount(sides, minlength=n_nodes) > np.where(np.arange(n_nodes) < n_taxa, 1, 3)
+        if too_many.any():
+            raise InputError(f"not a binary tree: node {too_many.argmax()} has too many branches")
+        places = np.argsort(sides, kind="stable")  # branch e joins the nodes at places 2e and 2e + 1
+        neighbours, edges = np.full((2, n_nodes, 3), NO_NODE, dtype=np.int32)
+        for rows, values in ((neighbours, sides[places ^ 1]), (edges, places >> 1)):
+            rows[:n_taxa, 0], rows[n_taxa:] = values[:n_taxa], values[n_taxa:].reshape(-1, 3)
+        reached, stack, rows_of_nodes = {0, NO_NODE}, [0], neighbours.tolist()
+        while stack:
+            new = {*rows_of_nodes[stack.pop()]} - reached
+            reached |= new
+            stack.extend(new)
+        if len(reached) <= n_nodes:
             raise InputError("not a tree: its branches do not connect all taxa")
-        return tree
+        return cls(names, neighbours, edges, ends_array, length_array)
 
     @property
     def n_taxa(self) -> int:
@@ -171,19 +178,22 @@ class Tree:
         """The index of the branch that joins two neighbours."""
         return int(self.edges[a, self.position(a, b)])
 
-    def directed_from(self, root: int) -> Iterable[tuple[int, int, int]]:
-        """Yield (node, parent, branch) for every node except `root`, parents before their children."""
-        neighbours, edges = self.neighbours.tolist(), self.edges.tolist()
+    def directed_from(self, root: int) -> list[tuple[int, int, int]]:
+        """(node, parent, branch) of every node except `root`, parents before their children."""
+        neighbours, edges, n_taxa = self.neighbours.tolist(), self.edges.tolist(), self.n_taxa
         stack = [
             (child, root, edge) for child, edge in zip(neighbours[root], edges[root], strict=True) if child != NO_NODE
         ]
+        visits = []
         while stack:
-            node, parent, edge = stack.pop()
-            yield node, parent, edge
-            if node >= self.n_taxa:
-                for child, child_edge in zip(neighbours[node], edges[node], strict=True):
+            visit = stack.pop()
+            visits.append(visit)
+            node, parent, _ = visit
+            if node >= n_taxa:
+                for child, edge in zip(neighbours[node], edges[node], strict=True):
                     if child != parent:
-                        stack.append((child, node, child_edge))
+                        stack.append((child, node, edge))
+        return visits
 
     def ordered_from(self, root: int, left_out: BoolArray | None = None) -> list[tuple[int, int, int]]:
         """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips.
@@ -191,7 +201,7 @@ class Tree:
         `left_out`, a mask (n_edges,), contracts inner branches: their lower nodes are missing, and the children of
         these are the children of the node above.
         """
-        visits = list(self.directed_from(root))
+        visits = self.directed_from(root)
         first_tip = list(range(self.n_nodes))  # inner nodes come after all tips
         for node, parent, _ in reversed(visits):
             first_tip[parent] = min(first_tip[parent], first_tip[node])

@@ -81,11 +81,20 @@ def test_lengths_default():
         (ENDS[:-1], "has 7 branches, found 6"),
         ([(0, 5), (1, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 6)], "node 6 has too many branches"),
         ([(0, 5), (0, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 7)], "node 0 has too many branches"),
+        ([(0, 5), (1, 5), (5, 6), (2, 6), (6, 8), (3, 7), (4, 7)], "expected nodes from 0 to 7 .*, found 8"),
+        ([(0, 5), (1, 5), (5, 6), (2, 6), (6, -1), (3, 7), (4, 7)], "expected nodes from 0 to 7 .*, found -1"),
+        ([(0, 5), (5, 6), (5, 7), (6, 7), (6, 1), (7, 2), (3, 4)], "do not connect all taxa"),  # a cycle
+        ([(0, 5), (5, 6), (5, 6), (6, 1), (7, 2), (7, 3), (7, 4)], "do not connect all taxa"),
     ],
 )
 def test_what_is_no_binary_tree_is_refused(ends, message):
     with pytest.raises(InputError, match=message):
         Tree.from_edges(NAMES, ends)
+
+
+def test_lengths_of_other_branches_are_refused():
+    with pytest.raises(InputError, match="lengths of 7 branches, found 6"):
+        Tree.from_edges(NAMES, ENDS, np.ones(6))
 
 
 def test_two_taxa_are_refused():
