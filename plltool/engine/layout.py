@@ -391,7 +391,10 @@ class ArrayShape:
 
     def n_bytes(self, sizes: Mapping[str, int]) -> int:
         """Bytes of the array in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
-        return self.fixed_bytes * prod([sizes[size] for size in self.sizes])
+        n_bytes = self.fixed_bytes
+        for size in self.sizes:
+            n_bytes *= sizes[size]
+        return n_bytes
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Shape of the array in a launch of these sizes."""
