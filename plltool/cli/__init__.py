@@ -167,5 +167,5 @@ def main(debug: bool) -> None:
     `plltool COMMAND --help` shows the options of a command, the files that it writes, and examples. To begin:
     `plltool search ALIGNMENT`.
 
-    Files that are read may be gzipped; the name - stands for standard input.
+    Files that are read may be compressed by gzip, bzip2 or xz; the name - stands for standard input.
     """

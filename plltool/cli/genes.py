@@ -40,8 +40,8 @@ class GenesTask:
 def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: Outputs) -> None:
     """Find the tree of each gene in FOLDER and the tree of all genes together, and compute concordance factors.
 
-    FOLDER has one alignment per gene: FASTA, PHYLIP or NEXUS, gzipped or not. Genes may lack taxa. For the tree of all
-    genes, each gene is a partition with its own model.
+    FOLDER has one alignment per gene: FASTA, PHYLIP or NEXUS, compressed or not. Genes may lack taxa. For the tree of
+    all genes, each gene is a partition with its own model.
 
     Give the same command again to continue after an interruption.
     """

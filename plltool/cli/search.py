@@ -63,7 +63,7 @@ def search(
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT: DNA, RNA, proteins or morphology.
 
-    It may be FASTA, PHYLIP or NEXUS, gzipped or not.
+    It may be FASTA, PHYLIP or NEXUS, compressed or not.
 
     --model auto chooses the model first, as `plltool select-model` does. With --partitions it chooses one for each
     partition, and --model auto+MERGE also merges partitions that may share a model.

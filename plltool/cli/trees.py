@@ -24,8 +24,8 @@ redo_option = click.option("--redo", is_flag=True, help="Replace FILE if it exis
 
 @click.group(cls=Group, short_help=ANALYSES["trees"].summary)
 def trees() -> None:
-    """Compute distances and consensus of the trees in files (Newick or NEXUS, any number of trees; gzipped or not), or
-    root them.
+    """Compute distances and consensus of the trees in files (Newick or NEXUS, any number of trees; compressed or not),
+    or root them.
 
     Nodes may have any degree. For distances and consensus all trees must have the same taxa, and roots are ignored.
     """

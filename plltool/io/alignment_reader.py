@@ -46,7 +46,7 @@ def read_alignment(
     site_weights: Sequence[int] | str | os.PathLike[str] | None = None,
     least: int = MIN_TAXA,
 ) -> Sequences:
-    """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF, CATG or a table, also gzipped; ``-`` is standard input.
+    """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF, CATG or a table, compressed or not; ``-`` is stdin.
 
     `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
     NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
@@ -225,7 +225,7 @@ def _describe_formats() -> str:
 def read_queries(
     paths: Sequence[str | os.PathLike[str]], states: StateSpace | str | None = None, *, names: str | None = None
 ) -> tuple[Sequences, ...]:
-    """The sequences of FASTA, PHYLIP or NEXUS files, gzipped or not, each with one sequence or more.
+    """The sequences of FASTA, PHYLIP or NEXUS files, compressed or not, each with one sequence or more.
 
     `states` and `names` are as for `read_alignment`.
 

@@ -27,7 +27,7 @@ def read_tree(
     resolve_seed: int | None = None,
     unlinked: bool = False,
 ) -> Tree:
-    """The tree of a file, Newick, NEXUS or the record of a run, gzipped or not.
+    """The tree of a file, Newick, NEXUS or the record of a run, compressed or not.
 
     If there are several trees, in Newick one per line, the first one is used and a warning says so; with `unlinked` the
     tree has the lengths of all of them: (n_edges, n_trees). For the other parameters and `Tree.warnings` see

@@ -64,7 +64,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object, gzipped or not.
+    """Read a file that holds one JSON object, compressed or not.
 
     `keys`: the keys that it must have; `what`: what the file should be, for errors.
 

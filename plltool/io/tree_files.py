@@ -103,7 +103,7 @@ def read_tree_set(
 
     Parameters
     ----------
-    given : files (Newick or NEXUS, gzipped or not), Newick texts, trees, and trees of other libraries
+    given : files (Newick or NEXUS, compressed or not), Newick texts, trees, and trees of other libraries
     names : the taxa, those of `whose`; by default those of the first tree
 
     Raises
@@ -175,7 +175,7 @@ def find_nodes(given: str | PathLike[str] | TreeObject) -> tuple[str, Iterable[R
 def read_trees(
     path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> list[Tree]:
-    """All trees of a file, gzipped or not; parameters, warnings and errors as in `parse_newick`.
+    """All trees of a file, compressed or not; parameters, warnings and errors as in `parse_newick`.
 
     Raises InputError also if the file cannot be read or holds no tree.
     """
@@ -189,7 +189,7 @@ def read_trees(
 
 
 def load_nodes(given: str | PathLike[str] | TreeObject, called: str = GIVEN_TEXT) -> tuple[RootedNodes, str]:
-    """The first tree of a file, Newick or NEXUS, gzipped or not, of Newick text or another library, and its name.
+    """The first tree of a file, Newick or NEXUS, compressed or not, of Newick text or another library, and its name.
 
     A warning says if there are more. Text is `called` so.
     """

@@ -263,7 +263,7 @@ def link_lengths(tree: Tree, n_lengths: int) -> Tree:
 
 
 def as_tree_set(trees: TreesLike, names: Sequence[str] | None = None, whose: str = "the tree") -> TreeSet:
-    """A set of trees from a file (Newick or NEXUS, gzipped or not), Newick text, or several of these or of trees.
+    """A set of trees from a file (Newick or NEXUS, compressed or not), Newick text, or several of these or of trees.
 
     The taxa are in the order of `names`, those of `whose`, or by default as in the first tree; a `TreeSet` stays as it
     is. Raises InputError if a file cannot be read, there is no tree, or the taxa are not the same in all.

@@ -1,7 +1,9 @@
 """Standard input is read wherever a file is, under the name ``-``, and only once."""
 
+import bz2
 import gzip
 import io
+import lzma
 
 import pytest
 
@@ -22,7 +24,9 @@ def offer(monkeypatch):
     return lambda content: monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, bz2.compress, lzma.compress, lambda text: text.decode().encode("utf-16")]
+)
 def test_an_alignment(offer, pack):
     offer(pack(FASTA))
     given = read_alignment("-")

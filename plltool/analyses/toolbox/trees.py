@@ -107,8 +107,8 @@ def tree_distances(trees: TreesLike, kind: str = RF, relative: bool = False) -> 
 
     Parameters
     ----------
-    trees : a file (Newick or NEXUS, gzipped or not), Newick text, or a list of files, texts, and trees in any form that
-        `plltool.evaluate` takes
+    trees : a file (Newick or NEXUS, compressed or not), Newick text, or a list of files, texts, and trees in any form
+        that `plltool.evaluate` takes
     kind : "rf", "wrf" or "branch-score", see `splits.distances`
     relative : divide RF distances by the largest possible, 2 (n_taxa - 3)
 
