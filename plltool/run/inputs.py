@@ -176,7 +176,7 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
         return (PartSpec(given.spec),)
     if isinstance(given, (str, PathLike)):
         return read_scheme(fspath(given))
-    if not given or not all(isinstance(model, Model) for model in given):
+    if not (isinstance(given, (list, tuple)) and given and all(isinstance(model, Model) for model in given)):
         raise InputError(f"model: found {given!r}, expected a string, a file, or the models of a result")
     return tuple(PartSpec(model.spec) for model in given)
 
@@ -209,6 +209,10 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
             where = "the alignment" if differing[0] in given.names else "the tree"
             missing = f"{show_name(differing[0])} is missing from {where}"
             raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
+        wrong = ~(np.isfinite(given.lengths) & (given.lengths >= 0))
+        if wrong.any():
+            found = f"branch {int(np.argwhere(wrong)[0, 0])} with the length {given.lengths[wrong][0]:g}"
+            raise InputError(f"the tree given: found {found}, expected lengths of at least 0")
         tree = given.with_lengths(given.lengths) if given.names == tuple(names) else given.with_tips(names)
         tree.warnings, tree.root_is_given = given.warnings, given.is_rooted
         return tree

@@ -87,8 +87,7 @@ class Tree:
             length_array = np.full(n_edges, DEFAULT_BRANCH_LENGTH)
         else:
             length_array = np.array(lengths, dtype=np.float64)
-        if len(length_array) != n_edges:
-            raise InputError(f"expected the lengths of {n_edges} branches, found {len(length_array)}")
+        _check_lengths(length_array, n_edges)
         strange = ends_array[(ends_array < 0) | (ends_array >= n_nodes)]
         if strange.size:
             raise InputError(f"expected nodes from 0 to {n_nodes - 1} in a tree of {n_taxa} taxa, found {strange[0]}")
@@ -139,9 +138,10 @@ class Tree:
         return Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
 
     def with_lengths(self, lengths: FloatArray) -> Tree:
-        """A copy with other branch lengths, (n_edges,) or (n_edges, n_parts)."""
+        """A copy with other branch lengths, (n_edges,) or (n_edges, n_parts); InputError if it has more or fewer."""
         tree = self.copy()
         tree.lengths = np.array(lengths, dtype=np.float64)
+        _check_lengths(tree.lengths, self.n_edges)
         tree.root_place = self.root_place
         return tree
 
@@ -283,3 +283,8 @@ class Tree:
     def shown_from(self, root: int) -> list[tuple[int, int, int]]:
         """`ordered_from` an inner node, without the tip that stands for the root."""
         return [visit for visit in self.ordered_from(root) if not (self.is_rooted and visit[0] == 0)]
+
+
+def _check_lengths(lengths: FloatArray, n_edges: int) -> None:
+    if lengths.ndim not in (1, 2) or len(lengths) != n_edges:
+        raise InputError(f"expected the lengths of {n_edges} branches, found an array {lengths.shape}")

@@ -92,6 +92,17 @@ def test_objects_that_are_refused():
         plltool.search(3)
     with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
         plltool.evaluate(ROWS, 3)
+    with pytest.raises(InputError, match="model: found 3, expected a string, a file, or the models of a result"):
+        plltool.evaluate(ROWS, TREE, 3)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, np.nan, np.inf])
+def test_lengths_that_are_refused(tmp_path, wrong):
+    (tmp_path / "x.nwk").write_text(TREE)
+    tree = plltool.read_tree(tmp_path / "x.nwk")
+    tree.lengths[2] = wrong
+    with pytest.raises(InputError, match=f"found branch 2 with the length {wrong:g}, expected lengths of at least 0"):
+        plltool.evaluate(ROWS, tree, **QUICK)
 
 
 @pytest.mark.parametrize(

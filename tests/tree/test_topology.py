@@ -93,8 +93,10 @@ def test_what_is_no_binary_tree_is_refused(ends, message):
 
 
 def test_lengths_of_other_branches_are_refused():
-    with pytest.raises(InputError, match="lengths of 7 branches, found 6"):
+    with pytest.raises(InputError, match=r"lengths of 7 branches, found an array \(6,\)"):
         Tree.from_edges(NAMES, ENDS, np.ones(6))
+    with pytest.raises(InputError, match=r"lengths of 7 branches, found an array \(\)"):
+        Tree.from_edges(NAMES, ENDS).with_lengths(0.1)
 
 
 def test_two_taxa_are_refused():
