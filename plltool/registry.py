@@ -6,6 +6,7 @@ The command line with its help and `--redo`, ranks of MPI, reports, manual pages
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
@@ -101,9 +102,9 @@ class Analysis:
     by_workers: bool
 
 
-def split_words(text: str) -> tuple[str, ...]:
-    """The words of a list with commas."""
-    return tuple(filter(None, map(str.strip, text.split(","))))
+def split_words(given: str | Iterable[str]) -> tuple[str, ...]:
+    """The words of a text with commas, or given as they are."""
+    return tuple(filter(None, map(str.strip, given.split(",")))) if isinstance(given, str) else tuple(given)
 
 
 def _read_declarations() -> tuple[dict[str, Table], dict[str, Analysis]]:

@@ -23,7 +23,7 @@ from plltool.io.alignment_formats import (
     starts_like_phylip,
 )
 from plltool.io.catg_reader import read_catg, starts_like_catg
-from plltool.io.content import read_text, source_name
+from plltool.io.content import read_text, source_name, unpacked_name
 from plltool.io.labels import list_names
 from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
@@ -246,7 +246,6 @@ def read_queries(
 
 # --- a folder, with the alignment of a gene in each file --------------------------------------------------
 
-PACKED = ".gz"
 ENDINGS = (".fasta", ".fas", ".fa", ".fna", ".faa", ".phylip", ".phy", ".nexus", ".nex", ".aln", ".sto", ".msf")
 GAP = b"-"
 
@@ -265,7 +264,7 @@ def read_folder(
     others = [
         path
         for path in files
-        if Path(path.name.removesuffix(PACKED)).suffix not in ENDINGS and not starts_like_alignment(read_text(path))
+        if Path(unpacked_name(path)).suffix not in ENDINGS and not starts_like_alignment(read_text(path))
     ]
     if others:
         log.warning("%s: left out, no alignments: %s", place, list_names([path.name for path in others]))
@@ -274,7 +273,7 @@ def read_folder(
         raise InputError(f"{place}: found no files, expected the alignment of a gene in each")
     found: dict[str, Path] = {}
     for path in files:
-        name = Path(path.name.removesuffix(PACKED)).stem
+        name = Path(unpacked_name(path)).stem
         if name in found:
             raise InputError(f"{path}: found gene {show_name(name)} again, expected different names ({found[name]})")
         if "=" in name or len(name.splitlines()) != 1:

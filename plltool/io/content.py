@@ -33,11 +33,11 @@ class _Compression(NamedTuple):
     max_ratio: int  # unpacked to packed size
 
 
-_COMPRESSIONS = (
-    _Compression("gzip", b"\x1f\x8b", "gzip", 500),  # real alignments reach 250, gzip's limit is 1,030
-    _Compression("bzip2", b"BZh", "bz2", 20_000),
-    _Compression("xz", b"\xfd7zXZ\x00", "lzma", 20_000),
-)
+_COMPRESSIONS = {
+    ".gz": _Compression("gzip", b"\x1f\x8b", "gzip", 500),  # real alignments reach 250, gzip's limit is 1,030
+    ".bz2": _Compression("bzip2", b"BZh", "bz2", 20_000),
+    ".xz": _Compression("xz", b"\xfd7zXZ\x00", "lzma", 20_000),
+}
 
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)  # see `names_files`
 _spent: WeakSet[object] = WeakSet()  # the standard inputs that have been read
@@ -61,7 +61,7 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{source}: cannot read the file: {reason}") from error
-    kind = next((kind for kind in _COMPRESSIONS if packed.startswith(kind.magic)), None)
+    kind = next((kind for kind in _COMPRESSIONS.values() if packed.startswith(kind.magic)), None)
     return packed if kind is None else _unpack(packed, source, kind)
 
 
@@ -75,6 +75,13 @@ def _unpack(packed: bytes, source: str, kind: _Compression) -> bytes:
         raise
     except Exception as error:  # each module has errors of its own
         raise InputError(f"{source}: found a broken or incomplete {kind.name} file ({error})") from error
+
+
+def unpacked_name(path: str | os.PathLike[str]) -> str:
+    """The name of a file without its folder and the ending of a compressed one."""
+    name = os.path.basename(path)
+    stem, ending = os.path.splitext(name)
+    return stem if ending in _COMPRESSIONS else name
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from plltool.model.model_string import parse_model
 from plltool.model.named import RateDesign
 from plltool.model.nucleotides import SYMMETRIES
 from plltool.model.spec import ModelSpec
+from plltool.registry import split_words
 
 SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
 GAMMA, INVARIABLE, VARIABLE_ONLY = "+G4", "+I", "+ASC"
@@ -48,13 +49,13 @@ def substitution_models(states: StateSpace) -> tuple[str, ...]:
     raise InputError(f"model: there are no candidates for {states.name} data, expected {expected}")
 
 
-def _with_names(candidates: Sequence[str], names: Sequence[str]) -> Sequence[str]:
+def _with_names(candidates: Sequence[str], names: str | Sequence[str]) -> Sequence[str]:
     """Those with one of the names, or all if there are no names; InputError for a name that no candidate has."""
     if not names:
         return candidates
     own = {candidate: parse_model(candidate).name for candidate in candidates}
     wanted = set()
-    for name in names:
+    for name in split_words(names):
         if "+" in name or (meant := parse_model(name).name) not in own.values():
             raise InputError(f"candidates: found {name!r}, expected one of: {', '.join(dict.fromkeys(own.values()))}")
         wanted.add(meant)
@@ -100,7 +101,7 @@ class Candidates:
         states: StateSpace,
         most_rates: int,
         ascertainment: Ascertainment | None,
-        names: Sequence[str] = (),
+        names: str | Sequence[str] = (),
         also: Sequence[ModelSpec] = (),
     ) -> Candidates:
         """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.

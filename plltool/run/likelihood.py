@@ -333,14 +333,14 @@ class Likelihood(Parameters, Density):
         return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
     def support_branches(
-        self, kinds: Sequence[str] = ALRT_KINDS, replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED
+        self, kinds: str | Sequence[str] = ALRT_KINDS, replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED
     ) -> Supports:
         """SH-aLRT, aBayes, LBP and SPRTA supports of the branches; lengths and parameters stay as they are.
 
         The likelihood must have been made with `neighbours`, and should be optimised. Parameters and errors are those
         of `plltool.alrt`.
         """
-        check_neighbour_request(kinds, replicates, seed)
+        kinds = check_neighbour_request(kinds, replicates, seed)
         rng = generator(seed, SUPPORTS)
         by_neighbours = [kind for kind in kinds if kind in NEIGHBOUR_KINDS]
         values, lnl = (
@@ -384,11 +384,11 @@ class Likelihood(Parameters, Density):
         return lnl
 
 
-def check_neighbour_request(kinds: Sequence[str], replicates: int, seed: int) -> None:
-    """Raise InputError unless supports by moves can be computed: known kinds, at least 1 replicate."""
-    check_kinds(kinds, MOVE_KINDS)
+def check_neighbour_request(kinds: str | Sequence[str], replicates: int, seed: int) -> tuple[str, ...]:
+    """The kinds; InputError unless supports by moves can be computed: known kinds, at least 1 replicate."""
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
+    return check_kinds(kinds, MOVE_KINDS)
 
 
 class PartLikelihood(Parameters):

@@ -20,6 +20,7 @@ from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.record import Recorded, nan_to_null
 from plltool.io.tree_files import write_splits
 from plltool.progress import log
+from plltool.registry import split_words
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
@@ -271,9 +272,11 @@ def format_support(value: float, unit: str = PERCENT) -> str:
     return NOT_AVAILABLE if math.isnan(value) else f"{round(value, DECIMALS[unit]) + 0.0:g}"  # never -0
 
 
-def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
-    """Raise InputError unless there is at least one kind, and all are known."""
+def check_kinds(given: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The kinds, given as a list or with commas; InputError unless there is at least one, and all are known."""
+    kinds = split_words(given)
     unknown = [kind for kind in kinds if kind not in known]
     if unknown or not kinds:
         found = show_name(unknown[0]) if unknown else "none"
         raise InputError(f"supports: found {found}, expected some of: {', '.join(known)}")
+    return kinds

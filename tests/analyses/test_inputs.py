@@ -94,6 +94,16 @@ def test_objects_that_are_refused():
         plltool.evaluate(ROWS, 3)
     with pytest.raises(InputError, match="model: found 3, expected a string, a file, or the models of a result"):
         plltool.evaluate(ROWS, TREE, 3)
+    with pytest.raises(InputError, match="queries: found an object of type int, expected sequences or files"):
+        plltool.place(ROWS, TREE, 3)
+
+
+def test_lists_of_words_may_be_texts():
+    alrt = plltool.alrt(ROWS, TREE, "JC", kinds="abayes, lbp", replicates=10, device="numpy")
+    assert alrt.supports.kinds == ("abayes", "lbp")
+    assert plltool.supports(TREE, [TREE], "tbe").kinds == ("tbe",)
+    chosen = plltool.select_model(ROWS, TREE, candidates="JC,F81", also="MIX{JC,K80}", device="numpy", free_rates=False)
+    assert {fit.model.split("+")[0].split("{")[0] for fit in chosen.candidates} == {"JC", "F81", "MIX"}
 
 
 @pytest.mark.parametrize("wrong", [-0.1, np.nan, np.inf])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from os import PathLike
 from typing import Any, TypeAlias, Unpack
@@ -224,8 +224,12 @@ def place(
             raise InputError(f"{found}, expected a model without it")
     if isinstance(queries, Sequences):
         files: tuple[Sequences, ...] = (queries,)
+    elif isinstance(queries, (str, PathLike)):
+        files = read_queries([queries], names=names)
+    elif isinstance(queries, Iterable):
+        files = read_queries(list(queries), names=names)
     else:
-        files = read_queries([queries] if isinstance(queries, (str, PathLike)) else list(queries), names=names)
+        raise InputError(f"queries: found an object of type {type(queries).__name__}, expected sequences or files")
     given, start = encode_queries(files, data), as_tree(tree, data.names)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:

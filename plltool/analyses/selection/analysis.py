@@ -77,8 +77,8 @@ def select_model(
     free_rates: bool = True,
     max_rates: int = SELECTION_MAX_RATES,
     ascertainment: bool = False,
-    candidates: Sequence[str] = (),
-    also: Sequence[str] = (),
+    candidates: str | Sequence[str] = (),
+    also: str | Sequence[str] = (),
     seed: int = DEFAULT_SEED,
     **hardware: Unpack[HardwareSettings],
 ) -> ModelChoice:
@@ -93,9 +93,10 @@ def select_model(
     free_rates : whether +R2 and more free rates are among the candidates
     max_rates : the largest number of categories of these
     ascertainment : whether all candidates have +ASC_LEWIS, and none has +I, because invariable sites were left out
-    candidates : names of substitution models, such as GTR or LG: only these, with every kind of frequencies that there
-        is, instead of all for the kind of data
-    also : model strings of more candidates, such as mixtures, without rates over sites, which they get in turn
+    candidates : names of substitution models, such as GTR or LG, in a list or with commas: only these, with every kind
+        of frequencies that there is, instead of all for the kind of data
+    also : a model string, or several, of more candidates, such as mixtures, without rates over sites, which they get in
+        turn
     seed : of the parsimony tree
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
@@ -120,7 +121,7 @@ def select_model(
     run.announce_data()
     [patterns] = run.task.parts
     correction = Ascertainment("lewis") if ascertainment else None
-    specs = [read_model(text) for text in also]
+    specs = [read_model(text) for text in ([also] if isinstance(also, str) else also)]
     possible = Candidates.of(patterns.states, free_rates * max_rates, correction, candidates, specs)
     if correction is not None:
         refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0], data.constant_sites)
@@ -170,7 +171,7 @@ def select_scheme(
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
     max_rates: int = SELECTION_MAX_RATES,
-    candidates: Sequence[str] = (),
+    candidates: str | Sequence[str] = (),
     merge: str | None = None,
     percent: float = DEFAULT_CLUSTER_PERCENT,
     brlen: str = DEFAULT_LINKAGE,
@@ -239,7 +240,7 @@ class _Request:
     corrections: Sequence[Ascertainment | None]
     criterion: str
     most_rates: int
-    names: Sequence[str]  # of candidates
+    names: str | Sequence[str]  # of candidates
     merge: str | None
     percent: float
     brlen: str

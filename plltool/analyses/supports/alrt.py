@@ -46,7 +46,7 @@ def alrt(
     tree: TreeLike,
     model: ModelLike | None = None,
     *,
-    kinds: Sequence[str] = ALRT_KINDS,
+    kinds: str | Sequence[str] = ALRT_KINDS,
     replicates: int = ALRT_REPLICATES,
     seed: int = DEFAULT_SEED,
     **settings: Unpack[EvaluationSettings],
@@ -72,7 +72,7 @@ def alrt(
     InputError
         If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
     """
-    check_neighbour_request(kinds, replicates, seed)
+    kinds = check_neighbour_request(kinds, replicates, seed)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         found = likelihood.support_branches(kinds, replicates, seed)

@@ -124,7 +124,7 @@ def bootstrap(
     *,
     replicates: int | str = AUTO,
     tree: TreeLike | None = None,
-    kinds: Sequence[str] = (FBP,),
+    kinds: str | Sequence[str] = (FBP,),
     outgroup: OutgroupLike | None = None,
     seed: int = DEFAULT_SEED,
     rapid: bool = False,
@@ -176,7 +176,7 @@ def bootstrap(
     wanted = _read_number(replicates)
     check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
-    check_kinds(kinds, REPLICATE_KINDS)
+    kinds = check_kinds(kinds, REPLICATE_KINDS)
     keep_root = data.has_root or ROOTSTRAP in kinds
     target = None if tree is None else load_target(tree, data.names[data.has_root :], keep_root=keep_root)
     run = Run(

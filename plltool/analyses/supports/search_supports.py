@@ -60,7 +60,7 @@ class SearchSupports(Shown):
 @takes_keywords(HardwareSettings)
 def search_supports(
     result: SearchResult,
-    kinds: Sequence[str],
+    kinds: str | Sequence[str],
     *,
     replicates: int | str | None = None,
     rapid: bool = False,
@@ -102,7 +102,7 @@ def search_supports(
     DeviceError
         If the device cannot be used.
     """
-    check_kinds(kinds, SUPPORT_KINDS)
+    kinds = check_kinds(kinds, SUPPORT_KINDS)
     by_replicates = [kind for kind in kinds if kind in REPLICATE_KINDS]
     by_neighbours = [kind for kind in kinds if kind in MOVE_KINDS]
     if by_replicates and replicates is None:

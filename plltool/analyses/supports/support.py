@@ -44,7 +44,7 @@ SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {
 
 
 def supports(
-    tree: TreeLike, replicates: TreesLike, kinds: Sequence[str] = (FBP,), outgroup: OutgroupLike | None = None
+    tree: TreeLike, replicates: TreesLike, kinds: str | Sequence[str] = (FBP,), outgroup: OutgroupLike | None = None
 ) -> Supports:
     """How well replicate trees support the branches of a tree.
 
@@ -62,7 +62,7 @@ def supports(
         If a kind is unknown, a file cannot be read, the taxa are not the same, or the outgroup is not among them; if
         trees must have roots and one has none.
     """
-    check_kinds(kinds, REPLICATE_KINDS)
+    kinds = check_kinds(kinds, REPLICATE_KINDS)
     names = None
     if not isinstance(tree, (str, PathLike, Tree)):  # dendropy may have blanks for underscores in the replicates
         replicates = as_tree_set(replicates)
