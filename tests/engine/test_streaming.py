@@ -67,6 +67,29 @@ def test_streamed_is_resident(make_engine, kind, precision):
             assert np.array_equal(found, value)
 
 
+@pytest.mark.opencl
+@pytest.mark.parametrize("kind", as_params([Kind("lanes", 32), Kind("lanes", 32, max_groups=2)]))
+@pytest.mark.parametrize("most", [1, 11])  # instructions of a launch on all 8 tiles
+def test_launches_that_are_cut(make_engine, kind, most, case, monkeypatch):
+    """They answer to the bit as whole ones. Where tiles share slots, a launch takes a span through all instructions."""
+    from plltool.engine.opencl import engine as opencl_engine
+
+    monkeypatch.setattr(opencl_engine, "GPU_GROUPS_PER_UNIT", 0)
+    whole, cut = (open_likelihood(case, make_engine, kind, "double") for _ in range(2))
+    expected = ask_everything(whole)
+    whole.all_derivatives()
+    n_before, counters = whole.engine.counters.launches, cut.engine.counters
+    monkeypatch.setattr(opencl_engine, "GPU_LAUNCH_WORK", most * 8 * 32)
+    for found, value in zip(ask_everything(cut), expected, strict=True):
+        assert np.array_equal(found, value)
+    assert counters.launches > n_before
+    done, launches = counters.instructions, counters.launches
+    cut.all_derivatives()
+    n_instructions, n_spans = counters.instructions - done, len(cut.engine.storage.runs[0])
+    expected_launches = -(-n_instructions // most) if cut.engine.layout.max_groups > 2 else n_spans
+    assert counters.launches - launches == 1 + expected_launches + len(cut.engine._sums.levels)  # 1 of P matrices
+
+
 @pytest.mark.parametrize("kind", as_params(KINDS[:2]))
 def test_changed_lengths_and_models_are_noticed(case, make_engine, kind):
     """Directed CLAs are recomputed, resident or not, if they are stale, and only then."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from operator import is_
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from plltool.engine.opencl.kernels import EngineKernels, KernelClock, forget_pro
 from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import (
     Schedule,
+    cut_launches,
     model_tracks,
     one_launch,
     plan_levels,
@@ -42,6 +44,9 @@ from plltool.progress import log
 
 CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread
 GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; 4 and 8 are as fast on an H200 with 4 states
+# Instructions times patterns of a launch on a GPU, for 4 states and 4 components: 3 to 6 ms on an H200 and less than a
+# second on an integrated GPU (reckoned); watchdogs end what keeps a display waiting for 2 s.
+GPU_LAUNCH_WORK = 1 << 26
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 KEPT_PLANS = 8  # of programs cut into levels: a topology has one for each request
 ADD_ROWS_ITEMS = 64  # values of a work-group
@@ -213,8 +218,9 @@ class OpenCLEngine(Engine):
     ) -> None:
         """Enqueue the traversal of every chunk; P matrices first, unless the last lengths come again."""
         arrays = self._arrays
-        if schedule is None:
-            schedule = self._plan(request)
+        self._chunks = self._chunks or self._make_chunks()
+        spans = [self._spans_of(chunk, request.parts) for chunk in self._chunks]
+        schedule, most_spans = self._bound_launches(schedule or self._plan(request), spans)
         n_psets, n_branches = lengths.shape
         numbers: dict[str, Any] = self._fixed | {
             "n_psets": n_psets,
@@ -234,21 +240,36 @@ class OpenCLEngine(Engine):
         for name in ("matrices", "slopes", "decays", "divided_differences", "partial", "site"):
             arrays.reserve(name, numbers)
         group, traverse = self.layout.group_items, self._kernels.traverse(schedule.program)
-        self._chunks = self._chunks or self._make_chunks()
-        spans = [self._spans_of(chunk, request.parts) for chunk in self._chunks]
-        numbers["n_spans"], numbers["first_span"] = sum(map(len, spans)), 0
+        numbers["n_spans"], n_before = sum(map(len, spans)), 0
         arrays.pack("spans", spans[0] if len(spans) == 1 else np.concatenate(spans), numbers)
         self._make_matrices(lengths, tables, branches_at_tips(request.program, n_branches), numbers)
         for chunk, own in zip(self._chunks, spans, strict=True):
             tile_stride, slot_stride = self.layout.strides(self.n_slots, chunk.n_tiles)
             numbers |= {"n_held_tiles": chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
             held = arrays.held | chunk.storage
-            for launch in schedule.launches if len(own) else ():
-                numbers |= {"first_track": launch.start, "launch_tracks": len(launch), "launch_spans": len(own)}
-                items = (min(len(own), self._work_groups) * group, 1 if self._one_thread else len(launch))
+            for launch, first in product(schedule.launches, range(0, len(own), most_spans)):
+                n = min(most_spans, len(own) - first)
+                numbers |= {"first_track": launch.start, "launch_tracks": len(launch)}
+                numbers |= {"first_span": n_before + first, "launch_spans": n}
+                items = (min(n, self._work_groups) * group, 1 if self._one_thread else len(launch))
                 self._clock.watch(traverse(self._queue, items, (group, 1), held, numbers))
                 self.counters.launches += 1
-            numbers["first_span"] += len(own)
+            n_before += len(own)
+
+    def _bound_launches(self, schedule: Schedule, spans: Sequence[IntArray]) -> tuple[Schedule, int]:
+        """The schedule cut so that a launch on a GPU ends soon, and the most spans of a launch; no bit depends on it.
+
+        Where tiles of a span use the same slots, a launch takes fewer spans, though as many as keep the device busy.
+        """
+        layout, n_spans = self.layout, max(map(len, spans))
+        n_tiles = max(int(own[:, SpanWord.N_TILES].sum()) for own in spans)
+        if not layout.lane_per_item or not n_tiles:
+            return schedule, max(1, n_spans)
+        values = layout.n_components * layout.n_states**2 * layout.tile_blocks * layout.vw  # of a tile
+        most = 64 * GPU_LAUNCH_WORK // (values * n_tiles)  # instructions
+        if self._tiles_apart:
+            return cut_launches(schedule, most), n_spans
+        return schedule, max(1, self._wanted_groups, n_spans * most // max(1, len(schedule.program)))
 
     def _spans_of(self, chunk: Chunk, parts: BoolArray | None) -> IntArray:
         """The spans of a chunk that belong to some parts, None for all; a work-group takes every n-th of them."""
@@ -398,7 +419,7 @@ class OpenCLEngine(Engine):
         except cl.Error as error:
             raised = _as_device_error(self.device_name, error)
             if isinstance(raised, DeviceLostError):
-                raised.device = self._device
+                raised.device = replace(self._device, handle=None)  # an error may come from another process
             raise raised from error
 
     def _check_device(self, values: FloatArray) -> None:

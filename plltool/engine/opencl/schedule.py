@@ -135,6 +135,24 @@ def plan_levels(program: IntArray, n_spans: int, wanted_groups: int) -> Schedule
     return Schedule(program[np.argsort(levels, kind="stable")], tracks, tuple(launches))
 
 
+def cut_launches(schedule: Schedule, most: int) -> Schedule:
+    """The same instructions in more launches, each of `most` instructions at most, or of one of each of its tracks."""
+    if (schedule.tracks[:, TrackWord.END] - schedule.tracks[:, TrackWord.BEGIN]).sum() <= most:
+        return schedule
+    pieces, launches, n_tracks = [], [], 0
+    for launch in schedule.launches:
+        own = schedule.tracks[launch.start : launch.stop]
+        sizes, step = own[:, TrackWord.END] - own[:, TrackWord.BEGIN], max(1, most // len(own))
+        for first in range(0, int(sizes.max()), step):
+            piece = own[sizes > first].copy()
+            piece[:, TrackWord.BEGIN] += first
+            piece[:, TrackWord.END] = np.minimum(piece[:, TrackWord.BEGIN] + step, piece[:, TrackWord.END])
+            pieces.append(piece)
+            launches.append(range(n_tracks, n_tracks + len(piece)))
+            n_tracks += len(piece)
+    return Schedule(schedule.program, np.concatenate(pieces), tuple(launches))
+
+
 def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int) -> IntArray:
     """(n_tracks, TRACK_WORDS) tracks of about equal length, for `wanted_groups` work-groups if slots allow."""
     n = min(-(-wanted_groups // n_spans), len(request.pieces))
