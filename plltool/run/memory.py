@@ -1,4 +1,4 @@
-"""The memory that a run needs, and what happens where there is less."""
+"""The memory that a run needs, and what happens where there is less, or where a device is lost."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import TypeVar
 from plltool.alignment.patterns import Patterns
 from plltool.constants import MAX_SCRATCH_SLOTS
 from plltool.engine.layout import Layout
+from plltool.engine.opencl.device import Device
+from plltool.engine.opencl.device_faults import note_loss
 from plltool.engine.requests import Holder
 from plltool.engine.select import find_automatic, plan_engine
 from plltool.engine.several import Devices, UsedDevice, find_used_devices
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes
-from plltool.errors import DeviceMemoryError
+from plltool.errors import DeviceLostError, DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
+from plltool.processes.ranks import current
 from plltool.progress import log
 from plltool.run.engines import open_engine, plan_shards, settle_share
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
@@ -78,15 +81,23 @@ def search_requests(layout: Layout, storage: Storage, scans: bool = True, optimi
     return requests
 
 
-def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) -> T:
-    """What `attempt` returns, tried again with half as much memory for CLAs as long as a request has too little.
+def until_answered(attempt: Callable[[Hardware], T], hardware: Hardware, asked: Hardware | None = None) -> T:
+    """What `attempt` returns, tried again where a request has too little memory, or the device is lost.
 
-    It opens an engine in a ``with`` block and asks it, each time from the same beginning. Answers keep every bit. Where
-    not even one tile fits, `open_engine` says so.
+    It opens an engine in a ``with`` block and asks it, each time from the same beginning. With half as much memory for
+    CLAs answers keep every bit. Where not even one tile fits, `open_engine` says so. If `asked` (what the user asks
+    for, by default `hardware`) leaves the device to plltool, the best one that is left takes the place of a lost one.
     """
+    asked = asked or hardware
     while True:
         try:
             return attempt(hardware)
+        except DeviceLostError as error:
+            if not (asked.is_auto or asked.is_all) or not isinstance(error.device, Device) or current() is not None:
+                raise
+            log.warning("%s; the run continues on the next device", error)
+            note_loss(error.device, str(error))
+            hardware = replace(hardware, device="auto", share=None)
         except DeviceMemoryError as error:
             held = error.cla_bytes
             if held is None:
@@ -103,14 +114,14 @@ def ask_engine(
     hardware: Hardware,
     screening: bool = False,
 ) -> T:
-    """What `ask` returns of an engine, see `open_engine`; where memory is short, it is called again with another."""
+    """What `ask` returns of an engine, see `open_engine`; it is called again with another, see `until_answered`."""
 
     def attempt(hardware: Hardware) -> T:
         engine, _ = open_engine(parts, models, slots, hardware, screening=screening)
         with engine:
             return ask(engine)
 
-    return until_memory_suffices(attempt, hardware)
+    return until_answered(attempt, hardware)
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,18 @@ import numpy as np
 from plltool.alignment.facts import digest_data
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, VERSION
-from plltool.engine.opencl.device import Device
-from plltool.engine.opencl.device_faults import note_loss
 from plltool.engine.requests import Holder, work_of
-from plltool.errors import DeviceLostError, PlltoolWarning
+from plltool.errors import PlltoolWarning
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
-from plltool.processes.ranks import current
 from plltool.progress import log
 from plltool.run.engines import settle_share
 from plltool.run.identity import describe_place
 from plltool.run.inputs import TreeLike
 from plltool.run.likelihood import Likelihood
-from plltool.run.memory import plan_memory, until_memory_suffices
+from plltool.run.memory import plan_memory, until_answered
 from plltool.run.messages import announce_engine
 from plltool.run.results import describe_tree
 from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree, write_rooted
@@ -77,6 +74,7 @@ class Run:
         self.task = Task.of(data, models, seed, brlen, constraint, all_taxa)
         self.known: dict[str, Any] = {}
         self.fallback: list[str] = []
+        self._place: dict[str, Any] = {}
         self._has_double = True
         self._asked = hardware
         self._began = began
@@ -110,19 +108,19 @@ class Run:
             shown = ", ".join(dict.fromkeys(str(model.spec) for model in defaults))
             log.info("model: %s, the default; search --model auto chooses one", shown)
 
-    def ask(self, attempt: Callable[[Hardware], T], moves: bool = False) -> T:
-        """What `attempt` returns, with less memory where its engines have too little, see `until_memory_suffices`.
+    def ask(self, attempt: Callable[[Hardware], T], hardware: Hardware | None = None) -> T:
+        """What `attempt` returns, see `until_answered`; on the hardware of the run unless another is given.
 
-        With `moves`, if a device that "auto" chose is lost, it is called again and gets another one.
+        What is asked later begins with the memory and the device that answered.
         """
-        while True:
-            try:
-                return until_memory_suffices(attempt, self.hardware)
-            except DeviceLostError as error:
-                if not (moves and self.hardware.is_auto and isinstance(error.device, Device)) or current() is not None:
-                    raise
-                log.warning("%s; the run continues on the next device", error)
-                note_loss(error.device, str(error))
+        if hardware is not None:
+            return until_answered(attempt, hardware)
+
+        def here(hardware: Hardware) -> T:
+            self.hardware = hardware
+            return attempt(hardware)
+
+        return until_answered(here, self.hardware, self._asked)
 
     def ask_likelihood(
         self,
@@ -141,7 +139,7 @@ class Run:
             with Likelihood(self.data, tree, models, brlen=self.brlen, **held, **asdict(hardware)) as likelihood:
                 return ask(likelihood)
 
-        return until_memory_suffices(attempt, hardware or self.hardware)
+        return self.ask(attempt, hardware)
 
     def _lnl_in_double(self, tree: Tree, models: Sequence[Model]) -> tuple[FloatArray, str]:
         """The lnL of the parts, computed in double precision, and the device that did: the best one, or numpy."""
@@ -191,11 +189,19 @@ class Run:
             "seed": self.task.seed,
         }
 
+    def place(self, device_name: str, layout: object) -> dict[str, Any]:
+        """Where the run takes place, see `describe_place`; after a device has been lost, where it did before.
+
+        So a device that takes over goes on from the checkpoint.
+        """
+        self._place = self._place or {"share": self.hardware.share} | describe_place(device_name, layout)
+        return self._place
+
     @property
     def planned_place(self) -> dict[str, Any]:
-        """Where the engines of a search will be, see `describe_place`."""
+        """The `place` of the engines of a search, before they are opened."""
         plan = plan_memory(self.task.parts, self.task.models, self.hardware)
-        return describe_place(plan.device_name, plan.layouts)
+        return self.place(plan.device_name, plan.layouts)
 
     def open_checkpoint(self, identity: dict[str, Any], shows_best: bool = False) -> Checkpoint | None:
         """The checkpoint of a run with this identity, which may show the best tree so far, with all taxa.

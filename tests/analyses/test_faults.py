@@ -2,6 +2,8 @@
 
 import errno
 import os
+import pickle
+import re
 import subprocess
 import sys
 
@@ -22,7 +24,7 @@ from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.engine.opencl.device import forget_contexts
 from plltool.engine.opencl.environment import OUTCOMES
-from plltool.errors import DeviceError
+from plltool.errors import DeviceError, DeviceLostError
 from plltool.io import checkpoint as files
 from plltool.run.evaluation import evaluate
 from plltool.tree_search.effort import SearchOptions
@@ -104,6 +106,56 @@ class TestDisks:
         assert not events
 
 
+TREES = [f"({a},t02,(t03,(t04,({b},(t06,(t07,t08))))));" for a, b in (("t01", "t05"), ("t05", "t01"))]
+FITTED = {"model": "HKY+G2", "threads": 1}
+
+
+def compare_trees(few, device="cpu"):
+    found = topology_tests(few, TREES, replicates=20, device=device, **FITTED)
+    return found.newicks, found.tests.au.tolist()
+
+
+def ancestors(few, device="cpu"):
+    found = ancestral_states(few, TREES[0], device=device, **FITTED)
+    return found.labelled, [part.probabilities.tolist() for part in found.ancestors]
+
+
+def compare_neighbours(few, device="cpu"):
+    best = search(few, "HKY+G2", device="numpy", effort="fast")
+    return search_supports(best, ("sh-alrt", "abayes"), device=device, threads=1).supports.newick()
+
+
+def excursions(few, device="cpu"):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ultrafast, "UFBOOT_STEP", 1)
+        patched.setattr(ultrafast, "UFBOOT_MOST", 2)
+        return ultrafast_bootstrap(few, TREES[0], replicates=20, device=device, **FITTED).newick()
+
+
+def site_likelihoods(few, device="cpu"):
+    return evaluate(few, TREES[0], site_lnl=True, device=device, **FITTED).site_lnl.tolist()
+
+
+def likelihood_ratios(few, device="cpu"):
+    return alrt(few, TREES[0], replicates=20, device=device, **FITTED).supports.newick()
+
+
+QUESTIONS = {
+    "evaluate": site_likelihoods,
+    "alrt": likelihood_ratios,
+    "search --supports": compare_neighbours,
+    "ufboot": excursions,
+    "test": compare_trees,
+    "ancestral": ancestors,
+}
+
+
+def split_numbers(answer):
+    """What an answer says without its numbers, and these."""
+    parts = re.split(r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", repr(answer))
+    return parts[::2], [float(number) for number in parts[1::2]]
+
+
 @pytest.mark.opencl
 class TestLostDevices:
     @pytest.fixture(autouse=True)
@@ -127,47 +179,61 @@ class TestLostDevices:
         assert "INVALID_COMMAND_QUEUE; the run continues on the next device" in caplog.text
         assert "resuming the search from" in caplog.text
 
+    @pytest.mark.filterwarnings("ignore:numpy")
+    @pytest.mark.parametrize("name", [*QUESTIONS])
+    def test_every_question_goes_on(self, few, failing, caplog, name):
+        """With the answer of numpy, to the tolerance of the last optimisation; a device asked for by name does not."""
+        ask = QUESTIONS[name]
+        (expected, numbers), launches = split_numbers(ask(few, "numpy")), failing(10**9)
+        ask(few)
+        failing(launches[0] - 1)
+        with pytest.raises(DeviceError, match="INVALID_COMMAND_QUEUE"):
+            ask(few)
+        failing(launches[0] - 1)
+        found, own = split_numbers(ask(few, "auto"))
+        assert found == expected
+        assert own == pytest.approx(numbers, abs=2e-3)
+        assert caplog.text.count("the run continues on the next device") == 1
+
+    @pytest.mark.filterwarnings("ignore:numpy")
+    def test_all_goes_on_without_the_last_device(self, few, tmp_path, failing, monkeypatch):
+        monkeypatch.setattr("plltool.engine.several.all_indices", lambda ranked, _: [ranked[0].index])
+        failing(60)
+        found = search(few, device="all", checkpoint=tmp_path / "saved", **SETTINGS)
+        assert "numpy" in found.device
+        assert "lost during the run: " in found.reason
+
+    @pytest.mark.filterwarnings("ignore:numpy")
+    def test_replicates_go_on(self, few, failing):
+        run = {"replicates": 2, "options": SearchOptions("fast", radii=(1,), perturbations=2)}
+        run |= {name: SETTINGS[name] for name in ("model", "seed", "workers", "threads")}
+        expected = bootstrap(few, device="numpy", **run)
+        failing(60)
+        assert bootstrap(few, device="auto", **run).lnls == pytest.approx(expected.lnls, abs=1e-3)
+
+    @pytest.mark.filterwarnings("ignore:numpy")
+    def test_chains_go_on_from_their_samples(self, few, tmp_path, failing, monkeypatch, caplog):
+        caplog.set_level("INFO", logger="plltool")
+        for name in ("SAVE_SECONDS", "CHECKPOINT_PATIENCE"):
+            monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", 0.0)
+        failing(40)
+        found = sample(few, checkpoint=tmp_path / "saved", **SAMPLED | {"device": "auto"})
+        assert found.generations == CHAINS.generations
+        assert "lost during the run: " in found.reason
+        assert "resuming from generation" in caplog.text
+
+    def test_a_lost_device_is_told_of_by_other_processes(self, few, failing):
+        failing(5)
+        with pytest.raises(DeviceLostError) as found:
+            search(few, device="opencl", **SETTINGS)
+        again = pickle.loads(pickle.dumps(found.value))
+        assert (str(again), again.device) == (str(found.value), found.value.device)
+
     def test_a_device_asked_for_by_name_ends_the_run(self, few, failing):
         failing(60)
         with pytest.raises(DeviceError, match="INVALID_COMMAND_QUEUE") as found:
             search(few, device="opencl", **SETTINGS)
         assert "cannot be used" not in str(found.value)  # nor is it tried again
-
-
-TREES = [f"({a},t02,(t03,(t04,({b},(t06,(t07,t08))))));" for a, b in (("t01", "t05"), ("t05", "t01"))]
-CPU = {"model": "HKY+G2", "device": "cpu", "threads": 1}
-
-
-def compare_trees(few):
-    found = topology_tests(few, TREES, replicates=20, **CPU)
-    return found.newicks, found.tests.au.tolist()
-
-
-def ancestors(few):
-    found = ancestral_states(few, TREES[0], **CPU)
-    return found.labelled, [part.probabilities.tolist() for part in found.ancestors]
-
-
-def compare_neighbours(few):
-    best = search(few, "HKY+G2", device="numpy", effort="fast")
-    return search_supports(best, ("sh-alrt", "abayes"), device="cpu", threads=1).supports.newick()
-
-
-def excursions(few):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ultrafast, "UFBOOT_STEP", 1)
-        patched.setattr(ultrafast, "UFBOOT_MOST", 2)
-        return ultrafast_bootstrap(few, TREES[0], replicates=20, **CPU).newick()
-
-
-QUESTIONS = {
-    "evaluate": lambda few: evaluate(few, TREES[0], site_lnl=True, **CPU).site_lnl.tolist(),
-    "alrt": lambda few: alrt(few, TREES[0], replicates=20, **CPU).supports.newick(),
-    "search --supports": compare_neighbours,
-    "ufboot": excursions,
-    "test": compare_trees,
-    "ancestral": ancestors,
-}
 
 
 @pytest.mark.opencl

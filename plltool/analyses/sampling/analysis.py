@@ -45,7 +45,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.data_tests import remarks_on_data
-from plltool.run.identity import describe_place, describe_start
+from plltool.run.identity import describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.messages import announce_engine
@@ -306,17 +306,14 @@ def sample(
         log.info("prior of %s: %s", name, text)
     setup = _set_up(run, space, options, first)
     named = {f"prior of {name}": text for name, text in used.items()}
-    identity = (
-        {"share": run.hardware.share} | run.identity | {"start": describe_start(first)} | named | _identify(setup)
-    )
+    identity = run.identity | {"start": describe_start(first)} | named | _identify(setup)
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any]]:
         with open_runs(setup, _share_hardware(setup, workers, hardware)) as runs:
             use = runs.device
             if use.layout:
                 run.fallback = announce_engine(use, use.reason, hardware)
-            whole = identity | describe_place(use.device_name, use.layout)
-            with run.open_checkpoint(whole) or nullcontext() as store:
+            with run.open_checkpoint(identity | run.place(use.device_name, use.layout)) or nullcontext() as store:
                 course = SampleCourse(setup, runs, listener, taken, store)
                 course.go(began)
             size = {"n_taxa": data.n_sequences, "n_sites": data.n_sites, "n_patterns": use.n_patterns}

@@ -34,7 +34,7 @@ from plltool.progress import Forecast, Listener, Progress, StopSearch, Trace, an
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine
 from plltool.run.evaluation import optimise_all
-from plltool.run.identity import RECORDED_APART, describe_place, describe_plan, describe_start
+from plltool.run.identity import RECORDED_APART, describe_plan, describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
@@ -126,8 +126,8 @@ def search(
         If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint,
         the checkpoint is that of another run, or `time` is over before the first round of moves.
     DeviceError
-        If the device cannot be used, or fails during the search; if "auto" chose it, the search continues on the next
-        one, from the checkpoint if there is one. If its memory is too small for a request, the search
+        If the device cannot be used, or fails during the search; unless it was asked for by name, the search continues
+        on the next one, from the checkpoint if there is one. If its memory is too small for a request, the search
         continues with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = perf_counter()
@@ -146,7 +146,7 @@ def search(
     if (tree := run.task.whole_constraint) is not None:
         log.info("constraint: %d splits of %d of the %d taxa", tree.n_splits, tree.n_members, len(tree.names))
     course = _Search(run, first, options, 1 if profile else workers, profile, watch)
-    found, weights = run.ask(course.attempt, moves=True), np.array([part.n_sites for part in data.parts])
+    found, weights = run.ask(course.attempt), np.array([part.n_sites for part in data.parts])
     told = (*told, *remarks_on_data(data, models, brlen), *course.remarks(found, constraint is not None))
     return SearchResult(
         **course.describe(found, site_lnl, told),
@@ -187,8 +187,8 @@ class _Search:
     """A search with all that it was asked for.
 
     The `start` is a kind of start tree, or the one start tree, without identical sequences. The `settings` are what the
-    result depends on besides the `place`, once the plan is known; a device that takes over from a lost one keeps its
-    checkpoint. In the end there are lnL of the parts, and why the last steps could not be saved, if so.
+    result depends on besides the place, once the plan is known. In the end there are lnL of the parts, and why the last
+    steps could not be saved, if so.
     """
 
     run: Run
@@ -198,7 +198,6 @@ class _Search:
     profile: bool
     watch: Watch
     settings: dict[str, Any] = field(default_factory=dict)
-    place: dict[str, Any] = field(default_factory=dict)
     part_lnls: FloatArray = field(init=False)
     unsaved: str = ""
 
@@ -213,8 +212,8 @@ class _Search:
             plan = self.plan()
             self.settings = {"timed": self.watch.deadline is not None} | run.identity | describe_plan(plan)
             self.settings |= {"start": describe_start(self.start)}
-            self.place = self.place or {"share": hardware.share} | describe_place(engine.device_name, engine.describe())
-            store = run.open_checkpoint(self.settings | self.place, shows_best=True)
+            place = run.place(engine.device_name, engine.describe())
+            store = run.open_checkpoint(self.settings | place, shows_best=True)
             if store is not None and store.resumed:
                 log.info("resuming the search from %s", store.folder)
             with store or nullcontext():

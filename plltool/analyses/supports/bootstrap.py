@@ -190,7 +190,7 @@ def bootstrap(
     store = None
     if checkpoint is not None:
         own = run.identity | describe_plan(plan) | {"rapid": rapid}
-        store = run.open_checkpoint({"share": run.hardware.share} | own | run.planned_place)
+        store = run.open_checkpoint(own | run.planned_place)
         wanted = wanted.with_kept(count_kept(store), checkpoint)
     if rapid and plan.optimise_parameters:
         make = hold_models(make)

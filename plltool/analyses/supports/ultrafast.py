@@ -157,7 +157,7 @@ class _Ultrafast:
 
     def _identify(self, start: Tree) -> dict[str, Any]:
         run, constraint = self.run, describe_constraint(self.run.task.constraint)
-        batches = {"adopts better trees": self.climb is not None, "share": run.hardware.share, "batch": UFBOOT_STEP}
+        batches = {"adopts better trees": self.climb is not None, "batch": UFBOOT_STEP}
         given = {"tree": describe_start(start), **constraint, "replicates": self.replicates}
         return batches | run.identity | given | run.planned_place
 
