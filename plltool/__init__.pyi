@@ -66,6 +66,7 @@ from .hardware import parse_hardware as parse_hardware
 from .hardware import parse_share as parse_share
 from .hardware import parse_size as parse_size
 from .io.alignment_formats import format_fasta as format_fasta
+from .io.alignment_reader import join_alignments as join_alignments
 from .io.alignment_reader import read_alignment as read_alignment
 from .io.alignment_reader import read_queries as read_queries
 from .io.checkpoint import has_checkpoint as has_checkpoint
@@ -85,6 +86,8 @@ from .reports.progress_bar import ProgressBar as ProgressBar
 from .reports.tree_drawing import TreeDrawing as TreeDrawing
 from .run.evaluation import evaluate as evaluate
 from .run.identity import software_versions as software_versions
+from .run.inputs import cut_parts as cut_parts
+from .run.inputs import is_reversible as is_reversible
 from .run.likelihood import Likelihood as Likelihood
 from .run.model_choice import FittedModel as FittedModel
 from .run.model_choice import ModelChoice as ModelChoice

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +51,12 @@ class Task(Work):
         is_folder = bool(path) and Path(path).is_dir()
         constant, states = given.text("constant_sites"), states_of(given.text("data_type"))
         counts = tuple(map(int, constant.split(","))) if constant else None
-        data, columns = join_alignments(path if is_folder else given.first("alignment"), states, counts)
+        data, columns, first = join_alignments(path if is_folder else given.first("alignment"), states, counts)
         word, definitions, merges = given.text("model", "MFP"), given.text("definitions"), given.has("merge")
         match = CHOICES.fullmatch(word)
         model = "" if match else texts.spell_here(f"{word}{{{definitions}}}" if definitions else word)
         task = cls(session, data, model, given.number("seed", 1), linked[0] if linked else LINKAGES[0])
-        task.outgroup, task.hardware = given.text("outgroup") or data.names[0], _read_hardware(given)
+        task.hardware = _read_hardware(given)
         if path:
             lines = [f"{model or 'DNA'}, {own}" for own in columns]
             task.parts = "\n".join(lines) if is_folder else read_parts(path, model, texts.spell_here)
@@ -63,11 +65,15 @@ class Task(Work):
         if match and (given.has("model") or kinds & set(KINDS) or not path):
             task.choice = match[1].upper() + ("+MERGE" if match[2] or match[3] or merges else "")
             task.choice += (match[4] or "").upper()
+        shown = first if task.choice or plltool.is_reversible(task.model) else None  # other models place the root
+        task.outgroup = given.text("outgroup") or shown
         return task
 
 
 def _read_hardware(given: Given) -> dict[str, Any]:
     memory, most = given.text("memory").upper().removesuffix("B"), given.number("most_threads")
+    if share := re.fullmatch(r"(\d{1,2}|100)%", memory):
+        memory = str(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * int(share[1]) // 100)
     size = plltool.parse_size(memory) if memory else None
     return hardware(threads=given.count("threads") or most or None, memory=size)
 
@@ -78,7 +84,8 @@ def _infer_tree(given: Given, session: Session) -> None:
     kinds = _read_supports(given)
     by_site = given.has("site_frequencies", "guide_tree")
     asked = {f: given.has(f) for f in ("write_trees", "ancestral", "site_lnl", "site_rates", "ml_rates", "dates")}
-    keeps = given.has("fixed_tree", "tree_stays") or (given.has("tree") and given.text("iterations") == "0")
+    ends = given.text("iterations") == "0"
+    keeps = given.has("fixed_tree", "tree_stays") or (given.has("tree") and ends)
     settings = {} if keeps else _read_search(given, task)
     if by_site and (not keeps or given.has("fixed_lengths") or task.choice):
         raise UsageError("-fs, -ft: expected -m and a tree whose topology stays (-te), without -blfix")
@@ -104,11 +111,11 @@ def _infer_tree(given: Given, session: Session) -> None:
     else:
         result = task.call(plltool.search, task.model, seed=task.seed, site_lnl=True, **settings)
     session.say(*texts.describe_fit(result))
-    supports = None
+    supports, consensus = None, ""
     if kinds:
-        result, supports = _compute_supports(kinds, asked["write_trees"], result, task)
+        result, supports, consensus = _compute_supports(kinds, asked["write_trees"], result, task)
     _write_values({name for name, is_asked in asked.items() if is_asked}, result, supports, task)
-    session.write("iqtree", texts.report(result, supports, choice))
+    session.write("iqtree", texts.report(result, supports, choice, consensus=consensus))
 
 
 def _site_frequencies(given: Given, task: Task) -> Any:
@@ -127,14 +134,16 @@ def _read_supports(given: Given) -> dict[str, int]:
     kinds |= {kind: given.number(field) for field, kind in SUPPORTS.items() if kind in kinds and field != "abayes"}
     if len({number for kind, number in kinds.items() if kind in ("sh-alrt", "lbp")} - {0}) > 1:
         raise UsageError("-lbp: found another number of replicates than that of -alrt, expected the same")
+    if given.has("ufboot") and given.has("bootstrap"):
+        raise UsageError("-B: found also -b, expected only one of them")
     if given.has("transfer"):
-        kinds["tbe"] = kinds.pop("fbp", 0)
+        kinds["tbe"] = kinds.get("fbp", 0)
     if 0 in [number for kind, number in kinds.items() if kind != "sh-alrt"]:
         raise UsageError("found 0 replicates for supports, expected at least 1, such as -b 100")
     return kinds
 
 
-def _read_search(given: Given, task: Task) -> dict[str, Any]:
+def _read_search(given: Given, task: Work) -> dict[str, Any]:
     word, runs = given.text("tree"), given.number("runs", 1)
     kinds = {"PARS": "parsimony", "BIONJ": "parsimony", "RAND": "random", "RANDOM": "random"}
     start = kinds.get(word.upper()) or (task.trees(word)[0] if word else "parsimony")
@@ -149,7 +158,8 @@ def _read_choice(given: Given, task: Task) -> dict[str, Any]:
     kinds = set(split_words(given.text("kinds_of_rates").upper()))
     if kinds:
         if kinds - {"R"} != {"E", "I", "G", "I+G"}:
-            raise UsageError(f"-mrate: found {given.text('kinds_of_rates')}, expected E,I,G,I+G or E,I,G,I+G,R")
+            found = f"-mrate: found {given.text('kinds_of_rates')}, expected E,I,G,I+G or E,I,G,I+G,R"
+            raise UsageError(f"{found}, because plltool always compares the first four")
         free_rates = "R" in kinds
     names = split_words(given.text("candidates"))
     how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": free_rates, "candidates": names}
@@ -167,7 +177,7 @@ def _choose_model(task: Task, how: dict[str, Any]) -> Any:
     if task.parts:
         choice = plltool.select_scheme(task.data, task.parts, brlen=task.brlen, **how)
         task.session.write("best_scheme", choice.scheme)
-        task.session.write("best_scheme.nex", texts.write_sets(choice.scheme))
+        task.session.write("best_scheme.nex", texts.write_scheme(choice.scheme))
     else:
         choice = plltool.select_model(task.data, **how)
         task.session.write("model.gz", gzip.compress(texts.report_choice(choice).encode(), mtime=0))
@@ -176,33 +186,42 @@ def _choose_model(task: Task, how: dict[str, Any]) -> Any:
     return choice
 
 
-def _compute_supports(kinds: dict[str, int], writes_trees: bool, result: Any, task: Task) -> tuple[Any, Any]:
-    """The result, from which the ultrafast bootstrap may have gone on, and the supports of its tree."""
-    is_parametric = kinds.get("sh-alrt") == 0
+def _compute_supports(kinds: dict[str, int], writes_trees: bool, result: Any, task: Work) -> tuple[Any, Any, str]:
+    """The result, from which the ultrafast bootstrap may have gone on, the supports of its tree, and a consensus."""
+    is_parametric, consensus = kinds.get("sh-alrt") == 0, ""
     kinds = {kind: number or kinds.get("lbp", 1) for kind, number in kinds.items()}
     if isinstance(result, plltool.SearchResult):
         made, trees = task.supports(result, kinds)
         result, found = made.result, made.supports
-        if trees:
+        if trees and isinstance(task, Task):
             if writes_trees or "ufboot" not in kinds:
                 task.session.write("ufboot" if "ufboot" in kinds else "boottrees", "\n".join(trees))
-            _write_consensus(plltool.read_tree_set(trees), result, task.session)
+            consensus = _write_consensus(plltool.read_tree_set(trees), result, task.session)
+        if "tbe" in kinds:
+            task.session.write("tbe.tree", found.newick("tbe"))
+            found = replace(found, values={kind: own for kind, own in found.values.items() if kind != "tbe"})
     else:
         how = {"kinds": tuple(kinds), "replicates": kinds.get("sh-alrt") or kinds.get("lbp", 1), "seed": task.seed}
         found = task.call(plltool.alrt, result.tree, result.models, **how).supports
-    return result, texts.make_parametric(found) if is_parametric else found
+    return result, texts.round_supports(texts.make_parametric(found) if is_parametric else found), consensus
 
 
-def _write_consensus(trees: Any, result: Any, session: Session) -> None:
-    """The extended majority-rule consensus of replicates, with lengths of the alignment if it is resolved."""
-    found = plltool.consensus(trees, "extended")
+def _write_consensus(trees: Any, result: Any, session: Session) -> str:
+    """The extended majority-rule consensus of replicates, with lengths of the alignment if it is resolved.
+
+    Returns what the report says of it.
+    """
+    found, lnl = texts.round_shares(plltool.consensus(trees, "extended")), None
     newick = plltool.write_consensus(found)
     if len(found.splits) == len(found.names) - 3:
         with plltool.Likelihood(result.data, newick, result.models) as likelihood:
-            likelihood.optimise("lengths")
-            newick = plltool.supports(likelihood.newick(), trees, ("fbp",)).with_outgroup(result.outgroup).newick()
+            lnl = likelihood.optimise("lengths")
+            own = plltool.supports(likelihood.newick(), trees, ("fbp",)).with_outgroup(result.outgroup)
+            newick = texts.round_supports(own).newick()
     session.write("contree", newick)
     session.write("splits.nex", texts.write_splits(trees))
+    distance = plltool.tree_distances([newick, result.newick])[0, 1]
+    return texts.fill("consensus", {"n_trees": trees.n_trees, "lnl": lnl, "distance": distance, "newick": newick})
 
 
 def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> None:
@@ -216,14 +235,14 @@ def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> No
     if "site_lnl" in asked:
         session.write("sitelh", result.format_site_lnl(".sitelh"))
     if "site_rates" in asked:
-        rated = task.call(plltool.evaluate, result.tree, result.model, site_rates=True, fixed=True)
-        session.write("rate", texts.write_rates(rated.site_rates))
+        with plltool.Likelihood(result.data, result.tree, result.models, brlen=task.brlen, **task.hardware) as rated:
+            session.write("rate", texts.write_site_rates(result, rated.site_rates(), rated.site_categories()))
     if "ml_rates" in asked:
         model = re.sub(r"\+(IU?|IO|G|GA|R)\d*(\{[^}]*\})*", "", result.model) + "+PSR"
         [part] = task.call(plltool.evaluate, result.tree, model).psr.parts
         session.write("mlrate", texts.write_rates(float(part.rates[category]) for category in part.categories))
     if result.parts[0].name:
-        session.write("best_model.nex", texts.write_sets(result.model))
+        session.write("best_model.nex", texts.write_fitted(result))
     if "dates" in asked:
         how = {"outgroup": session.given.text("outgroup") or None}
         dated = task.call(plltool.date, result.tree, _read_dates(task), result.models, **how).texts()
@@ -275,7 +294,7 @@ def _find_consensus(given: Given, session: Session) -> None:
         raise UsageError(f"-minsup: found {least:g}, expected 0 for the extended consensus, or 0.5 to 1")
     rule = "strict" if least == 1 else "majority" if least else "extended"
     found = plltool.consensus(trees, rule, least if rule == "majority" else 0.5)
-    session.write("contree", plltool.write_consensus(found))
+    session.write("contree", plltool.write_consensus(texts.round_shares(found)))
     session.write("splits.nex", texts.write_splits(plltool.read_tree_set(trees)))
 
 
@@ -287,16 +306,19 @@ def _find_network(given: Given, session: Session) -> None:
 def _find_supports(given: Given, session: Session) -> None:
     """-sup: how many of the trees of -t have each branch of a tree."""
     trees, tree, outgroup = _read_set(given), given.text("support_tree"), given.text("outgroup") or None
-    session.write("suptree", plltool.supports(tree, trees, ("fbp",), outgroup).newick())
+    session.write("suptree", texts.round_supports(plltool.supports(tree, trees, ("fbp",), outgroup)).newick())
 
 
 def _find_distances(given: Given, session: Session) -> None:
-    """-rf_all, -rf: Robinson-Foulds distances."""
+    """-rf_all, -rf, -rf_adj: Robinson-Foulds distances; the last tree of -rf_adj has none to the next, which is 0."""
     trees, others = _read_set(given), given.text("distances")
     matrix = plltool.tree_distances([*trees, others] if others else trees)
-    rows = matrix[: len(trees), len(trees) :] if others else matrix
-    lines = [f"Tree{k:<6d} {' '.join(f'{value:.0f}' for value in row)}" for k, row in enumerate(rows.tolist())]
-    session.write("rfdist", "\n".join([f"{len(rows)} {len(rows[0])}", *lines]))
+    rows = (matrix[: len(trees), len(trees) :] if others else matrix).tolist()
+    heads = [f"{len(rows)} {len(rows[0])}", *(f"Tree{k:<6d}  " for k in range(len(rows)))]
+    if given.has("distances_next"):
+        heads, rows = [f"XXX        1 {len(trees)}", " "], [[*(row[k] for k, row in enumerate(rows[:-1], 1)), 0]]
+    lines = [head + " ".join(f"{value:.0f}" for value in row) for head, row in zip(heads[1:], rows, strict=True)]
+    session.write("rfdist", "\n".join([heads[0], *lines]))
 
 
 def _find_concordance(given: Given, session: Session) -> None:
@@ -309,7 +331,7 @@ def _find_concordance(given: Given, session: Session) -> None:
         task = Task.read(given, session)
         data, model = task.data, task.model or None
     how = {"quartets": quartets, "likelihood": by_likelihood, "seed": seed, "listener": session.hear, **hardware}
-    found = plltool.concordance(tree, genes, data, model, **how).texts()
+    found = texts.write_concordance(plltool.concordance(tree, genes, data, model, **how))
     for there, here in (("tree", "nwk"), ("branch", "branch.nwk"), ("stat", "stat"), ("tree.nex", "nex")):
         session.write(f"cf.{there}", found[f"cf.{here}"])
 
@@ -318,24 +340,30 @@ def _search_genes(given: Given, session: Session) -> None:
     """-S: a tree for each alignment of a folder."""
     folder, word, seed = given.text("gene_folder"), given.text("model", "MFP"), given.number("seed", 1)
     states, hardware, trees = states_of(given.text("data_type")), _read_hardware(given), []
+    kinds, done = _read_supports(given), list[tuple[str, Any, Any]]()
     model = "auto" if CHOICES.fullmatch(word) else texts.spell_here(word)
     if given.has("alignment"):  # -S is a partition file
-        whole, _ = join_alignments(given.text("alignment"), states, None)
+        whole, *_ = join_alignments(given.text("alignment"), states, None)
         genes = cut(whole, folder, model.removeprefix("auto"), texts.spell_here)
     else:
         files = list_files(folder)
-        genes = [(path, model, plltool.read_alignment(path, states, names=FIRST_WORD)) for path in files]
+        genes = [(Path(path).name, model, plltool.read_alignment(path, states, names=FIRST_WORD)) for path in files]
     for name, own, data in genes:
         model = "auto" if own.upper() in KINDS else own
-        work = Work(session, data, model, seed, outgroup=data.names[0], hardware=hardware)
-        found = work.call(plltool.search, model, seed=seed)
+        outgroup = data.names[0] if model == "auto" or plltool.is_reversible(model) else None
+        work, supports = Work(session, data, model, seed, outgroup=outgroup, hardware=hardware), None
+        found = work.call(plltool.search, model, seed=seed, **_read_search(given, work))
         session.say(f"{name}: lnL {found.lnl:.4f}, {texts.spell_there(found.parts[0].parameters['spec'])}")
-        trees.append(found.newick)
+        if kinds:
+            found, supports, _ = _compute_supports(kinds, False, found, work)
+        trees.append(found.newick if supports is None else supports.newick())
+        done.append((name, found, supports))
     session.write("treefile", "\n".join(trees))
+    session.write("iqtree", texts.report_genes(done))
 
 
 TASKS: dict[str, Callable[[Given, Session], None]] = {
     "test_trees": _test_trees, "consensus": _find_consensus, "network": _find_network, "support_tree": _find_supports,
-    **dict.fromkeys(("distances_all", "distances"), _find_distances), "gene_folder": _search_genes,
+    **dict.fromkeys(("distances_all", "distances", "distances_next"), _find_distances), "gene_folder": _search_genes,
     **dict.fromkeys(("gene_trees", "quartets", "likelihood_quartets"), _find_concordance),
 }  # fmt: skip

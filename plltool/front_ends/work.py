@@ -149,12 +149,14 @@ def read_lines(path: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def score(result: Any) -> dict[str, float]:
-    """The number of free parameters, branch lengths among them, AIC, AICc and BIC."""
-    sets, n = len(result.parts) if result.brlen == "unlinked" else 1, result.n_sites
-    k = (2 * result.n_taxa - 3) * sets + int(result.parameters["n_free_parameters"])
-    aic, more = 2 * k - 2 * result.lnl, 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else math.inf
-    return {"n_parameters": k, "AIC": aic, "AICc": aic + more, "BIC": k * math.log(n) - 2 * result.lnl}
+def score(*results: Any) -> dict[str, float]:
+    """The lnL of results, the number of free parameters, branch lengths among them, AIC, AICc and BIC."""
+    k, n, lnl = 0, sum(own.n_sites for own in results), sum(own.lnl for own in results)
+    for own in results:
+        sets, n_branches = len(own.parts) if own.brlen == "unlinked" else 1, 2 * own.n_taxa - 3 + own.tree.is_rooted
+        k += n_branches * sets + int(own.parameters["n_free_parameters"])
+    aic, more = 2 * k - 2 * lnl, 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else math.inf
+    return {"lnl": lnl, "n_parameters": k, "AIC": aic, "AICc": aic + more, "BIC": k * math.log(n) - 2 * lnl}
 
 
 def with_shares(supports: plltool.Supports, values: Any) -> plltool.Supports:

@@ -292,7 +292,7 @@ def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequen
     ranges: list[tuple[int, int]] = []
     first = 1
     for own in genes.values():
-        own.refuse_table("the alignment of a gene")
+        own.refuse_table("one of several alignments")
         rows = dict(zip(own.names, own.rows, strict=True))
         for name in names:
             pieces[name].append(rows.get(name, GAP * own.n_sites))

@@ -23,7 +23,7 @@ from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name, number_lines, starts_like_phylip
 
 _SPACES = {space.n_states: space for space in (DNA, GENOTYPES, PHASED_GENOTYPES, PROTEIN)}
-_CELL = re.compile(rb"[-+.eE0-9]+,[-+.,eE0-9]*$")
+_CELL = re.compile(rb"(nan|[-+]?inf|[-+.eE0-9]+),[-+.,\w]*$", re.IGNORECASE)
 _LEAST = 1e-9  # of a cell's likelihoods the largest: two such tips meet above the smallest number of single precision
 
 
@@ -33,8 +33,8 @@ def starts_like_catg(text: bytes) -> bool:
     if not starts_like_phylip(text) or len(lines) < 3:
         return False
     names, column = lines[1].split(), lines[2].split(None, 2)
-    fits = int(lines[0].split()[0]) in (len(names), len(column[0]) if column else 0)
-    return fits and len(column) > 1 and _CELL.match(column[1]) is not None
+    fits = {len(names), len(column[0]) if column else 0} & set(map(int, lines[0].split()[:2]))
+    return bool(fits) and len(column) > 1 and _CELL.match(column[1]) is not None
 
 
 def read_catg(text: bytes, source: str, states: StateSpace | None, least: int) -> Sequences:
@@ -49,6 +49,7 @@ def read_catg(text: bytes, source: str, states: StateSpace | None, least: int) -
     names = [decode_name(name) for name in named.split()]
     if len(names) != n_taxa:
         found = f"found {len(names)} names of taxa, line {first} announces {n_taxa}"
+        found += ", and the sites in place of the taxa" * (len(names) == n_sites and len(lines) == n_taxa)
         raise InputError(f"{source}: line {second}: {found}")
     if len(lines) != n_sites:
         raise InputError(f"{source}: found {len(lines)} lines of sites, line {first} announces {n_sites}")

@@ -10,10 +10,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, Sequences
+from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites
 from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.patterns import empirical_frequencies
+from plltool.alignment.spaces import detect_states
 from plltool.alignment.states import StateSpace
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NAME, SCALED
 from plltool.errors import InputError, check_one_of, show_name
@@ -28,7 +29,7 @@ from plltool.io.site_values import read_frequencies
 from plltool.io.tree_files import read_tree_set
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, check_states, cut_alignment
-from plltool.model.scheme import PartSpec, Scheme, split_by_states
+from plltool.model.scheme import PartSpec, Scheme, assign_sites, check_files, split_by_states
 from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
 from plltool.run.data_tests import refuse_invariable
@@ -37,6 +38,7 @@ from plltool.tree.rooted import add_root
 from plltool.tree.splits import TreeSet
 from plltool.tree.topology import Tree
 
+GAPS = b"-?"  # of which a taxon that a part lacks has nothing else there
 AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
 TreeLike: TypeAlias = str | PathLike[str] | Tree | TreeObject
 TreesLike: TypeAlias = str | PathLike[str] | Sequence[TreeLike] | TreeSet
@@ -87,6 +89,48 @@ def cut_inputs(alignment: AlignmentLike, model: ModelLike | None, brlen: str) ->
     scheme = split_by_states(data, scheme)
     cut = cut_alignment(data, scheme)
     return cut, _make_models(model, scheme, cut, brlen)
+
+
+def is_reversible(model: ModelLike | None) -> bool:
+    """Whether a model, see `plltool.search`, or those of all parts are time-reversible; trees of others have a root."""
+    return all(part.model is None or part.model.is_reversible for part in _as_scheme(model))
+
+
+def cut_parts(alignment: AlignmentLike, partitions: str | PathLike[str]) -> dict[str, Sequences]:
+    """The parts of an alignment as alignments of their own, by their names, without the taxa that have only gaps there.
+
+    Parameters
+    ----------
+    alignment : a file, or what `read_alignment` returns, as text
+    partitions : a partition file, or the lines of one; see `plltool.search`
+
+    Raises InputError if one of them cannot be read, a part has columns beyond the alignment or of another part, or
+    fewer taxa than 3; for an alignment with added constant sites, and for a table of states.
+    """
+    data, scheme = as_data(alignment), read_scheme(fspath(partitions))
+    if not isinstance(data, Sequences):
+        raise InputError(f"alignment: found {data!r}, expected a file, or what read_alignment returns")
+    data.refuse_table("what is cut into parts")
+    if data.constant_sites:
+        refuse_constant_sites(data.source, "parts")
+    check_files(scheme, data.source)
+    parts = {}
+    for part, sites in zip(scheme, assign_sites(scheme, data.n_sites, data.source), strict=True):
+        rows = dict(zip(data.names, data.columns(sites), strict=True))
+        kept = {name: row for name, row in rows.items() if row.strip(GAPS)}
+        states = data.declared_at(sites)
+        parts[part.name] = replace(
+            data,
+            names=tuple(kept),
+            rows=tuple(kept.values()),
+            source=f"{data.source}: {part.name}",
+            states=states or detect_states(kept.values()),
+            told=states is not None,
+            kinds=(),
+            positions=None,
+            site_weights=tuple(data.site_weights[site] for site in sites.tolist()) if data.site_weights else (),
+        )
+    return parts
 
 
 def resolve_scheme(data: Sequences, scheme: Scheme, brlen: str = DEFAULT_LINKAGE) -> tuple[Dataset, list[Model]]:

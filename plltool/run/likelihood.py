@@ -250,6 +250,22 @@ class Likelihood(Parameters, Density):
             rates.append(own[category_of] if model.has_site_rates and category_of is not None else mean)
         return self.spread_over_sites(np.concatenate(rates))
 
+    def site_categories(self) -> FloatArray:
+        """(n_sites,) the number, from 0, of the rate category with the highest posterior at each site; NaN likewise.
+
+        Categories are those of the model's `category_rates`: that of invariable sites, if there is one, is the first.
+        Classes of a mixture are summed.
+        """
+        numbers = []
+        for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
+            first, n = int(model.sites.invariable), len(model.sites.categories()[0])
+            shares = np.exp(lnl - lnl.max(axis=0))
+            varying = shares[first:].reshape(-1, n - first, shares.shape[1]) if len(lnl) > 1 else shares[None]
+            best = np.vstack([shares[:first], varying.sum(axis=0)]).argmax(axis=0)
+            category_of = model.sites.category_of
+            numbers.append(category_of if model.has_site_rates and category_of is not None else best)
+        return self.spread_over_sites(np.concatenate(numbers).astype(np.float64))
+
     def site_frequencies(self) -> FloatArray:
         """(n_sites, n_states) posterior mean frequencies (PMSF) of each site under a mixture of profiles; NaN likewise.
 

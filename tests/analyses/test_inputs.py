@@ -23,6 +23,32 @@ QUICK = {"model": "JC", "device": "numpy"}
 SAME_OPTIMUM = {"abs": 0.01}  # lnL gained by a round below which lengths count as optimised
 
 
+def test_parts_cut_from_an_alignment(tmp_path):
+    """A taxon that a part has only gaps of is not in it; weights of sites go with their columns."""
+    rows = dict(zip("ABCDE", ("ACGTAC", "AAGTCC", "ACCTAC", "GCGTAC", "--GTAC"), strict=True))
+    (tmp_path / "b.fasta").write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    (tmp_path / "p.nex").write_text("#nexus\nbegin sets;\ncharset one = 1-2;\ncharset two = 3-.\\2 4;\nend;\n")
+    data = plltool.read_alignment(tmp_path / "b.fasta", site_weights=[1, 2, 3, 4, 5, 6])
+    for given in (str(tmp_path / "p.nex"), "DNA, one = 1-2\nK80, two = 3-.\\2, 4"):
+        one, two = plltool.cut_parts(data, given).values()
+        assert dict(zip(one.names, one.rows, strict=True)) == {"A": b"AC", "B": b"AA", "C": b"AC", "D": b"GC"}
+        assert (two.rows, two.source) == ((b"GTA", b"GTC", b"CTA", b"GTA", b"GTA"), f"{tmp_path / 'b.fasta'}: two")
+        assert (one.site_weights, two.site_weights) == ((1, 2), (3, 4, 5))
+    with pytest.raises(plltool.InputError, match="found columns 1-7, expected columns within 1-6"):
+        plltool.cut_parts(data, "DNA, x = 1-7")
+    counted = plltool.read_alignment(tmp_path / "b.fasta", constant_sites=[1, 0, 0, 0])
+    with pytest.raises(plltool.InputError, match="found constant sites to add to parts"):
+        plltool.cut_parts(counted, "DNA, x = 1-6")
+
+
+def test_parts_may_be_other_data_than_the_whole(tmp_path):
+    """The letters of a part say what it is, unless the file has said so."""
+    pairs = zip("ABC", ("ACGTACMKLE", "AAGTCCMKLV", "ACCTACMRLE"), strict=True)
+    (tmp_path / "m.fasta").write_text("".join(f">{name}\n{row}\n" for name, row in pairs))
+    one, two = plltool.cut_parts(tmp_path / "m.fasta", "DNA, one = 1-6\nLG, two = 7-10").values()
+    assert (one.states.name, two.states.name) == ("DNA", "protein")
+
+
 def test_invariable_sites_are_counted():
     """Sites at which all taxa may have the same state: 7 of 16, the last one because of R and a gap."""
     rows = {name: row[:-1] + last for (name, row), last in zip(ROWS.items(), "AR-AA", strict=True)}

@@ -48,6 +48,12 @@ SMALL = "((a:0.1,b:0.2):0.15,((c:0.3,d:0.1):0.1,(e:0.2,f:0.1):0.2):0.05);"
 SIMULATED = "UNREST{2/5/1/0.5/1/9/3/1/0.6/1.5/8/1}"
 
 
+@pytest.mark.parametrize(("model", "expected"), [("LG4X", True), (None, True), ("12.12", False), ("STRSYM+G4", False),
+                                                 ("DNA, a = 1-5\nUNREST, b = 6-.", False)])  # fmt: skip
+def test_which_models_are_reversible(model, expected):
+    assert plltool.is_reversible(model) == expected
+
+
 def unrooted(text):
     return write_newick(parse_newick(text, "text"))
 

@@ -29,6 +29,7 @@ def test_rates_are_those_of_the_sum_over_all_histories(invariable):
     q = q_matrix([1, 3, 1, 1, 3, 1], FREQUENCIES)
     with Likelihood(dict(zip(NAMES, ROWS, strict=True)), TREE, model, device="numpy", lnl_only=True) as likelihood:
         tree, found, lnl = likelihood.tree, likelihood.site_rates(), likelihood.lnl()
+        best = likelihood.site_categories()
         assert likelihood.lnl() == lnl  # the model is what it was
     for site, column in enumerate(zip(*ROWS, strict=True)):
         sets = [CODES[letter] for letter in column]
@@ -37,6 +38,19 @@ def test_rates_are_those_of_the_sum_over_all_histories(invariable):
             for rate, weight in zip(rates, weights, strict=True)
         ]
         assert found[site] == pytest.approx(np.dot(shares, rates) / sum(shares), rel=1e-10)
+        assert best[site] == np.argmax(shares)
+
+
+def test_categories_of_a_mixture_are_sums_over_its_classes():
+    rates, classes = gamma_category_means(0.6, 4), [([1, 3, 1, 1, 3, 1], FREQUENCIES), ([1] * 6, [0.25] * 4)]
+    model = "MIX{HKY{1/3}+FU{0.3/0.2/0.2/0.3}:1:0.4,JC:1:0.6}+G4{0.6}"
+    with Likelihood(dict(zip(NAMES, ROWS, strict=True)), TREE, model, device="numpy") as likelihood:
+        tree, best = likelihood.tree, likelihood.site_categories()
+    for site, column in enumerate(zip(*ROWS, strict=True)):
+        sets = [CODES[letter] for letter in column]
+        mixed = list(zip((0.4, 0.6), classes, strict=True))
+        kinds = [[(share, own[1], q_matrix(*own) * rate) for share, own in mixed] for rate in rates]
+        assert best[site] == np.argmax([site_likelihood(tree.ends.tolist(), tree.lengths, sets, own) for own in kinds])
 
 
 def test_rates_of_parts_are_relative_to_their_own(tmp_path):

@@ -1,6 +1,7 @@
 """The commands of IQ-TREE: accepted, the files that they write, their syntax, and lnL beside IQ-TREE's."""
 
 import gzip
+import math
 import re
 from types import SimpleNamespace
 
@@ -84,6 +85,28 @@ def test_ultrafast_bootstrap(call, folder):
     assert re.search(r"BEGIN Splits;\nDIMENSIONS ntax=7 nsplits=\d+;", (folder / "u.splits.nex").read_text())
 
 
+def test_labels_are_rounded_as_iqtree_rounds_them(call, folder):
+    """Bootstraps as whole numbers, SH-aLRT with one decimal, transfer supports in a file of their own."""
+    line = "iqtree -s a.fasta -m JC -b 3 --tbe -alrt 1000 --fast -pre b -quiet"
+    status, _, err = call(line)
+    assert status == 0, err
+    trees = plltool.read_tree_set([folder / "b.boottrees"])
+    exact = plltool.supports(folder / "b.treefile", trees, ("fbp", "tbe"))
+    labels = re.findall(r"\)([^:;]+):", (folder / "b.treefile").read_text())
+    assert all(re.fullmatch(r"\d+(\.\d)?/(0|33|67|100)", label) for label in labels)
+    assert sorted(int(label.split("/")[1]) for label in labels) == sorted(
+        round(exact.values["fbp"][branch]) for branch in exact.branches
+    )
+    assert re.findall(r"\)([\d.]+):", (folder / "b.tbe.tree").read_text()) == re.findall(
+        r"\)([\d.]+):", exact.newick("tbe")
+    )
+    assert set(re.findall(r"\)([^:;]+):", (folder / "b.contree").read_text())) <= {"33", "67", "100"}
+    report = (folder / "b.iqtree").read_text()
+    assert "Consensus tree is constructed from 3 bootstrap trees\n" in report
+    assert (folder / "b.contree").read_text() in report
+    assert "Date and time: " in report
+
+
 def test_words_of_the_choice_of_models():
     found = {word: CHOICES.fullmatch(word).groups()[1:] for word in ("TESTMERGEONLY", "MF+MERGE", "MFP+ASC", "TEST")}
     merged, both, ascertained, plain = found.values()
@@ -102,6 +125,13 @@ def test_the_model_is_chosen(call, folder, word, has_free_rates):
     tried = gzip.decompress((folder / "m.model.gz").read_bytes()).decode()
     assert best in tried
     assert ("+R2" in tried) == has_free_rates
+    rows = re.findall(r"^\S+ +(-[\d.]+)" + r" +([\d.]+) ([-+]) *([-\d.e]+)" * 3, tried, re.MULTILINE)
+    for first in (1, 4, 7):  # weights of Akaike: exp(-difference / 2), which sum to 1
+        scores, weights = ([float(row[first + k]) for row in rows] for k in (0, 2))
+        shares = [math.exp((min(scores) - score) / 2) for score in scores]
+        assert weights == pytest.approx([share / sum(shares) for share in shares], rel=5e-3, abs=1e-9)  # three digits
+        inside = [weight for weight, row in zip(weights, rows, strict=True) if row[first + 1] == "+"]
+        assert sum(inside) >= 0.95 > sum(inside) - min(inside)
 
 
 def test_partitions(call, folder):
@@ -127,17 +157,21 @@ def test_trees_that_are_given(call, folder):
         "iqtree -sup true.nwk three.nwk --prefix s -quiet",
         "iqtree -net three.nwk --prefix n -quiet",
         "iqtree -rf_all -t three.nwk --prefix d -quiet",
+        "iqtree -rf_adj -t three.nwk --prefix x -quiet",
         "iqtree -s a.fasta -z three.nwk -m JC -zb 100 -au --prefix z -quiet",
         "iqtree -t true.nwk --gcf three.nwk --prefix f -quiet",
     ):
         status, _, err = call(line)
         assert status == 0, err
-    assert (folder / "c.contree").read_text().count(")66.6667:") == 2
-    assert sorted(re.findall(r"\)([\d.]+):", (folder / "s.suptree").read_text())) == ["100", "100", "66.7", "66.7"]
-    assert (folder / "d.rfdist").read_text() == "3 3\nTree0      0 0 4\nTree1      0 0 4\nTree2      4 4 0\n"
+    assert (folder / "c.contree").read_text().count(")67:") == 2
+    assert sorted(re.findall(r"\)([\d.]+):", (folder / "s.suptree").read_text())) == ["100", "100", "67", "67"]
+    assert (folder / "d.rfdist").read_text() == "3 3\nTree0       0 0 4\nTree1       0 0 4\nTree2       4 4 0\n"
     assert re.search(r"Tree      logL    deltaL  bp-RELL +p-KH", (folder / "z.iqtree").read_text())
-    assert "gCF" in (folder / "f.cf.stat").read_text()
-    assert "\t66.6667\t" in (folder / "n.nex").read_text()
+    rows = [line.split("\t") for line in (folder / "f.cf.stat").read_text().splitlines() if line[0] != "#"]
+    assert " ".join(rows[0]) == "ID gCF gCF_N gDF1 gDF1_N gDF2 gDF2_N gDFP gDFP_N gN Label Length"  # as IQ-TREE
+    assert rows[1][-2] == ""
+    assert (folder / "x.rfdist").read_text() == "XXX        1 3\n 0 4 0\n"  # as `iqtree2 -rf_adj`
+    assert "\t67\t" in (folder / "n.nex").read_text()
 
 
 def test_folders_of_alignments(call, folder):
@@ -150,6 +184,14 @@ def test_folders_of_alignments(call, folder):
     status, _, err = call("iqtree -S genes -m JC --prefix k -quiet")
     assert status == 0, err
     assert plltool.read_tree_set([folder / "k.treefile"]).n_trees == 2
+    report = (folder / "k.iqtree").read_text()
+    assert "Number of free parameters (#branches + #model parameters): 22\n" in report
+    status, _, err = call("iqtree -S genes -m HKY -B 100 -alrt 100 --fast -n 0 --prefix s -quiet")
+    assert status == 0, err
+    labels = re.findall(r"\)([^:;]+):", (folder / "s.treefile").read_text())
+    assert len(labels) == 8
+    assert all(re.fullmatch(r"\d+(\.\d)?/\d+", label) for label in labels)
+    assert re.search(r"\n   1  x.fasta +HKY\+F +[\d.]+  HKY\{[\d.]+\}\+F\{", (folder / "s.iqtree").read_text())
 
 
 @pytest.mark.parametrize(
@@ -158,6 +200,13 @@ def test_folders_of_alignments(call, folder):
         ("iqtree -s missing.fasta -m JC", "missing.fasta: cannot read the file"),
         ("iqtree -s a.fasta -m NOMODEL", "NOMODEL"),
         ("iqtree -s a.fasta -m JC -te true.nwk -B 1000", "supports by replicates"),
+        ("iqtree -s a.fasta -m JC -t true.nwk -n 0 -B 1000", "supports by replicates"),
+        ("iqtree -s a.fasta -m JC -B 1000 -b 100", "-B: found also -b, expected only one of them"),
+        ("iqtree -s a.fasta -m HKY -alninfo", "-alninfo: the front end cannot do this"),
+        ("iqtree -s a.fasta -lmap 10 -lmclust x", "plltool has no likelihood mapping"),
+        ("iqtree -s a.fasta -m 12.12 -te true.nwk -o A", "outgroup: not allowed here, because the model is not"),
+        ("iqtree -s a.fasta -m JC -te true.nwk -mem 0%", "memory: found '0'"),
+        ("iqtree -s . -m JC", "found '"),
         ("iqtree -s a.fasta -m JC -te true.nwk -lbp 100 -alrt 200", "-lbp: found another number of replicates"),
         ("iqtree -s a.fasta -m JC --scf 3 -t true.nwk --tbe", "--tbe"),
         ("iqtree -con -t three.nwk -minsup 0.2", "-minsup"),
@@ -183,6 +232,67 @@ def test_files_of_an_earlier_run_are_replaced_with_redo_alone(call, folder):
     assert plltool.read_tree(folder / "a.fasta.treefile").n_taxa == 7
 
 
+# by `iqtree2 -s primates.phy -p FILE -te TREE` of IQ-TREE 2.0.7: its .best_model.nex, its tree, and its lnL
+BEST_MODEL = """#nexus
+begin sets;
+  charset part1 = 1-300;
+  charset part2 = 301-600;
+  charset part3 = 601-898\\3 602-898\\3 603-898\\3;
+  charpartition mymodels =
+    HKY{9.12883}+F{0.274722,0.334722,0.121389,0.269167}+G4{0.374018}: part1{2.64686},
+    JC+I{0.363568}: part2{1.49477},
+    GTR{16.8378,99.9766,11.7328,17.0769,93.0923}+F{0.354523,0.294315,0.0893307,0.261831}\
++I{0.182741}+G4{1.09072}: part3{2.51774};
+end;
+"""
+BEST_TREE = (
+    "(Tarsius_syrichta:0.3282040612,Lemur_catta:0.2364785480,((((((Homo_sapiens:0.0454582957,Pan:0.0598867403)"
+    ":0.0216485145,Gorilla:0.0604987144):0.0613841725,Pongo:0.1239421637):0.0343234363,Hylobates:0.1512491785)"
+    ":0.0842159477,(((Macaca_fuscata:0.0160168425,M_mulatta:0.0221093779):0.0337849799,M_fascicularis:0.0522667144)"
+    ":0.0324024611,M_sylvanus:0.0755323844):0.1981426711):0.0764375185,Saimiri_sciureus:0.3276834882):0.1774594603);"
+)
+BEST_LNL = -5923.2372
+
+
+def test_the_models_of_parts_with_their_values(call, folder, request):
+    """What IQ-TREE writes is read, its lnL found, and the same is written again."""
+    (folder / "i.best_model.nex").write_text(BEST_MODEL)
+    (folder / "p.nwk").write_text(BEST_TREE)
+    line = f"iqtree -s {request.config.rootpath / PRIMATES} -p i.best_model.nex -te p.nwk -blfix --prefix r -quiet"
+    status, _, err = call(line)
+    assert status == 0, err
+    lnl = re.search(r"Log-likelihood of the tree: (-\d+\.\d+)", (folder / "r.iqtree").read_text())[1]
+    assert float(lnl) == pytest.approx(BEST_LNL, abs=2e-3)  # six digits of the values, of 898 sites
+    written = (folder / "r.best_model.nex").read_text().split("\n")
+    for line, expected in zip(written, BEST_MODEL.split("\n"), strict=True):
+        own, length = re.fullmatch(r"(.*?)(?:\{([\d.]+)\}[,;])?", line).groups()
+        theirs, other = re.fullmatch(r"(.*?)(?:\{([\d.]+)\}[,;])?", expected).groups()
+        assert own == theirs
+        assert length == other or float(length) == pytest.approx(float(other), rel=1e-3)  # scalers are found again
+
+
+@pytest.mark.parametrize(
+    ("model", "written"),  # by IQ-TREE 2.0.7, which has +FQ behind names that imply it
+    [
+        ("TIM2{6,21,25}+F{0.3,0.3,0.1,0.3}", "TIM2{6,21,25}+F{0.3,0.3,0.1,0.3}"),
+        ("K3P{3.3,0.4}", "K3P{3.3,0.4}"),
+        ("TPM2u{6.5,26}+F{0.3,0.3,0.1,0.3}", "TPM2u{6.5,26}+F{0.3,0.3,0.1,0.3}"),
+        ("010020{4.4,5.5}+FO{0.3,0.3,0.1,0.3}", "010020{4.4,5.5}+F{0.3,0.3,0.1,0.3}"),
+        ("SYM{16,21,7,0.5,50}", "SYM{16,21,7,0.5,50}"),
+        ("JC+R3{0.2,0.1,0.2,0.4,0.6,1.5}", "JC+R3{0.2,0.1,0.2,0.4,0.6,1.5}"),
+        ("JC+I{0.25}+R2{0.4,0.25,0.35,2.571429}", "JC+I{0.25}+R2{0.4,0.25,0.35,2.57143}"),
+    ],
+)
+def test_values_of_models_are_read_and_written_as_iqtree_does(model, written, call, folder):
+    (folder / "p.nex").write_text(
+        f"#nexus\nbegin sets;\ncharset a = 1-50;\ncharset b = 51-150;\n"
+        f"charpartition m = {model}:a, JC:b{{1.5}};\nend;\n"
+    )
+    status, _, err = call("iqtree -s a.fasta -p p.nex -te true.nwk -blfix --prefix w -quiet")
+    assert status == 0, err
+    assert f"    {written}: a{{" in (folder / "w.best_model.nex").read_text()
+
+
 def test_free_mixtures(call, folder):
     """The names of classes mean what they mean in IQ-TREE; the oracle is the same model on the tree."""
     status, out, err = call("iqtree -s a.fasta -te true.nwk -m MIX{HKY,K2P} -pre M")
@@ -190,6 +300,42 @@ def test_free_mixtures(call, folder):
     expected = plltool.evaluate("a.fasta", "true.nwk", "MIX{HKY+F,K80}", device="numpy").lnl
     assert f"BEST SCORE FOUND : {expected:.3f}" in out
     assert "Model of substitution: MIX{HKY+F,K2P}" in (folder / "M.iqtree").read_text()
+
+
+# by IQ-TREE 2.0.7, `-m HKY+G -wsr -te TREE` and `-p p.part -m HKY+I+G -wsr -te TREE`, sites 1 to 10 and 896 to 898
+CATEGORIES, CATEGORIES_OF_PARTS = [1, 1, 1, 2, 1, 1, 3, 3, 3, 4], [0, 0, 0]
+
+
+def test_rates_of_sites(call, folder, request):
+    (folder / "p.nwk").write_text(TREE)
+    (folder / "p.part").write_text("DNA, one = 1-300\nDNA, two = 301-600\nDNA, three = 601-898\n")
+    line = f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -wsr -quiet"
+    for words in ("-m HKY+G --prefix one", "-m HKY+I+G -p p.part --prefix several"):
+        status, _, err = call(f"{line} {words}")
+        assert status == 0, err
+    one, several = (
+        [line.split("\t") for line in (folder / f"{name}.rate").read_text().splitlines() if line[0] != "#"]
+        for name in ("one", "several")
+    )
+    assert one[0] == ["Site", "Rate", "Cat", "C_Rate"]
+    assert [int(row[2]) for row in one[1:11]] == CATEGORIES
+    assert float(one[1][1]) == pytest.approx(0.22459, rel=0.02)  # IQ-TREE's alpha is 0.6 per cent lower
+    assert float(one[1][3]) == pytest.approx(0.01691, rel=0.05)
+    assert several[0] == ["Part", "Site", "Rate", "Cat", "C_Rate"]
+    assert [row[:2] for row in several[-3:]] == [["3", "296"], ["3", "297"], ["3", "298"]]
+    assert [int(row[3]) for row in several[-3:]] == CATEGORIES_OF_PARTS
+
+
+def test_models_that_are_not_reversible_have_a_root(call, folder, request):
+    """IQ-TREE 2.0.7 ends at -5932.8614 under 12.12 and stops earlier."""
+    (folder / "p.nwk").write_text(TREE)
+    status, _, err = call(f"iqtree -s {request.config.rootpath / PRIMATES} -te p.nwk -m 12.12 --prefix r -n 0 -quiet")
+    assert status == 0, err
+    _, lnl, text = read_report(folder / "r.iqtree")
+    assert lnl >= -5932.8614
+    assert len(re.findall(r"^  [ACGT]-[ACGT]: ", text, re.MULTILINE)) == 12
+    tree = dendropy.Tree.get(path=folder / "r.treefile", schema="newick", preserve_underscores=True)
+    assert len(tree.seed_node.child_nodes()) == 2
 
 
 def test_kinds_of_rates_to_choose_from(call, folder):
@@ -203,7 +349,7 @@ def test_kinds_of_rates_to_choose_from(call, folder):
     assert tried("-mrate E,I,G,I+G") == set()
     assert {2} <= tried("-mrate I,E,G,R,I+G --cmax 3") <= {2, 3}
     status, _, err = call("iqtree -s a.fasta -m MF -mrate G,R -pre C -redo")
-    assert (status, "-mrate: found G,R, expected E,I,G,I+G or E,I,G,I+G,R" in err) == (2, True)
+    assert (status, "-mrate: found G,R, expected E,I,G,I+G or E,I,G,I+G,R, because" in err) == (2, True)
 
 
 @pytest.mark.slow
@@ -238,20 +384,13 @@ def test_a_file_with_rates_and_frequencies(call, folder, request):
 
 
 def test_parts_of_an_alignment_that_get_trees_of_their_own(folder):
-    """A taxon that a part has only gaps of is not in it; -m stands in place of a kind of data alone."""
-    rows = dict(zip("ABCDE", ("ACGTAC", "AAGTCC", "ACCTAC", "GCGTAC", "--GTAC"), strict=True))
-    (folder / "b.fasta").write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
-    (folder / "p.part").write_text("DNA, one = 1-2\nK2P, two = 1, 3-.\\2\n")
-    data = plltool.read_alignment("b.fasta")
+    """-m stands in place of a kind of data alone."""
+    (folder / "p.part").write_text("DNA, one = 1-50\nTN{1,2}, two = 51, 53-.\\2\n")
+    data = plltool.read_alignment("a.fasta")
     one, two = cut(data, "p.part", "", str)
-    assert (one[:2], two[:2]) == (("one", "DNA"), ("two", "K2P"))
-    assert dict(zip(one[2].names, one[2].rows, strict=True)) == {"A": b"AC", "B": b"AA", "C": b"AC", "D": b"GC"}
-    assert two[2].rows == (b"AGA", b"AGC", b"ACA", b"GGA", b"-GA")
-    assert [own[1] for own in cut(data, "p.part", "JC", str)] == ["JC", "K2P"]
-    for text, told in (("DNA, x = 1-7", "part x: expected columns from 1 to 6"), ("DNA, x = a-b", "expected a part")):
-        (folder / "p.part").write_text(text)
-        with pytest.raises(plltool.InputError, match=told):
-            cut(data, "p.part", "", str)
+    assert (one[:2], two[:2]) == (("one", "DNA"), ("two", "TN{1,2}"))
+    assert two[2].rows[0] == data.rows[0][50:51] + data.rows[0][52::2]
+    assert [own[1] for own in cut(data, "p.part", "JC", str)] == ["JC", "TN{1,2}"]
 
 
 @pytest.mark.parametrize(

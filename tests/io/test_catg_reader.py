@@ -214,6 +214,8 @@ GOOD = "4 2\nt0 t1 t2 t3\nACGT 1,0,0,0 0,1,0,0 0,0,1,0 0,0,0,1\nAAAA 1,0,0,0 1,0
     [
         (("0.25", "0.x"), "line 4, taxon 't3': found '0.x', expected a likelihood, from 0 to 1"),
         (("0.25", "1_0"), "line 4, taxon 't3': found '1_0', expected a likelihood"),
+        (("1,0,0,0 0,1", "nan,0,0,0 0,1"), "line 3, taxon 't0': found 'nan', expected a likelihood"),
+        (("4 2", "2 4"), "line 2: found 4 names of taxa, line 1 announces 2, and the sites in place of the taxa"),
         (("0.25", "-0.5"), "line 4, taxon 't3': found '-0.5', expected a likelihood"),
         (("0.25", "1.5"), "line 4, taxon 't3': found '1.5', expected a likelihood"),
         (("0.25", "nan"), "line 4, taxon 't3': found 'nan', expected a likelihood"),
@@ -265,7 +267,9 @@ def test_what_cannot_be_likelihoods(write, tmp_path):
             "JC",
             device="numpy",
         )
-    with pytest.raises(InputError, match="found likelihoods of states, expected sequences as the alignment of a gene"):
+    with pytest.raises(
+        InputError, match="found likelihoods of states, expected sequences as one of several alignments"
+    ):
         join_alignments({"one": read_alignment(path)}, "genes")
     with pytest.raises(InputError, match="likelihoods of 4 taxa and 2 sites, expected 4 taxa and 1 sites"):
         plltool.Sequences(

@@ -243,5 +243,5 @@ def test_named_states_need_a_table(write):
         evaluate(dict.fromkeys("abcd", "ACGT"), TREE, MODEL, device="numpy")
     with pytest.raises(InputError, match="found a table of named states, expected DNA data"):
         read_alignment(write(text_of()), "dna")
-    with pytest.raises(InputError, match="table of named states, expected sequences as the alignment of a gene"):
+    with pytest.raises(InputError, match="table of named states, expected sequences as one of several alignments"):
         join_alignments({"one": read_alignment(write(text_of()))}, "all")
