@@ -126,6 +126,22 @@ def read_sequential(
     return join_rows(rows)
 
 
+def read_interleaved(
+    lines: Sequence[Line],
+    n_taxa: int | None,
+    split: NameSplitter = split_name,
+    clean: Callable[[bytes], bytes] = remove_blanks,
+) -> list[Record]:
+    """Blocks of one line per taxon, of which the first one holds the names; `split` and `clean` as above."""
+    rows: list[Row] = []
+    for number, line in lines[:n_taxa]:
+        name, sequence = split(line)
+        rows.append((name, number, [sequence]))
+    for index, (_, line) in enumerate(lines[n_taxa:] if n_taxa else ()):
+        rows[index % len(rows)][2].append(clean(line))
+    return join_rows(rows)
+
+
 def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
     """Replace the character `match` by what the first sequence has at the same site.
 
@@ -228,6 +244,7 @@ def read_blocks(text: bytes) -> list[Record]:
 _MATCH = b"."
 _STRICT_NAME_LENGTH = 10  # characters, Felsenstein's PHYLIP
 _MAX_DIGITS = 18  # of a number in the header; longer ones are no sizes
+_SIZES = re.compile(rb"\s*[0-9]+\s+[0-9]+\s*")
 _INTERLEAVED, _SEQUENTIAL = "I", "S"  # PAML's options at the end of the header
 
 
@@ -252,6 +269,9 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     if records is None:
         records = announced.choose_reading(_read_layouts(lines, announced, layout, _split_strict), states)
     if records is None:
+        second = next((number for number, line in lines if _SIZES.fullmatch(line)), None)
+        if second is not None:
+            raise InputError(f"{source}: line {second}: found the sizes of another alignment, expected one in a file")
         raise InputError(f"{source}: {announced.explain_mismatch(relaxed)}")
     return resolve_matches(records, _MATCH)
 
@@ -281,14 +301,9 @@ def _read_layouts(
     if layout != _INTERLEAVED:
         readings.append(read_sequential(lines, announced.n_sites, split))
     if layout != _SEQUENTIAL:
-        rows: list[Row] = []
-        for number, line in lines[: announced.n_taxa]:
-            name, sequence = split(line)
-            rows.append((name, number, [sequence]))
-        unnamed = [line for _, line in lines[announced.n_taxa :] if not (layout and line.strip().isdigit())]
-        for index, line in enumerate(unnamed):
-            rows[index % len(rows)][2].append(remove_blanks(line))
-        readings.append(join_rows(rows))
+        named, others = lines[: announced.n_taxa], lines[announced.n_taxa :]
+        later = [line for line in others if not (layout and line[1].strip().isdigit())]
+        readings.append(read_interleaved([*named, *later], announced.n_taxa, split))
     return readings
 
 

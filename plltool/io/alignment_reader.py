@@ -89,7 +89,7 @@ def read_alignment(
         return _read_genotypes(text, source, states)
     if starts_like_catg(text):
         return read_catg(text, source, states, least)
-    if starts_like_table(text) and not starts_like_phylip(text):
+    if starts_like_table(text) and not starts_like_alignment(text):
         _refuse_states(source, "a table of named states", states)
         return read_table(text, source, least)
     letters = states and states.letters

@@ -178,6 +178,8 @@ class _Parser:
                 height = next((_RANGE.fullmatch(told[key]) for key in _HEIGHTS if key in told), None)
                 if height is not None and is_length(height[1]) and is_length(height[2]):
                     nodes.heights[node] = float(height[1]), float(height[2])
+            elif kind == "bare" and state == _State.START and value.isdigit():
+                continue  # PHYLIP and PAML write the number of trees, or of taxa and trees, before the first one
             elif kind == "(" and state <= _State.OPENED:
                 node, state = nodes.add(node), _State.OPENED
             elif kind in ("bare", "quoted") and state == _State.OPENED:

@@ -149,9 +149,10 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     """The only data or characters block of a NEXUS file; see `starts_like_nexus`.
 
     Names are kept as written (an underscore stays one). Match, gap and missing characters are those that the FORMAT
-    command declares; the latter two become ``-`` and ``?``. The matrix may be interleaved or not, whatever FORMAT says,
-    as long as one of the two layouts gives the announced sizes. Without `states`, FORMAT says what the data are, or the
-    characters show it. The symbols of standard data that FORMAT declares become 0, 1, 2 and so on in their order.
+    command declares; the latter two become ``-`` and ``?``. The matrix may be interleaved, with names in each block or
+    in the first one alone, or not, whatever FORMAT says, as long as one of the layouts gives the announced sizes.
+    Without `states`, FORMAT says what the data are, or the characters show it. The symbols of standard data that FORMAT
+    declares become 0, 1, 2 and so on in their order.
 
     A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. In standard
     and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
@@ -313,11 +314,12 @@ def _read_matrix(
     readings = [formats.read_sequential(lines, announced.n_sites, split, clean), _read_named_rows(lines, split)]
     if declared.is_interleaved:
         readings.reverse()
+    readings.append(formats.read_interleaved(lines, announced.n_taxa, split, clean))
     records = announced.choose_reading(readings, (declared.states or COUNTED).with_sets(sets.members))
     if records is None or any(_BRACKET.search(record.sequence) for record in records):
         _refuse_brackets([(number, split(line)[1]) for number, line in lines], source, declared.states)
     if records is None:
-        raise InputError(f"{source}: {announced.explain_mismatch(readings)}")
+        raise InputError(f"{source}: {announced.explain_mismatch(readings[:2])}")
     return records
 
 

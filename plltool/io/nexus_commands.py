@@ -14,6 +14,7 @@ _SIGNATURE = b"#nexus"
 
 # A quoted name starts where a word starts, and ends on its line: an apostrophe inside a word quotes nothing.
 _MARK = re.compile(rb"(?<![^\s;,=()\[\]])'[^'\n]*(?:''[^'\n]*)*'|[\[;]")
+_REMARKS = re.compile(rb"\A(?:\s*+#[^\n]*+)++")  # lines before the first block that some programs write
 _TREE = re.compile(rb"\s*+u?tree\b", re.IGNORECASE)  # a command whose comments may be annotations of nodes
 _BRACKET = re.compile(rb"[\[\]]")
 _OPTION = re.compile(r"""([^\s=]+)(?:\s*=\s*("[^"]*"|'[^']*'|\S+))?""")
@@ -41,9 +42,12 @@ def starts_like_nexus(text: bytes) -> bool:
 def split_commands(content: bytes, source: str) -> Iterator[Command]:
     """The commands of a NEXUS file, each ended by ``;``; a comment becomes a blank and its line breaks.
 
+    Lines before the first command that begin with ``#`` are no part of the format, and are left out.
+
     Comments that begin with ``&`` stay in trees, where they are annotations.
     """
     text = content.lstrip()[len(_SIGNATURE) :]
+    text = _REMARKS.sub(b"", text, count=1)
     first_line = 1 + content[: len(content) - len(text)].count(b"\n")
     parts: list[bytes] = []
     line, copied, position, is_tree = first_line, 0, 0, False

@@ -139,7 +139,17 @@ c      GG
 """
 
 
-@pytest.mark.parametrize("text", [CLUSTAL, STOCKHOLM, MSF, CLUSTAL.replace("CLUSTAL O(1.2.4)", "MUSCLE (3.8)")])
+T_COFFEE = "CLUSTAL FORMAT for T-COFFEE Version_11.00 [MODE:  ], CPU=0.01 sec, SCORE=991, Nseq=3, Len=8"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(CLUSTAL, STOCKHOLM, MSF),
+        CLUSTAL.replace("CLUSTAL O(1.2.4)", "MUSCLE (3.8)"),
+        CLUSTAL.replace("CLUSTAL O(1.2.4) multiple sequence alignment", T_COFFEE),
+    ],
+)
 def test_blocks_are_what_fasta_is(read, text):
     fasta = read(">a_1\nACGT-AGG\n>b2\nACGTTA--\n>c\nACGTTAGG\n")
     for content in (text, "\n" + text, text.replace("\n", "\r\n")):

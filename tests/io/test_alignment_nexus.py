@@ -27,6 +27,7 @@ EXPECTED = [("A", b"ACGT"), ("B", b"AC-T"), ("C", b"ACGG"), ("D", b"ACGA")]
         nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "datatype=DNA interleave gap=-"),
         nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "DataType = Rna Interleave = yes gap = -"),
         nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "datatype=nucleotide"),
+        nexus("A AC\nB AC\nC AC\nD AC\n\nGT\n-T\nGG\nGA\n"),
         nexus("A AC\nGT\nB AC\n-T\nC AC\nGG\nD AC\nGA\n", "datatype=dna interleave=yes"),
         nexus("A ACGT\nB ..-.\nC ...G\nD ...A\n", "datatype=dna matchchar=."),
         nexus("A AxGT\nB ACoT\nC .CGG\nD xxxA\n".replace("x", "C").replace("CCCA", "ACGA"), "datatype=dna gap=o"),
@@ -35,10 +36,11 @@ EXPECTED = [("A", b"ACGT"), ("B", b"AC-T"), ("C", b"ACGG"), ("D", b"ACGA")]
         nexus().replace("ntax=4 ", "").replace("begin data;", "begin taxa; dimensions ntax=4; end; begin data;"),
         nexus(size="nchar=4"),
         nexus().removesuffix("end;\n"),
+        nexus().replace("#NEXUS", "#NEXUS\n# source: x;\n\n  # begin data;"),
     ],
     ids=[
-        "plain", "wrapped", "interleaved", "other_case", "interleave_unsaid", "interleave_untrue", "matchchar", "gap",
-        "comments", "other_blocks", "taxa_block", "no_ntax", "no_end",
+        "plain", "wrapped", "interleaved", "other_case", "interleave_unsaid", "names_once", "interleave_untrue",
+        "matchchar", "gap", "comments", "other_blocks", "taxa_block", "no_ntax", "no_end", "remarks",
     ],
 )  # fmt: skip
 def test_dialects_give_the_same_records(text):

@@ -73,6 +73,10 @@ def test_records_know_their_lines():
             "4 4\nA AC\nGT\nB AC\nGT\nC AC\nGT\nD AC\n",
             "taxon 'D' (line 8) has 2 sites, line 1 announces 4 taxa of 4 sites",
         ),
+        (
+            "3 4\nA ACGT\nB ACGT\nC ACGT\n\n 3 4\nA ACGT\nB ACGT\nC ACGG\n",
+            "line 6: found the sizes of another alignment",
+        ),
         ("4 4", "found 0 taxa, line 1 announces 4 taxa of 4 sites"),
         ("0 4\n", "line 1: found 0 taxa and 4 sites, expected at least 1 of each"),
         ("4 0\nA\nB\nC\nD\n", "line 1: found 4 taxa and 0 sites, expected at least 1 of each"),
