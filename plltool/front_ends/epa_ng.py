@@ -2,40 +2,76 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import plltool
 from plltool.constants import FIRST_WORD, VERSION
-from plltool.front_ends.options import Given
+from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.raxml_ng import spell_here
+from plltool.front_ends.raxmlhpc import MATRICES
 from plltool.front_ends.work import Session, Work, hardware
 
 BANNER = f"EPA-ng v0.3.8+plltool{VERSION}"
 
 
 def run(arguments: Sequence[str]) -> None:
-    given = Given("epa-ng", arguments)
+    given = Given("epa-ng", arguments, bare="combined")
     if given.answers(BANNER, "--tree TREE --ref-msa ALIGNMENT --query QUERIES --model MODEL"):
         return
     folder = Path(given.text("prefix", "."))
-    session = Session(given, lambda ending: folder / ending, given.files["place"], "--redo", log="epa_info.log")
-    session.run(f"{BANNER} front end of plltool {VERSION}, which is not EPA-ng", _place)
+    task = "split" if given.has("split") else "place"
+    session = Session(given, lambda ending: folder / ending, given.files[task], "--redo", log="epa_info.log")
+    session.run(f"{BANNER} front end of plltool {VERSION}, which is not EPA-ng", _split if task == "split" else _place)
+
+
+def _split(given: Given, session: Session) -> None:
+    """Divide an alignment into the sequences whose names a reference has, and the others."""
+    combined = plltool.read_alignment(given.first("combined"), names=FIRST_WORD)
+    names = set(plltool.read_alignment(given.text("split"), names=FIRST_WORD, least=1).names)
+    rows = [(name, row.decode("ascii", "replace")) for name, row in zip(combined.names, combined.rows, strict=True)]
+    for ending, is_reference in (("reference.fasta", True), ("query.fasta", False)):
+        kept = [row for row in rows if (row[0] in names) == is_reference]
+        if not kept:
+            raise UsageError(f"--split: found no sequence of {ending} in {combined.source}, expected at least one")
+        session.write(ending, plltool.format_fasta(*zip(*kept, strict=True)), ending)
+
+
+def _read_model(model: str) -> str:
+    """A model, or a file with it; the file may be RAxML_info, which `raxmlHPC -f e` writes."""
+    if not Path(model).is_file():
+        return spell_here(model)
+    text = Path(model).read_text("utf-8", "replace")
+    matrix, alpha = (
+        re.search(r"^Substitution Matrix: (\w+)", text, re.MULTILINE),
+        re.search(r"^alpha: (\S+)", text, re.M),
+    )
+    if matrix is None:
+        return model
+    rates = re.findall(r"^rate \w <-> \w: (\S+)", text, re.MULTILINE) if matrix[1] == "GTR" else []
+    shares = [float(x) for x in re.findall(r"^freq pi\(\w\): (\S+)", text, re.MULTILINE)]
+    values = f"{{{'/'.join(rates)}}}" if rates else ""
+    frequencies = "/".join(str(share / sum(shares)) for share in shares)
+    name = matrix[1] if rates else MATRICES.get(matrix[1], matrix[1])
+    return f"{name}{values}+FU{{{frequencies}}}" + (f"+G4{{{alpha[1]}}}" if alpha else "")
 
 
 def _place(given: Given, session: Session) -> None:
     """Place sequences on the branches of a reference tree; a model with values, and then lengths, stay as given."""
-    path, tree, queries, model = (given.first(field) for field in ("alignment", "tree", "queries", "model"))
+    path, tree, queries, word = (given.first(field) for field in ("alignment", "tree", "queries", "model"))
     how: dict[str, Any] = {"filter_max": given.number("filter_max", 7)}
+    how |= {} if given.has("filter_acc_lwr") else {"filter_min_lwr": 0.01, "filter_acc_lwr": 1.0}
     names = filter(given.has, ("filter_acc_lwr", "filter_min_lwr", "heuristic"))
     how |= {name: float(given.text(name)) for name in names}
     how |= {"heuristic": 1.0} if given.has("all_branches") else {}
     how |= {"raxml_blo": True} if given.has("all_lengths") else {}
     data = plltool.read_alignment(path, names=FIRST_WORD)
+    model = _read_model(word)
     how |= {"fixed": True} if "{" in model or Path(model).is_file() else {}
-    work = Work(session, data, model if Path(model).is_file() else spell_here(model))
-    work.hardware = hardware(threads=given.count("threads"))
+    work = Work(session, data, model)
+    work.hardware = hardware(threads=given.number("threads") or None)
     found = work.call(plltool.place, work.trees(tree)[0], queries, work.model, names=FIRST_WORD, **how)
     session.say(f"lnL of the reference: {found.lnl:.6f}")
     session.write("epa_result.jplace", found.jplace(" ".join([given.program, *given.arguments])), "Placements")

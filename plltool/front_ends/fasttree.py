@@ -71,11 +71,15 @@ def _infer_tree(given: Given, session: Session, data: Sequences, number: int) ->
     """The tree of an alignment, with SH-like supports; `number` counts the alignments from 0."""
     is_dna, keeps, quotes = given.has("nucleotides"), given.has("keeps"), given.has("quote")
     name, is_flat = given.text("model", "JC" if is_dna else "JTT"), given.has("without_rates")
-    if (name == "GTR+FO") > is_dna or (name in ("LG", "WAG") and is_dna):
+    if given.has("rates", "frequencies"):
+        rates, shares = given.text("rates"), given.text("frequencies")
+        name = "GTR" + f"{{{rates}}}" * bool(rates) + (f"+FU{{{shares}}}" if shares else "+FO")
+    if name.startswith("GTR") > is_dna or (name in ("LG", "WAG") and is_dna):
         raise UsageError(f"found a model of other data, {name}, expected one for {'DNA' if is_dna else 'proteins'}")
     n_replicates = given.number("replicates", ALRT_REPLICATES)
     with_supports = not given.has("without_supports")
     given.has("log_file", "output", "gamma")
+    n_categories = given.number("categories", 20)
     threads = os.environ.get("OMP_NUM_THREADS", "")
     work = Work(session, data, name + ("" if is_flat else "+G4"), given.number("seed", 1))
     work.hardware = hardware(threads=int(threads) if threads.isdecimal() and int(threads) else None)
@@ -91,9 +95,15 @@ def _infer_tree(given: Given, session: Session, data: Sequences, number: int) ->
     else:
         options = plltool.SearchOptions(effort="fast")
         found = work.call(plltool.search, work.model, start=begin, seed=work.seed, options=options)
-    if given.has("gamma") and not is_flat:
-        session.say(f"Gamma(4) LogLk = {found.lnl:.3f} alpha = {found.parameters['alpha']:.3f}")
     _tell(found, session)
+    if given.has("gamma") and not is_flat:
+        before, model = found.tree.total_length(), re.sub(r"\+G4\{.*?\}", f"+G{n_categories}", found.model)
+        found = work.call(plltool.evaluate, found.tree, model)
+        lnl, alpha, scale = (
+            f"{x:.3f}" for x in (found.lnl, found.parameters["alpha"], found.tree.total_length() / before)
+        )
+        session.say(f"Gamma({n_categories}) LogLk = {lnl} alpha = {alpha} rescaling lengths by {scale}")
+        session.say(f"Gamma{n_categories}LogLk\t{lnl}\tApproximate\tAlpha\t{alpha}\tRescale\t{scale}")
     newick = found.newick
     if with_supports and n_replicates:
         how = {"kinds": ("sh-alrt",), "replicates": n_replicates, "seed": work.seed}

@@ -2,9 +2,9 @@
 
 A row of the table is ``NAMES | VALUE | FIELD | WHAT``. VALUE is empty for a flag, N for a whole number, COUNT for one
 from 1 on or auto, X for a number, LIST for whole numbers with commas, FILE for something that exists, words such as
-``on/off``, several of them for ``fbp,tbe``, or TEXT. FIELD is what the option sets, or ``FIELD=TEXT`` if the option
-itself says the value; it is empty if the option changes nothing here, and ``!`` if plltool cannot do what it asks
-for; WHAT is then the reason. A row
+``on/off``, several of them for ``fbp,tbe``, or TEXT. A ? behind it says that it may be missing; 4X are four numbers.
+FIELD is what the option sets, or ``FIELD=TEXT`` if the option itself says the value; it is empty if the option changes
+nothing here, and ``!`` if plltool cannot do what it asks for; WHAT is then the reason. A row
 ``: TASK | ENDINGS`` has the ends of the names of the files that a task may write.
 """
 
@@ -23,7 +23,7 @@ from plltool.constants import STDIN
 REFUSED = "!"
 HELP = ("-h", "-?", "--help", "-help")
 # fields that every task uses, or that none has to
-COMMON = "task prefix redo quiet seed threads most_threads workers version help run_name"
+COMMON = "task prefix redo quiet seed threads most_threads workers version help run_name no_files"
 _PATTERNS = {
     "N": (r"\d{1,18}", "a whole number from 0 on"),
     "X": (r"\d*\.?\d+(e[-+]?\d+)?", "a number from 0 on"),
@@ -45,11 +45,29 @@ class Option(NamedTuple):
     value: str  # of its field, if the option has none of its own
     what: str
 
+    @property
+    def kind(self) -> str:
+        """What a value is, without how many there are."""
+        return self.takes.strip("?0123456789")
+
+    def take(self, name: str, words: list[str]) -> str:
+        """The value behind the option, which was written as `name`, off the words that follow."""
+        if not self.takes or (self.takes.endswith("?") and not (words and self.fits(words[0]))):
+            return self.value or "yes"
+        count = int(self.takes[0]) if self.takes[0].isdigit() else 1
+        if len(words) < count:
+            raise UsageError(f"{name}: found nothing behind it, expected {self.what}")
+        return "/".join(self.check(name, words.pop(0)) for _ in range(count))
+
+    def fits(self, word: str) -> bool:
+        """Whether a word may be the value of an option that may also have none."""
+        return word[:1] != "-" and re.fullmatch(_PATTERNS.get(self.kind, (".*", ""))[0], word) is not None
+
     def check(self, name: str, value: str) -> str:
         """The value behind the option, which was written as `name`, in the table's spelling."""
-        pattern, expected = _PATTERNS.get(self.takes, (".*", "the name of a file that exists"))
+        pattern, expected = _PATTERNS.get(self.kind, (".*", "the name of a file that exists"))
         is_wrong = not re.fullmatch(pattern, value, re.DOTALL)
-        if self.takes == "FILE":
+        if self.kind == "FILE":
             is_wrong = value != STDIN and not os.path.exists(value)
         elif re.search("[/,]", self.takes):
             own = re.split("[/,]", self.takes)
@@ -113,9 +131,7 @@ class Given:
                 raise UsageError(f"{name}: the front end cannot do this: {option.what}")
             if equals and not option.takes:
                 raise UsageError(f"{name}: found a value, {value!r}, expected none")
-            if option.takes and not equals and not words:
-                raise UsageError(f"{name}: found nothing behind it, expected {option.what}")
-            own = option.check(name, value if equals else words.pop(0)) if option.takes else option.value or "yes"
+            own = option.check(name, value) if equals else option.take(name, words)
             if option.field:
                 self._set(option.field, own, name)
             else:

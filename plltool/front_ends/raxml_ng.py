@@ -16,7 +16,7 @@ from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.work import Session, Work, hardware, read_lines, score
 from plltool.registry import split_words
 
-BANNER = f"RAxML-NG v. 1.2.2+plltool{VERSION} front end of plltool {VERSION}, which is not RAxML-NG"
+BANNER = f"RAxML-NG v. 1.2.2+plltool{VERSION} released as a front end of plltool {VERSION}, which is not RAxML-NG"
 METRICS = {"fbp": "fbp", "tbe": "tbe", "sh": "sh-alrt", "rbs": "fbp"}
 LABELS = {"fbp": "FBP", "tbe": "TBE", "sh-alrt": "SH"}
 STOP_RULES = {"": None, "kh": "kh", "kh-mult": "kh", "off": "epsilon"}
@@ -29,8 +29,9 @@ def run(arguments: Sequence[str]) -> None:
     given = Given("raxml-ng", arguments, one_dash=True)
     if given.answers(BANNER, "[OPTIONS]"):
         return
-    task = "consense" if given.has("consense") else given.text("task", "search")
-    prefix = given.first("prefix", "alignment", "tree", "replicates").split(",")[0]
+    task = next(filter(given.has, ("consense", "rfdist")), given.text("task", "search"))
+    own = given.text("rfdist").removeprefix("yes")
+    prefix = (given.text("prefix") or own or given.first("alignment", "tree", "replicates")).split(",")[0]
     endings = [ending + given.text("consense").upper() for ending in given.files[task]]
     Session(given, lambda ending: Path(f"{prefix}.raxml.{ending}"), endings, "--redo").run(BANNER, TASKS[task])
 
@@ -237,7 +238,8 @@ def _bsconverge(given: Given, session: Session) -> None:
 
 
 def _rfdist(given: Given, session: Session) -> None:
-    trees = plltool.read_tree_set(list_files(given.first("tree")))
+    own = given.text("rfdist").removeprefix("yes")
+    trees = plltool.read_tree_set(list_files(own or given.first("tree")))
     absolute, relative = plltool.tree_distances(trees), plltool.tree_distances(trees, relative=True)
     pairs = [(a, b) for a in range(trees.n_trees) for b in range(a + 1, trees.n_trees)]
     for word, found in (("absolute", absolute), ("relative", relative)):
@@ -280,9 +282,12 @@ def _check(given: Given, session: Session) -> None:
     session.say(*(f"WARNING: {warning}" for warning in facts["warnings"]))
     session.say("Alignment can be successfully read by plltool.", "")
     if name == "parse":
-        work.data.refuse_table("what --parse writes as FASTA")
-        rows = [row.decode("ascii", "replace") for row in work.data.rows]
-        session.write("rba", plltool.format_fasta(work.data.names, rows), "FASTA, in place of a binary file,")
+        plain = replace(work.data, likelihoods=None)
+        plain.refuse_table("what --parse writes as FASTA")
+        text: str | bytes = plltool.format_fasta(plain.names, [row.decode("ascii", "replace") for row in plain.rows])
+        if work.data.likelihoods is not None:
+            text = Path(given.text("alignment")).read_bytes()
+        session.write("rba", text, "The alignment, in place of a binary file,")
         session.say(f"* Estimated memory requirements                : {max(1, facts['device_bytes'] >> 20)} MB")
         session.say(f"* Recommended number of threads / MPI processes: {max(1, facts['n_patterns'] // 1000)}")
 

@@ -120,3 +120,85 @@ def test_fasttree_of_several_alignments(call, folder):
     assert (status, "-n: found 3, expected 1 to 2, the number of alignments in two.phy" in err) == (2, True)
     status, _, err = call(f"{line} -intree one.nwk two.phy")
     assert (status, "-intree: found 1 trees, expected one for each alignment" in err) == (2, True)
+
+
+def test_fasttree_tells_the_likelihood_under_as_many_gamma_categories_as_asked_for(call, folder):
+    """-cat N -gamma: Gamma(N), 20 by default; the log's lines are those of FastTree 2.1.11 (Debian)."""
+    status, _, err = call("FastTree -nt -nosupport -mllen -intree true.nwk -gamma -log g.log -out g.nwk a.fasta")
+    assert status == 0, err
+    expected = plltool.evaluate("a.fasta", "true.nwk", "JC+G20", device="numpy").lnl
+    log = (folder / "g.log").read_text()
+    lnl, alpha = re.search(r"Gamma\(20\) LogLk = (\S+) alpha = (\S+) rescaling lengths by \d\.\d{3}\n", log).groups()
+    assert float(lnl) == pytest.approx(expected, abs=0.01)  # each ends when a round gains less
+    assert f"Gamma20LogLk\t{lnl}\tApproximate\tAlpha\t{alpha}\tRescale\t" in log
+    status, _, err = call("FastTree -nt -nosupport -mllen -intree true.nwk -cat 5 -gamma -out g.nwk a.fasta")
+    assert status == 0, err
+    assert "Gamma(5) LogLk = " in err
+
+
+def test_fasttree_takes_the_rates_of_its_expert_options(call, folder):
+    rates, shares = "1 2.5 1 1 2.5 1", "0.3 0.2 0.2 0.3"
+    line = "FastTree -nt -nosupport -nocat -mllen -intree true.nwk -pseudo -nomatrix"
+    status, out, err = call(f"{line} -gtrrates {rates} -gtrfreq {shares} a.fasta")
+    assert status == 0, err
+    model = "GTR{1/2.5/1/1/2.5/1}+FU{0.3/0.2/0.2/0.3}"
+    expected = plltool.evaluate("a.fasta", "true.nwk", model, device="numpy").lnl
+    assert f"Optimize all lengths: LogLk = {expected:.3f}" in err
+    assert plltool.tree_distances([out, "true.nwk"])[0, 1] == 0
+    assert call(f"{line} -pseudo 1.5 -gtrfreq {shares} a.fasta")[0] == 0
+    for words, told in (
+        ("-gtrfreq x 1 1 1", "-gtrfreq: found 'x', expected a number"),
+        ("-gtrfreq 1 2", "found nothing"),
+    ):
+        status, _, err = call(f"{line} {words}")
+        assert (status, told in err) == (2, True), err
+
+
+@pytest.mark.usefixtures("reference")
+def test_epa_ng_reads_the_model_of_raxml_info(call, folder):
+    """The file that `raxmlHPC -f e -m GTRGAMMAX` of RAxML 8.2.12 (Debian) writes."""
+    rates = dict(
+        zip(("A <-> C", "A <-> G", "A <-> T", "C <-> G", "C <-> T", "G <-> T"), (44, 499, 38, 32, 412, 1), strict=True)
+    )
+    (folder / "RAxML_info.e").write_text(
+        "DataType: DNA\nSubstitution Matrix: GTR\nBase frequencies: ML estimate\n\nModel Parameters of Partition 0, "
+        "Name: No Name Provided, Type of Data: DNA\nalpha: 0.377437\nTree-Length: 3.195356\n"
+        + "".join(f"rate {pair}: {rate}.000000\n" for pair, rate in rates.items())
+        + "\nfreq pi(A): 0.353378\nfreq pi(C): 0.321255\nfreq pi(G): 0.081618\nfreq pi(T): 0.243749\n"
+    )
+    line = "epa-ng --query query.fasta --msa ref.fasta --tree ref.nwk --redo -T 0 --model"
+    model = "GTR{44/499/38/32/412/1}+FU{0.353378/0.321255/0.081618/0.243749}+G4{0.377437}"
+    found = []
+    for given in ("RAxML_info.e", model):
+        status, out, err = call(f"{line} {given}")
+        assert status == 0, err
+        found.append(re.search(r"lnL of the reference: (\S+)", out)[1])
+    assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("reference")
+def test_epa_ng_leaves_out_places_of_less_than_a_hundredth(call, folder):
+    """--filter-min-lwr is 0.01 by default, unless --filter-acc-lwr is given."""
+    line = "epa-ng --query query.fasta --ref-msa ref.fasta --tree ref.nwk --model r.raxml.bestModel --redo --no-heur"
+    weights = []
+    for words in ("", "--filter-min-lwr 0", "--filter-acc-lwr 1"):
+        status, _, err = call(f"{line} {words}")
+        assert status == 0, err
+        found = json.loads((folder / "epa_result.jplace").read_text())
+        weights.append([row[found["fields"].index("like_weight_ratio")] for row in found["placements"][0]["p"]])
+    assert weights[0] == [weight for weight in weights[1] if weight >= 0.01] != weights[1]
+    assert weights[1] == weights[2]
+
+
+def test_epa_ng_splits_an_alignment(call, folder):
+    rows = (folder / "a.fasta").read_text().split(">")[1:]
+    (folder / "ref.fasta").write_text("".join(f">{row}" for row in rows if row[0] in "ABC"))
+    status, _, err = call("epa-ng --split ref.fasta a.fasta")
+    assert status == 0, err
+    for name, expected in (("reference", "ABC"), ("query", "DEFG")):
+        assert "".join(re.findall(r"^>(.*)$", (folder / f"{name}.fasta").read_text(), re.MULTILINE)) == expected
+    assert plltool.read_alignment("query.fasta").rows == plltool.read_alignment("a.fasta").rows[3:]
+    status, _, err = call("epa-ng --split a.fasta a.fasta --redo")
+    assert (status, "found no sequence of query.fasta in a.fasta" in err) == (2, True)
+    status, _, err = call("epa-ng -B --tree true.nwk --ref-msa a.fasta")
+    assert (status, "-B: the front end cannot do this: plltool keeps no binary reference" in err) == (2, True)

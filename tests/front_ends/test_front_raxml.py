@@ -211,10 +211,10 @@ def test_likelihoods_of_states(call, folder):
     assert lnls[2] == lnls[3] != lnls[0]
     status, _, err = call("raxml-ng --loglh --msa c.fasta --prob-msa on --model JC --tree true.nwk --prefix V")
     assert (status, "--prob-msa: found on, expected off, because c.fasta is no CATG file" in err) == (2, True)
-    for line, what in (
-        ("raxml-ng --parse --msa a.catg --model JC --prefix Z", "what --parse writes as FASTA"),
-        ("iqtree -s a.catg,c.fasta -m JC --prefix I", "one of several alignments"),
-    ):
+    status, _, err = call("raxml-ng --parse --msa a.catg --model JC --prefix Z")
+    assert status == 0, err
+    assert (folder / "Z.raxml.rba").read_bytes() == (folder / "a.catg").read_bytes()
+    for line, what in (("iqtree -s a.catg,c.fasta -m JC --prefix I", "one of several alignments"),):
         status, _, err = call(line)
         assert (status, f"found likelihoods of states, expected sequences as {what}" in err) == (1, True), line
 
@@ -237,3 +237,35 @@ def test_the_sh_like_supports_of_ete(call, folder):
     assert all(0 <= support <= 100 for support in supports)
     tree = plltool.read_tree(folder / "RAxML_bestTree.J")
     assert plltool.tree_distances([re.sub(r"\[\d+\]", "", text), tree])[0, 1] == 0
+
+
+def test_the_version_as_nf_core_reads_it(call):
+    """`raxml-ng --version 2>&1 | sed 's/^.*RAxML-NG v. //; s/released.*$//'`."""
+    _, out, _ = call("raxml-ng --version")
+    version = re.sub(r"released.*$", "", re.sub(r"^.*RAxML-NG v. ", "", out, flags=re.MULTILINE), flags=re.MULTILINE)
+    assert re.fullmatch(r"1\.2\.2\+plltool\S+ \n", version)
+
+
+def test_values_that_may_be_missing(call, folder):
+    """--consense is MR by default; --rfdist takes its files as a value or from --tree."""
+    for line, ending in (
+        ("raxml-ng --consense --tree three.nwk --prefix C", "C.raxml.consensusTreeMR"),
+        ("raxml-ng --consense MR70 --tree three.nwk --prefix C", "C.raxml.consensusTreeMR70"),
+        ("raxml-ng --consense=STRICT --tree three.nwk --prefix C", "C.raxml.consensusTreeSTRICT"),
+        ("raxml-ng --rfdist three.nwk --prefix D", "D.raxml.rfDistances"),
+        ("raxml-ng --rf true.nwk,three.nwk", "true.nwk.raxml.rfDistances"),
+        ("raxml-ng --loglh --msa a.fasta --tree true.nwk --model JC --force --prefix L", "L.raxml.log"),
+        ("raxml-ng --loglh --msa a.fasta --tree true.nwk --model JC --force model_lh_impr --prefix M", "M.raxml.log"),
+    ):
+        status, _, err = call(line)
+        assert status == 0, err
+        assert (folder / ending).exists()
+    assert len((folder / "true.nwk.raxml.rfDistances").read_text().splitlines()) == 6
+
+
+def test_no_files(call, folder):
+    before = sorted(folder.iterdir())
+    status, out, err = call("raxml-ng --rfdist --tree three.nwk --nofiles")
+    assert status == 0, err
+    assert "0\t2\t4\t0.500000" in out
+    assert sorted(folder.iterdir()) == before
