@@ -25,7 +25,7 @@ HELP = ("-h", "-?", "--help", "-help")
 # fields that every task uses, or that none has to
 COMMON = "task prefix redo quiet seed threads most_threads workers version help run_name no_files"
 _PATTERNS = {
-    "N": (r"\d{1,18}", "a whole number from 0 on"),
+    "N": (r"\d{1,19}", "a whole number from 0 on"),
     "X": (r"\d*\.?\d+(e[-+]?\d+)?", "a number from 0 on"),
     "COUNT": (r"auto.*|AUTO|0*[1-9]\d{0,8}", "a number from 1 on, or auto"),
     "LIST": (r"\d{1,15}(,\d{1,15})*", "whole numbers with commas between them"),
@@ -150,7 +150,7 @@ class Given:
         raise UsageError(f"{name}: the front end does not know this option{hint} (--help lists all)")
 
     def _set(self, field: str, value: str, name: str) -> None:
-        if self._values.get(field, value) != value:
+        if self._values.get(field, value) != value and self._named[field] != name:  # of the same, the last one counts
             raise UsageError(f"{name}: found also {self._named[field]}, expected only one of them")
         self._values[field], self._named[field] = value, name
 

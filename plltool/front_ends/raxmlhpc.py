@@ -13,7 +13,10 @@ from plltool.front_ends.options import Given, UsageError, read_table
 from plltool.front_ends.work import Session, read_lines
 
 BANNER = f"This is RAxML version 8.2.12+plltool{VERSION} front end of plltool {VERSION}, which is not RAxML"
-TASKS = {"d": "search", "o": "search", "a": "all", "e": "evaluate", "b": "support", "A": "ancestral", "J": "sh"}
+TASKS = {
+    **{"d": "search", "o": "search", "a": "all", "e": "evaluate", "b": "support", "A": "ancestral", "J": "sh"},
+    **{"r": "rfdist", "g": "sitelh"},
+}
 MODEL = re.compile(r"(ASC_)?(GTR|PROT|BIN|MULTI)(GAMMA|CAT)(I?)(?:_WINNER)?([A-Z0-9_]*?)(F|X)?")
 MATRICES = dict(pair.split("=") for pair in read_table("raxmlHPC")[1]["matrices"])
 
@@ -24,21 +27,22 @@ def run(arguments: Sequence[str]) -> None:
         return
     name, folder = given.first("run_name"), Path(given.text("folder", "."))
     consense, letter, number = given.has("--consense"), given.text("algorithm", "d"), given.text("number", "1")
-    task = "bootstrap" if given.has("bootstrap_seed") else "consense" if consense else TASKS[letter]
+    flags = {"bootstrap_seed": "bootstrap", "--consense": "consense", "parsimony": "start", "stop_test": "bsconverge"}
+    task = next((own for field, own in flags.items() if given.has(field)), TASKS[letter])
     words = ["--all", "--bs-metric", "sh"] if task == "sh" else [] if consense else [f"--{task}"]
     for field in sorted(option.field for option in given.table if option.field.startswith("--")):
         words += [field, given.text(field)] if given.has(field) else []
     if given.has("trees"):
-        words += ["--tree" if consense else "--bs-trees", given.text("trees")]
+        words += ["--tree" if task in ("consense", "rfdist", "sitelh") else "--bs-trees", given.text("trees")]
     if given.has("number") or task == "bootstrap":
         kind = "rand" if given.has("random") else "pars"
-        words += ["--tree", f"{kind}{{{number}}}"] if task == "search" and not given.has("--tree") else []
+        words += ["--tree", f"{kind}{{{number}}}"] if task in ("search", "start") and not given.has("--tree") else []
         words += ["--bs-trees", number] if task in ("all", "bootstrap") else []
-    elif given.has("random"):
-        words += ["--tree", "rand{1}"]
+    elif given.has("random") or task == "start":
+        words += ["--tree", "rand{1}" if given.has("random") else "pars{1}"]
     words += ["--bs-metric", "rbs"] if given.has("rapid_seed") and task == "all" else []
     words += ["--seed", given.text("bootstrap_seed")] if task == "bootstrap" and not given.has("--seed") else []
-    if task not in ("support", "consense"):
+    if task not in ("support", "consense", "rfdist", "bsconverge"):
         words += ["--model", _read_model(given), "--brlen", "unlinked" if given.has("unlinked") else "linked"]
     given.has("model_name")
     given.refuse_rest()
@@ -48,18 +52,20 @@ def run(arguments: Sequence[str]) -> None:
     names |= {"support": "fastTreeSH_Support"} if task == "sh" else {}
     endings = [ending + given.text("--consense") for ending in there.files[done]]
     there.program, there.arguments = given.program, given.arguments
-    session = (_Bracketed if task == "sh" else Session)(
-        there, lambda ending: folder / f"RAxML_{names[ending]}.{name}", endings, "no option"
-    )
+    session = _Respelt(there, lambda ending: folder / f"RAxML_{names[ending]}.{name}", endings, "no option")
     session.run(BANNER, raxml_ng.TASKS[done])
 
 
-class _Bracketed(Session):
-    """A run whose supports are whole numbers in brackets behind the lengths, as in RAxML_fastTreeSH_Support."""
+class _Respelt(Session):
+    """A run whose files RAxML-NG writes in another way: SH-like supports, distances and lnL of sites."""
 
     def write(self, ending: str, content: str | bytes, what: str = "") -> None:
-        if ending == "support" and isinstance(content, str):
+        if isinstance(content, str) and self.path(ending).name.startswith("RAxML_fastTreeSH_Support"):
             content = re.sub(r"\)([\d.]+):([^,();]+)", lambda own: f"):{own[2]}[{float(own[1]):.0f}]", content)
+        elif isinstance(content, str) and ending == "rfDistances":
+            content = re.sub(r"(\d+)\t(\d+)\t(\d+)\t", r"\1 \2: \3 ", content)
+        elif isinstance(content, str) and ending == "siteLH":
+            content = re.sub(r"^tree(\d+) +", r"tr\1\t", content, flags=re.MULTILINE)
         super().write(ending, content, what)
 
 

@@ -158,6 +158,8 @@ def test_other_tasks_of_raxml(call, folder):
         ("raxmlHPC -f b -t true.nwk -z three.nwk -m GTRGAMMA -n b", "RAxML_bipartitions.b"),
         ("raxmlHPC -J MRE -z three.nwk -m GTRGAMMA -n j", "RAxML_MajorityRuleExtendedConsensusTree.j"),
         ("raxmlHPC -f A -t true.nwk -m GTRCAT -V -n A -s a.fasta", "RAxML_nodeLabelledRootedTree.A"),
+        ("raxmlHPC -y -d -p 1 -m GTRCAT -n y -s a.fasta", "RAxML_parsimonyTree.y"),
+        ("raxmlHPC -m GTRCAT -y -p 6078763987288513948 -m GTRGAMMA -n yy -s a.fasta", "RAxML_parsimonyTree.yy"),
     ):
         status, _, err = call(line)
         assert status == 0, (line, err)
@@ -269,3 +271,15 @@ def test_no_files(call, folder):
     assert status == 0, err
     assert "0\t2\t4\t0.500000" in out
     assert sorted(folder.iterdir()) == before
+
+
+def test_raxml_8_writes_distances_and_lnl_of_sites(call, folder):
+    """As `raxmlHPC -f r` and `-f g` of RAxML 8.2.12 write them: the third tree differs in 2 of 4 splits."""
+    status, _, err = call("raxmlHPC -f r -z three.nwk -m GTRCAT -n r")
+    assert status == 0, err
+    assert (folder / "RAxML_RF-Distances.r").read_text() == "0 1: 0 0.000000\n0 2: 4 0.500000\n1 2: 4 0.500000\n"
+    status, _, err = call("raxmlHPC -f g -z three.nwk -s a.fasta -m GTRGAMMA -n g")
+    assert status == 0, err
+    head, *rows = (folder / "RAxML_perSiteLLs.g").read_text().splitlines()
+    assert (head, [row.partition("\t")[0] for row in rows]) == ("3 150", ["tr1", "tr2", "tr3"])
+    assert {len(row.split()) for row in rows} == {151}
