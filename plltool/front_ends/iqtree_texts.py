@@ -57,7 +57,7 @@ def _spell_free_rates(match: re.Match[str]) -> str:
 
 
 def spell_fitted(part: Any) -> str:
-    """The model of a part with its values: rates relative to that of G and T, weights and rates of +R in turn."""
+    """The model of a part with its values: rates relative to G and T, weights and rates of +R in turn."""
     own, model = part.parameters, spell_there(part.model)
     if (own.get("rates") or {}).keys() == set(PAIRS):
         name = re.split(r"[{+]", model, maxsplit=1)[0]

@@ -92,7 +92,7 @@ def cut_inputs(alignment: AlignmentLike, model: ModelLike | None, brlen: str) ->
 
 
 def is_reversible(model: ModelLike | None) -> bool:
-    """Whether a model, see `plltool.search`, or those of all parts are time-reversible; trees of others have a root."""
+    """Whether a model, see `plltool.search`, is time-reversible, with parts all models; trees of others have a root."""
     return all(part.model is None or part.model.is_reversible for part in _as_scheme(model))
 
 
