@@ -140,7 +140,7 @@ def report_choice(choice: Any) -> str:
 
 
 def _weigh(given: Sequence[float | None]) -> list[str]:
-    """Scores, their Akaike weights, and + for those of the smallest set of models whose weights exceed 0.95."""
+    """Scores, their Akaike weights, and + for models of the smallest set whose weights exceed 0.95."""
     scores = [math.inf if score is None else score for score in given]
     shares = [math.exp(min(scores) / 2 - score / 2) if score < math.inf else 0.0 for score in scores]
     above = [sum(share for share in shares if share > own) for own in shares]

@@ -97,7 +97,7 @@ def is_reversible(model: ModelLike | None) -> bool:
 
 
 def cut_parts(alignment: AlignmentLike, partitions: str | PathLike[str]) -> dict[str, Sequences]:
-    """The parts of an alignment as alignments of their own, by their names, without the taxa that have only gaps there.
+    """The alignments of the parts, by their names, without the taxa that have only gaps there.
 
     Parameters
     ----------
