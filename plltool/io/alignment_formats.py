@@ -158,6 +158,7 @@ def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
 NAMES_HINT = "--names first-word cuts them at the first blank, --names whole keeps them without this note"
 
 _BLOCKS = re.compile(rb"CLUSTAL|MUSCLE|PROBCONS|# STOCKHOLM", re.IGNORECASE)
+_MSF_NAME = re.compile(rb"^[ \t]*Name:[ \t]*(\S+)", re.MULTILINE)
 _HEAD = 10_000  # bytes, within which MSF announces its size
 _OTHER_GAPS = bytes.maketrans(b".~", b"--")
 
@@ -222,17 +223,22 @@ def _find_msf(text: bytes) -> int:
 def read_blocks(text: bytes) -> list[Record]:
     """The records of a file as `starts_like_blocks`: the pieces of each name, in the order of the names.
 
-    Lines that begin with a blank tell how columns agree, or count them; those with # are annotations. Dots and tildes
-    are gaps. A number behind a piece counts its letters.
+    The head of MSF lists the names, and other lines are left out. In other formats lines that begin with a blank tell
+    how columns agree, or count them; those with # are annotations. Dots and tildes are gaps. A number behind a piece
+    counts its letters.
     """
-    first = max(len(text) - len(text.lstrip()), _find_msf(text))
+    msf = _find_msf(text)
+    first = max(len(text) - len(text.lstrip()), msf)
     rows: dict[bytes, Row] = {}
+    for found in _MSF_NAME.finditer(text, 0, msf):
+        rows[found[1]] = decode_name(found[1]), text.count(b"\n", 0, found.start()) + 1, []
+    declared = set(rows)
     for number, line in list(enumerate(text.split(b"\n"), start=1))[text[:first].count(b"\n") + 1 :]:
         if line.startswith(b"//"):  # of Stockholm
             break
-        if not line.strip() or line[:1].isspace() or line.startswith(b"#"):
+        name, *pieces = line.split() or [b""]
+        if name not in declared if declared else not name or line[:1].isspace() or line.startswith(b"#"):
             continue
-        name, *pieces = line.split()
         if pieces and pieces[-1].isdigit():
             pieces.pop()
         rows.setdefault(name, (decode_name(name), number, []))[2].append(b"".join(pieces).translate(_OTHER_GAPS))

@@ -146,6 +146,7 @@ T_COFFEE = "CLUSTAL FORMAT for T-COFFEE Version_11.00 [MODE:  ], CPU=0.01 sec, S
     "text",
     [
         *(CLUSTAL, STOCKHOLM, MSF),
+        MSF.replace("\nb2", "\n b2").replace("\nc", "\n  c"),  # as PileUp writes it
         CLUSTAL.replace("CLUSTAL O(1.2.4)", "MUSCLE (3.8)"),
         CLUSTAL.replace("CLUSTAL O(1.2.4) multiple sequence alignment", T_COFFEE),
     ],
@@ -156,6 +157,11 @@ def test_blocks_are_what_fasta_is(read, text):
         found = read(content)
         assert found.names == fasta.names
         assert found.codes.tolist() == fasta.codes.tolist()
+
+
+def test_msf_lacks_a_name_of_its_head(read):
+    with pytest.raises(InputError, match=r"taxon 'b2' \(line 6\) has 0 sites"):
+        read(MSF.replace("\nb2 ", "\nb3 "))
 
 
 def test_rows_of_blocks_that_differ_are_an_error(read):
