@@ -253,7 +253,7 @@ class Likelihood(Parameters, Density):
     def site_categories(self) -> FloatArray:
         """(n_sites,) the number, from 0, of the rate category with the highest posterior at each site; NaN likewise.
 
-        Categories are those of the model's `category_rates`: that of invariable sites, if there is one, is the first.
+        Categories are in the order of the model's rates; the first one is that of invariable sites, if there are any.
         Classes of a mixture are summed.
         """
         numbers = []
