@@ -8,7 +8,8 @@
  *                      log s_0 less two rows of `logs` and plus a third, s_1 / s_0 and s_2 / s_0 - (s_1 / s_0)^2; for ratios,
  *                      s_1 / s_0 and its square. Likelihoods of the `n_sets` queries of an answer are added up. partial[group] gets
  *                      the weighted sums of values over the patterns of the group, site_rows the values
- *   add_products       partial[group][i S + j] += sum over patterns of weight / L * sum_c m_ci x_ci y_cj, L from the first site row
+ *   add_products       partial[group][i S + j] = sum over queries and patterns of weight / L * sum_c m_ci x_ci y_cj, L from the site row
+ *                      of the query
  *
  * Work: in the first two, a work-item for each matrix, component and row or order. In the others a work-group has VW work-items, each
  * of which owns a lane, and takes group_blocks blocks; in `add_sites` for one answer. In `add_products` a work-item takes a group and i.
@@ -261,7 +262,7 @@ __kernel void add_sites(
         }
         for (int k = 0; k < n_own; k++) {
             if (want_site)
-                site_rows[((of_ratios ? value : 0) + k) * n_lanes + lane] = found[k];
+                site_rows[(value + k) * n_lanes + lane] = found[k];
             total[k] += weights[lane] != 0 ? weights[lane] * found[k] : 0.0;
         }
     }
@@ -285,7 +286,7 @@ __kernel void add_products(
     const __global int *queries,
     const __global double *site_rows,
     __global WIDE_SUM *partial,
-    const int is_first,
+    const int n_queries,
     const int n_values,
     const int n_taxa,
     const int tile_blocks,
@@ -299,20 +300,24 @@ __kernel void add_products(
     __global WIDE_SUM *row = partial + group * n_values + i * N_STATES;
     double sum[N_STATES];
     for (int j = 0; j < N_STATES; j++)
-        sum[j] = is_first ? 0 : row[j];
-    for (size_t lane = first * VW; lane < min((ulong)(first + group_blocks) * VW, n_lanes); lane++) {
-        if (weights[lane] == 0)
-            continue;
-        const size_t block = lane / VW, own = lane % VW;
-        const Side x = find_side(
-            clas, scales, tips, queries[QUERY_A], block, own, n_taxa, tile_blocks, tile_stride, slot_stride);
-        const Side y = find_side(
-            clas, scales, tips, queries[QUERY_B], block, own, n_taxa, tile_blocks, tile_stride, slot_stride);
-        for (int c = 0; c < N_COMPONENTS; c++) {
-            const double factor = exp((side_count(&x, c) + side_count(&y, c)) * LOG_2 - site_rows[lane]) * weights[lane]
-                * masses[c * N_STATES + i] * side_entry(&x, c, i);
-            for (int j = 0; j < N_STATES; j++)
-                sum[j] += factor * side_entry(&y, c, j);
+        sum[j] = 0;
+    for (int query = 0; query < n_queries; query++) {
+        const __global int *word = queries + query * QUERY_WORDS;
+        const __global double *mass = masses + query * N_COMPONENTS * N_STATES, *lnl = site_rows + query * n_lanes;
+        for (size_t lane = first * VW; lane < min((ulong)(first + group_blocks) * VW, n_lanes); lane++) {
+            if (weights[lane] == 0)
+                continue;
+            const size_t block = lane / VW, own = lane % VW;
+            const Side x = find_side(
+                clas, scales, tips, word[QUERY_A], block, own, n_taxa, tile_blocks, tile_stride, slot_stride);
+            const Side y = find_side(
+                clas, scales, tips, word[QUERY_B], block, own, n_taxa, tile_blocks, tile_stride, slot_stride);
+            for (int c = 0; c < N_COMPONENTS; c++) {
+                const double factor = exp((side_count(&x, c) + side_count(&y, c)) * LOG_2 - lnl[lane]) * weights[lane]
+                    * mass[c * N_STATES + i] * side_entry(&x, c, i);
+                for (int j = 0; j < N_STATES; j++)
+                    sum[j] += factor * side_entry(&y, c, j);
+            }
         }
     }
     for (int j = 0; j < N_STATES; j++)

@@ -11,6 +11,7 @@
  *   LANE_PER_ITEM            1: a work-group has VW work-items, and each owns one lane of every block (GPUs); with many
  *                            states it has VW * STATE_WORKERS, and those of a lane share its states
  *                            0: a work-group is one work-item, which owns whole blocks as vectors (CPUs)
+ *   GROUP_ITEMS              work-items of a work-group of `traverse`
  *   OPCODE_SET               bits of the opcodes that `traverse` can run, see CAN and IS; kernels.py defines it
  *   INLINE_INSTRUCTIONS      1, unless kernels.py says 0: instructions are not functions of their own
  *   STAGED_MATRICES          1: P matrices of a NEWVIEW are read from local memory; with LANE_PER_ITEM and few states

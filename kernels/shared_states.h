@@ -29,7 +29,6 @@
  */
 
 #if SHARED_STATES
-#define GROUP_ITEMS (VW * STATE_WORKERS)
 #define ITEM ((int)get_local_id(0))
 #define WORKER (ITEM / VW)
 #define FIRST_STATE (WORKER * OWN_STATES)

@@ -170,8 +170,8 @@ __attribute__((noinline)) static void run_alone(const Task *given)
 /* The hint keeps Intel's compiler from making a second version of the kernel with vectors of vectors, which takes longer to
  * compile than everything else: 15 times with 20 states. */
 __attribute__((vec_type_hint(WIDEV)))
-#if SHARED_STATES
-__attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))       /* so that there are registers for all items */
+#if LANE_PER_ITEM
+__attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))       /* so that there are registers for all items, and no barriers for one wave */
 #endif
 __kernel void traverse(
     __global REAL *clas,

@@ -1,13 +1,15 @@
 """What kernels take of a GPU, by the compilers that `gpu_registers.py` runs, and how it reads their reports."""
 
 import json
-from dataclasses import astuple
+import shutil
+import subprocess
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import gpu_registers as module
 import pytest
 
-RECORDED = Path(module.__file__).parent / "results" / "2026-11-23-gpu-registers.json"
+RECORDED = Path(module.__file__).parents[1] / "benchmarks" / "results" / "2026-11-23-gpu-registers.json"
 
 PTXAS = """ptxas info    : Compiling entry function 'traverse' for 'sm_90'
 ptxas info    : Function properties for traverse
@@ -53,8 +55,7 @@ def measure_likelihoods(case):
     """What `traverse` takes on each device of NVIDIA, compiled for `likelihoods`."""
     tools = find_tools(list(module.NVIDIA))
     layout = case.layout("NVIDIA")
-    options = [*module.BUILD_OPTIONS, *layout.macros(), module.opcode_macro("likelihoods")]
-    files = (*module.COMMON_FILES, *module.TRAVERSE_FILES)
+    files, options = module.list_programs(layout)["likelihoods"]
     found = module.measure_nvidia(tools, layout, files, options, list(module.NVIDIA))
     return {device: kernels["traverse"] for device, kernels in found.items()}
 
@@ -70,6 +71,40 @@ def test_common_kernels_fit_registers(case, most):
     for device, use in measure_likelihoods(case).items():
         assert (use.spilled_bytes, use.stack_bytes) == (0, 0), device
         assert use.registers <= most, device
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [DOUBLE, MANY[0]], ids=lambda case: case.name)
+@pytest.mark.parametrize("device", ["skl", "pvc", "acm-g10"])
+def test_intel_s_compiler(device, case, tmp_path):
+    """All programs of a GPU; those without double precision for Arc (acm-g10), which has none."""
+    if shutil.which("ocloc") is None:
+        pytest.skip("found no ocloc, of Debian's intel-opencl-icd")
+    layout = case.layout("NVIDIA")
+    if device == "acm-g10":
+        layout = replace(layout, precision="single", has_double=False)
+    for name, (files, options) in module.list_programs(layout).items():
+        source = module.join_files(files, tmp_path)
+        command = ["ocloc", "compile", "-device", device, "-options", " ".join(options)]
+        done = subprocess.run(
+            [*command, "-file", source, "-out_dir", tmp_path / name], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{name}: {done.stdout[-2000:]}"
+        assert list((tmp_path / name).glob("*.bin")), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["gfx90a", "gfx1100"])
+def test_no_barriers_where_a_group_is_a_wave(device, tmp_path):
+    """In `traverse` with few states, whose lanes are as many as AMD's devices run in step."""
+    tools = find_tools([device])
+    lanes = {"gfx90a": 64, "gfx1100": 32}[device]
+    for case, expected in ((replace(DOUBLE, vw=lanes), False), (MANY[0], True)):
+        files, options = module.list_programs(case.layout("AMD"))["likelihoods"]
+        target = ["--target=amdgcn-amd-amdhsa", f"-mcpu={device}"]
+        compiled = module.compile_module(tools, files, options, target, tmp_path)
+        module._run(tools["llc"], "-O3", f"-mcpu={device}", compiled, "-o", tmp_path / "kernels.s")
+        assert ("s_barrier" in (tmp_path / "kernels.s").read_text()) == expected
 
 
 @pytest.mark.slow

@@ -244,7 +244,7 @@ _NUMBERS = (
     KernelArgument("n_sets", "int", None, "queries of an answer, whose likelihoods are added up"),
     KernelArgument("of_ratios", "int", None, "1: values are ratios and their squares"),
     KernelArgument("first_value", "int", None, "the first value of this launch"),
-    KernelArgument("is_first", "int", None, "1: sums begin here; 0: they go on"),
+    KernelArgument("n_queries", "int", None, LAUNCH_SIZES["n_queries"]),
     KernelArgument("group_blocks", "ulong", None, "blocks that each work-group takes"),
     KernelArgument("factor", "REAL", None, "of the multiply-adds"),
     KernelArgument("term", "REAL", None, "of the multiply-adds"),
@@ -290,7 +290,7 @@ KERNELS = {
         ),
         _declare(
             "add_products",
-            f"clas scales tips weights masses queries site_rows partial is_first n_values n_taxa {_OF_BLOCKS}",
+            f"clas scales tips weights masses queries site_rows partial n_queries n_values n_taxa {_OF_BLOCKS}",
             writes="partial",
         ),
         _declare("copy", "source target group_blocks", writes="target"),

@@ -344,6 +344,7 @@ class Layout:
             "VW": self.vw,
             "MOST_BLOCKS": self.most_blocks,
             "LANE_PER_ITEM": int(self.lane_per_item),
+            "GROUP_ITEMS": self.group_items,
             "STAGED_MATRICES": int(self.staged_matrices),
             "REAL": C_TYPE[self.real],
             "REAL_BITS": 8 * self.real.itemsize,

@@ -48,7 +48,8 @@ def choose_layout(device: Device | None, shape: DataShape, precision: str = "dou
         return _make_layout(shape, precision, lanes, max_groups=1)
     like_gpu = device.kind == "gpu" or not device.has_double
     if like_gpu or vw in GPU_LANES:
-        default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES or shape.n_codes else GPU_DEFAULT_LANES
+        are_many = shape.n_states > MASK_STATES or shape.n_codes
+        default = GPU_MANY_STATES_LANES if are_many else default_lanes(device, precision)
         lanes = _check_lanes(device.label, vw, default, GPU_LANES)
         on_gpu = {"lane_per_item": True, "tile_major": False, "max_groups": GPU_MAX_GROUPS}
         layout = _make_layout(shape, precision, lanes, **on_gpu)
@@ -93,10 +94,12 @@ def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layou
 def default_lanes(device: Device, precision: str) -> int:
     """Lanes of a block on an OpenCL device by default: on a CPU as many as a vector of CLA values has.
 
+    On AMD's GPUs as many as run in step, 32 on RDNA: compilers then drop the barriers of a work-group.
+
     Sums over patterns are double vectors of as many lanes. A compiler that may fail on these is tested.
     """
     if device.kind == "gpu" or not device.has_double:
-        return GPU_DEFAULT_LANES
+        return device.wave if device.wave in GPU_LANES else GPU_DEFAULT_LANES
     wide, width = 2 * device.vector_width, device.vector_width
     if precision == "single":
         return device.single_width or (wide if find_fault(device, wide) is None else width)

@@ -33,6 +33,7 @@ from plltool.engine.opencl.engine import ADD_ROWS_ITEMS, PMATRICES_ITEMS
 from plltool.engine.opencl.kernels import (
     BUILD_OPTIONS,
     COMMON_FILES,
+    FLOAT_OPTION,
     TABLE_FILES,
     TRAVERSE_FILES,
     find_kernel_folder,
@@ -130,13 +131,18 @@ def _run(*command: object) -> str:
     return done.stdout + done.stderr
 
 
+def join_files(files: Sequence[str], folder: Path) -> Path:
+    """A file in the folder with the text of kernel files."""
+    source, kernels = folder / "kernels.cl", find_kernel_folder()
+    source.write_text("\n".join((kernels / name).read_text(encoding="utf-8") for name in files))
+    return source
+
+
 def compile_module(
     tools: dict[str, Path], files: Sequence[str], options: list[str], target: list[str], folder: Path
 ) -> Path:
     """Kernel files as one optimised module of LLVM, linked with what they call."""
-    source, module = folder / "kernels.cl", folder / "module.bc"
-    kernels = find_kernel_folder()
-    source.write_text("\n".join((kernels / name).read_text(encoding="utf-8") for name in files))
+    source, module = join_files(files, folder), folder / "module.bc"
     flags = ["-cl-std=CL1.2", "-nogpulib", "-Xclang", "-finclude-default-header", "-O3", "-w", "-emit-llvm", "-c"]
     _run(tools["clang"], *target, *flags, *options, source, "-o", module)
     for library in ("nvptx", "libdevice") if "nvptx" in target[0] else ("amdgcn",):
@@ -161,8 +167,7 @@ def measure_nvidia(
         module = compile_module(tools, files, options, target, folder)
         ptx, code = folder / "kernels.ptx", folder / "code"
         _run(tools["llc"], "-O3", f"-mcpu={LOWEST}", module, "-o", ptx)
-        if layout.shared_states:
-            ptx.write_text(require_group_size(ptx.read_text(), layout.group_items))
+        ptx.write_text(require_group_size(ptx.read_text(), layout.group_items))
         found = {}
         for device in devices:
             report = _run(tools["ptxas"], "-v", f"-arch={device}", ptx, "-o", code)
@@ -236,16 +241,22 @@ def read_amd(code: str, waves: int) -> dict[str, Usage]:
     return found
 
 
+def list_programs(layout: Layout) -> dict[str, tuple[tuple[str, ...], list[str]]]:
+    """The files and options of what a GPU runs: `traverse` for each set of instructions, and the other kernels."""
+    options = [*BUILD_OPTIONS, *([] if layout.has_double else [FLOAT_OPTION]), *layout.macros()]
+    files = dict.fromkeys(OPCODE_SETS, (*COMMON_FILES, *TRAVERSE_FILES))
+    programs = {name: (own, [*options, opcode_macro(name)]) for name, own in files.items()}
+    tables = TABLE_FILES if layout.has_double else TABLE_FILES[1:]
+    return programs | {"tables": ((*COMMON_FILES, *tables), options)}
+
+
 def measure_case(tools: dict[str, Path], case: Case, devices: list[str]) -> Found:
-    """Of each device and program: `traverse` for each set of instructions, and the other kernels."""
+    """Of each device and kernel of `list_programs`."""
     found: Found = {device: {} for device in devices}
-    programs = {name: ((*COMMON_FILES, *TRAVERSE_FILES), [opcode_macro(name)]) for name in OPCODE_SETS}
-    programs["tables"] = (*COMMON_FILES, *TABLE_FILES), []
     for maker, known in (("NVIDIA", NVIDIA), ("AMD", AMD)):
         wanted = [device for device in devices if device in known]
         layout = case.layout(maker)
-        for name, (files, macros) in programs.items() if wanted else ():
-            options = BUILD_OPTIONS + layout.macros() + macros
+        for name, (files, options) in list_programs(layout).items() if wanted else ():
             if maker == "NVIDIA":
                 made = measure_nvidia(tools, layout, files, options, wanted)
             else:

@@ -448,6 +448,19 @@ def test_cross_products(framework, scaled):
 
 
 @pytest.mark.opencl
+def test_cross_products_of_all_edges_share_launches():
+    """One of likelihoods, one of products, and those of sums, whatever the number of edges."""
+    instance, _ = make(Flag.FRAMEWORK_OPENCL)
+    with instance:
+        set_above_and_below(instance, False)
+        engine = instance._blocks()[0].engine
+        for nodes in (NODES[:1], NODES):
+            before = engine.counters.launches
+            instance.calculate_cross_product_derivative(nodes, [n + 7 for n in nodes], [0], [0], [0.1] * len(nodes))
+            assert engine.counters.launches - before == 2 + len(engine._sums.levels)
+
+
+@pytest.mark.opencl
 @pytest.mark.parametrize("n_patterns", [7, 500])
 def test_sums_alone_leave_the_device(monkeypatch, n_patterns):
     """Bytes and number of copies, of any number of patterns."""

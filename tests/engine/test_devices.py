@@ -15,8 +15,9 @@ import pytest
 from test_select import CPU
 
 from plltool.engine.layout import Layout
+from plltool.engine.layout_choice import DataShape, choose_layout
 from plltool.engine.opencl import processor
-from plltool.engine.opencl.device import list_devices, make_context, safe_vector_widths
+from plltool.engine.opencl.device import AMD_QUERY, list_devices, make_context, safe_vector_widths
 from plltool.engine.opencl.drivers import advise_on_gpus, find_gpu_drivers, registered_libraries
 from plltool.engine.opencl.environment import VENDORS_VARIABLE
 from plltool.engine.opencl.processor import name_unknown_processor
@@ -68,7 +69,7 @@ def fake_device(**changes):
         "version": "OpenCL 3.0", "int_ptr": 0,
         "max_compute_units": 3, "global_mem_size": 1000, "max_mem_alloc_size": 250, "host_unified_memory": 1,
         "available": True, "compiler_available": True, "max_work_group_size": 64, "local_mem_size": 32768,
-        "partition_max_sub_devices": 3,
+        "partition_max_sub_devices": 3, "extensions": "cl_khr_fp64",
     }  # fmt: skip
     return SimpleNamespace(**{**values, **changes})
 
@@ -112,6 +113,16 @@ class TestList:
         fake_opencl(platform_of(fake_device(**changes)))
         (device,), _ = list_devices()
         assert device.problem is None if problem is None else problem in device.problem
+
+    def test_lanes_that_run_in_step(self, fake_opencl):
+        """On AMD's GPUs a block has as many, if it may; their driver tells of it by an extension."""
+        told = {"extensions": f"cl_khr_fp64 {AMD_QUERY} cl_khr_fp16", "type": 4}
+        waves = [fake_device(wavefront_width_amd=wave, **told) for wave in (32, 64, 16)]
+        fake_opencl(platform_of(*waves, fake_device(type=4)))
+        devices, _ = list_devices()
+        assert [device.wave for device in devices] == [32, 64, 16, 0]
+        assert [choose_layout(device, DataShape(4, 4, 5, (99,))).vw for device in devices] == [32, 64, 64, 64]
+        assert [choose_layout(device, DataShape(20, 4, 5, (99,))).vw for device in devices] == [32] * 4
 
     def test_without_double(self, fake_opencl):
         fake_opencl(platform_of(fake_device(double_fp_config=0)))

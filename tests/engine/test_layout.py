@@ -142,7 +142,7 @@ def test_strides():
 def test_macros_name_everything_the_kernels_ask_for():
     macros = Layout(20, 2, 2, (1,), vw=4, tile_blocks=3, precision="single").macros()
     assert set(macros) == {
-        *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DMOST_BLOCKS=16", "-DLANE_PER_ITEM=0"),
+        *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DMOST_BLOCKS=16", "-DLANE_PER_ITEM=0", "-DGROUP_ITEMS=1"),
         *("-DREAL=float", "-DREAL_BITS=32", "-DSUM=float", "-DCODE=uchar", "-DSCALE_BITS=32"),
         *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0", "-DTABLE_ROWS=0"),
         *("-DMATRIX_VALUES=420", "-DBRANCH_VALUES=840", "-DMODEL_VALUES=861", "-DEIGEN_VALUES=820"),

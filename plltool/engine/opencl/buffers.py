@@ -216,10 +216,11 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         with self._driver_errors():
             self._arrays.reserve("site_rows", numbers)
             self._ask_queries(queries, masses, numbers)
+            self._add_groups(n_products)
         return lambda: self._take_sums(n_products)
 
     def _ask_queries(self, queries: IntArray, masses: FloatArray, numbers: dict[str, Any], **other: str) -> None:
-        """Enqueue `add_sites`; unless `numbers` say otherwise, one answer for all queries."""
+        """Enqueue `add_sites`; unless `numbers` say otherwise, one answer for all queries. Groups are not added up."""
         plain = {"n_queries": len(queries), "n_sets": len(queries), "of_ratios": 0, "want_site": 1, "first_value": 0}
         numbers = plain | numbers
         self._arrays.pack("queries", queries, numbers)
@@ -228,8 +229,6 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         self._arrays.reserve("partial", self._numbers | numbers)
         vw = self.layout.vw
         self._run("add_sites", (self.n_groups * vw, len(queries) // numbers["n_sets"]), (vw, 1), numbers, **other)
-        if not other:
-            self._add_groups(numbers["n_values"])
 
     def _take_sums(self, n_values: int) -> FloatArray:
         """(n_values,) the sums over all groups; waits for them."""
@@ -258,16 +257,16 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
 
     def add_products(self, queries: IntArray, masses: FloatArray, factors: FloatArray) -> FloatArray:
         n = self.layout.n_states
-        numbers = {"n_products": 1, "n_values": n * n + 1, "n_queries": 1, "n_site_rows": 1}
+        n_values = max(n * n, len(queries))  # first the lnL of each query, then the products
+        numbers = {"n_products": 1, "n_sets": 1, "n_values": n_values, "n_site_rows": len(queries)}
         with self._driver_errors():
-            self._arrays.reserve("site", numbers | {"n_values": 1, "want_site": 1})
-            for number, (query, own, factor) in enumerate(zip(queries, masses, factors, strict=True)):
-                self._ask_queries(query[None], own[None], numbers | {"first_value": n * n}, site_rows="site")
-                self._arrays.send("masses", (own * factor[:, None])[None], numbers)
-                more = {"is_first": int(number == 0)}
-                self._run("add_products", (self.n_groups, n), (1, 1), numbers | more, site_rows="site")
-            self._add_groups(n * n + 1)
-        return self._take_sums(n * n + 1)[:-1].reshape(n, n)
+            self._arrays.reserve("site", {"n_values": len(queries), "want_site": 1} | self._fixed)
+            self._ask_queries(queries, masses, numbers, site_rows="site")
+            numbers["n_queries"] = len(queries)
+            self._arrays.send("masses", masses * factors[..., None], numbers)
+            self._run("add_products", (self.n_groups, n), (1, 1), numbers, site_rows="site")
+            self._add_groups(n_values)
+        return self._take_sums(n_values)[: n * n].reshape(n, n)
 
     def finish(self) -> None:
         with self._driver_errors():

@@ -22,6 +22,7 @@ POCL_SAFE_WIDTH = 4
 POCL_GOOD_LLVM = 15
 NARROWEST_VECTOR = 2
 WIDEST_VECTOR = 8
+AMD_QUERY = "cl_amd_device_attribute_query"  # the extension of drivers that tell of it
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Device:
     handle: Any  # pyopencl.Device
     single_width: int | None = None  # lanes of singles, likewise; None if only a test can tell whether twice as many
     has_sub_devices: bool = True  # of a CPU: fewer threads can be used; rusticl crashes if it is asked
+    wave: int = 0  # work-items that an AMD device runs in step; 0 of other devices
     problem: str | None = None  # why the engine cannot use the device in any precision, or None
 
     def problem_in(self, precision: str) -> str | None:
@@ -122,6 +124,7 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
         single_width=single_width,
         handle=device,
         has_sub_devices=device.partition_max_sub_devices > 0,
+        wave=device.wavefront_width_amd if AMD_QUERY in device.extensions.split() else 0,
         problem=_find_problem(device),
     )
 
