@@ -144,10 +144,7 @@ def is_count(text: str) -> bool:
 def parse_size(text: str) -> int:
     """Bytes of a size such as ``2G``, ``1.5GiB``, ``500M`` or ``1000000``; units are powers of 1024.
 
-    Raises
-    ------
-    InputError
-        If it is no size of at least a byte.
+    Raises InputError if it is no size of at least a byte.
     """
     found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGT]?)(?:I?B)?", text.strip().upper())
     size = int(float(found[1]) * 2 ** SIZE_UNITS[found[2]]) if found else 0
@@ -159,10 +156,7 @@ def parse_size(text: str) -> int:
 def parse_share(text: str) -> tuple[float, ...]:
     """Shares of several devices, such as ``0.6,0.4``.
 
-    Raises
-    ------
-    InputError
-        If they are not numbers of 0 or more.
+    Raises InputError if they are not numbers of 0 or more.
     """
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?(,[0-9]{1,9}(\.[0-9]{1,9})?)*", text):
         raise InputError(f"share: found {show_name(text)}, expected a number for each device, such as 0.6,0.4")
@@ -177,10 +171,7 @@ def format_share(share: Sequence[float]) -> str:
 def parse_hardware(text: str) -> Hardware:
     """Read DEVICE[:SETTING=VALUE]..., such as ``numpy:vw=2``, ``0:0:precision=single`` or ``intel,pocl``.
 
-    Raises
-    ------
-    InputError
-        If a setting is none of vw, precision, threads, memory and share, or its value cannot be used.
+    Raises InputError if a setting is none of vw, precision, threads, memory and share, or its value cannot be used.
     """
     fields = text.split(":")
     device = ":".join(field for field in fields if "=" not in field)

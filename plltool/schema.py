@@ -26,8 +26,9 @@ class Keys:
     all its keys. A type is a type hint, a class or a function that makes an object, or `Keys`; [X] is a list of X, and
     (X, Y) one of both. What `Annotated` adds to a hint is the type.
 
-    Of `names`, those that the function leaves out are read from its first argument. The keys are in this order, behind
-    those of the classes above; `names` may have keys of `types`, too.
+    Of `names`, those that the function leaves out are read from its first argument: the attribute, what a function that
+    is its type makes of it, the command line that was passed, or VERSION. Seconds are rounded. The keys are in this
+    order, behind those of the classes above; `names` may have keys of `types`, too.
     """
 
     def __init__(self, names: str = "", /, maybe: dict[str, Any] | None = None, like: Any = None, **types: Any):
@@ -43,7 +44,14 @@ class Keys:
             missing = [key for key in source if key not in made]
             if not missing:
                 return made
-            made |= {key: _plain(getattr(owner, source[key].rpartition("=")[2])) for key in missing}
+            known = {"version": VERSION, "command": next(iter((*given, *named.values())), None)}
+            for key in missing:
+                name = source[key].rpartition("=")[2]
+                kind: Any = self.types.get(key)
+                value = getattr(owner, name, known.get(key))
+                made[key] = kind(value) if hasattr(kind, _DECLARED) else _plain(value)
+            if "seconds" in missing:
+                made["seconds"] = round(made["seconds"], 3)
             return {key: made[key] for key in sorted(made, key=lambda key: place.get(key, -1))}
 
         setattr(make, _DECLARED, self)

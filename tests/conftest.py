@@ -95,7 +95,7 @@ def _validator(result):
 @pytest.fixture(autouse=True)
 def _records_follow_their_schema(monkeypatch):
     """The record of every result that a test turns into JSON follows the schema of the result's class."""
-    from plltool.io.record import Recorded
+    from plltool.io.files import Recorded
 
     write = Recorded.to_json
 

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 import plltool
 from plltool.cli import main
-from plltool.io.record import RECORD_KEYS, Recorded
+from plltool.io.files import RECORD_KEYS, Recorded
 from plltool.registry import ANALYSES
 from plltool.schema import Keys, json_schema, schema_of
 

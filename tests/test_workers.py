@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from plltool.errors import DeviceError, InputError, PlltoolWarning, warn_caller
-from plltool.processes import crew as crew_module
+from plltool.processes import ranks as crew_module
 from plltool.processes.workers import Workers
 
 

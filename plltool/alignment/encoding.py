@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.alignment.alignment import Alignment, Sequences, check_characters, show_character, to_bytes
-from plltool.alignment.codons import CodonSpace, read_codons
 from plltool.alignment.facts import count_noun, data_warnings
-from plltool.alignment.spaces import OWN_STATES, NamedSpace
+from plltool.alignment.spaces import OWN_STATES, CodonSpace, NamedSpace, read_codons
 from plltool.alignment.states import ALLELES, DNA, GENOTYPES, PHASED_ALLELES, PHASED_GENOTYPES, StateSpace
 from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError

@@ -18,8 +18,7 @@ from typing import Any, NoReturn
 import click
 
 from plltool.cli import job
-from plltool.cli.command import COMMAND_KEY, Group
-from plltool.cli.hints import hint_at_command
+from plltool.cli.command import COMMAND_KEY, Group, hint_at_command
 from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, drop_stdout, echo_message, usage_errors_in_colour
 from plltool.constants import VERSION
 from plltool.errors import PlltoolError, PlltoolWarning

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH, WRITTEN
@@ -60,8 +61,6 @@ def bench(task: Measurement, hardware: Hardware, quiet: bool) -> None:
     if task.quick and task.shapes:
         raise click.UsageError("--quick and --shape cannot be used together")
     claim_files(named_outputs(), task.redo)
-    import plltool
-
     old = plltool.read_benchmark(task.compare) if task.compare else None
     with Reporter(quiet):
         done = plltool.bench(hardware, task.states, task.shapes or None, task.repetitions, quick=task.quick)

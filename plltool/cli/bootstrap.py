@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import plltool
 from plltool import Hardware, registry
 from plltool.cli import options
 from plltool.cli.command import SUPPORTS, command
@@ -17,12 +19,6 @@ from plltool.cli.option_values import PATH, NumberOr
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.support import kinds_option
 from plltool.constants import EFFORT_NAMES, FBP, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plltool import BootstrapResult, Progress, SearchResult, Sequences
-
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
@@ -50,8 +46,6 @@ class ReplicateChoice:
 
     def settings(self) -> dict[str, Any]:
         """Keywords of `plltool.search_supports` and `plltool.bootstrap`."""
-        import plltool
-
         return {"rapid": self.rapid, "options": plltool.replicate_options(self.replicate_effort, self.rapid)}
 
 
@@ -98,20 +92,18 @@ class SupportChoice:
 
     def make(
         self,
-        result: SearchResult,
-        sequences: Sequences,
+        result: plltool.SearchResult,
+        sequences: plltool.Sequences,
         task: options.SearchTask,
         hardware: Hardware,
         outputs: Outputs,
-        listener: Callable[[Progress], None],
-    ) -> tuple[SearchResult, list[str], bool]:
+        listener: Callable[[plltool.Progress], None],
+    ) -> tuple[plltool.SearchResult, list[str], bool]:
         """Make the supports and write their files.
 
         Returns the result of the search, which may be a better one than before, lines about the supports, and whether
         they were interrupted.
         """
-        import plltool
-
         files = ReplicateFiles(outputs)
         made = plltool.search_supports(
             result,
@@ -160,9 +152,7 @@ class ReplicateFiles:
     def write(self) -> None:
         self._outputs.write({registry.BOOTSTRAPS: "".join(self._lines)})
 
-    def write_alignments(self, sequences: Sequences, task: options.SearchTask, number: int) -> None:
-        import plltool
-
+    def write_alignments(self, sequences: plltool.Sequences, task: options.SearchTask, number: int) -> None:
         sequences.refuse_table("what resampled alignments are drawn from")
         settings: dict[str, Any] = {"replicates": number, "seed": task.seed, "brlen": task.brlen}
         for k, own in enumerate(plltool.resampled_alignments(sequences, task.model, **settings), start=1):
@@ -170,7 +160,7 @@ class ReplicateFiles:
             self._outputs.write({f"replicate.{k}.fasta": plltool.format_fasta(own.names, rows)})
 
 
-def describe_bootstrap(found: BootstrapResult) -> list[str]:
+def describe_bootstrap(found: plltool.BootstrapResult) -> list[str]:
     lines = ["interrupted: the replicates so far"] if found.interrupted else []
     lines += [str(found.convergence[-1])] if found.convergence else []
     number = len(found.trees)
@@ -220,14 +210,12 @@ def bootstrap(
     if tree is None:
         outputs = outputs.without("supports")
     outputs.claim()
-    import plltool
-
     reporter = task.telling.reporter(outputs)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = options.load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
 
-        def make() -> tuple[BootstrapResult, ReplicateFiles]:
+        def make() -> tuple[plltool.BootstrapResult, ReplicateFiles]:
             files = ReplicateFiles(outputs)
             made = plltool.bootstrap(
                 sequences,

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import plltool
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import MAX_SHOWN_VALUES, SIGNIFICANCE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MEBIBYTE = 1 << 20
 TABLE_WIDTH = 8  # frequencies in a row
@@ -30,8 +29,6 @@ LISTED = 5  # taxa of another composition
 @options.json_option
 def check(alignment: Path, model: str | None, reading: options.Reading, hardware: Hardware, as_json: bool) -> None:
     """Check ALIGNMENT: report its format, facts and warnings about its data, and the memory that a search takes."""
-    import plltool
-
     with Reporter(quiet=True):
         facts = plltool.check(options.load_alignment(alignment, reading), model, **asdict(hardware))
     if as_json:

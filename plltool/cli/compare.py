@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import plltool
 from plltool.cli import options
 from plltool.cli.command import command, given_command
 from plltool.cli.option_values import PATH
@@ -17,9 +18,7 @@ from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.select_model import partitions_option
 from plltool.cli.terminal import print_results
 from plltool.constants import COMPARE_TOLERANCE, START_KINDS
-
-if TYPE_CHECKING:
-    from plltool import ComparedLikelihoods, Comparison, PlltoolError, SearchOptions
+from plltool.errors import PlltoolError
 
 EXIT_DIFFERENT = 3
 EXIT_FAILED = 1  # an alignment of a folder failed, and none differs
@@ -89,7 +88,7 @@ def compare(
     compare_all: bool,
     task: CompareTask,
     start: options.StartChoice,
-    effort: SearchOptions,
+    effort: plltool.SearchOptions,
     outputs: Outputs,
 ) -> None:
     """Search ALIGNMENT twice from one start tree, on two devices or with two precisions or vector widths.
@@ -103,8 +102,6 @@ def compare(
     """
     task.check(what[0].is_dir(), start)
     outputs.claim()
-    import plltool
-
     has_devices = bool(spec_a and spec_b)
     if len(what) == 2 and not (spec_a or spec_b or compare_all):
         if what[0].is_dir():
@@ -145,7 +142,7 @@ def compare(
         _finish(task, plltool.compare(data, first, second, start=start.load(data), **shared), outputs)
 
 
-def _finish(task: CompareTask, found: Comparison | ComparedLikelihoods, outputs: Outputs) -> None:
+def _finish(task: CompareTask, found: plltool.Comparison | plltool.ComparedLikelihoods, outputs: Outputs) -> None:
     """Write and print what was found, and exit."""
     record = found.to_json(given_command())
     outputs.finish({"compare.json": record + "\n"})
@@ -156,7 +153,9 @@ def _finish(task: CompareTask, found: Comparison | ComparedLikelihoods, outputs:
 
 
 def _compare_many(
-    task: CompareTask, pairs: Iterable[tuple[str, Comparison | PlltoolError]], show: Callable[[list[str]], None]
+    task: CompareTask,
+    pairs: Iterable[tuple[str, plltool.Comparison | PlltoolError]],
+    show: Callable[[list[str]], None],
 ) -> None:
     """Print a line for each comparison as soon as there is one, and exit."""
     records: list[dict[str, Any]] = []
@@ -191,7 +190,7 @@ def _compare_many(
         click.get_current_context().exit(EXIT_FAILED)
 
 
-def _describe_briefly(name: str, found: Comparison) -> str:
+def _describe_briefly(name: str, found: plltool.Comparison) -> str:
     a, b, record = found.a, found.b, found.a.record
     sizes = str(record["n_taxa"]), str(record["n_sites"])
     distances = f"{found.difference:z.6f}", str(found.rf), f"{found.branch_score:.6f}"

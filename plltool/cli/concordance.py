@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+import plltool
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command, given_command
@@ -97,8 +98,6 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
     if task.alignment is None and task.scfl:
         raise click.UsageError("--scfl needs an alignment")
     outputs.claim()
-    import plltool
-
     with task.telling.reporter(outputs) as reporter:
         found = plltool.concordance(
             tree,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import plltool
 from plltool.cli.command import command
 from plltool.cli.options import json_option
 from plltool.cli.terminal import print_line, print_results
@@ -20,8 +21,6 @@ def devices(as_json: bool) -> None:
     The test builds the kernels, computes the likelihood of a small tree and compares it with numpy's. It runs in a
     process of its own, so that a driver that crashes is reported like any other failure.
     """
-    import plltool
-
     report = plltool.devices()
     if as_json:
         print_line(json.dumps(report, indent=2))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.terminal import print_results
@@ -39,8 +40,6 @@ def front_ends(folder: Path, programs: tuple[str, ...], redo: bool) -> None:
             raise InputError(f"{path}: exists already, and is not a front end of plltool")
         if found not in (None, text.encode()) and not redo:
             raise InputError(f"{path}: exists already, for another installation of plltool; --redo replaces it")
-    import plltool
-
     with explained(f"{folder}: cannot write into the folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in chosen:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool import Hardware, SearchOptions
 from plltool.cli import options
 from plltool.cli.command import command, given_command
@@ -46,8 +47,6 @@ def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: O
     Give the same command again to continue after an interruption.
     """
     outputs.claim()
-    import plltool
-
     reporter = task.telling.reporter(outputs)
     with reporter, ExitStack() as stack:
         stack.enter_context(outputs.checkpointed())

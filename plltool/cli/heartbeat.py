@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
+import plltool
 from plltool.cli.locks import is_taken
 from plltool.constants import PERTURB, REPLICATE_STAGE
 from plltool.errors import InputError, explained
-
-if TYPE_CHECKING:
-    from plltool import Progress
 
 JSON_TO_STDERR = "-"
 
@@ -65,7 +63,7 @@ class Heartbeat:
         self._began = self._spoken = self._activity_began = time.monotonic()
         self._activity = "reading"
         self._before = self._activity, self._began
-        self._event: Progress | None = None
+        self._event: plltool.Progress | None = None
         self._event_came = self._began
         self._best: float | None = None
         self.later = ""
@@ -89,7 +87,7 @@ class Heartbeat:
         self._before = self._activity, self._activity_began
         self._activity, self._activity_began = now
 
-    def hear(self, event: Progress) -> None:
+    def hear(self, event: plltool.Progress) -> None:
         """A round is over. The lnL of a replicate belongs to other data."""
         self.spoke()
         self._event, self._event_came = event, time.monotonic()
@@ -115,7 +113,7 @@ class Heartbeat:
         return Facts(**known)
 
 
-def name_counts(event: Progress) -> dict[str, str]:
+def name_counts(event: plltool.Progress) -> dict[str, str]:
     """Round, moves where there may be some, and the tree where several are climbed at the same time."""
     has_moves = event.radius or event.stage == PERTURB
     return {
@@ -150,7 +148,7 @@ class JsonLines:
                 self._stream.write(json.dumps({"event": event, **facts}) + "\n")
                 self._stream.flush()
 
-    def write_progress(self, event: Progress, seconds: float) -> None:
+    def write_progress(self, event: plltool.Progress, seconds: float) -> None:
         """An event without its moves, which are in the record; `seconds` count from the start of the command."""
         told = {name: value for name, value in vars(event).items() if name != "chosen"}
         self.write("progress", **told | {"seconds": round(seconds, 1)})

@@ -16,7 +16,7 @@ import click
 
 from plltool.cli.terminal import ERROR, echo_message
 from plltool.errors import InputError, PlltoolError
-from plltool.processes import crew, ranks
+from plltool.processes import ranks
 from plltool.registry import ANALYSES
 
 WORKERS, BY_RANKS = "--workers", "mpi"
@@ -40,11 +40,11 @@ def join(args: list[str]) -> None:
     try:
         asks = (WORKERS, BY_RANKS) in pairwise(args) or f"{WORKERS}={BY_RANKS}" in args
         if analysis and analysis.by_workers and asks:
-            line = crew.form(_say_alone)
+            line = ranks.form(_say_alone)
             if line is None:
                 return
             silence()
-            crew.serve(line)
+            ranks.serve(line)
             sys.exit()
         if not (analysis and analysis.by_ranks):
             raise InputError(f"{command}: found {ranks.launched_size()} ranks, expected a single process")

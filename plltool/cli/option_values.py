@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from plltool.cli.job import BY_RANKS
 from plltool.constants import BASES, CONSTANT_SITES, GENETIC_CODES
 from plltool.errors import InputError, show_name
-from plltool.processes.crew import crew
+from plltool.processes.ranks import crew
 
 PATH = click.Path(path_type=Path)
 

@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import click
 
+import plltool
 from plltool import Hardware, SearchOptions
 from plltool.cli.command import DEVICE, EXPERT, OUTPUT, SEARCH, given_command, put_under
 from plltool.cli.job import WORKERS
@@ -41,9 +42,6 @@ from plltool.constants import (
     WHOLE,
 )
 from plltool.errors import InputError
-
-if TYPE_CHECKING:
-    from plltool import EvaluationResult, SearchResult, Sequences, Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 BOUNDS = ("min", "max", "min_open", "max_open")  # of click's ranges of numbers
@@ -264,7 +262,7 @@ class StartChoice:
     )
     resolve: int | None = filled_by(resolve_option)
 
-    def load(self, alignment: Sequences, brlen: str = DEFAULT_LINKAGE) -> str | Tree:
+    def load(self, alignment: plltool.Sequences, brlen: str = DEFAULT_LINKAGE) -> str | plltool.Tree:
         """The kind of start tree, or the tree from the file."""
         return self.start if self.start in START_KINDS else load_tree(self.start, alignment, brlen, self.resolve)
 
@@ -338,15 +336,13 @@ class Views:
 view_options = packed("views", Views, OUTPUT)
 
 
-def describe_short_branches(result: SearchResult | EvaluationResult, views: Views) -> list[str]:
+def describe_short_branches(result: plltool.SearchResult | plltool.EvaluationResult, views: Views) -> list[str]:
     """How many inner branches the collapsed tree lacks, if there is one."""
     _, number = result.collapsed(views.collapse)
     return [f"internal branches of (near-)zero length, at most {views.collapse:g}: {number}"] if number else []
 
 
-def load_alignment(path: Path, reading: Reading) -> Sequences:
-    import plltool
-
+def load_alignment(path: Path, reading: Reading) -> plltool.Sequences:
     return plltool.read_alignment(
         path,
         reading.data_type,
@@ -356,8 +352,6 @@ def load_alignment(path: Path, reading: Reading) -> Sequences:
     )
 
 
-def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:
+def load_tree(path: str | Path, alignment: plltool.Sequences, brlen: str, resolve: int | None) -> plltool.Tree:
     """The tree in a file; where lengths are unlinked, with the lengths of each part, if the file has them."""
-    import plltool
-
     return plltool.read_tree(path, alignment.names, resolve, brlen == UNLINKED)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
+import plltool
 from plltool.cli.command import OUTPUT, PREFIX_ENDING, PrefixOption, given_command, put_under
 from plltool.cli.job import is_first, own_prefix
 from plltool.cli.locks import locked_folder
@@ -121,8 +122,6 @@ class Outputs:
         them. It may replace the files that the run which it resumes has claimed: they are its own. So are those that
         the same command line has claimed, if it could not write all of them, and the log of any run that failed.
         """
-        import plltool
-
         mark: dict[str, Any] = {}
         is_lost = False  # whether nobody knows any more which files the run has that this one resumes
         for folder in self.checkpoints[:1]:
@@ -174,8 +173,6 @@ class Outputs:
         `forget_checkpoints` removes it, or `finish_checkpoint` keeps it for a larger run. Raises InputError if another
         run has a folder.
         """
-        import plltool
-
         folder = self.checkpoints[0]
         with ExitStack() as stack:
             for own in self.checkpoints:
@@ -206,8 +203,6 @@ class Outputs:
             return work()
 
     def forget_checkpoints(self) -> None:
-        import plltool
-
         for folder in self.checkpoints:
             plltool.remove_checkpoint(folder)
 
@@ -221,16 +216,12 @@ class Outputs:
 
     def _mark(self, command: str) -> None:
         """Leave in the first checkpoint which command began the run, and which files belong to it; see `claim`."""
-        import plltool
-
         plltool.mark_checkpoint(self.checkpoints[0], {"command": command, "files": self._claimed})
 
     # --- after the work ---------------------------------------------------------------------------------------
 
     def write(self, texts: Mapping[str, str]) -> None:
         """Write a file for each ending; none without a prefix. Raises InputError if one cannot be written."""
-        import plltool
-
         if self._prefix is None:
             return
         for ending, text in texts.items():
@@ -246,8 +237,6 @@ class Outputs:
 
     def write_report(self) -> None:
         """Write the report on all runs with the prefix, if one is wanted; a problem with it is only a warning."""
-        import plltool
-
         if self._prefix is None or not self._report:
             return
         try:
@@ -339,16 +328,12 @@ def _status(path: Path) -> os.stat_result | None:
 
 def write_named(path: Path, text: str) -> None:
     """A file that the user has named; of the ranks of a job the first one writes it."""
-    import plltool
-
     if is_first():
         plltool.write_text(path, text)
 
 
 def write_or_print(text: str, path: Path | None, what: str) -> None:
     """A text that ends with a newline to stdout, or to a file, of which a line on stderr then says `what` it holds."""
-    import plltool
-
     if path is None:
         print_line(text.removesuffix("\n"))
     else:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.reporting import Reporter
@@ -21,8 +22,6 @@ def report(prefix: Path) -> None:
     Most commands write both at their end, unless --no-report is given. This command makes them again, from the records
     alone.
     """
-    import plltool
-
     with Reporter(quiet=False):
         written = plltool.report(prefix).write()
     kinds = {f".{row.ending}": row.what for row in SHARED["reports"]}

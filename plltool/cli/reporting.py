@@ -16,10 +16,11 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import Self, TextIO
 
 import click
 
+import plltool
 from plltool.cli import heartbeat, job
 from plltool.cli.command import given_command
 from plltool.cli.outputs import COMMAND_LINE, FINISHED
@@ -35,9 +36,6 @@ from plltool.cli.terminal import (
 from plltool.constants import REPLICATE_STAGE, SAMPLE_STAGE, VERSION
 from plltool.errors import PlltoolError
 from plltool.processes.ranks import current
-
-if TYPE_CHECKING:
-    from plltool import Progress
 
 HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports that it is alive
 LINE_SECONDS = 10.0  # between two lines on the generations of a sampler
@@ -77,8 +75,6 @@ class Reporter(logging.Handler):
         self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
-        import plltool
-
         if self._log_path is not None:
             self._file = heartbeat.open_log(self._log_path)
         self._json.open(self._append)
@@ -135,7 +131,7 @@ class Reporter(logging.Handler):
             if has_bar:
                 self._draw()
 
-    def progress(self, event: Progress) -> None:
+    def progress(self, event: plltool.Progress) -> None:
         """A round of a search; raises StopSearch after an interrupt, see `interrupts_wait`.
 
         A sampler gets a line every LINE_SECONDS, and one for its last generation.
@@ -153,8 +149,6 @@ class Reporter(logging.Handler):
             if self._draws:
                 self._draw()
         if self._interrupted:
-            import plltool
-
             self._tell_of_interrupt()
             raise plltool.StopSearch
 
@@ -254,7 +248,7 @@ class Reporter(logging.Handler):
             echo_stderr(text)
 
 
-def describe_progress(event: Progress, seconds: float, later: str = "") -> str:
+def describe_progress(event: plltool.Progress, seconds: float, later: str = "") -> str:
     """One round as a line for a log; `seconds` count from the start of the command."""
     counts = heartbeat.name_counts(event)
     tree = f"{counts['tree']:<8} " if counts["tree"] else ""
@@ -264,7 +258,7 @@ def describe_progress(event: Progress, seconds: float, later: str = "") -> str:
     )
 
 
-def _left(event: Progress, later: str) -> str:
+def _left(event: plltool.Progress, later: str) -> str:
     """How long the stage and the command still take, where that is worth a word."""
     stage, whole = event.stage_left or 0.0, event.left or 0.0
     if event.stage == REPLICATE_STAGE and event.left is None and event.n_rounds:  # fewer replicates may be enough

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool import Hardware, Priors, SampleOptions
 from plltool.cli import options
 from plltool.cli.bootstrap import EXIT_INTERRUPTED
@@ -66,8 +67,6 @@ def sample(
     Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
     """
     outputs.claim()
-    import plltool
-
     reporter = task.telling.reporter(outputs)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = options.load_alignment(alignment, reading)

@@ -6,6 +6,7 @@ import json
 
 import click
 
+import plltool
 from plltool.cli.command import command
 from plltool.cli.terminal import print_line
 from plltool.registry import ANALYSES
@@ -21,7 +22,5 @@ def schema(of: str | None) -> None:
     Without COMMAND, print the schema of the records of all commands. Records of another version of plltool may
     have other keys; `$id` has the version.
     """
-    import plltool
-
     names = [name for own in (RESULTS.values() if of is None else [RESULTS[of]]) for name in own]
     print_line(json.dumps(plltool.json_schema(*(getattr(plltool, name) for name in names)), indent=1))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+import plltool
 from plltool import Hardware, SearchOptions
 from plltool.cli import options
 from plltool.cli.bootstrap import EXIT_INTERRUPTED, SupportChoice, support_options
@@ -19,9 +19,6 @@ from plltool.cli.select_model import partitions_option
 from plltool.cli.show import draw_small
 from plltool.constants import REPLICATE_STAGE, UFBOOT
 from plltool.errors import InputError
-
-if TYPE_CHECKING:
-    from plltool import SearchResult
 
 _log = logging.getLogger("plltool")
 
@@ -77,8 +74,6 @@ def search(
     choice.check(task)
     outputs = choice.choose(outputs)
     outputs.claim()
-    import plltool
-
     reporter = task.telling.reporter(outputs)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = options.load_alignment(task.alignment, task.reading)
@@ -126,7 +121,7 @@ def search(
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
-def write_results(result: SearchResult, outputs: Outputs, views: options.Views, site_lnl: Path | None) -> None:
+def write_results(result: plltool.SearchResult, outputs: Outputs, views: options.Views, site_lnl: Path | None) -> None:
     """Write what was found; if that fails, there still is the checkpoint."""
 
     try:
@@ -138,7 +133,7 @@ def write_results(result: SearchResult, outputs: Outputs, views: options.Views, 
         raise InputError(f"{error}; the same command tries again, from {outputs.checkpoints[0]}") from error
 
 
-def summarise(result: SearchResult, outputs: Outputs, views: options.Views) -> list[str]:
+def summarise(result: plltool.SearchResult, outputs: Outputs, views: options.Views) -> list[str]:
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
     if len(result.start_lnls) > 1:
@@ -149,7 +144,7 @@ def summarise(result: SearchResult, outputs: Outputs, views: options.Views) -> l
     return [*lines, *options.describe_short_branches(result, views)]
 
 
-def describe_profile(result: SearchResult) -> list[str]:
+def describe_profile(result: plltool.SearchResult) -> list[str]:
     found = result.profile
     if found is None:
         return [f"profile: nothing to measure: {result.reason}"]
@@ -161,7 +156,7 @@ def describe_profile(result: SearchResult) -> list[str]:
     ]
 
 
-def describe_work(result: SearchResult) -> list[str]:
+def describe_work(result: plltool.SearchResult) -> list[str]:
     counters = result.counters
     sizes, requests = counters["request_instructions"], counters["requests"].items()
     sized = (f"{name} {number} x {sizes[name] / number:.0f} instructions" for name, number in requests)

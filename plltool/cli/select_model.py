@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import plltool
 from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command, given_command
@@ -22,9 +23,6 @@ from plltool.constants import (
     SELECTION_MAX_RATES,
 )
 from plltool.registry import split_words
-
-if TYPE_CHECKING:
-    from plltool import ModelChoice, SchemeChoice
 
 SHOWN = 10  # models in the table on the terminal
 partitions_option = click.option(
@@ -118,15 +116,13 @@ def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> N
     """
     task.check()
     outputs.claim()
-    import plltool
-
     with task.telling.reporter(outputs) as reporter:
         sequences = options.load_alignment(task.alignment, task.reading)
         common: dict[str, Any] = {
             name: getattr(task, name) for name in ("criterion", "free_rates", "max_rates", "seed")
         }
         common |= {"candidates": split_words(task.candidates), **asdict(hardware)}
-        choice: ModelChoice | SchemeChoice
+        choice: plltool.ModelChoice | plltool.SchemeChoice
         if task.partitions is None:
             choice = plltool.select_model(
                 sequences, task.tree, ascertainment=task.ascertainment, also=task.also, **common

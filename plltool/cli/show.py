@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH, WRITTEN
 from plltool.cli.options import filled_by, option, outgroup_option, packed
@@ -80,8 +81,6 @@ def show(tree: Path, look: Look) -> None:
     claim_files(named_outputs(), look.redo)
     if look.output and kind not in ("svg", "pdf", "png"):
         raise click.UsageError(f"--output: found {look.output}, expected a name that ends in .svg, .pdf or .png")
-    import plltool
-
     with Reporter(quiet=False):
         drawing = plltool.show(tree, look.root, look.outgroup or None, look.ladderize, look.latest, look.node_names)
         for path, word in named.items():
@@ -97,8 +96,6 @@ def show(tree: Path, look: Look) -> None:
 
 def draw_small(tree: Path | str, n_taxa: int) -> None:
     """On a terminal draw a tree, a file or Newick text, if it has at most SHOWN_TAXA taxa."""
-    import plltool
-
     if n_taxa <= SHOWN_TAXA and sys.stdout.isatty():
         columns = shutil.get_terminal_size().columns
         print_line("\n" + plltool.show(tree).text(columns, ascii_only=not prints_lines()).removesuffix("\n"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH, WRITTEN
 from plltool.cli.options import seed_option
@@ -38,8 +39,6 @@ def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None,
     scaler; the tree file may instead have a tree for each partition, as PREFIX.parts.nwk of a search does.
     """
     claim_files(named_outputs(), redo)
-    import plltool
-
     with Reporter(quiet=False):
         made = plltool.simulate(str(tree), model, sites, seed)
     write_or_print(made.format_alignment(output or ""), output, "alignment")

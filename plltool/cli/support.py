@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+import plltool
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH, completes
 from plltool.cli.options import json_option, option_or_argument, outgroup_option
@@ -78,8 +79,6 @@ def support(
     supports that need none, SH-aLRT, aBayes, LBP and SPRTA.
     """
     outputs.claim()
-    import plltool
-
     with Reporter(quiet=False):
         found = plltool.supports(tree, replicates, supports, outgroup or None)
         outputs.finish(found.texts())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -15,9 +15,6 @@ from plltool.cli import options
 from plltool.cli.command import given_command
 from plltool.cli.option_values import PATH
 from plltool.cli.outputs import Outputs, write_named
-
-if TYPE_CHECKING:
-    from plltool import Sequences
 
 R = TypeVar("R")
 
@@ -37,7 +34,7 @@ class TreeTask:
 
     def run(
         self,
-        analyse: Callable[[Sequences, Any, dict[str, Any]], R],
+        analyse: Callable[[plltool.Sequences, Any, dict[str, Any]], R],
         tree: Path,
         hardware: Hardware,
         outputs: Outputs,

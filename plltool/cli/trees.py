@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+import plltool
 from plltool.cli.command import Command, Group
 from plltool.cli.option_values import PATH, WRITTEN
 from plltool.cli.options import json_option, outgroup_option
@@ -59,8 +60,6 @@ def distances(
     if relative and kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
     claim_files(named_outputs(), redo)
-    import plltool
-
     with Reporter(quiet=True):
         trees = plltool.read_tree_set(files)
         matrix = plltool.tree_distances(trees, kind, relative).tolist()
@@ -105,8 +104,6 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
     Internal branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
     """
     claim_files(named_outputs(), redo)
-    import plltool
-
     with Reporter(quiet=True):
         found = plltool.consensus(files, rule, threshold)
     write_or_print(plltool.write_consensus(found) + "\n", output, "consensus")
@@ -130,8 +127,6 @@ def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...], o
     if not (root or outgroup):
         raise click.UsageError("expected --root or --outgroup")
     claim_files(named_outputs(), redo)
-    import plltool
-
     with Reporter(quiet=False):
         rooted = [newick for path in files for newick in plltool.root_trees(path, root, outgroup or None)]
     write_or_print("".join(f"{newick}\n" for newick in rooted), output, "trees")

@@ -1,4 +1,4 @@
-"""An engine for models in which each pattern has few of the components: patterns sorted by their category.
+"""Engines with other parts than the alignment: patterns sorted by category, and invariable sites behind the patterns.
 
 Under +PSR a category is a rate, in a screen (`TreeLikelihood.screen`) the component that suits a pattern best, and
 under +SSF frequencies of states, with a component for each rate. A block of lanes shares its P matrices, so patterns of
@@ -6,20 +6,31 @@ different categories cannot share a block. Here the patterns of a category are a
 consecutive, padded to whole blocks, and have a P set with the components of the category. So the kernels are those of
 any engine with parts, and a CLA has no other components. From the outside there are the parts of the alignment, with
 the patterns in their own order. If patterns change their category, they are sorted again, into a new engine.
+
+A correction for ascertainment bias, see `plltool.model.ascertainment`, is another such engine. It needs the likelihood
+of an invariable site of each state. The engine within holds these sites as further *parts* of one pattern each, behind
+the parts of the alignment, with the model and the lengths of the part that they belong to. Every request so returns lnL
+of each invariable site beside the sums of the parts, with the same derivatives, and the chain rule makes the correction
+and its derivatives of them: exactly, in every kind of request, and without a kernel of its own. From the outside there
+are the parts of the alignment only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import EngineData
 from plltool.engine.composite import Composite, Shard
+from plltool.engine.contract import InstructionWord, Opcode
+from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Holder, Parts
 from plltool.errors import EngineError
+from plltool.model.ascertainment import Ascertainment
 
 
 def sort_patterns(part_patterns: Sequence[int], category_of: IndexArray) -> tuple[Shard, tuple[int, ...]]:
@@ -102,3 +113,91 @@ class CategoryEngine(Composite):
             matrices, masses = np.split(by_category, [model.n_each * n_states**2], axis=1)
             values.append(np.concatenate([rows[own, 0].sum(keepdims=True), matrices.ravel(), masses.ravel()]))
         return values
+
+
+_LENGTHS = {Opcode.EVALUATE: 0, Opcode.INSERT: 0, Opcode.DERIVATIVE: 1, Opcode.TRIPLET: 3}  # in which values are slopes
+_GRADIENTS = (Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT)
+
+
+class AscertainedEngine(Composite):
+    """Parts of an alignment, some with a correction; requests and errors as for `Engine`.
+
+    engine : holds the parts of the alignment, and then for each part with a correction the invariable sites, one part
+        for each state in the order of states
+    corrections : of each part of the alignment, None for no correction
+    """
+
+    only_adds = False
+
+    def __init__(self, engine: Holder, corrections: Sequence[Ascertainment | None]):
+        n_parts = len(corrections)
+        n_corrected = sum(correction is not None for correction in corrections)
+        n_states = (engine.n_parts - n_parts) // max(n_corrected, 1)
+        parts = list(range(n_parts))
+        self._corrections: list[tuple[int, Ascertainment, slice]] = []  # of a part, with its invariable sites within
+        for part, correction in enumerate(corrections):
+            if correction is not None:
+                self._corrections.append((part, correction, slice(len(parts), len(parts) + n_states)))
+                parts += [part] * n_states
+        sizes = engine.part_patterns[:n_parts]
+        shard = Shard(np.array(parts, dtype=np.intp), np.arange(sum(sizes)))
+        super().__init__([engine], [shard], engine.weights[: sum(sizes)], sizes)
+
+    def describe(self) -> dict[str, object]:
+        return self.engines[0].describe()
+
+    @property
+    def _part_sites(self) -> FloatArray:
+        """(n_parts,) number of sites of each part: the sum of its weights."""
+        return np.add.reduceat(self.weights, np.cumsum((0, *self.part_patterns[:-1])))
+
+    def _sums(self, answers: Sequence[FloatArray], request: Request) -> FloatArray:
+        (values,), n_sites = answers, self._part_sites
+        sums = values[: self.n_parts].copy()
+        for part, correction, sites in self._corrections:
+            if request.wants(part):
+                sums[part] += _corrections_of(correction, n_sites[part], request.program, values[sites])
+        return sums
+
+    def _side_by_side(self, answers: Sequence[FloatArray], request: Request) -> FloatArray:
+        """lnL with an equal share of the correction for each site; values that may be impossible are not corrected."""
+        (values,), n_sites = answers, self._part_sites
+        lnl = values[:, : self.n_patterns].copy()
+        if request.impossible:
+            return lnl
+        of_parts = np.split(lnl, np.cumsum(self.part_patterns)[:-1], axis=1)
+        by_part = values[:, self.n_patterns - self.n_parts :].T  # an invariable site at the number of its part
+        for part, correction, sites in self._corrections:
+            if request.wants(part):
+                share = correction.correct(by_part[sites], n_sites[part]).value / n_sites[part]
+                of_parts[part] += share[:, None]
+        return lnl
+
+
+def _corrections_of(correction: Ascertainment, n_sites: float, program: IntArray, values: FloatArray) -> FloatArray:
+    """What a correction adds to every value of a program (n_values,), from values of invariable sites (n_states, n).
+
+    A gradient in the model goes with the only EVALUATE of its program, and all other values belong to it.
+    """
+    added = np.zeros(values.shape[1])
+    opcodes, results = program[:, InstructionWord.OPCODE], program[:, InstructionWord.RESULT]
+    if np.isin(opcodes, _GRADIENTS).any():
+        (at,) = results[opcodes == Opcode.EVALUATE]
+        found = correction.correct(values[:, [at]], n_sites)
+        added[:] = (found.shares * values).sum(axis=0)
+        added[at] = found.value[0]
+        return added
+    for opcode, n in _LENGTHS.items():
+        at = results[opcodes == opcode]
+        if not len(at):
+            continue
+        found = correction.correct(values[:, at], n_sites)
+        added[at] = found.value
+        slopes = [values[:, at + 1 + a] for a in range(n)]
+        sums = [(found.shares * slope).sum(axis=0) for slope in slopes]
+        for a in range(n):
+            added[at + 1 + a] = sums[a]
+        for k, (a, b) in enumerate([*((a, a) for a in range(n)), *combinations(range(n), 2)]):
+            curves = values[:, at + 1 + n + k] + found.squares * slopes[a] * slopes[b]
+            added[at + 1 + n + k] = (found.shares * curves).sum(axis=0) + found.products * sums[a] * sums[b]
+    return added

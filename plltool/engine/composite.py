@@ -4,9 +4,9 @@ Every engine holds some patterns of some parts, and its `Shard` says which. From
 patterns of the whole. This serves wherever one engine cannot hold everything:
 
 - kinds of parts: all parts of an engine have the same number of states and of components; others go elsewhere
-- devices and the ranks of an MPI job, which divide the patterns of a kind (`several.py`, `ranked.py`)
+- devices and the ranks of an MPI job, which divide the patterns of a kind (`several.py`)
 - categories: patterns with one of the components, or few of them, sorted (`categories.py`)
-- ascertainment: further parts of invariable sites (`ascertained.py`)
+- ascertainment: further parts of invariable sites (`categories.py`)
 
 All shards are asked before any is waited for. Sums of parts are added up in the order of the shards, and values of
 patterns are put in their places. An engine within may be a composite itself.

@@ -22,13 +22,12 @@ from plltool.io.alignment_formats import (
     starts_like_blocks,
     starts_like_phylip,
 )
-from plltool.io.catg_reader import read_catg, starts_like_catg
-from plltool.io.content import read_text, source_name, unpacked_name
-from plltool.io.labels import list_names
+from plltool.io.files import read_text, source_name, unpacked_name
+from plltool.io.newick import list_names
 from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
+from plltool.io.site_formats import read_catg, read_vcf, starts_like_catg, starts_like_vcf
 from plltool.io.table_reader import read_table, starts_like_table
-from plltool.io.vcf import read_vcf, starts_like_vcf
 from plltool.progress import log
 
 _MAX_SHOWN_START = 40  # bytes of a file in a message
@@ -65,12 +64,9 @@ def read_alignment(
     Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus`, `read_vcf`, `read_catg` and
     `read_table` for what they allow. Line ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is in no known format, or its sequences are not equally long, or `states` is an
-        unknown name, headers have the same first word, or
-        `constant_sites` are not four numbers, or for other data than DNA, or `site_weights` are not as above.
+    Raises InputError if the file cannot be read, is in no known format, or its sequences are not equally long, or
+    `states` is an unknown name, headers have the same first word, or `constant_sites` are not four numbers, or for
+    other data than DNA, or `site_weights` are not as above.
     """
     if site_weights is not None:
         own = read_alignment(path, states, names=names, constant_sites=constant_sites, least=least)

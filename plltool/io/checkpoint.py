@@ -27,7 +27,7 @@ import numpy as np
 from plltool.codec import from_arrays, to_arrays
 from plltool.constants import CHECKPOINT_PATIENCE
 from plltool.errors import CheckpointError, InputError, explained, shorten
-from plltool.io.record import read_object, write_bytes, write_text
+from plltool.io.files import read_object, write_bytes, write_text
 from plltool.progress import log
 from plltool.tree.topology import Tree
 

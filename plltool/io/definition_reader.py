@@ -25,12 +25,12 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, errors_at, shorten, show_name
 from plltool.io.alignment_formats import decode_name
-from plltool.io.content import find_file, read_text, source_name
+from plltool.io.files import find_file, read_text, source_name
 from plltool.io.nexus_commands import Command, bracket_end, split_commands, starts_like_nexus
 from plltool.model import mixtures, nucleotides, proteins, user
 from plltool.model.model import Model
 from plltool.model.model_string import check_member, parse_model
-from plltool.model.published import unpack_triangle
+from plltool.model.named import unpack_triangle
 from plltool.model.values import format_values
 
 MODEL, FREQUENCY = "model", "frequency"

@@ -13,9 +13,9 @@ import numpy as np
 
 from plltool.arrays import IndexArray
 from plltool.errors import InputError
+from plltool.io.files import parse_object
 from plltool.io.newick import parse_nodes
 from plltool.io.newick_writer import find_root, write_newick
-from plltool.io.record import parse_object
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
 

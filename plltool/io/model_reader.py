@@ -12,11 +12,10 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.constants import STDIN
 from plltool.errors import InputError, errors_at, show_name
-from plltool.io.content import names_files, read_content, read_text, source_name
 from plltool.io.definition_reader import expand_definitions
+from plltool.io.files import names_files, parse_object, read_content, read_text, source_name
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets, unwrap
-from plltool.io.record import parse_object
 from plltool.model.model_string import parse_model
 from plltool.model.proteins import N_STATES, PAIRS, unpack_protein_matrix
 from plltool.model.scheme import PartSpec, Scheme

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import chain
 
@@ -19,7 +20,6 @@ import numpy as np
 from plltool.arrays import IntArray
 from plltool.constants import CONCORDANCE_KINDS, DEFAULT_BRANCH_LENGTH, NO_NODE, SUPPORT_KINDS
 from plltool.errors import InputError, show_name
-from plltool.io.labels import list_names, match_labels, number_labels, refuse_duplicates
 from plltool.io.nexus_commands import bracket_end
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
@@ -88,28 +88,21 @@ def number_tips(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, whose: str = "the alignment"
 ) -> dict[int, int]:
     """The number of each tip (by its node) among the `names` of `whose`; by default tips are numbered as they come."""
-    tips = _tips(nodes)
-    labels = [nodes.labels[tip] for tip in tips]
-    return dict(zip(tips, number_labels(labels, nodes.bare, source, names, whose), strict=True))
-
-
-def _tips(nodes: RootedNodes) -> list[int]:
-    has_children = set(nodes.parents)
-    return [node for node in range(len(nodes.parents)) if node not in has_children]
+    labels = [nodes.labels[tip] for tip in nodes.tips]
+    return dict(zip(nodes.tips, number_labels(labels, nodes.bare, source, names, whose), strict=True))
 
 
 def number_some_tips(
     nodes: RootedNodes, source: str, names: Sequence[str], what: str, whose: str = "the alignment"
 ) -> dict[int, int]:
     """The number of each tip among `names`, as `number_tips`; `what`, such as "the constraint", may lack some."""
-    tips = _tips(nodes)
-    labels = [nodes.labels[tip] for tip in tips]
+    labels = [nodes.labels[tip] for tip in nodes.tips]
     refuse_duplicates(labels, f"{source}: {what}")
     numbers = match_labels(labels, nodes.bare, names)
     unknown = [label for label in labels if label not in numbers]
     if unknown:
         raise InputError(f"{source}: taxa of {what} that are not in {whose}: {list_names(unknown)}")
-    return {tip: numbers[label] for tip, label in zip(tips, labels, strict=True)}
+    return {tip: numbers[label] for tip, label in zip(nodes.tips, labels, strict=True)}
 
 
 def is_length(value: str | float) -> bool:
@@ -283,3 +276,69 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
         f"{source}: the node above {list_names(below)} has {degrees[node]} branches, expected 3; "
         "resolve such nodes at random with --resolve SEED"
     )
+
+
+LISTED_NAMES = 5  # how many names an error lists before it counts the rest
+
+_MARK_IN_NAME = re.compile(r"[^A-Za-z0-9_.|/-]")  # for which IQ-TREE writes an underscore
+
+
+def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) -> dict[str, int]:
+    """The place in `names` of each name, and of each label that stands for one: see `parse_newick`."""
+    numbers = {name: number for number, name in enumerate(names)}
+    unused = numbers.keys() - set(labels)
+    spaced: dict[str, list[str]] = {}
+    for label in labels:
+        if " " in label and label not in numbers:
+            spaced.setdefault(label.replace(" ", "_"), []).append(label)
+    spare: dict[str, list[int]] = {}
+    for name in unused:
+        if len(spaced.get(name, ())) == 1:
+            numbers[spaced[name][0]] = numbers[name]
+            continue
+        whole_and_first = [name, *name.split()[:1]]
+        plain = [_MARK_IN_NAME.sub("_", text) for text in whole_and_first]
+        for short in {name.replace(" ", "_"), *whole_and_first[1:], *plain}:
+            spare.setdefault(short, []).append(numbers[name])
+    numbers.update(
+        (label, spare[label][0])
+        for label in labels
+        if label in bare and label not in numbers and len(spare.get(label, ())) == 1
+    )
+    return numbers
+
+
+def number_labels(
+    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
+) -> list[int]:
+    """The number of each tip among `names`, given the labels of the tips; see `plltool.io.newick.number_tips`."""
+    refuse_duplicates(labels, f"{source}: the tree")
+    if names is None:
+        return list(range(len(labels)))
+    refuse_duplicates(names, whose)
+    numbers = match_labels(labels, bare, names)
+    unknown = [label for label in labels if label not in numbers]
+    used = {numbers[label] for label in labels if label in numbers}
+    missing = [name for number, name in enumerate(names) if number not in used]
+    differences = [
+        f"{what}: {list_names(taxa)}"
+        for what, taxa in (("missing from the tree", missing), (f"unknown to {whose}", unknown))
+        if taxa
+    ]
+    if differences:
+        raise InputError(f"{source}: the taxa are not those of {whose}: {'; '.join(differences)}")
+    return [numbers[label] for label in labels]
+
+
+def refuse_duplicates(names: Sequence[str], owner: str) -> None:
+    """Raise InputError if a name occurs twice."""
+    if len(set(names)) < len(names):
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        raise InputError(f"{owner} has the same taxon more than once: {list_names(repeated)}")
+
+
+def list_names(names: Iterable[str]) -> str:
+    """The first few names and the number of the others."""
+    names = list(names)
+    listed = ", ".join(map(show_name, names[:LISTED_NAMES]))
+    return listed if len(names) <= LISTED_NAMES else f"{listed} and {len(names) - LISTED_NAMES} more"

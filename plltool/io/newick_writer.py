@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from plltool.arrays import BoolArray
 from plltool.errors import InputError, show_name
-from plltool.io.labels import list_names
-from plltool.io.newick import parse_nodes
+from plltool.io.newick import list_names, parse_nodes
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
 
@@ -150,8 +149,7 @@ def write_nexus(newick: str, name: str = "best", is_rooted: bool = False) -> str
     Comments stay where they are, such as annotations of nodes; they must not be nested.
     """
     nodes = parse_nodes(newick, "the tree")
-    inner = set(nodes.parents)
-    labels = [nexus_label(label) for node, label in enumerate(nodes.labels) if node not in inner]
+    labels = [nexus_label(nodes.labels[tip]) for tip in nodes.tips]
     waiting = iter(labels)
 
     def relabel(match: re.Match[str]) -> str:

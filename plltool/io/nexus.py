@@ -85,10 +85,9 @@ def renumber(records: Sequence[Record], symbols: str, sets: Mapping[int, bytes],
     return [replace(record, sequence=record.sequence.translate(translation)) for record in records]
 
 
-# the state space of each datatype
 # --- the matrix -------------------------------------------------------------------------------------------
 
-_DATATYPES = {
+_DATATYPES = {  # the state space of each
     "dna": DNA,
     "rna": DNA,
     "nucleotide": DNA,

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from plltool.alignment.codons import data_name
+from plltool.alignment.spaces import data_name
 from plltool.alignment.states import MULTISTATE
 from plltool.constants import (
     DEFAULT_CODON_MODEL,
@@ -27,7 +27,7 @@ from plltool.constants import (
     STANDARD_CODE,
 )
 from plltool.errors import InputError, show_name
-from plltool.io.content import read_text, source_name
+from plltool.io.files import read_text, source_name
 from plltool.model.codons import under_code
 from plltool.model.scheme import ALL_SITES, REMAINDER, SitePair, SiteRange
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, show_name
-from plltool.io.content import read_text, source_name
+from plltool.io.files import read_text, source_name
 
 PUZZLE_ENDING = ".sitelh"
 

@@ -1,14 +1,22 @@
-"""Tables of taxa by characters, with a named state in each cell."""
+"""Tables: of taxa by characters, with a named state in each cell, and of the dates of taxa, as TreeTime reads them."""
 
 from __future__ import annotations
 
+import calendar
 import csv
+import datetime
 import io
+import math
+import os
+import re
+from typing import NamedTuple
 
 from plltool.alignment.alignment import MIN_TAXA, CellTable, Sequences
 from plltool.alignment.spaces import NAMED
 from plltool.alignment.states import EITHER, UNKNOWN_CELL
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, errors_at, show_name
+from plltool.io.files import read_text, source_name
+from plltool.io.newick import list_names
 
 MAX_CELLS = 256  # different ones: a byte stands for each of them
 _OTHER_STARTS = (b">", b"#", b"(", b"{", b"[")
@@ -74,3 +82,117 @@ def read_fields(text: bytes, source: str) -> tuple[list[str], list[tuple[int, li
 def _tidy(cell: str) -> str:
     """A cell without blanks around names, `UNKNOWN_CELL` where it is empty."""
     return EITHER.join(name.strip() for name in cell.split(EITHER)) or UNKNOWN_CELL
+
+
+NAME_COLUMNS = ("name", "strain", "accession")  # in any case
+DATE_WORD = "date"  # in the name of the column of dates, in any case
+OTHER_NAMES, OTHER_DATES = ("taxon", "taxa"), ("year",)  # of these columns, where there are none of the above
+UNKNOWN_DATES = ("", "?", "NA", "unknown")
+EXPECTED = "a year such as 2011.37, a day such as 2011-05-17 or 2011-05-XX, a range such as [2011.2:2011.5], or ?"
+
+_DAY = re.compile(r"(\d{4})-(\d\d|XX)(?:-(\d\d|XX))?", re.IGNORECASE)
+_RANGE = re.compile(r"\[([^:\[\]]+):([^:\[\]]+)\]")
+
+
+class SampleDate(NamedTuple):
+    """When a taxon was sampled: the first and the last possible date, in years; both are equal if it is known."""
+
+    first: float
+    last: float
+
+
+class DateRow(NamedTuple):
+    """A row of a table of dates: its line, the taxon, and the date; None if that is unknown."""
+
+    line: int
+    name: str
+    date: SampleDate | None
+
+
+def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: str | None = None) -> list[DateRow]:
+    """Read a table of dates, separated by tabs if the first line has one, else by commas.
+
+    path : the file. Its first line names the columns.
+    names, dates : the columns of taxa and dates. By default the first one called name, strain or accession, else
+        taxon or taxa, and the first one whose name has the word date in it, else one called year.
+    """
+    source = source_name(path)
+    header, rows = read_fields(read_text(path), source)
+    words = [column.lower() for column in header]
+    by_name = [number for number, word in enumerate(words) if word in NAME_COLUMNS]
+    by_name += [number for number, word in enumerate(words) if word in OTHER_NAMES]
+    by_date = [number for number, word in enumerate(words) if DATE_WORD in word]
+    by_date += [number for number, word in enumerate(words) if word in OTHER_DATES]
+    called = f"{', '.join(NAME_COLUMNS)} or {OTHER_NAMES[0]}"
+    taxa = _find_column(header, names, by_name, f"one of taxa called {called}, or its name (--name-column)", source)
+    expected = "one of dates called year, or with the word date in its name, or its name (--date-column)"
+    days = _find_column(header, dates, by_date, expected, source)
+    found: dict[str, DateRow] = {}
+    for line, fields in rows:
+        where = f"{source}: line {line}: taxon {show_name(fields[taxa])}"
+        if fields[taxa] in found:
+            raise InputError(f"{where}: is on line {found[fields[taxa]].line}, too; expected one date for each taxon")
+        with errors_at(where):
+            found[fields[taxa]] = DateRow(line, fields[taxa], parse_date(fields[days]))
+    return list(found.values())
+
+
+def _find_column(header: list[str], wanted: str | None, usual: list[int], expected: str, source: str) -> int:
+    """The number of a column, by the name `wanted` or the `usual` ones; `expected` says which these are."""
+    if wanted in header:
+        return header.index(wanted)
+    if wanted is None and usual:
+        return usual[0]
+    found = f"{source}: found columns {list_names(header)}"
+    raise InputError(f"{found}, expected {expected if wanted is None else f'one called {show_name(wanted)}'}")
+
+
+def parse_date(text: str) -> SampleDate | None:
+    """A date as text; None if it is unknown. Raises InputError if it cannot be understood."""
+    if text in UNKNOWN_DATES:
+        return None
+    ends = _RANGE.fullmatch(text)
+    try:
+        dates = [_year_or_day(end) for end in (ends.groups() if ends else (text,))]
+    except ValueError:
+        raise _refuse(text) from None
+    return as_date(dates[0].first, dates[-1].last)
+
+
+def _year_or_day(text: str) -> SampleDate:
+    """A date that is no range. Raises ValueError if it cannot be understood."""
+    if found := _DAY.fullmatch(text):
+        return _days_of(int(found[1]), _number(found[2]), _number(found[3]))
+    return SampleDate(float(text), float(text))
+
+
+def as_date(first: float, last: float) -> SampleDate:
+    """A range of dates in years; InputError if one is no number, or they are in the wrong order."""
+    if not (math.isfinite(first) and math.isfinite(last)):
+        raise _refuse(str(first))
+    if first > last:
+        raise InputError(f"found a range from {first:g} to {last:g}, expected the earlier date first")
+    return SampleDate(first, last)
+
+
+def decimal_year(day: datetime.date) -> float:
+    """The middle of a day in years: (day of the year - 1/2) over the days of the year, after the year."""
+    return day.year + (day.timetuple().tm_yday - 0.5) / (366 if calendar.isleap(day.year) else 365)
+
+
+def _days_of(year: int, month: int | None, day: int | None) -> SampleDate:
+    """The days that a date may mean whose day, or month and day, may be unknown. Raises ValueError for no such day."""
+    if month is None and day is not None:
+        raise ValueError
+    months = (1, 12) if month is None else (month, month)
+    days = (1, calendar.monthrange(year, months[1])[1]) if day is None else (day, day)
+    first, last = (datetime.date(year, *pair) for pair in zip(months, days, strict=True))
+    return SampleDate(decimal_year(first), decimal_year(last))
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None or text.upper() == "XX" else int(text)
+
+
+def _refuse(text: str) -> InputError:
+    return InputError(f"found {show_name(text)} as a date, expected {EXPECTED}")

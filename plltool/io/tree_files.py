@@ -1,4 +1,4 @@
-"""Read files of many trees, Newick or NEXUS (Maddison, Swofford & Maddison 1997); write trees given by their splits.
+"""Read files of trees, Newick or NEXUS (Maddison, Swofford & Maddison 1997), for one alignment or of many taxa.
 
 Names are kept byte for byte in NEXUS, too: an underscore of a bare name is not turned into a blank. Comments such as
 ``[&R]`` are skipped, except supports of nodes, see `plltool.io.newick`. A label is the name of a taxon, a key of
@@ -13,20 +13,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from os import PathLike
 
+import numpy as np
+
 from plltool.constants import NO_NODE
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name, starts_like_phylip
 from plltool.io.bridge import TreeObject, nodes_from_object
-from plltool.io.content import read_text, source_name
+from plltool.io.files import parse_object, read_text, source_name
 from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_nodes, parse_trees, unrooted_tree
 from plltool.io.newick_writer import write_newick, written_label
 from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
-from plltool.io.record import parse_object
 from plltool.progress import log
 from plltool.tree.concordance import GeneTree
+from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.rooted import drop_root, root_split
-from plltool.tree.rooted_nodes import RootedNodes
-from plltool.tree.splits import Splits, TreeSet, everyone, make_tree_set, members_of, splits_of
+from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
+from plltool.tree.splits import Splits, TreeSet, branch_splits, everyone, make_tree_set, members_of, splits_of
 from plltool.tree.topology import Tree
 
 # --- blocks of NEXUS --------------------------------------------------------------------------------------
@@ -75,11 +77,10 @@ def _read_tree(command: Command, where: str, names: Names) -> RootedNodes:
     if match is None or not command.is_closed:
         raise InputError(f"{where}: found a tree without a name and a final semicolon, expected TREE NAME = ... ;")
     nodes = next(parse_trees(match["newick"] + ";", f"{where}: tree {show_name(_unquote(match['name']))}"))
-    inner = set(nodes.parents)
     taxa = set(names.values())
-    for node, label in enumerate(nodes.labels):
-        if node not in inner and label in names and label not in taxa:
-            nodes.labels[node] = names[label]
+    for tip in nodes.tips:
+        if (label := nodes.labels[tip]) in names and label not in taxa:
+            nodes.labels[tip] = names[label]
     return nodes
 
 
@@ -89,7 +90,7 @@ def _unquote(label: str) -> str:
 
 # --- files, Newick or NEXUS -------------------------------------------------------------------------------
 
-FIRST_TREE = "the first tree"
+FIRST_TREE, THE_TREE = "the first tree", "the tree"  # whose taxa others must have
 GIVEN_TEXT = "the tree given"  # what errors call Newick text that comes from no file
 NO_SPLIT = -1  # all taxa
 
@@ -97,23 +98,19 @@ NO_SPLIT = -1  # all taxa
 def read_tree_set(
     given: Sequence[str | PathLike[str] | Tree | TreeObject],
     names: Sequence[str] | None = None,
-    whose: str = "the tree",
 ) -> TreeSet:
     """All trees of several sources, in their order; nodes may have any number of branches.
 
     Parameters
     ----------
     given : files (Newick or NEXUS, compressed or not), Newick texts, trees, and trees of other libraries
-    names : the taxa, those of `whose`; by default those of the first tree
+    names : the taxa, those of a tree; by default those of the first tree
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, holds no tree or something else, an object is no tree, or the taxa are not the same in
-        all trees.
+    Raises InputError if a file cannot be read, holds no tree or something else, an object is no tree, or the taxa are
+    not the same in all trees.
     """
     known: Sequence[str] | None = names
-    owner = FIRST_TREE if names is None else whose
+    owner = FIRST_TREE if names is None else THE_TREE
     trees: list[Splits] = []
     roots: list[int | None] = []
     labels: list[str] = []
@@ -125,7 +122,6 @@ def read_tree_set(
             trees.append(splits_of(tree, known))
             roots.append(root_split(item, known) if item.is_rooted else None)
             continue
-        before = len(trees)
         source, found = find_nodes(item)
         for number, nodes in enumerate(found, start=1):
             where = f"{source}: tree {number}"
@@ -138,38 +134,37 @@ def read_tree_set(
             labels.append(f"{source}:{number}" if is_file else str(len(trees)))
             for warning in nodes.describe_negative(where):
                 log.warning(warning)
-        if len(trees) == before:
-            raise InputError(f"{source}: found no tree, expected at least one")
     return make_tree_set(known or (), trees, roots, labels)
 
 
-def read_gene_trees(
-    given: Sequence[str | PathLike[str] | Tree | TreeObject], names: Sequence[str], whose: str = "the tree"
-) -> list[GeneTree]:
-    """All trees of several sources, each over all or some taxa; sources as in `read_tree_set`.
-
-    `names`: the taxa, those of `whose`.
-    """
+def read_gene_trees(given: Sequence[str | PathLike[str] | Tree | TreeObject], names: Sequence[str]) -> list[GeneTree]:
+    """All trees of several sources, each over all or some of the taxa `names`; sources as in `read_tree_set`."""
     trees: list[GeneTree] = []
     for item in given:
-        before = len(trees)
         source, found = find_nodes(write_newick(item) if isinstance(item, Tree) else item)
         for number, nodes in enumerate(found, start=1):
-            tips = number_some_tips(nodes, f"{source}: tree {number}", names, "the gene tree", whose)
+            tips = number_some_tips(nodes, f"{source}: tree {number}", names, "the gene tree", THE_TREE)
             trees.append(GeneTree(nodes, tips))
-        if len(trees) == before:
-            raise InputError(f"{source}: found no tree, expected at least one")
     return trees
 
 
-def find_nodes(given: str | PathLike[str] | TreeObject) -> tuple[str, Iterable[RootedNodes]]:
-    """What errors call a file, Newick text or a tree of another library, and the trees in it."""
+def find_nodes(given: str | PathLike[str] | TreeObject) -> tuple[str, Iterator[RootedNodes]]:
+    """What errors call a file, Newick text or a tree of another library, and the trees in it, at least one."""
     if is_newick(given):
-        return GIVEN_TEXT, parse_trees(str(given), GIVEN_TEXT)
+        return GIVEN_TEXT, _at_least_one(parse_trees(str(given), GIVEN_TEXT), GIVEN_TEXT)
     if isinstance(given, (str, PathLike)):
-        return source_name(given), _read_nodes(given)
+        return source_name(given), _at_least_one(_read_nodes(given), source_name(given))
     nodes, source = nodes_from_object(given)
-    return source, [nodes]
+    return source, iter([nodes])
+
+
+def _at_least_one(found: Iterable[RootedNodes], source: str) -> Iterator[RootedNodes]:
+    """The trees that were found; InputError at their end if there is none."""
+    nodes = None
+    for nodes in found:
+        yield nodes
+    if nodes is None:
+        raise InputError(f"{source}: found no tree, expected at least one")
 
 
 def read_trees(
@@ -179,13 +174,9 @@ def read_trees(
 
     Raises InputError also if the file cannot be read or holds no tree.
     """
-    trees = [
-        unrooted_tree(nodes, f"{source_name(path)}: tree {number}", names, resolve_seed)
-        for number, nodes in enumerate(_read_nodes(path), start=1)
-    ]
-    if not trees:
-        raise InputError(f"{source_name(path)}: found no tree, expected at least one")
-    return trees
+    source = source_name(path)
+    found = enumerate(_at_least_one(_read_nodes(path), source), start=1)
+    return [unrooted_tree(nodes, f"{source}: tree {number}", names, resolve_seed) for number, nodes in found]
 
 
 def load_nodes(given: str | PathLike[str] | TreeObject, called: str = GIVEN_TEXT) -> tuple[RootedNodes, str]:
@@ -196,12 +187,9 @@ def load_nodes(given: str | PathLike[str] | TreeObject, called: str = GIVEN_TEXT
     if is_newick(given):
         return parse_nodes(str(given), called), called
     source, found = find_nodes(given)
-    waiting = iter(found)
-    nodes = next(waiting, None)
-    if nodes is None:
-        raise InputError(f"{source}: found no tree, expected at least one")
+    nodes = next(found)
     with suppress(InputError):  # what follows may be anything
-        if next(waiting, None) is not None:
+        if next(found, None) is not None:
             log.warning("%s: found several trees, the first one is taken", source)
     return nodes, source
 
@@ -310,3 +298,80 @@ def write_splits(
 
 def _tail(length: float) -> str:
     return "" if math.isnan(length) else f":{float(length)!r}"
+
+
+NO_BRANCH = -1
+
+
+def read_tree(
+    path: str | PathLike[str],
+    names: Sequence[str] | None = None,
+    resolve_seed: int | None = None,
+    unlinked: bool = False,
+) -> Tree:
+    """The tree of a file, Newick, NEXUS or the record of a run, compressed or not.
+
+    If there are several trees, in Newick one per line, the first one is used and a warning says so; with `unlinked` the
+    tree has the lengths of all of them: (n_edges, n_trees). For the other parameters and `Tree.warnings` see
+    `parse_newick`. The path ``-`` is standard input.
+
+    Raises InputError if the file cannot be read or has no tree, the taxa are not `names`, or topologies differ.
+    """
+    content, source = read_tree_text(path)
+    if starts_like_nexus(content):
+        found = [(f"{source}: tree {k}", nodes) for k, nodes in enumerate(read_nexus_trees(content, source), start=1)]
+        n_trees = len(found)
+    else:
+        n_trees, found = _read_newick(content.decode("utf-8", "surrogateescape"), source, unlinked)
+    if not found:
+        raise InputError(f"{source}: found no tree, expected at least one")
+    if n_trees > 1 and unlinked:
+        return _join_lengths([(where, unrooted_tree(nodes, where, names, resolve_seed)) for where, nodes in found])
+    if n_trees > 1:
+        hint = "--brlen unlinked takes one for each partition of the alignment"
+        log.warning("%s: found %d trees, the first one is taken; %s", source, n_trees, hint)
+    return unrooted_tree(found[0][1], source, names, resolve_seed)
+
+
+def _read_newick(text: str, source: str, every: bool) -> tuple[int, list[tuple[str, RootedNodes]]]:
+    """The number of trees, one per line, and where each is with its nodes; only the first one unless `every`."""
+    lines = [(f"{source}: line {k}", line) for k, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    n_trees = len(lines) if all(line.rstrip().endswith(";") for _, line in lines) else 1
+    if every and n_trees > 1:
+        return n_trees, [(where, parse_nodes(line.strip(), where)) for where, line in lines]
+    return n_trees, [(source, parse_nodes(text, source))]
+
+
+def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
+    """The first tree with the lengths of all, given with their places in the file; InputError if topologies differ."""
+    origin, first = trees[0]
+    lengths = []
+    for where, tree in trees:
+        branches = {split: branch for branch, split in enumerate(branch_splits(tree, first.names))}
+        order = [branches.get(split, NO_BRANCH) for split in branch_splits(first)]
+        if NO_BRANCH in order:
+            raise InputError(f"{where}: the topology differs from that in {origin}, expected the same topology")
+        lengths.append(tree.lengths[order])
+    joined = first.with_lengths(np.stack(lengths, axis=1))
+    joined.warnings = tuple(warning for _, tree in trees for warning in tree.warnings)
+    return joined
+
+
+# --- constraints: trees over some of the taxa, with nodes of any degree -----------------------------------
+
+
+def read_constraint(given: str | PathLike[str] | TreeObject, names: Sequence[str]) -> Constraint | None:
+    """The constraint that a tree makes, the first of a file, of Newick text or of another library, see `load_nodes`.
+
+    Branch lengths, labels of inner nodes and the root are ignored.
+
+    `names`: of all taxa; labels stand for them as in `parse_newick`.
+
+    Returns the constraint; None for a tree without inner branches, which every tree obeys.
+    """
+    nodes, source = load_nodes(given, "the constraint given")
+    taxa = number_some_tips(nodes, source, names, "the constraint")
+    if len(taxa) < 3:  # no tree is left once the root is removed
+        return None
+    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
+    return make_constraint(names, unrooted_branches(nodes, n_children)[0], taxa)

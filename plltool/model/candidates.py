@@ -1,15 +1,17 @@
-"""The models to choose from: for each kind of data a list of substitution models, each with every kind of rates."""
+"""The models to choose from, for each kind of data, with every kind of rates, and the criteria of the choice."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from plltool.alignment.codons import STANDARD_CODE, genetic_code_of
+from plltool.alignment.spaces import STANDARD_CODE, genetic_code_of
 from plltool.alignment.states import MULTISTATE, StateSpace
-from plltool.arrays import IndexArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_RATE_CATEGORIES
 from plltool.errors import InputError
 from plltool.model import codons, multistate, proteins
@@ -123,7 +125,7 @@ class Candidates:
     @property
     def any_rooted(self) -> bool:
         """Whether some are not time-reversible, so that their trees have a root."""
-        return not all(parse_candidate(name, "").is_reversible for name in self.asked)
+        return not all(parse_model(name).is_reversible for name in self.asked)
 
 
 def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
@@ -181,6 +183,27 @@ def _in_rates(narrow: ModelSpec, wide: ModelSpec) -> bool:
     return inner.kind in ("equal", outer.kind) and inner.n_categories in (1, outer.n_categories)
 
 
-def parse_candidate(substitution: str, rates: str) -> ModelSpec:
-    """The specification of a substitution model with rates over sites."""
-    return parse_model(substitution + rates)
+def information_score(criterion: str, lnl: float, n_parameters: int, n_sites: int) -> float:
+    """AIC (Akaike 1974), AICc (Hurvich & Tsai 1989) or BIC (Schwarz 1978); lower is better.
+
+    AICc is infinite unless there are at least two sites more than parameters.
+    """
+    if criterion == "BIC":
+        return n_parameters * math.log(n_sites) - 2 * lnl
+    aic = 2 * n_parameters - 2 * lnl
+    if criterion == "AIC":
+        return aic
+    left = n_sites - n_parameters - 1
+    return aic + 2 * n_parameters * (n_parameters + 1) / left if left > 0 else math.inf
+
+
+def score_weights(scores: npt.ArrayLike) -> FloatArray:
+    """The weight of each model (n,), summing to 1, by its difference to the best score (Burnham & Anderson 2002).
+
+    NaN where no score is finite.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if not np.isfinite(values).any():
+        return np.full(len(values), np.nan)
+    relative = np.exp((values.min() - values) / 2)
+    return np.asarray(relative / relative.sum())

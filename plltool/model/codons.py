@@ -14,11 +14,10 @@ import re
 
 import numpy as np
 
-from plltool.alignment.codons import CODON, TRIPLETS, codon_space, data_name, genetic_code_of, translation
+from plltool.alignment.spaces import CODON, TRIPLETS, codon_space, data_name, genetic_code_of, translation
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_EXCHANGEABILITY, MAX_OMEGA, MIN_EXCHANGEABILITY, MIN_OMEGA, STANDARD_CODE
-from plltool.model.named import FrequencyMode, NamedModel, RateDesign
-from plltool.model.published import read_figures, read_words, unpack_matrix
+from plltool.model.named import FrequencyMode, NamedModel, RateDesign, read_figures, read_words, unpack_matrix
 
 START_OMEGA, START_KAPPA = 0.4, 2.0  # where they are optimised (PAML's example)
 # The kappas of each model: what a change must be that they multiply.

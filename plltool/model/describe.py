@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from plltool.alignment.alignment import Alignment
-from plltool.alignment.composition import composition_p_values, without_root
-from plltool.alignment.facts import digest_data, identical_groups, may_be_invariable
+from plltool.alignment.facts import composition_p_values, digest_data, identical_groups, may_be_invariable, without_root
 from plltool.arrays import BoolArray
 from plltool.constants import MAX_ALPHA, MAX_SHOWN_VALUES, ROOT_NAME
 from plltool.model import covarion

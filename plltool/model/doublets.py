@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from plltool.alignment.codons import DOUBLET, doublet_space
+from plltool.alignment.spaces import DOUBLET, doublet_space
 from plltool.constants import MAX_DOUBLET_RATE, MIN_DOUBLET_RATE, NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model.named import NamedModel, RateDesign
 

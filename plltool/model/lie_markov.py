@@ -18,10 +18,9 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_LIE_WEIGHT, RAY_DIGITS
 from plltool.errors import InputError
-from plltool.model.named import NamedModel, RateDesign, ordered_pairs
+from plltool.model.named import NamedModel, RateDesign, ordered_pairs, read_words
 from plltool.model.nonreversible import is_balanced
 from plltool.model.nucleotides import BASES
-from plltool.model.published import read_words
 
 WALL_TOLERANCE = 1e-9  # of the rates of a ray, the largest about 1; others that are not 0 are 0.1 or more
 BASIS = {name: [int(rate) for rate in rates.split()] for name, rates in read_words("lie_markov.txt", "basis").items()}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from plltool.model.named import NamedModel, RateDesign, pair_names
-from plltool.model.published import read_words
+from plltool.model.named import NamedModel, RateDesign, pair_names, read_words
 
 BASES = tuple("ACGT")
 PAIRS = pair_names(BASES)

@@ -11,8 +11,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.model.components import Classes
-from plltool.model.named import NamedModel, RateDesign, pair_names
-from plltool.model.published import published_figures, read_figures, unpack_matrix
+from plltool.model.named import NamedModel, RateDesign, pair_names, published_figures, read_figures, unpack_matrix
 from plltool.model.rates import RateKind
 from plltool.model.substitution import exchangeability_matrix
 

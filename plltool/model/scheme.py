@@ -9,7 +9,7 @@ from pathlib import PurePath
 import numpy as np
 
 from plltool.alignment.alignment import Alignment, Sequences
-from plltool.alignment.codons import DOUBLET
+from plltool.alignment.spaces import DOUBLET
 from plltool.alignment.states import MIN_STATES, count_states
 from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name

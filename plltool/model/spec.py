@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.codons import CODON, genetic_code_of
+from plltool.alignment.spaces import CODON, genetic_code_of
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, show_name
 from plltool.model import (

@@ -35,9 +35,8 @@ def check_rate_parameters(values: Sequence[float], design: RateDesign) -> tuple[
     if len(values) != len(design.names):
         raise InputError(f"expected {len(design.names)} values ({', '.join(design.names)}), found {len(values)}")
     assert design.limits is not None
-    for name, value, (low, high) in zip(design.names, values, design.limits.tolist(), strict=True):
-        if not low <= value <= high:
-            raise InputError(f"{name} must lie between {low:g} and {high:g}, found {value:g}")
+    for name, value, limits in zip(design.names, values, design.limits.tolist(), strict=True):
+        _check_within(value, name, *limits)
     return tuple(values)
 
 
@@ -62,17 +61,17 @@ def check_shares(values: Sequence[float], what: str) -> tuple[float, ...]:
 
 def check_alpha(value: float) -> float:
     """The shape of a gamma distribution; raises InputError unless it lies in MIN_ALPHA .. MAX_ALPHA."""
-    if not MIN_ALPHA <= value <= MAX_ALPHA:
-        raise InputError(f"alpha must lie between {MIN_ALPHA:g} and {MAX_ALPHA:g}, found {value:g}")
-    return float(value)
+    return _check_within(value, "alpha", MIN_ALPHA, MAX_ALPHA)
 
 
 def check_pinv(value: float) -> float:
     """A proportion of invariable sites; raises InputError unless it lies in MIN_PINV .. MAX_PINV."""
-    if not MIN_PINV <= value <= MAX_PINV:
-        raise InputError(
-            f"the proportion of invariable sites must lie between {MIN_PINV:g} and {MAX_PINV:g}, found {value:g}"
-        )
+    return _check_within(value, "the proportion of invariable sites", MIN_PINV, MAX_PINV)
+
+
+def _check_within(value: float, what: str, low: float, high: float) -> float:
+    if not low <= value <= high:
+        raise InputError(f"{what} must lie between {low:g} and {high:g}, found {value:g}")
     return float(value)
 
 

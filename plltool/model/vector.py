@@ -1,4 +1,4 @@
-"""The free parameters of a model as one vector, which is what an optimiser changes.
+"""The free parameters of a model as one vector, which is what an optimiser changes, and the slopes of lnL in them.
 
 The vector holds logarithms of ratios, group by group: exchangeabilities of the classes relative to that of the last
 pair, in the order in which the classes occur; frequencies and class weights relative to the last one; the rates of
@@ -7,7 +7,7 @@ switching; the values of `SiteRates.ratios`; and the scaler.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,12 @@ from plltool.constants import (
     MIN_SCALER,
     MIN_SWITCH_RATE,
 )
+from plltool.model.components import partners
+from plltool.model.covarion import observed_slopes
 from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
-from plltool.model.rates import SITE_BOUNDS
+from plltool.model.nonreversible import rate_slopes
+from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS
+from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
 
 RATIO_BOUNDS = {
     "rates": (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY),  # unless their design has other limits
@@ -90,3 +94,128 @@ def _free_groups(model: Model, names: Iterable[str] | None) -> tuple[str, ...]:
     if unknown:
         raise ValueError(f"expected parameter groups {GROUPS}, found {unknown}")
     return tuple(group for group in model.free_parameters if group in wanted and group != CATEGORIES)
+
+
+MANY_RATES = 100  # of a directed model, from which on its optimisation begins with curvatures from expected changes
+DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
+
+
+def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, masses: FloatArray) -> FloatArray:
+    """d lnL / d every element of ``get_vector(model, names)``, by the chain rule through the components.
+
+    `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.rate_matrix_gradient`. Slopes of components in
+    rates over sites and in the groups of mixtures are central differences of closed forms, exact to about 1e-9, or
+    one-sided differences at a bound. Others are closed forms themselves.
+    """
+    by_rates = _slopes_in_matrices(model, matrices)
+    shared: tuple[str, ...] = ()  # the groups of parameters that change all components in the same way
+    if not model.spec.is_mixture:
+        shared = ("rates",) if model.spec.profiles is not None else ("rates", "frequencies")
+    slopes = {name: np.array([scale_slope(model, matrices)]) for name in names if name == SCALER}
+    if any(name in shared for name in names):
+        slopes |= _process_slopes(model, by_rates, masses)
+    for name in names:
+        if name not in shared and name != SCALER:
+            slopes[name] = _difference_slopes(model, name, by_rates, masses)
+    return np.concatenate([np.empty(0), *(slopes[name] for name in names)])
+
+
+def has_many_rates(model: Model, names: Sequence[str]) -> bool:
+    """Whether the parameters of the groups `names` begin with MANY_RATES rates of a directed model."""
+    return model.spec.is_directed and names[:1] == ["rates"] and len(model.ratios("rates")) >= MANY_RATES
+
+
+def seen_changes(model: Model, matrices: FloatArray) -> FloatArray:
+    """The curvature of -lnL in the logarithm of each free rate (n_free,), were all changes on the tree to be seen.
+
+    That is the number of changes that the rate has made, which given the data is expected to be Q_ij d lnL / d Q_ij
+    (Fisher's identity), or that without the data in the time that was spent in i, Q_ij d lnL / d Q_ii, if that is more:
+    so no step along a slope, which is the difference of both, is longer than 1. What is not seen makes the curvature
+    smaller. `matrices` is as for `parameter_slopes`; the model is directed, and its rates are not sums of rays.
+    """
+    slopes, rates = _slopes_in_matrices(model, matrices), model.rate_matrices()[0]
+    given = (rates * slopes).sum(axis=0)
+    changes = np.maximum(given, (rates * np.diagonal(slopes, axis1=1, axis2=2)[:, :, None]).sum(axis=0))
+    design = model.spec.named.rates
+    return np.asarray((changes[~np.eye(len(changes), dtype=bool)] @ design.powers)[design.is_free])
+
+
+def _slopes_in_matrices(model: Model, matrices: FloatArray) -> FloatArray:
+    """(C, S, S) d lnL / d (rate * Q) of each component, from slopes in the eigenbasis."""
+    here = model.components()
+    return np.asarray(here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2))
+
+
+def _observed(model: Model, by_rates: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slopes in Q of each component (C, S, S), and in the logarithms of its masses (C, S), without switching."""
+    rates = model.mixture()[2]
+    if model.switching is None:
+        return rates[:, None, None] * by_rates, masses
+    return observed_slopes(by_rates, masses, rates, model.switching)
+
+
+def _process_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> dict[str, FloatArray]:
+    """Slopes in the groups that all components share, by name; arguments as in `_difference_slopes`."""
+    design, parameters = model.spec.named.rates, model.spec.named.rates.with_reference(model.ratios("rates"))
+    by_matrices, masses = _observed(model, by_rates, masses)
+    if model.spec.is_directed:
+        by_log = rate_slopes(model.exchangeabilities, by_matrices.sum(axis=0), masses.sum(axis=0))
+        return {"rates": design.free_slopes(by_log, parameters)}
+    exchangeabilities = exchangeability_matrix(model.exchangeabilities)
+    by_pair, by_frequency = rate_matrix_slopes(exchangeabilities, model.mixture()[1], by_matrices)
+    pi = model.frequencies
+    by_share = pi * by_frequency.sum(axis=0) + masses.sum(axis=0)
+    return {
+        "rates": design.free_slopes(by_pair, parameters),
+        "frequencies": (by_share - pi * by_share.sum())[:-1],
+    }
+
+
+def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
+    """Slopes in a group of parameters; `by_rates` (C, S, S) are slopes in the matrices of `Model.rate_matrices`.
+
+    `masses` (C, S) are slopes in the logarithms of its masses. A share of invariable sites that is almost 0 changes by
+    many times its value in a step, so their logarithms would not do.
+    """
+    values_at: Callable[[Model], tuple[FloatArray, FloatArray]] = Model.rate_matrices
+    if name in SITE_GROUPS and model.switching is None:  # matrices only differ in their rates
+        by_rates = np.einsum("cij,cij->c", by_rates, model.matrices_at_rate_one())
+        values_at = _rates_at
+    slopes = []
+    by_masses = masses / model.components().masses()
+    vector = get_vector(model, [name])
+    for parameter, (low, high) in enumerate(get_bounds(model, [name])):
+        ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
+        up, down = (values_at(_changed(model, name, vector, parameter, end)) for end in ends)
+        change = np.sum(by_rates * (up[0] - down[0])) + np.sum(by_masses * (up[1] - down[1]))
+        slopes.append(change / (ends[0] - ends[1]))
+    return np.array(slopes)
+
+
+def scale_slope(model: Model, matrices: FloatArray) -> float:
+    """d lnL / d log of a factor of a part's branch lengths, bounds ignored; it is the same as a factor of all rates.
+
+    `matrices` (C, S, S) are those of `TreeLikelihood.rate_matrix_gradient`; in the eigenbasis Q is diagonal, except for
+    pairs of complex eigenvalues.
+    """
+    components = model.components()
+    slope = np.einsum("ckk,ck->", matrices, components.eigenvalues * components.rates[:, None])
+    if components.rotations is not None:
+        places = np.arange(components.n_states)
+        beside = matrices[:, places, partners(components.n_states)]
+        slope += np.sum(beside * components.rotations * components.rates[:, None])
+    return float(slope)
+
+
+def _changed(model: Model, name: str, vector: FloatArray, parameter: int, value: float) -> Model:
+    """The model with one element of a group's `vector` changed, within its bounds."""
+    vector, changed = vector.copy(), model.copy()
+    vector[parameter] = value
+    changed.set_ratios(name, np.exp(vector))
+    return changed
+
+
+def _rates_at(model: Model) -> tuple[FloatArray, FloatArray]:
+    """The rate of each component (C,), and weights times frequencies (C, S)."""
+    _, frequencies, rates, weights = model.mixture()
+    return rates, weights[:, None] * frequencies

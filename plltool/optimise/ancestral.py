@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns
-from plltool.alignment.resampling import batches
+from plltool.alignment.patterns import Patterns, batches
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS

@@ -1,4 +1,4 @@
-"""The likelihood as a function of one vector, with its gradient, as `plltool.Likelihood` offers it.
+"""The likelihood as a function of one vector, with its gradient, and standard errors of lengths from its curvature.
 
 The vector holds logarithms: of branch lengths (expected substitutions per site), branch by branch and part by part
 where parts have lengths of their own, then of the free parameters of each part's model, as `plltool.model.vector`
@@ -13,13 +13,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray
-from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.base import NotFiniteError
 from plltool.errors import EngineError, InputError
 from plltool.model.model import CATEGORIES, GROUPS, Model
-from plltool.model.parameter_slopes import parameter_slopes
-from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.model.vector import get_bounds, get_vector, parameter_slopes, set_vector
 from plltool.optimise.bounded import positive_definite
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT
@@ -270,3 +269,54 @@ class Density:
             except NotFiniteError:
                 pass
         return -np.inf, np.zeros_like(values)
+
+
+LEAST_INFORMATION = 1e-5  # in any direction, where each length alone has 1; less is below the errors of the steps
+
+
+def length_errors(likelihood: TreeLikelihood, step: float = ERROR_STEP) -> FloatArray:
+    """Standard errors of the branch lengths, in the shape of the tree's lengths, which should be optimised.
+
+    They are the square roots of the diagonal of the inverse of the observed information, the second derivatives of -lnL
+    in all lengths. The model is taken as known. Lengths at a bound are held fixed; their errors, and those of lengths
+    that the data do not determine, are NaN. Each branch takes one launch. `step` is that of `length_hessian`.
+    """
+    lengths = likelihood.tree.lengths
+    free = ((lengths > COLLAPSE_LENGTH) & (lengths < MAX_BRANCH_LENGTH)).reshape(len(lengths), -1)
+    edges = np.flatnonzero(free.any(axis=1))
+    hessian = length_hessian(likelihood, edges, step)
+    errors = np.full(free.shape, np.nan)
+    for part, is_free in enumerate(free[edges].T):
+        own = np.flatnonzero(is_free)
+        errors[edges[own], part] = _invert(-hessian[np.ix_(own, own)][..., part])
+    return errors.reshape(lengths.shape)
+
+
+def length_hessian(likelihood: TreeLikelihood, edges: IndexArray, step: float = ERROR_STEP) -> FloatArray:
+    """Second derivatives of lnL in the lengths of each pair of branches: (n, n, k), for k lengths per branch.
+
+    Mixed derivatives are differences of slopes: each branch in turn becomes longer by the share `step`. If parts have
+    lengths of their own, these change together, because the length of one part does not affect the slopes of another.
+    """
+    given = likelihood.tree.lengths
+    here = likelihood.all_derivatives()[1][edges].reshape(len(edges), -1, 2)
+    hessian = np.empty((len(edges), len(edges), here.shape[1]))
+    for row, edge in enumerate(edges.tolist()):
+        moved = given.copy()
+        moved[edge] *= 1 + step
+        slopes = likelihood.all_derivatives(moved)[1][edges, ..., 0].reshape(len(edges), -1)
+        hessian[row] = (slopes - here[..., 0]) / (moved[edge] - given[edge])
+    hessian = (hessian + hessian.swapaxes(0, 1)) / 2
+    own = np.arange(len(edges))
+    hessian[own, own] = here[..., 1]
+    return hessian
+
+
+def _invert(information: FloatArray) -> FloatArray:
+    """Square roots (n,) of the diagonal of the inverse; NaN for elements of a direction without information."""
+    scale = np.sqrt(np.maximum(np.abs(np.diag(information)), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))  # lengths differ by powers of ten
+    known = values > LEAST_INFORMATION
+    variances = vectors[:, known] ** 2 @ (1 / values[known])
+    unknown = (vectors[:, ~known] ** 2).sum(axis=1) > LEAST_INFORMATION
+    return np.where(unknown, np.nan, np.sqrt(variances) / scale)

@@ -11,8 +11,15 @@ from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MIN_BRANCH_LENGTH, MIN_SCALER
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER
-from plltool.model.parameter_slopes import has_many_rates, parameter_slopes, scale_slope, seen_changes
-from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.model.vector import (
+    get_bounds,
+    get_vector,
+    has_many_rates,
+    parameter_slopes,
+    scale_slope,
+    seen_changes,
+    set_vector,
+)
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.density import Coordinates

@@ -1,6 +1,6 @@
 """Processes that work on tasks at the same time, each with what it made when it started, such as an engine.
 
-They are child processes of this one, or the other ranks of an MPI job, see `plltool.processes.crew`.
+They are child processes of this one, or the other ranks of an MPI job, see `plltool.processes.ranks`.
 Python runs one thread at a time, and much of a search is work of the host. Processes therefore share the cores and the
 device better than threads do. Unlike `multiprocessing`, they need no guard of the main module in a user's script.
 Results come in the order of the tasks, so that nothing depends on which process is faster.
@@ -23,8 +23,7 @@ from typing import Any, Protocol, Self, TypeAlias
 
 from plltool.errors import DeviceError, PlltoolError, PlltoolWarning, warn_caller
 from plltool.processes.children import child_command
-from plltool.processes.crew import Crew, Line, crew
-from plltool.processes.ranks import PAUSE
+from plltool.processes.ranks import PAUSE, Crew, Line, crew
 from plltool.progress import log
 
 HEARD, DONE, FAILED, LOGGED, WARNED = range(5)  # kinds of a child's messages

@@ -9,13 +9,12 @@ from plltool.reports.picture import Mark
 from plltool.reports.records import Records
 from plltool.reports.tree_section import mark_tree
 
+COMMAND = "ancestral"
 MOST_LISTED = 30  # mutations of a branch
 
 
 def describe(records: Records) -> list[Section]:
-    if "ancestral" not in records.runs:
-        return []
-    ancestors, mutations, name = records.runs["ancestral"]["ancestors"], records.mutations, records.prefix.name
+    ancestors, mutations, name = records.runs[COMMAND]["ancestors"], records.mutations, records.prefix.name
     nodes = parse_nodes(ancestors["tree"], "the record")
     joint: dict[str, list[str]] = {}
     for row in mutations:
@@ -53,8 +52,6 @@ def _list(labels: list[str]) -> str:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    if "ancestral" not in records.runs:
-        return []
     marginal, joint = cited.cite("Yang, Kumar & Nei 1995"), cited.cite("Pupko et al. 2000")
     text = f"Ancestral states at internal nodes were reconstructed by marginal{marginal} and joint{joint} likelihood."
     return [text]

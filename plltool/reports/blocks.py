@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from plltool.reports.markup import Markup
 from plltool.reports.picture import Mark, TimeScale
+from plltool.reports.plots import Markup
 from plltool.tree.rooted_nodes import RootedNodes
 
 Row = Mapping[str, Any]  # of the table of a result, by the names of the columns
@@ -18,6 +18,10 @@ class Cell(NamedTuple):
 
     text: str
     mark: str = ""
+
+    @classmethod
+    def judged(cls, text: str, is_good: bool) -> Cell:
+        return cls(text, "good" if is_good else "bad")
 
 
 @dataclass(frozen=True)
@@ -116,3 +120,25 @@ class Section:
     key: str
     title: str
     blocks: tuple[Block, ...]
+
+
+def share(value: float) -> str:
+    return f"{100.0 * value:.1f} %"
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things, which are several unless there is one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the units that suit it."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, hours = seconds / 60.0, seconds / 3600.0
+    return f"{minutes:.1f} min" if hours < 1 else f"{hours:.1f} h"
+
+
+def score(value: float | None) -> str:
+    """A score, or a hyphen where there is none."""
+    return "-" if value is None else f"{value:.3f}"

@@ -9,22 +9,19 @@ from plltool.reports.picture import POOR_COLOUR, Mark
 from plltool.reports.records import Record, Records, split_keys
 from plltool.reports.tree_section import mark_tree
 
+COMMAND = "compare"
 VERDICTS = {True: Cell("agree", "good"), False: Cell("differ", "bad")}
 PAIR_COLUMNS = "Devices", "lnL", "lnL of a site", "Site", "Slope", "Slope in", "Verdict"
 
 
 def describe(records: Records) -> list[Section]:
-    if "compare" not in records.runs:
-        return []
-    run = records.runs["compare"]
+    run = records.runs[COMMAND]
     blocks = _describe_likelihoods(run["comparison"]) if "comparison" in run else _describe_searches(run)
     return [Section("compare", "Comparison", tuple(blocks))]
 
 
 def tell(records: Records, _: Cited) -> list[str]:
-    run = records.runs.get("compare", {})
-    if not run:
-        return []
+    run = records.runs[COMMAND]
     if "comparison" not in run:
         devices = f"{run['device']} and {run['b']['device']}"
         distance = f"the Robinson-Foulds distance of the final trees is {run['rf']}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from plltool.constants import GCF, SCF, SCFL
 from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import Block, Items, Picture, Prose, Section, Table
-from plltool.reports.figures import count
+from plltool.reports.blocks import Block, Items, Picture, Prose, Section, Table, count
 from plltool.reports.methods import Cited, list_words
 from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
 from plltool.reports.plots import draw_points

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import Facts, MarkedTree, Picture, Prose, Section
-from plltool.reports.figures import count
+from plltool.reports.blocks import Facts, MarkedTree, Picture, Prose, Section, count
 from plltool.reports.methods import Cited
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import draw_points
 from plltool.reports.records import Record, Records
 from plltool.reports.tree_section import mark_tree
 
+COMMAND = "date"
+
 
 def describe(records: Records) -> list[Section]:
-    if "date" not in records.runs:
-        return []
-    run, name = records.runs["date"], records.prefix.name
+    run, name = records.runs[COMMAND], records.prefix.name
     dating = run["dating"]
     clock, root, tips = dating["clock"], dating["nodes"][0], dating["root_to_tip"]
     level = _share(dating)
@@ -60,9 +59,7 @@ def _range(interval: list[float] | None, level: str, form: str) -> str:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    if "date" not in records.runs:
-        return []
-    run = records.runs["date"]
+    run = records.runs[COMMAND]
     tips = count(len(run["dating"]["root_to_tip"]), "sampling date")
     treetime = run["dating"]["treetime"] + cited.cite("Sagulenko, Puller & Neher 2018")
     return [f"Internal nodes were dated with TreeTime {treetime}, using {tips}."]

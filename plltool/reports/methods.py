@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from plltool.constants import VERSION
 from plltool.registry import IN_REPORTS
-from plltool.reports.figures import count
+from plltool.reports.blocks import count
 from plltool.reports.records import Record, Records
 
 REPOSITORY = "plltool: maximum-likelihood phylogenetic trees on OpenCL devices"  # there is no paper yet
@@ -49,7 +49,7 @@ def write_methods(records: Records) -> Methods | None:
     sentences = [] if first is None else [_tell_data(first), *_tell_choice(records, cited)]
     if "search" not in records.runs and records.main is not None:
         sentences += _tell_evaluation(records.main, cited)
-    sentences += [sentence for module in modules_of() for sentence in module.tell(records, cited)]
+    sentences += [sentence for module in modules_of(records) for sentence in module.tell(records, cited)]
     version = VERSION if first is None else first["version"]
     is_prior = first is not None and first is records.samples and first["options"]["prior_only"]
     device = "" if first is None or is_prior else f" on {first['device']}"
@@ -57,10 +57,14 @@ def write_methods(records: Records) -> Methods | None:
     return Methods(" ".join(sentences), (f"{REPOSITORY}, version {version}.", *cited.references()))
 
 
-def modules_of(*where: str) -> list[Any]:
-    """The modules with the sections, `where` they stand if that is given, and the sentences of analyses, in order."""
+def modules_of(records: Records, *where: str) -> list[Any]:
+    """The modules with the sections, `where` they stand if that is given, and the sentences of analyses, in order.
+
+    A module that names a COMMAND is left out unless there is a record of its run.
+    """
     names = dict.fromkeys(own.section for own in IN_REPORTS if own.section and own.where in (where or (own.where,)))
-    return [import_module(f"plltool.reports.{name}") for name in names]
+    modules = [import_module(f"plltool.reports.{name}") for name in names]
+    return [own for own in modules if getattr(own, "COMMAND", None) in (None, *records.runs)]
 
 
 class Cited:

@@ -27,9 +27,9 @@ from plltool.reports.blocks import (
     Section,
     Table,
     TreePicture,
+    count,
 )
-from plltool.reports.figures import count
-from plltool.reports.markup import Markup, element
+from plltool.reports.plots import Markup, element
 from plltool.reports.tree_drawing import TreeDrawing
 from plltool.reports.tree_section import collapse_large, draw_marked, tell_collapsed
 

@@ -8,8 +8,7 @@ from statistics import median
 
 from plltool.constants import SURE_WEIGHT
 from plltool.io.jplace import Jplace, JplaceRow
-from plltool.reports.blocks import Block, Facts, Picture, Prose, Section, Table
-from plltool.reports.figures import count
+from plltool.reports.blocks import Block, Facts, Picture, Prose, Section, Table, count
 from plltool.reports.methods import Cited
 from plltool.reports.picture import Mark
 from plltool.reports.plots import draw_histogram

@@ -1,11 +1,52 @@
-"""Small plots as SVG for HTML pages, whose style sheet colours them."""
+"""Elements of HTML and SVG, and small plots for pages, whose style sheet colours them.
+
+Text within elements is escaped unless it is `Markup` already, so that no name can become code.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from plltool.reports.markup import Markup, element
-from plltool.reports.shape import round_ticks
+from plltool.reports.picture import round_ticks
+
+_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML does not allow
+VOID = ("input", "meta")  # elements without an end
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def element(name: str, /, *content: str, **attributes: object) -> Markup:
+    """An HTML or SVG element; `content` that is text is escaped, `Markup` is not.
+
+    Names of attributes lose a trailing underscore, and others become hyphens; True is an attribute without a value,
+    None and False leave it out.
+    """
+    written = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
+    end = "" if name in VOID else f"</{name}>"
+    return Markup(f"<{name}{written}>{join(*content)}{end}")
+
+
+def join(*content: str) -> Markup:
+    """Several pieces of content, one behind the other."""
+    return Markup("".join(piece if isinstance(piece, Markup) else xml_text(piece) for piece in content))
+
+
+def xml_text(text: str) -> str:
+    """A text as XML holds it; what XML does not allow becomes U+FFFD."""
+    return _NOT_XML.sub("\ufffd", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _attribute(key: str, value: object) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    return f' {name}="{xml_text(str(value)).replace(chr(34), "&quot;")}"'
+
 
 WIDTH, HEIGHT = 560.0, 240.0
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 26.0, 12.0, 42.0  # margins

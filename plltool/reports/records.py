@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from plltool.errors import InputError, show_name
-from plltool.io.content import read_content
+from plltool.io.files import read_content, read_object
 from plltool.io.jplace import Jplace, parse_jplace
 from plltool.io.newick import parse_nodes
-from plltool.io.record import read_object
 from plltool.registry import ANALYSES, BOOTSTRAPS, IN_REPORTS, name_file
 from plltool.tree.rooted_nodes import RootedNodes
 
@@ -215,8 +214,7 @@ def split_keys(nodes: RootedNodes) -> list[int]:
 
 def split_of(taxa: Sequence[str], nodes: RootedNodes) -> int:
     """The same of the branch of a tree that has these taxa on one side."""
-    children = nodes.children()
-    tips = [label for label, below in zip(nodes.labels, children, strict=True) if not below]
+    tips = [nodes.labels[tip] for tip in nodes.tips]
     one, everyone = (functools.reduce(operator.xor, map(_hash, names), 0) for names in (taxa, tips))
     return min(one, one ^ everyone)
 

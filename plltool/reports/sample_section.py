@@ -6,11 +6,22 @@ import math
 
 from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED
 from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import Block, Cell, Facts, Gallery, Picture, Prose, Section, Table, TreePicture
-from plltool.reports.figures import count, duration, share
-from plltool.reports.markup import Markup
+from plltool.reports.blocks import (
+    Block,
+    Cell,
+    Facts,
+    Gallery,
+    Picture,
+    Prose,
+    Section,
+    Table,
+    TreePicture,
+    count,
+    duration,
+    share,
+)
 from plltool.reports.methods import Cited, list_words, tell_models
-from plltool.reports.plots import draw_points, draw_traces
+from plltool.reports.plots import Markup, draw_points, draw_traces
 from plltool.reports.records import Record, Records
 
 PRIORS = {  # what the records of priors call the parameters, and a text
@@ -79,13 +90,13 @@ def _describe_verdict(run: Record) -> list[Block]:
     if deviation is not None:
         found.append(f"ASDSF {deviation:.4f}")
         wanted = f"below {ENOUGH_DEVIATION:g}"
-        rows.append(("ASDSF", _judge(f"{deviation:.4f}", deviation < ENOUGH_DEVIATION), wanted))
+        rows.append(("ASDSF", Cell.judged(f"{deviation:.4f}", deviation < ENOUGH_DEVIATION), wanted))
     elif run["options"]["runs"] > 1:
         found.append("no ASDSF, because no split is in a tenth of the trees of a run")
     if sizes:
         name = min(sizes, key=sizes.__getitem__)
         found.append(f"smallest ESS {sizes[name]:.0f} ({name})")
-        cell = _judge(f"{sizes[name]:.0f} ({name})", sizes[name] > ENOUGH_SIZE)
+        cell = Cell.judged(f"{sizes[name]:.0f} ({name})", sizes[name] > ENOUGH_SIZE)
         rows.append(("Smallest effective sample size (ESS)", cell, f"above {ENOUGH_SIZE}"))
     else:
         found.append("too few samples for an ESS")
@@ -108,10 +119,6 @@ def _verdict(converged: bool | None) -> str:
     if converged is None:
         return "There is only one run, so convergence between runs cannot be assessed"
     return "The runs have converged" if converged else "The runs have not converged"
-
-
-def _judge(text: str, is_good: bool) -> Cell:
-    return Cell(text, "good" if is_good else "bad")
 
 
 def _advise(run: Record, sizes: dict[str, float]) -> str:
@@ -157,7 +164,7 @@ def _describe_numbers(run: Record, name: str) -> Section:
         (
             own,
             *(f"{found[key]:.6g}" for key in ("mean", "deviation", "median", "low", "high")),
-            _judge(f"{found['size']:.0f}", found["size"] > ENOUGH_SIZE) if "size" in found else "-",
+            Cell.judged(f"{found['size']:.0f}", found["size"] > ENOUGH_SIZE) if "size" in found else "-",
             f"{found['r_hat']:.3f}" if "r_hat" in found else "-",
         )
         for own, found in run["posterior"]["numbers"].items()

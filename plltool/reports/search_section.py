@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from plltool.reports.blocks import Block, Facts, Picture, Section, Table
-from plltool.reports.figures import count, duration
-from plltool.reports.markup import Markup
+from plltool.reports.blocks import Block, Facts, Picture, Section, Table, count, duration
 from plltool.reports.methods import Cited, list_words, tell_model
-from plltool.reports.plots import draw_path
+from plltool.reports.plots import Markup, draw_path
 from plltool.reports.records import Record, Records
 
+COMMAND = "search"
 STAGES = {  # in the order of a search, and what they are
     "start": "start tree",
     "nni": "NNI",
@@ -26,9 +25,7 @@ LARGEST_MATRIX = 12  # trees, more are too many for the width of a page
 
 
 def describe(records: Records) -> list[Section]:
-    if "search" not in records.runs:
-        return []
-    run = records.runs["search"]
+    run = records.runs[COMMAND]
     lnls, trace = run["start_lnls"], run.get("trace", [])
     facts = Facts((
         ("Start trees", str(len(lnls))),
@@ -86,9 +83,7 @@ def _plot_trace(trace: list[Record]) -> Markup:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    if "search" not in records.runs:
-        return []
-    run = records.runs["search"]
+    run = records.runs[COMMAND]
     kind = run.get("settings", {}).get("start", "")
     starts = count(
         len(run["start_lnls"]), f"{kind} starting tree" if kind in ("parsimony", "random") else "starting tree"

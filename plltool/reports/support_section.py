@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from plltool.constants import ABAYES, FBP, LBP, ROOTSTRAP, SH_ALRT, SPRTA, TBE, TEST_LEVEL, UFBOOT
-from plltool.reports.blocks import Block, Cell, Picture, Prose, Section, Table
-from plltool.reports.figures import count, share
+from plltool.reports.blocks import Block, Cell, Picture, Prose, Section, Table, count, share
 from plltool.reports.methods import Cited, list_words
 from plltool.reports.plots import draw_histogram, draw_path
 from plltool.reports.records import Record, Records
@@ -73,7 +72,12 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
     criterion = tests[0]["criterion"]
     what = MEANS[criterion]
     rows = tuple(
-        (str(test["n_trees"]), f"{test['mean']:.4f}", share(test["agreeing"]), Cell(*CONVERGED[test["converged"]]))
+        (
+            str(test["n_trees"]),
+            f"{test['mean']:.4f}",
+            share(test["agreeing"]),
+            Cell(*CONVERGED[test["converged"]]),
+        )
         for test in tests
     )
     text = (
@@ -114,7 +118,7 @@ def _describe_tests(run: Record) -> Section:
 
 
 def _judged(value: float, is_kept: bool) -> Cell:
-    return Cell(f"{value:.4f} {'+' if is_kept else '-'}", "good" if is_kept else "bad")
+    return Cell.judged(f"{value:.4f} {'+' if is_kept else '-'}", is_kept)
 
 
 def _largest(kind: Record) -> float:

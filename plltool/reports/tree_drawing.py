@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IntArray
 from plltool.constants import DRAWING_WIDTH
+from plltool.errors import InputError
 from plltool.reports import picture
-from plltool.reports.pdf import write_pdf
-from plltool.reports.shape import drawn_lengths, nice_length, node_rows
-from plltool.reports.svg import write_svg
+from plltool.reports.picture import (
+    DOT,
+    LABEL_COLOUR,
+    LINE_COLOUR,
+    TEXT_COLOUR,
+    Line,
+    Picture,
+    Text,
+    drawn_lengths,
+    group_lines,
+    nice_length,
+    node_rows,
+)
+from plltool.reports.plots import xml_text
 from plltool.tree.rooted_nodes import RootedNodes
 
 TEXT_WIDTH = 80  # characters in a line of a tree drawn with characters
@@ -39,7 +53,7 @@ def draw_characters(nodes: RootedNodes, width: int, labels: bool = True, ascii_o
     texts = [label if labels and below else "" for label, below in zip(nodes.labels, children, strict=True)]
     least = np.array([len(text) + 1 for text in texts])
     lengths, are_own = drawn_lengths(nodes)
-    tips = [node for node, below in enumerate(children) if not below]
+    tips = nodes.tips
     room = width - 1 - max(len(nodes.labels[tip]) for tip in tips)
     scale = _fit(nodes, lengths, least, max(room, 1))
     columns = _columns(nodes, lengths, least, scale)
@@ -117,7 +131,7 @@ class TreeDrawing:
 
     @property
     def n_taxa(self) -> int:
-        return len(self.nodes.parents) - len(set(self.nodes.parents[1:]))
+        return len(self.nodes.tips)
 
     def __repr__(self) -> str:
         return f"<TreeDrawing: {self.n_taxa} taxa>"
@@ -178,3 +192,97 @@ class TreeDrawing:
     @property
     def _title(self) -> str:
         return f"Tree of {self.n_taxa} taxa"
+
+
+POINTS_PER_INCH = 72.0
+PIXELS_PER_POINT = 3
+ALIGNMENTS = {"start": "left", "middle": "center", "end": "right"}
+
+
+def write_pdf(picture: Picture, as_png: bool = False) -> bytes:
+    """A picture as a PDF of one page, or as PNG. Raises InputError if matplotlib is not installed."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.backends.backend_pdf import FigureCanvasPdf
+        from matplotlib.collections import LineCollection
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("a picture as PDF or PNG needs matplotlib: pip install 'plltool[pdf]'") from None
+    figure = Figure(figsize=(picture.width / POINTS_PER_INCH, picture.height / POINTS_PER_INCH))
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, picture.width), ylim=(picture.height, 0.0))
+    axes.axis("off")
+    for lines in group_lines(picture.lines):
+        segments = [[(line.x1, line.y1), (line.x2, line.y2)] for line in lines]
+        cap = "butt" if lines[0].is_thick else "projecting"
+        axes.add_collection(LineCollection(segments, colors=lines[0].colour, linewidths=lines[0].width, capstyle=cap))
+    for dot in picture.dots:
+        axes.plot(dot.x, dot.y, "o", color=dot.colour, markersize=2 * DOT, markeredgewidth=0)
+    for text in picture.texts:
+        axes.text(
+            text.x, text.y, text.text.encode("utf-8", "replace").decode(), fontsize=text.size, color=text.colour,
+            ha=ALIGNMENTS[text.anchor], va="center" if text.angle else "baseline", rotation=-text.angle,
+            rotation_mode="anchor", parse_math=False,
+        )  # fmt: skip
+    content = io.BytesIO()
+    if as_png:
+        figure.set_dpi(POINTS_PER_INCH * PIXELS_PER_POINT)
+        FigureCanvasAgg(figure).print_png(content)
+    else:
+        FigureCanvasPdf(figure).print_pdf(content, metadata={"CreationDate": None})
+    return content.getvalue()
+
+
+INHERITED = dict.fromkeys((LINE_COLOUR, TEXT_COLOUR, LABEL_COLOUR), "currentColor")  # that of the text around it
+
+
+def write_svg(picture: Picture, title: str, is_inline: bool = False) -> str:
+    """A picture as an SVG document; `title` is for those who cannot see it.
+
+    `is_inline` is for a picture within HTML: it takes the colour of the text there, and is no wider than its place.
+    """
+    width, height = _write_number(picture.width), _write_number(picture.height)
+    colours = INHERITED if is_inline else {}
+    style = ' style="display:block;max-width:100%;height:auto"' if is_inline else ""
+    lines = "\n".join(_write_path(own, colours) for own in group_lines(picture.lines))
+    dots = "\n".join(
+        f'<circle cx="{_write_number(dot.x)}" cy="{_write_number(dot.y)}" r="{DOT}" fill="{dot.colour}">'
+        f"<title>{xml_text(dot.title)}</title></circle>"
+        for dot in picture.dots
+    )
+    texts = "\n".join(_write_text(text, colours.get(text.colour, text.colour)) for text in picture.texts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}" font-family="Helvetica, Arial, sans-serif"{style}>\n'
+        f"<title>{xml_text(title)}</title>\n"
+        f"{lines}\n{dots}\n{texts}\n</svg>\n"
+    )
+
+
+def _write_path(lines: Sequence[Line], colours: Mapping[str, str]) -> str:
+    """Lines of one colour and width."""
+    drawn = "".join(
+        f"M{_write_number(line.x1)} {_write_number(line.y1)}L{_write_number(line.x2)} {_write_number(line.y2)}"
+        for line in lines
+    )
+    colour, cap = lines[0].colour, "butt" if lines[0].is_thick else "square"
+    stroke = (
+        f'stroke="{colours.get(colour, colour)}" stroke-width="{_write_number(lines[0].width)}" stroke-linecap="{cap}"'
+    )
+    return f'<path d="{drawn}" fill="none" {stroke}/>'
+
+
+def _write_text(text: Text, colour: str) -> str:
+    x, y = _write_number(text.x), _write_number(text.y)
+    turned = (
+        f' transform="rotate({_write_number(text.angle)} {x} {y})" dominant-baseline="central"' if text.angle else ""
+    )
+    anchor = "" if text.anchor == "start" else f' text-anchor="{text.anchor}"'
+    return (
+        f'<text x="{x}" y="{y}" font-size="{_write_number(text.size)}" fill="{colour}"{anchor}{turned}>'
+        f"{xml_text(text.text)}</text>"
+    )
+
+
+def _write_number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -29,7 +29,7 @@ def describe_tree(records: Records, nodes: RootedNodes) -> Section:
     kinds: tuple[tuple[str, str], ...] = ()
     if records.supports is not None and records.supports_are_of_main_tree:
         kinds = tuple((kind, str(own["unit"])) for kind, own in records.supports["kinds"].items())
-    rows = [("Taxa", str(sum(not below for below in nodes.children())))]
+    rows = [("Taxa", str(len(nodes.tips)))]
     if run is not None:
         rows.append(("Log-likelihood (lnL)", f"{run['lnl']:.4f}"))
     rows.append(("Tree length", f"{sum_lengths(nodes):.4f}"))

@@ -9,17 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment
-from plltool.alignment.composition import composition, p_values, shared_frequencies, symmetry_statistics, without_root
-from plltool.alignment.facts import may_be_invariable
+from plltool.alignment.facts import (
+    composition,
+    may_be_invariable,
+    p_values,
+    shared_frequencies,
+    symmetry_statistics,
+    without_root,
+)
 from plltool.alignment.states import DNA, MULTISTATE, CodeArray, StateSpace
 from plltool.arrays import FloatArray
 from plltool.constants import MIN_BRANCH_LENGTH, SIGNIFICANCE, UNLINKED
 from plltool.errors import InputError, show_name
-from plltool.io.record import nan_to_null
+from plltool.io.files import nan_to_null
 from plltool.model.describe import describe_parameters
-from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, Part
+from plltool.model.rates import gamma_quantile
 from plltool.model.scheme import column_states
 from plltool.model.spec import ModelSpec
 

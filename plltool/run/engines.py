@@ -14,15 +14,22 @@ from plltool.alignment.patterns import Patterns, invariable_columns
 from plltool.alignment.states import CodeArray, GradedSpace, StateSpace
 from plltool.arrays import IndexArray
 from plltool.constants import MASK_STATES
-from plltool.engine.ascertained import AscertainedEngine
 from plltool.engine.base import Engine, EngineData
-from plltool.engine.categories import CategoryEngine
+from plltool.engine.categories import AscertainedEngine, CategoryEngine
 from plltool.engine.composite import Composite
 from plltool.engine.layout_choice import DataShape
-from plltool.engine.ranked import RankShards, of_rank, rank_memory
 from plltool.engine.requests import Holder
 from plltool.engine.select import make_engine, make_site_engine
-from plltool.engine.several import Devices, find_used_devices, measure_shares, measure_speed, name_devices
+from plltool.engine.several import (
+    Devices,
+    RankShards,
+    find_used_devices,
+    measure_shares,
+    measure_speed,
+    name_devices,
+    of_rank,
+    rank_memory,
+)
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware, format_share
 from plltool.io.checkpoint import recorded_item

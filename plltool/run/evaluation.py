@@ -21,13 +21,13 @@ from plltool.run.inputs import (
     resolve_inputs,
     with_site_frequencies,
 )
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.results import EvaluationResult, Result
 from plltool.run.rooting import OutgroupLike
 from plltool.run.run import Run
 from plltool.run.site_rates import refuse_site_rates, to_gamma
+from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 
 R = TypeVar("R", bound=Result)
@@ -77,13 +77,8 @@ def evaluate(
     fixed : optimise nothing; parameters without a value keep their start values, and a warning says so
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
-    Raises
-    ------
-    InputError
-        If alignment, tree, model or outgroup cannot be used.
-    DeviceError
-        If the device cannot be used. If its memory is too small for a request, the evaluation starts again and holds
-        fewer conditional likelihoods.
+    Raises InputError if alignment, tree, model or outgroup cannot be used, and DeviceError if the device cannot be
+    used. If its memory is too small for a request, the evaluation starts again and holds fewer conditional likelihoods.
     """
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:

@@ -11,22 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites
-from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.patterns import empirical_frequencies
-from plltool.alignment.spaces import detect_states
+from plltool.alignment.spaces import CODON, detect_states, genetic_code_of
 from plltool.alignment.states import StateSpace
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NAME, SCALED
 from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object, tree_from_object
-from plltool.io.content import source_name
-from plltool.io.labels import list_names
+from plltool.io.files import source_name
 from plltool.io.model_reader import read_model, read_scheme
-from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
-from plltool.io.part_trees import read_constraint, read_tree
+from plltool.io.newick import ROOT_REMOVED, is_newick, list_names, parse_newick
 from plltool.io.site_values import read_frequencies
-from plltool.io.tree_files import read_tree_set
+from plltool.io.tree_files import read_constraint, read_tree, read_tree_set
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme, assign_sites, check_files, split_by_states
@@ -310,16 +307,16 @@ def link_lengths(tree: Tree, n_lengths: int) -> Tree:
     return tree.unlink(n_lengths) if found < n_lengths else tree
 
 
-def as_tree_set(trees: TreesLike, names: Sequence[str] | None = None, whose: str = "the tree") -> TreeSet:
+def as_tree_set(trees: TreesLike, names: Sequence[str] | None = None) -> TreeSet:
     """A set of trees from a file (Newick or NEXUS, compressed or not), Newick text, or several of these or of trees.
 
-    The taxa are in the order of `names`, those of `whose`, or by default as in the first tree; a `TreeSet` stays as it
+    The taxa are in the order of `names`, or by default as in the first tree; a `TreeSet` stays as it
     is. Raises InputError if a file cannot be read, there is no tree, or the taxa are not the same in all.
     """
     if isinstance(trees, TreeSet):
         return trees
     if isinstance(trees, (str, PathLike)):
-        return read_tree_set([trees], names, whose)
+        return read_tree_set([trees], names)
     if isinstance(trees, Tree) or not isinstance(trees, Iterable):
         raise InputError(f"trees: found an object of type {type(trees).__name__}, expected a file, or a list of trees")
-    return read_tree_set(list(trees), names, whose)
+    return read_tree_set(list(trees), names)

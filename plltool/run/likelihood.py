@@ -33,24 +33,22 @@ from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.categories import choose_categories
-from plltool.optimise.density import Density
+from plltool.optimise.density import Density, length_errors
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import Other, PolishRound, polish
-from plltool.optimise.standard_errors import length_errors
 from plltool.progress import Listener, Progress, ignore
 from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
-from plltool.run.keywords import takes_keywords
 from plltool.run.memory import evaluation_slots, search_slots
 from plltool.run.messages import remarks_on_optima
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.site_rates import refuse_site_rates
 from plltool.run.supports import Supports, check_kinds
 from plltool.seeds import SUPPORTS, generator
+from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
-from plltool.tree_search.branch_supports import support_branches
+from plltool.tree_search.branch_supports import smaller_support, support_branches
 from plltool.tree_search.root_scan import RootPlace, describe_places, place_root, scan_root
-from plltool.tree_search.spr_supports import smaller_support
 
 COARSE_ERROR_STEP = 1e-2  # in place of ERROR_STEP if slopes have 24 bits
 LENGTHS = "lengths"
@@ -85,12 +83,7 @@ class Likelihood(Parameters, Density):
     other : another optimum of the lengths of this tree that `optimise` met; its numbers are nan if there was none
     root_is_given : whether the tree came with a root that means something, see `is_rooted`
 
-    Raises
-    ------
-    InputError
-        If alignment, tree or model cannot be used.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if alignment, tree or model cannot be used, and DeviceError if the device cannot be used.
     """
 
     @takes_keywords(HardwareSettings)
@@ -301,10 +294,7 @@ class Likelihood(Parameters, Density):
         return place_root(self._likelihood, self.lnl(), again, stay=self.root_is_given)
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, in the shape of `lengths`.
-
-        See `optimise.standard_errors.length_errors`.
-        """
+        """Standard errors of the branch lengths, in the shape of `lengths`; see `optimise.density.length_errors`."""
         step = ERROR_STEP if self.hardware.precision == "double" else COARSE_ERROR_STEP
         return length_errors(self._likelihood, step)
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from plltool.constants import VERSION
 from plltool.errors import shorten
-from plltool.io.record import Recorded
+from plltool.io.files import Recorded
 from plltool.model.describe import describe_data, shorten_model
 from plltool.model.partition import Dataset
 from plltool.model.spec import ModelSpec
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
 from plltool.reports.text import align
-from plltool.run.identity import software_versions
+from plltool.run.task import software_versions
 from plltool.schema import Keys
 
 
@@ -89,14 +89,7 @@ class Choice(Recorded, Shown, ABC):
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""
-        return {
-            "n_taxa": self.data.n_taxa,
-            "n_sites": self.data.n_sites,
-            "seconds": round(self.seconds, 3),
-            "software": software_versions(),
-            "command": command,
-            "data": describe_data(self.data),
-        }
+        return {"n_taxa": self.data.n_taxa, "n_sites": self.data.n_sites, "software": software_versions()}
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool select-model` writes, by the ends of their names."""

@@ -14,8 +14,8 @@ from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
 from plltool.engine.counters import Counters
 from plltool.errors import InputError, shorten
+from plltool.io.files import Recorded, nan_to_null
 from plltool.io.newick_writer import collapse_newick, write_nexus
-from plltool.io.record import Recorded, nan_to_null
 from plltool.io.site_values import format_for, format_frequencies, format_sites, site_rows
 from plltool.model import describe
 from plltool.model.model import Model
@@ -24,11 +24,11 @@ from plltool.optimise.polish import Other
 from plltool.progress import Progress
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
-from plltool.run.identity import software_versions
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice, SchemeChoice
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.site_rates import PerSiteRates
+from plltool.run.task import software_versions
 from plltool.schema import Keys
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
@@ -149,8 +149,7 @@ class Result(Recorded, Shown):
 
         `command` is the command line that made it, if there was one.
         """
-        made = {"software": software_versions(), "command": command, "data": describe.describe_data(self.data)}
-        record = made | {"seconds": round(self.seconds, 3)}
+        record: dict[str, Any] = {"software": software_versions()}
         if not np.isnan(self.other.lnl):
             record["other_optimum"] = self.other._asdict()
         if self.lnl_device is not None:
@@ -174,9 +173,13 @@ class Result(Recorded, Shown):
 
         Raises InputError if the lnL of sites was not asked for.
         """
-        if self.site_lnl is None:
-            raise InputError("site_lnl: found none, expected a result that was made with site_lnl=True")
-        return format_for(name, self.site_lnl)
+        return format_for(name, self._asked_for("site_lnl"))
+
+    def _asked_for(self, name: str) -> FloatArray:
+        values: FloatArray | None = getattr(self, name)
+        if values is None:
+            raise InputError(f"{name}: found none, expected a result that was made with {name}=True")
+        return values
 
     def _tree_texts(self, best: str, own: str, command: str | None, nexus: bool, collapse: float) -> dict[str, str]:
         """The texts of the tree, of the record and of other views of the tree.
@@ -313,15 +316,11 @@ class EvaluationResult(Result):
 
     def format_site_rates(self) -> str:
         """`site_rates` as a table; InputError if they were not asked for."""
-        if self.site_rates is None:
-            raise InputError("site_rates: found none, expected a result that was made with site_rates=True")
-        return format_sites("rate", self.site_rates)
+        return format_sites("rate", self._asked_for("site_rates"))
 
     def format_pmsf(self) -> str:
         """`pmsf` as `--site-frequencies` and IQ-TREE read it; InputError if it was not asked for."""
-        if self.pmsf is None:
-            raise InputError("pmsf: found none, expected a result that was made with pmsf=True")
-        return format_frequencies(self.pmsf)
+        return format_frequencies(self._asked_for("pmsf"))
 
 
 def describe_tree(

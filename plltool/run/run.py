@@ -23,14 +23,13 @@ from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.progress import log
 from plltool.run.engines import settle_share
-from plltool.run.identity import describe_place
 from plltool.run.inputs import TreeLike
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory, until_answered
 from plltool.run.messages import announce_engine
 from plltool.run.results import describe_tree
 from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree, write_rooted
-from plltool.run.task import Task
+from plltool.run.task import Task, describe_place
 from plltool.tree.topology import Tree
 
 T = TypeVar("T")

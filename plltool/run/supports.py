@@ -15,9 +15,9 @@ from plltool import constants
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import ABAYES, FBP, GCF, IC, ICA, LBP, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, SPRTA, TBE, UFBOOT
 from plltool.errors import InputError, show_name
-from plltool.io.labels import list_names
+from plltool.io.files import Recorded, nan_to_null
+from plltool.io.newick import list_names
 from plltool.io.newick_writer import write_newick, write_nexus
-from plltool.io.record import Recorded, nan_to_null
 from plltool.io.tree_files import write_splits
 from plltool.progress import log
 from plltool.registry import split_words
@@ -127,11 +127,8 @@ class Supports(Recorded, Shown):
 
     def _rows(self) -> Sequence[Row]:
         return [
-            {
-                "taxa": tuple(taxa),
-                "length": length,
-                **{kind: float(values[branch]) for kind, values in self.values.items()},
-            }
+            {"taxa": tuple(taxa), "length": length}
+            | {kind: float(values[branch]) for kind, values in self.values.items()}
             for branch, taxa, length in self._described_branches()
         ]
 

@@ -1,9 +1,17 @@
-"""What a run works on: patterns and models of all parts, without identical sequences, and what trees must obey."""
+"""What a run works on: patterns and models of all parts, without identical sequences, and what trees must obey.
+
+Also the identity of a run: all that its result depends on, by which a checkpoint recognises its own run.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +23,7 @@ from plltool.errors import check_least
 from plltool.model.duplicates import without_duplicates
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
+from plltool.processes.ranks import current
 from plltool.progress import announce
 from plltool.run.inputs import TreeLike, as_constraint, as_tree, check_obedience, link_lengths
 from plltool.seeds import STARTS, generator
@@ -22,6 +31,7 @@ from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import Tree
+from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.parsimony import parsimony_tree
 
 
@@ -112,3 +122,44 @@ class Task:
 def concatenate(parts: Sequence[Patterns]) -> tuple[npt.NDArray[np.unsignedinteger], FloatArray]:
     """The sets of states (n_taxa, n_patterns) and the weights (n_patterns,) of all parts."""
     return np.concatenate([part.masks for part in parts], axis=1), np.concatenate([part.weights for part in parts])
+
+
+DIGEST_LETTERS = 16
+LIBRARIES = ("numpy", "scipy", "pyopencl")
+RECORDED_APART = ("version", "alignment", "brlen", "seed")  # items of an identity that a record has under other names
+
+
+def describe_start(start: str | Tree) -> str:
+    """The kind of start tree, or a digest of the tree that was given."""
+    if isinstance(start, str):
+        return start
+    return "tree " + _digest_arrays(start.neighbours, start.edges, start.ends, start.lengths)
+
+
+def describe_plan(plan: SearchPlan) -> dict[str, Any]:
+    """The fields of a plan by their names, and a digest of the constraint."""
+    return vars(plan) | describe_constraint(plan.constraint)
+
+
+def describe_constraint(constraint: Constraint | None) -> dict[str, Any]:
+    digest = None if constraint is None else "tree " + _digest_arrays(constraint.tips, constraint.parents)
+    return {"constraint": digest}
+
+
+def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(content).hexdigest()[:DIGEST_LETTERS]
+
+
+def describe_place(device: str, layout: object) -> dict[str, Any]:
+    """Where a run takes place. An MPI job may go on with another number of ranks, and so on other devices."""
+    return {"device": device, "layout": layout} if current() is None else {"device": "ranks", "layout": "ranks"}
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries on which digits may depend."""
+    found = {"Python": platform.python_version()}
+    for library in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library)
+    return found

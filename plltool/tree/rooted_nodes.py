@@ -69,6 +69,12 @@ class RootedNodes:
             found[parent].append(node)
         return found
 
+    @property
+    def tips(self) -> list[int]:
+        """The nodes without children."""
+        inner = set(self.parents)
+        return [node for node in range(len(self.parents)) if node not in inner]
+
     def contracted(self, gone: Sequence[bool]) -> RootedNodes:
         """The tree without the nodes that are `gone`, which are not tips; their children go to the next node above."""
         children = self.children()

@@ -73,10 +73,7 @@ class Tree:
         ends : (2 n_taxa - 3, 2) node pairs; branch e joins ``ends[e]``.
         lengths : (2 n_taxa - 3,) or None for the default length.
 
-        Raises
-        ------
-        InputError
-            If the branches do not form an unrooted binary tree of all nodes.
+        Raises InputError if the branches do not form an unrooted binary tree of all nodes.
         """
         n_taxa = len(names)
         ends_array = np.array(ends, dtype=np.int32).reshape(-1, 2)
@@ -271,10 +268,7 @@ class Tree:
     def to_biopython(self) -> Bio.Phylo.BaseTree.Tree:
         """An unrooted tree of Bio.Phylo, as `to_dendropy` makes one of dendropy.
 
-        Raises
-        ------
-        ImportError
-            If Biopython is not installed.
+        Raises ImportError if Biopython is not installed.
         """
         from plltool.io.bridge import to_biopython
 

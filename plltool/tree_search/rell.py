@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.resampling import Urn, batches, resample_once
+from plltool.alignment.patterns import Urn, batches, resample_once
 from plltool.arrays import FloatArray
 from plltool.codec import saved
 from plltool.optimise.likelihood import TreeLikelihood

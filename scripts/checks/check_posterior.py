@@ -26,8 +26,7 @@ import numpy as np
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.chains import Chains
-from plltool.analyses.sampling.likelihoods import EngineLikelihoods, sampling_slots
+from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, sampling_slots
 from plltool.analyses.sampling.parameters import Exponential
 from plltool.analyses.sampling.runs import make_moves
 from plltool.analyses.sampling.state import State, StateSpace

@@ -20,15 +20,14 @@ from plltool.analyses.toolbox.report import report
 from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
-from plltool.io.date_reader import read_dates
 from plltool.io.definition_reader import read_definitions
+from plltool.io.files import read_record
 from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.io.part_columns import read_structure
-from plltool.io.part_trees import read_constraint, read_tree
-from plltool.io.record import read_record
-from plltool.io.tree_files import read_gene_trees, read_tree_set
+from plltool.io.table_reader import read_dates
+from plltool.io.tree_files import read_constraint, read_gene_trees, read_tree, read_tree_set
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
 from plltool.run.rooting import as_outgroup

@@ -46,9 +46,9 @@ THIRD_PARTY_HOMES = {  # where other packages may be imported
     "mpi4py": ("processes/ranks.py",),
     "dendropy": ("io/", "tree/topology.py"),
     "Bio": ("io/bridge.py", "tree/topology.py"),
-    "matplotlib": ("reports/pdf.py",),
+    "matplotlib": ("reports/tree_drawing.py",),
     "pandas": ("reports/shown.py",),
-    "tqdm": ("reports/progress_bar.py",),
+    "tqdm": ("reports/shown.py",),
     "lazy_loader": ("__init__.py",),
 }
 

@@ -8,11 +8,10 @@ from Bio.Data import CodonTable
 from oracles.codons import mask, sense_codons
 
 from plltool.alignment.alignment import sort_columns
-from plltool.alignment.codons import STOP, codon_space, genetic_code_of, translation
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.facts import has_informative_site
 from plltool.alignment.patterns import compress, empirical_frequencies
-from plltool.alignment.spaces import space_called
+from plltool.alignment.spaces import STOP, codon_space, genetic_code_of, space_called, translation
 from plltool.constants import GENETIC_CODES
 from plltool.errors import InputError
 from plltool.model.model_string import parse_model

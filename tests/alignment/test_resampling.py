@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 from helpers import read_states
 
-from plltool.alignment import resampling
-from plltool.alignment.patterns import compress
-from plltool.alignment.resampling import LISTED_SITES, Urn, draw_sites, resample_once, resampled_sums, take_patterns
+from plltool.alignment import patterns as columns
+from plltool.alignment.patterns import (
+    LISTED_SITES,
+    Urn,
+    compress,
+    draw_sites,
+    resample_once,
+    resampled_sums,
+    take_patterns,
+)
 from plltool.analyses.topology_tests.statistics import difference_errors
 from plltool.model.partition import cut_alignment
 from plltool.model.scheme import PartSpec
@@ -27,7 +34,7 @@ def test_every_part_keeps_its_columns(scale):
 def test_draws_do_not_depend_on_batches(monkeypatch):
     sites = np.random.default_rng(2).normal(size=(3, 5))
     whole = resampled_sums(sites, PARTS, 50, np.random.default_rng(3))
-    monkeypatch.setattr(resampling, "RESAMPLED_VALUES", 35)
+    monkeypatch.setattr(columns, "RESAMPLED_VALUES", 35)
     np.testing.assert_allclose(resampled_sums(sites, PARTS, 50, np.random.default_rng(3)), whole, rtol=1e-12)
 
 

@@ -10,7 +10,7 @@ from oracles.likelihood import orient, site_likelihood, transition_matrices
 from scipy.linalg import expm, null_space
 
 import plltool
-from plltool.alignment import resampling
+from plltool.alignment import patterns as columns
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.analyses.ancestral.analysis import joint_states
@@ -69,7 +69,7 @@ def test_states_are_those_of_the_sum_over_all_others(case):
 def test_less_memory_changes_nothing(case, monkeypatch):
     tree, parts, mixtures, _ = case
     whole = node_states(likelihood_with_states(tree, parts, mixtures), [4, 4])
-    monkeypatch.setattr(resampling, "RESAMPLED_VALUES", 1)  # node by node
+    monkeypatch.setattr(columns, "RESAMPLED_VALUES", 1)  # node by node
     streamed = node_states(likelihood_with_states(tree, parts, mixtures, memory_tiles=2), [4, 4])
     for part, wanted in zip(streamed, whole, strict=True):
         assert np.array_equal(part, wanted)
@@ -112,7 +112,7 @@ def test_no_other_states_are_more_probable(seed, n_taxa, rates, monkeypatch):
     mixture = random_mixture(rng, 4, 3, rates)
     codes = random_codes(rng, n_taxa, 9).astype(np.uint8)
     tree, patterns = make_tree(ends, lengths, n_taxa), Patterns(codes, np.ones(9), np.arange(9), DNA)
-    monkeypatch.setattr(resampling, "RESAMPLED_VALUES", 4 * 4 * tree.n_nodes)  # four patterns at a time
+    monkeypatch.setattr(columns, "RESAMPLED_VALUES", 4 * 4 * tree.n_nodes)  # four patterns at a time
     values, states = joint_states(tree, np.array(lengths), mixture.components, patterns)
     n_unique = 0
     for column, sets in enumerate(codes.T.tolist()):

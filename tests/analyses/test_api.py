@@ -11,8 +11,8 @@ from plltool.alignment.encoding import make_alignment
 from plltool.analyses.search.analysis import search
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
+from plltool.io.files import RECORD_KEYS
 from plltool.io.newick import parse_newick
-from plltool.io.record import RECORD_KEYS
 from plltool.run.evaluation import evaluate
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.effort import SearchOptions

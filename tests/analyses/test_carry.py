@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plltool.alignment.codons import translation
+from plltool.alignment.spaces import translation
 from plltool.analyses.selection.carry import carry_over
 from plltool.constants import MIN_EXCHANGEABILITY
 from plltool.model.model import Model

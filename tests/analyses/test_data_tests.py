@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import plltool
-from plltool.alignment.composition import composition_statistic, p_values, symmetry_statistics
+from plltool.alignment.facts import composition_statistic, p_values, symmetry_statistics
 
 NUMPY = {"device": "numpy"}
 

@@ -16,10 +16,9 @@ from sampling.toys import draw_topology, make_space
 from scipy import stats
 
 import plltool
-from plltool.analyses.sampling.likelihoods import EngineLikelihoods
-from plltool.analyses.sampling.posterior import summarise
+from plltool.analyses.sampling.chains import EngineLikelihoods
 from plltool.analyses.sampling.result import describe_deviations
-from plltool.analyses.sampling.samples import Sample, Samples
+from plltool.analyses.sampling.samples import Sample, Samples, summarise
 from plltool.analyses.sampling.tree import to_tree
 from plltool.errors import CheckpointError, DeviceError, EngineError, InputError
 from plltool.io.newick import parse_newick

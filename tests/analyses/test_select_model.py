@@ -10,13 +10,11 @@ from interruptions import Stop
 from small_alignments import primates as taxa
 
 import plltool
-from plltool.alignment.codons import codon_space
-from plltool.alignment.spaces import GENOTYPES
+from plltool.alignment.spaces import GENOTYPES, codon_space
 from plltool.alignment.states import DNA, PROTEIN, multistate_space
 from plltool.analyses.selection.course import Selection
 from plltool.analyses.selection.model_fits import Begin, Carry, Fit, PartData
-from plltool.model.candidates import Candidates, is_nested, substitution_models
-from plltool.model.criteria import information_score, score_weights
+from plltool.model.candidates import Candidates, information_score, is_nested, score_weights, substitution_models
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 

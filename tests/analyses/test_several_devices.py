@@ -19,12 +19,11 @@ from plltool.analyses.toolbox.check import check
 from plltool.errors import DeviceError, InputError, PlltoolWarning
 from plltool.hardware import Hardware, parse_hardware
 from plltool.io import checkpoint as files
-from plltool.processes.crew import Crew, Seat
+from plltool.processes.ranks import Crew, Seat
 from plltool.run import engines
 from plltool.run.inputs import resolve_inputs
 from plltool.run.likelihood import Likelihood
-from plltool.run.memory import plan_memory
-from plltool.run.sharing import share_hardware, share_with_crew
+from plltool.run.memory import plan_memory, share_hardware, share_with_crew
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.effort import SearchOptions
 
@@ -206,17 +205,16 @@ class TestWorkers:
         data, models = resolve_inputs(few, "HKY+G2")
         crew = Crew(None, [Seat(0, 3, 8), Seat(1, 3, 8), Seat(2, 3, 8), Seat(0, 1, 6)])
         several = Hardware(device="numpy,cpu", share=(0.9, 0.1), precision="single")
-        own = share_with_crew(crew, 10, data.patterns, models, several)
+        plan = partial(plan_memory, data.patterns, models)
+        own = share_with_crew(crew, 10, several, plan)
         assert [one.device for one in own] == ["numpy", "cpu", "numpy", "numpy"]
         assert [one.threads for one in own] == [2, 2, 2, 6]
         assert all(one.share is None and one.precision == "single" for one in own)
         offered = [plan_memory(data.patterns, models, replace(one, memory=None)).offered_bytes for one in own]
         fractions = [one.memory / bytes_there for one, bytes_there in zip(own, offered, strict=True)]
         assert fractions == pytest.approx([1 / 2, 1 / 2, 1 / 2, 1], rel=0.1), "two devices for three ranks, and for one"
-        assert len(share_with_crew(crew, 2, data.patterns, models, several)) == 2
-        assert share_with_crew(crew, 1, data.patterns, models, several) == (several,), (
-            "rank 0 does a single task itself"
-        )
+        assert len(share_with_crew(crew, 2, several, plan)) == 2
+        assert share_with_crew(crew, 1, several, plan) == (several,), "rank 0 does a single task itself"
 
     def test_starts_and_replicates(self, few):
         run = {"model": "HKY+G2", "seed": 5, "options": SearchOptions("fast", starts=2, radii=(1,), perturbations=1)}

@@ -8,7 +8,7 @@ import pytest
 from plltool.analyses.toolbox.simulate import simulate
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.record import read_record
+from plltool.io.files import read_record
 from plltool.run.evaluation import evaluate
 
 TREE = "((a:0.1,b:0.2):0.05,(c:0.3,d:0.08):0.12,(e:0.15,f:0.02):0.2);"

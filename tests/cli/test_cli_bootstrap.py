@@ -12,7 +12,7 @@ from plltool.analyses.supports.replicates import Replicator
 from plltool.constants import SUPPORT_KINDS
 from plltool.errors import DeviceError
 from plltool.io.checkpoint import remove_checkpoint
-from plltool.io.record import read_record
+from plltool.io.files import read_record
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.splits import distances
 from plltool.tree_search.ufboot_search import UfbootSearch

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plltool.io.record import read_record
+from plltool.io.files import read_record
 
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 

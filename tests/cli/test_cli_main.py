@@ -14,7 +14,7 @@ from helpers import read_states
 
 from plltool import __version__
 from plltool.cli import main
-from plltool.io.record import read_record
+from plltool.io.files import read_record
 from plltool.registry import ANALYSES
 from plltool.run.evaluation import evaluate
 

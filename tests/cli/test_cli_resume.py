@@ -12,8 +12,8 @@ from small_alignments import primates, write_fasta
 from plltool.analyses.supports.replicates import Replicator
 from plltool.cli.outputs import Outputs
 from plltool.cli.reporting import Reporter
-from plltool.io.part_trees import read_tree
-from plltool.io.record import read_record, write_text
+from plltool.io.files import read_record, write_text
+from plltool.io.tree_files import read_tree
 
 LONG = ("--device", "numpy", "--model", "JC", "--starts", "4", "--perturbations", "3", "--workers", "1")
 # A process that kills itself after some events

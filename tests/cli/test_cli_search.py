@@ -6,10 +6,9 @@ from oracles.constraint import obeys
 from small_alignments import STRANGE_NAMES
 
 from plltool.cli.option_values import Duration
+from plltool.io.files import RECORD_KEYS, read_record
 from plltool.io.newick import parse_newick
-from plltool.io.part_trees import read_tree
-from plltool.io.record import RECORD_KEYS, read_record
-from plltool.io.tree_files import read_tree_set
+from plltool.io.tree_files import read_tree, read_tree_set
 from plltool.tree.splits import rf_distance
 
 QUICK = ("--model", "HKY+F", "--device", "numpy", "--effort", "fast")

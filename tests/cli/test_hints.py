@@ -3,7 +3,7 @@
 import pytest
 
 from plltool.cli import main
-from plltool.cli.hints import ALIGNMENT, ELSEWHERE, OTHER_COMMANDS
+from plltool.cli.command import ALIGNMENT, ELSEWHERE, OTHER_COMMANDS
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from small_alignments import primates
 
-from plltool.io.part_trees import read_tree
+from plltool.io.tree_files import read_tree
 
 BUNDLED_DRIVER = ("libpocl*", "*.icd", "__pycache__")  # what pocl-binary-distribution puts beside pyopencl's loader
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from pages import REPOSITORY
 
-from plltool.cli.hints import ALIGNMENT, ELSEWHERE
+from plltool.cli.command import ALIGNMENT, ELSEWHERE
 
 PACKAGE = REPOSITORY / "plltool"
 DOCS = REPOSITORY / "docs"

@@ -11,7 +11,7 @@ from oracles.ascertainment import correction, invariable_lnl
 from oracles.likelihood import derivative, mixed_derivative, pruning
 
 from plltool.engine import program as prog
-from plltool.engine.ascertained import AscertainedEngine
+from plltool.engine.categories import AscertainedEngine
 from plltool.errors import EngineError
 from plltool.model.ascertainment import Ascertainment
 

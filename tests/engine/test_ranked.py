@@ -12,7 +12,7 @@ from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.program import Request
-from plltool.engine.ranked import RankShards, of_rank
+from plltool.engine.several import RankShards, of_rank
 from plltool.errors import DeviceError, EngineError, InputError
 from plltool.hardware import Hardware
 from plltool.processes import ranks as ranks_module

@@ -7,9 +7,9 @@ import pytest
 from analyses.sampling.toys import Shape, draw_topology, lnl_of, make_space
 from helpers import random_codes
 
+from plltool.analyses.sampling.chains import EngineLikelihoods, sampling_slots
 from plltool.analyses.sampling.informed_moves import InformedInterchange, InformedRegraft, QuartetDraw
 from plltool.analyses.sampling.joint_moves import Directions, JointLangevin
-from plltool.analyses.sampling.likelihoods import EngineLikelihoods, sampling_slots
 from plltool.analyses.sampling.moves import LengthLangevin
 from plltool.analyses.sampling.state import Neighbours, Proposal
 from plltool.analyses.sampling.topology_moves import Extension

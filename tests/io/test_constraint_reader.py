@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.part_trees import read_constraint
+from plltool.io.tree_files import read_constraint
 
 NAMES = ["a", "b", "c", "d", "e", "f g"]
 

@@ -9,10 +9,9 @@ import pytest
 
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.content import read_content
+from plltool.io.files import read_content
 from plltool.io.model_reader import read_scheme
-from plltool.io.part_trees import read_constraint, read_tree
-from plltool.io.tree_files import read_tree_set
+from plltool.io.tree_files import read_constraint, read_tree, read_tree_set
 
 FASTA = b">a\nACGT\n>b\nACGA\n>c\nTCGA\n>d\nTCGT\n"
 TREE = b"((a:1,b:2):1,c:3,d:4);"

@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.date_reader import decimal_year, parse_date, read_dates
+from plltool.io.table_reader import decimal_year, parse_date, read_dates
 
 
 @pytest.mark.parametrize(

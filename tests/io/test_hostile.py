@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 
 from plltool.errors import InputError, PlltoolError
 from plltool.hardware import parse_hardware, parse_size
-from plltool.io import content
+from plltool.io import files
 from plltool.io.checkpoint import Checkpoint
-from plltool.io.content import read_content
-from plltool.io.date_reader import read_dates
+from plltool.io.files import read_content, read_record
 from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
-from plltool.io.part_trees import read_tree
-from plltool.io.record import read_record
+from plltool.io.table_reader import read_dates
+from plltool.io.tree_files import read_tree
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
 from plltool.run.rooting import as_outgroup
@@ -183,9 +182,9 @@ class TestContent:
 
     @pytest.mark.parametrize("name", PACKED)
     def test_a_bomb(self, tmp_path, monkeypatch, name):
-        monkeypatch.setattr(content, "TRUSTED_CONTENT", 1 << 20)
-        small = {ending: kind._replace(max_ratio=500) for ending, kind in content._COMPRESSIONS.items()}
-        monkeypatch.setattr(content, "_COMPRESSIONS", small)
+        monkeypatch.setattr(files, "TRUSTED_CONTENT", 1 << 20)
+        small = {ending: kind._replace(max_ratio=500) for ending, kind in files._COMPRESSIONS.items()}
+        monkeypatch.setattr(files, "_COMPRESSIONS", small)
         path = tmp_path / "x"
         path.write_bytes(PACKED[name](b"A" * (100 << 20)))
         with refused("unpacks to more than .* bytes, beyond belief for its size"):
@@ -198,7 +197,7 @@ class TestContent:
 
     @pytest.mark.parametrize("name", ["plain", "packed.gz", "/dev/zero"])
     def test_more_than_the_memory_holds(self, tmp_path, monkeypatch, name):
-        monkeypatch.setattr(content, "available_memory", lambda: 40 << 20)
+        monkeypatch.setattr(files, "available_memory", lambda: 40 << 20)
         (tmp_path / "plain").write_bytes(b"A" * (20 << 20))
         (tmp_path / "packed.gz").write_bytes(gzip.compress(b"A" * (20 << 20)))
         with refused("found more than 10485760 bytes, expected a file that fits the free memory"):

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from plltool.errors import InputError
+from plltool.io.files import RECORD_KEYS
 from plltool.io.model_reader import read_model, read_paml_matrix, read_scheme
-from plltool.io.record import RECORD_KEYS
 from plltool.model.model_string import parse_model
 from plltool.model.proteins import PAIRS
 

@@ -11,7 +11,7 @@ from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
-from plltool.io.part_trees import read_tree
+from plltool.io.tree_files import read_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.splits import branch_score_distance, rf_distance
 

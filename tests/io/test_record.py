@@ -5,7 +5,7 @@ import os
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.record import RECORD_KEYS, format_record, read_record, write_record, write_text
+from plltool.io.files import RECORD_KEYS, format_record, read_record, write_record, write_text
 
 RECORD = dict.fromkeys(RECORD_KEYS) | {"lnl": -1.5, "tree": "('Foo bar',é,Lemur\udce9);"}
 

@@ -20,7 +20,7 @@ from plltool.analyses.supports.search_supports import search_supports
 from plltool.analyses.supports.support import supports
 from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.constants import MOVE_KINDS
-from plltool.io.record import RECORD_KEYS
+from plltool.io.files import RECORD_KEYS
 from plltool.optimise.polish import Other
 from plltool.progress import StopSearch
 from plltool.registry import ANALYSES

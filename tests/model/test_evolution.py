@@ -8,7 +8,7 @@ import pytest
 from helpers import jukes_cantor_mixture, make_tree, mix, random_mixture
 from oracles.likelihood import site_likelihood
 
-from plltool.model.evolution import evolve
+from plltool.model.components import evolve
 
 N = 200_000
 DEVIATIONS = 5.0  # that a share of N columns may be away from its chance: 1 of 10 million shares is

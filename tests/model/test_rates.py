@@ -8,8 +8,18 @@ from oracles.substitution import gamma_category_means, gamma_category_medians
 from scipy import special
 
 from plltool.constants import EVEN_DEVIATION, MAX_ALPHA, MAX_RATE_CATEGORIES, MIN_ALPHA, MIN_PINV, START_ALPHAS
-from plltool.model.gamma import LARGE_SHAPE, STIRLING_SHAPE, gamma_probability, gamma_quantile, gamma_step
-from plltool.model.rates import SITE_BOUNDS, SiteRates, gamma_means, gamma_means_of_shares, gamma_medians
+from plltool.model.rates import (
+    LARGE_SHAPE,
+    SITE_BOUNDS,
+    STIRLING_SHAPE,
+    SiteRates,
+    gamma_means,
+    gamma_means_of_shares,
+    gamma_medians,
+    gamma_probability,
+    gamma_quantile,
+    gamma_step,
+)
 
 # rtol: the oracle's quadrature; measured 3e-14 at worst for alpha 0.1 .. 10
 QUADRATURE = 1e-12

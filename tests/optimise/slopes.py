@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from oracles.likelihood import derivative
 
-from plltool.model.parameter_slopes import parameter_slopes
-from plltool.model.vector import get_vector, set_vector
+from plltool.model.vector import get_vector, parameter_slopes, set_vector
 
 
 def disturb(likelihood, deviation, seed=3):

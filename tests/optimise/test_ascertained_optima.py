@@ -9,7 +9,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 from scipy.optimize import minimize
 from slopes import assert_slopes, disturb
 
-from plltool.model.parameter_slopes import scale_slope
+from plltool.model.vector import scale_slope
 from plltool.optimise.lengths import smooth
 from plltool.run.likelihood import Likelihood
 

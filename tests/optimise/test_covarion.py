@@ -14,8 +14,7 @@ import plltool
 from plltool.codec import from_arrays, to_arrays
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.model.parameter_slopes import scale_slope
-from plltool.model.vector import get_vector, set_vector
+from plltool.model.vector import get_vector, scale_slope, set_vector
 
 STEP = 1e-3
 NUMPY, OPENCL, LANES = {"device": "numpy"}, {"device": "opencl"}, {"device": "opencl", "vw": 32}

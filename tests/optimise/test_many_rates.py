@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import plltool
-from plltool.model.parameter_slopes import seen_changes
+from plltool.model.vector import seen_changes
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 TREE = "((a:{0},b:{0}):{0},((c:{0},d:{0}):{0},(e:{0},f:{0}):{0}):{0});"

@@ -9,8 +9,7 @@ from slopes import assert_slopes, disturb
 
 import plltool
 from plltool.model.model_string import parse_model
-from plltool.model.parameter_slopes import parameter_slopes, scale_slope
-from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.model.vector import get_bounds, get_vector, parameter_slopes, scale_slope, set_vector
 
 STEP = 1e-4
 NUMPY, OPENCL, LANES = {"device": "numpy"}, {"device": "opencl"}, {"device": "opencl", "vw": 32}

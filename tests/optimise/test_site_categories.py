@@ -14,7 +14,7 @@ from plltool.engine.categories import CategoryEngine
 from plltool.engine.layout import Layout
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.model.parameter_slopes import scale_slope
+from plltool.model.vector import scale_slope
 from plltool.optimise.categories import best_rates, choose_categories, lnl_at_rates, rate_grid
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model

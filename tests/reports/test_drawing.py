@@ -11,8 +11,15 @@ import pytest
 
 import plltool
 from plltool.io.newick import parse_nodes
-from plltool.reports.picture import Mark, is_support, support_colour
-from plltool.reports.shape import drawn_lengths, equal_angles, nice_length, node_rows
+from plltool.reports.picture import (
+    Mark,
+    drawn_lengths,
+    equal_angles,
+    is_support,
+    nice_length,
+    node_rows,
+    support_colour,
+)
 
 TREE = "((A:1,B:2)97:1,(C:1,(D:1,E:2)80:1)0.5:2);"
 SVG = "{http://www.w3.org/2000/svg}"

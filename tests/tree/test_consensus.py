@@ -11,7 +11,7 @@ from tree_samples import dendropy_list, dendropy_sides, mixed_trees, similar_tre
 from plltool.analyses.toolbox.trees import consensus, write_consensus
 from plltool.errors import InputError
 from plltool.io.tree_files import read_tree_set
-from plltool.tree.consensus import make_consensus
+from plltool.tree.supports import make_consensus
 
 SAMPLES = [(9, 11, 1), (30, 15, 4), (80, 21, 6)]  # taxa, trees (odd: no split in just half of them), swaps
 

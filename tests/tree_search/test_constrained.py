@@ -15,7 +15,7 @@ from oracles.constraint import nested_splits, newick, obeys, random_nested
 from oracles.parsimony import fitch_score
 
 from plltool.constants import NO_NODE
-from plltool.io.part_trees import read_constraint
+from plltool.io.tree_files import read_constraint
 from plltool.optimise.lengths import smooth
 from plltool.tree_search import climb, fusing, ratchet
 from plltool.tree_search import scan as scan_module

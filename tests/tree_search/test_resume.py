@@ -147,7 +147,7 @@ def test_states_may_be_of_different_times(few, tmp_path):
 
 
 def test_the_best_tree_so_far_has_all_taxa(few, tmp_path):
-    from plltool.io.part_trees import read_tree
+    from plltool.io.tree_files import read_tree
 
     folder = tmp_path / "saved"
     lnls = []

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 import plltool
 from plltool.tree.moves import prune_regraft
 from plltool.tree.rooted import branches_at_root
-from plltool.tree_search.spr_supports import support_by_moves
+from plltool.tree_search.branch_supports import support_by_moves
 
 SITES = 60
 SAME_LENGTHS = 5e-3  # of SPRTA: the branch that closes a gap takes two steps; lengths end where 1e-3 lnL are promised

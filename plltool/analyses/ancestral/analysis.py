@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.patterns import Patterns
-from plltool.alignment.resampling import batches
+from plltool.alignment.patterns import Patterns, batches
 from plltool.alignment.states import join_cells, spell
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import NODE
@@ -21,11 +20,11 @@ from plltool.model.components import Components
 from plltool.reports.blocks import Drawn, Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.rooting import OutgroupLike, mean_tree, usable_outgroup, write_rooted
 from plltool.schema import Keys
+from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 
 

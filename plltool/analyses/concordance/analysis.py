@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.alignment.resampling import batches
+from plltool.alignment.patterns import batches
 from plltool.analyses.concordance.result import COLUMN_OF_KIND, NUMBER, Concordance
 from plltool.analyses.supports.support import Target, load_target
 from plltool.arrays import BoolArray, FloatArray, IndexArray
@@ -22,11 +22,11 @@ from plltool.model.partition import Dataset
 from plltool.progress import log
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, cut_inputs, resolve_inputs
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.supports import Supports
 from plltool.seeds import QUARTETS, generator
+from plltool.settings import takes_keywords
 from plltool.tree.concordance import (
     GeneTree,
     Surroundings,
@@ -118,12 +118,8 @@ def concordance(
         model has to be time-reversible then
     seed : of the quartets
 
-    Raises
-    ------
-    InputError
-        If there are neither gene trees nor an alignment, or one of them or the tree cannot be used.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if there are neither gene trees nor an alignment, or one of them or the tree cannot be used, and
+    DeviceError if the device cannot be used.
     """
     check_least("quartets", quartets, 0)
     check_least("seed", seed, 0)

@@ -28,21 +28,20 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.alignment_formats import format_fasta
 from plltool.io.alignment_reader import join_alignments, read_folder
 from plltool.io.checkpoint import Checkpoint
+from plltool.io.files import Recorded
 from plltool.io.model_reader import read_model
 from plltool.io.newick_writer import write_newick
-from plltool.io.record import Recorded
 from plltool.model.scheme import PartSpec, SiteRange
 from plltool.processes.workers import Workers
 from plltool.progress import Listener, Progress, announce, ignore, log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, as_data, resolve_inputs, resolve_scheme
-from plltool.run.keywords import takes_keywords
-from plltool.run.memory import plan_memory
+from plltool.run.memory import plan_memory, share_hardware
 from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike
-from plltool.run.sharing import share_hardware
 from plltool.schema import Keys
+from plltool.settings import takes_keywords
 from plltool.tree.rooted import drop_root
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
@@ -138,9 +137,6 @@ class GenesResult(Recorded, Shown):
             ],
             "search": self.search.as_record(command),
             "concordance": self.concordance.as_record(command),
-            "seconds": round(self.seconds, 3),
-            "version": VERSION,
-            "command": command,
         }
 
     def texts(self, command: str | None = None) -> dict[str, str]:
@@ -195,12 +191,8 @@ def genes(
         call continues from there. Remove them with `plltool.remove_checkpoint`. None keeps nothing
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
-    Raises
-    ------
-    InputError
-        If a file or the model cannot be used, or a checkpoint belongs to another run. It names the file.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if a file or the model cannot be used, or a checkpoint belongs to another run. It names the file.
+    Raises DeviceError if the device cannot be used.
     """
     began = time.perf_counter()
     check_least("seed", seed, 0)

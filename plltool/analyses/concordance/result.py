@@ -11,8 +11,8 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
+from plltool.io.files import Recorded, nan_to_null
 from plltool.io.newick_writer import write_newick, write_nexus, written_label
-from plltool.io.record import Recorded, nan_to_null
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
 from plltool.run.results import Result

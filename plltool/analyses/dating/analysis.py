@@ -14,20 +14,20 @@ import numpy as np
 from plltool.analyses.dating import treetime
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED
 from plltool.errors import InputError, check_least, show_name
-from plltool.io.content import source_name
-from plltool.io.date_reader import SampleDate, as_date, parse_date, read_dates
-from plltool.io.labels import list_names
+from plltool.io.files import source_name
+from plltool.io.newick import list_names
 from plltool.io.newick_writer import write_nexus, write_nodes
+from plltool.io.table_reader import SampleDate, as_date, parse_date, read_dates
 from plltool.progress import announce
 from plltool.reports.blocks import MarkedTree, Row
 from plltool.reports.date_section import mark_dated
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.rooting import mean_tree, root_nodes
 from plltool.schema import Keys
+from plltool.settings import takes_keywords
 from plltool.tree.rooted_nodes import RootedNodes
 
 PathName: TypeAlias = str | PathLike[str]
@@ -159,7 +159,7 @@ def date(
     ----------
     alignment, tree, model, settings : see `evaluate`, also for errors. An `outgroup` is one side of the root, in the
         middle of its branch
-    dates : file, see `plltool.io.date_reader`, or dates by the names of taxa: years, such as 2011.37; texts, such as
+    dates : file, see `plltool.io.table_reader`, or dates by the names of taxa: years, such as 2011.37; texts, such as
         "2011-05-17" or "2011-05-XX"; first and last year; or None for an unknown date, as of taxa that are left out
     root : where the root is without an outgroup: "best", by regression of root-to-tip distances on dates; "min-dev",
         where these distances vary least; "oldest", beside the oldest taxon
@@ -173,10 +173,8 @@ def date(
     name_column, date_column : columns of the file of dates
     seed : of what TreeTime draws at random
 
-    Raises
-    ------
-    InputError
-        Also if fewer than three taxa have a date, or TreeTime is not installed, or finds no clock in the dates.
+    Raises InputError also if fewer than three taxa have a date, or TreeTime is not installed, or finds no clock in the
+    dates.
     """
     chosen = treetime.ClockSettings(root, clock_rate, clock_error, coalescent, relaxed, lengths)
     check_least("seed", seed, 0)

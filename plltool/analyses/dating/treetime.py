@@ -21,8 +21,8 @@ from plltool.arrays import FloatArray
 from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS, NO_NODE, NODE
 from plltool.errors import InputError, check_least, check_one_of
 from plltool.io.alignment_formats import format_fasta
-from plltool.io.date_reader import SampleDate
 from plltool.io.newick_writer import write_nodes
+from plltool.io.table_reader import SampleDate
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.model.substitution import exchangeability_matrix

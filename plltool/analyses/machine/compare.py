@@ -15,13 +15,12 @@ from plltool.analyses.search.analysis import search
 from plltool.analyses.selection.analysis import choose_if_asked
 from plltool.analyses.supports.bootstrap import bootstrap as make_replicates
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, DEFAULT_SEED, WHOLE
-from plltool.errors import InputError, PlltoolError, shorten, show_name
+from plltool.errors import InputError, PlltoolError, explained, shorten, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_formats import NAMES_HINT
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
-from plltool.io.content import source_name
+from plltool.io.files import Recorded, read_record, source_name
 from plltool.io.newick import parse_newick
-from plltool.io.record import Recorded, read_record
 from plltool.progress import Listener, Move, Progress, StopSearch, ignore, log
 from plltool.registry import ANALYSES
 from plltool.reports.blocks import Row
@@ -376,10 +375,8 @@ def compare_record_folders(
 
 def _files_of(folder: str | os.PathLike[str]) -> list[Path]:
     """The files of a folder; InputError if it cannot be read."""
-    try:
+    with explained(f"{os.fspath(folder)}: cannot read the folder"):
         return sorted(path for path in Path(folder).iterdir() if path.is_file())
-    except OSError as error:
-        raise InputError(f"{os.fspath(folder)}: cannot read the folder: {error.strerror}") from error
 
 
 def _is_search(path: Path) -> bool:

@@ -14,7 +14,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE
 from plltool.errors import DeviceError, InputError, show_name
 from plltool.hardware import PRECISIONS, Hardware, parse_hardware
-from plltool.io.record import Recorded
+from plltool.io.files import Recorded
 from plltool.progress import Listener, ignore
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
@@ -165,12 +165,8 @@ def compare_likelihoods(
     tolerance : see `ComparedLikelihoods`
     alignment, tree, model, brlen, fixed, listener : as for `plltool.evaluate`, also for errors
 
-    Raises
-    ------
-    InputError
-        If fewer than two devices are given, or alignment, tree or model cannot be used.
-    DeviceError
-        If the first device cannot be used, or only one can. Others that cannot are among the `failures` of the result.
+    Raises InputError if fewer than two devices are given, or alignment, tree or model cannot be used, and DeviceError
+    if the first device cannot be used, or only one can. Others that cannot are among the `failures` of the result.
     """
     if len(hardware) < 2:
         raise InputError(f"hardware: found {len(hardware)}, expected at least two devices to compare")

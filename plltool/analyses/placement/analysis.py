@@ -29,11 +29,11 @@ from plltool.io.jplace import EdgeNumbers, JplaceRow, format_jplace
 from plltool.reports.blocks import Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
 from plltool.run.results import Result
 from plltool.run.rooting import usable_outgroup
 from plltool.schema import Keys
+from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 
 PathName: TypeAlias = str | PathLike[str]
@@ -204,12 +204,9 @@ def place(
         one after another, on the tree that grows; then all lengths are optimised, unless `fixed`
     names : of queries in files, see `plltool.read_alignment`
 
-    Raises
-    ------
-    InputError
-        If queries cannot be read, are not as long as the reference, have the name of one of its taxa or occur twice,
-        or none has data; if a model is not time-reversible or has a correction for ascertainment bias, if branch
-        lengths are unlinked, or if a limit is out of its range.
+    Raises InputError if queries cannot be read, are not as long as the reference, have the name of one of its taxa or
+    occur twice, or none has data; if a model is not time-reversible or has a correction for ascertainment bias, if
+    branch lengths are unlinked, or if a limit is out of its range.
     """
     passes = PlacementFilter(filter_acc_lwr, filter_min_lwr, filter_max)
     if not 0 < heuristic <= 1:

@@ -19,13 +19,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.analyses.sampling.chains import RunState
-from plltool.analyses.sampling.likelihoods import sampling_slots
+from plltool.analyses.sampling.chains import RunState, sampling_slots
 from plltool.analyses.sampling.parameters import find_parameters
-from plltool.analyses.sampling.posterior import summarise
 from plltool.analyses.sampling.result import SampleResult, sample_texts
 from plltool.analyses.sampling.runs import ChainRuns, RunSetup, open_runs
-from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Sample, Samples
+from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Sample, Samples, summarise
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.analyses.sampling.state import StateSpace
 from plltool.analyses.sampling.tree import from_tree, to_tree
@@ -45,13 +43,13 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.data_tests import remarks_on_data
-from plltool.run.identity import describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
-from plltool.run.keywords import takes_keywords
+from plltool.run.memory import share_hardware
 from plltool.run.messages import announce_engine
 from plltool.run.rooting import OutgroupLike
 from plltool.run.run import Run
-from plltool.run.sharing import share_hardware
+from plltool.run.task import describe_start
+from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 
 AUTO_GENERATIONS = 100_000_000  # after which a run that has not converged ends
@@ -283,12 +281,8 @@ def sample(
         ends with the same bits. None keeps nothing
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
-    Raises
-    ------
-    InputError
-        If alignment, model, priors, options or start tree cannot be used, or the checkpoint is that of another run.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if alignment, model, priors, options or start tree cannot be used, or the checkpoint is that of
+    another run, and DeviceError if the device cannot be used.
     """
     began, asked = time.perf_counter(), Hardware.of(**hardware)
     options, priors = options or SampleOptions(), (priors or Priors()).canonical()

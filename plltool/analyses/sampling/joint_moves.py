@@ -17,7 +17,7 @@ from plltool.codec import saved
 from plltool.constants import EVEN_DEVIATION, RARE_ODDS
 from plltool.engine.contract import Opcode
 from plltool.model.model import Model
-from plltool.model.parameter_slopes import parameter_slopes, scale_slope
+from plltool.model.vector import parameter_slopes, scale_slope
 
 
 def coordinates_of(parameter: Parameter, value: Value) -> FloatArray:

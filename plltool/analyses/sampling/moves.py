@@ -65,11 +65,10 @@ def draw_factor(step: float, rng: np.random.Generator) -> float:
     return step * (rng.random() - 0.5)
 
 
-def reflect(value: float, low: float, high: float) -> float:
-    """A value moved into the bounds by reflection at them, however often; a symmetric proposal stays symmetric."""
-    width = high - low
-    beyond = math.fmod(abs(value - low), 2.0 * width)
-    return low + (beyond if beyond <= width else 2.0 * width - beyond)
+def reflect(value: float, high: float) -> float:
+    """A value moved between 0 and a bound by reflection, however often; a symmetric proposal stays symmetric."""
+    beyond = math.fmod(abs(value), 2.0 * high)
+    return beyond if beyond <= high else 2.0 * high - beyond
 
 
 LARGEST_DRIFT = 1.0  # of the logarithm of a length; far from the hills, where slopes say little
@@ -231,7 +230,7 @@ class ShareSlider(ValueMove):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         value = float(state.values[self.number]) + draw_factor(step, rng)
-        return self._proposal(state, reflect(value, 0.0, 1.0), 0.0)
+        return self._proposal(state, reflect(value, 1.0), 0.0)
 
 
 class SimplexSlider(ValueMove):
@@ -248,7 +247,7 @@ class SimplexSlider(ValueMove):
         shares = np.array(state.values[self.number])
         first, second = rng.choice(len(shares), 2, replace=False)
         whole = shares[first] + shares[second]
-        shares[first] = reflect(float(shares[first]) + draw_factor(step, rng), 0.0, float(whole))
+        shares[first] = reflect(float(shares[first]) + draw_factor(step, rng), float(whole))
         shares[second] = whole - shares[first]
         return self._proposal(state, shares, 0.0)
 

@@ -9,24 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from plltool.analyses.sampling.posterior import (
+from plltool.analyses.sampling.samples import (
+    COLUMNS,
+    COMMON_SHARE,
+    FEWEST_SAMPLES,
     Posterior,
+    Samples,
     Summary,
     describe_numbers,
     format_credible,
     format_numbers,
     format_trees,
 )
-from plltool.analyses.sampling.samples import COLUMNS, COMMON_SHARE, FEWEST_SAMPLES, Samples
 from plltool.analyses.sampling.settings import Priors, SampleOptions
-from plltool.constants import VERSION
 from plltool.engine.counters import Counters
-from plltool.io.record import Recorded
+from plltool.io.files import Recorded
 from plltool.model.describe import describe_data
 from plltool.model.partition import Dataset
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
-from plltool.run.identity import software_versions
+from plltool.run.task import software_versions
 from plltool.schema import Keys
 from plltool.tree.splits import smaller_side
 
@@ -188,17 +190,12 @@ class SampleResult(Recorded, Shown):
         """All but the samples, of which a few are in it, as strings, numbers, lists and dictionaries."""
         samples = self.samples
         return {
-            "posterior": describe_posterior(self.posterior),
             "burnin_generation": samples.generations[self.first],
             "trace": describe_trace(samples, self.posterior.numbers),
             "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
             "splits": describe_splits(samples, self.names, self.first),
             "priors": self.priors.of_kinds(self.sampled),
-            "seconds": round(self.seconds, 3),
-            "version": VERSION,
             "software": software_versions(),
-            "command": command,
-            "data": describe_data(self.data),
         }
 
     def texts(self, command: str | None = None) -> dict[str, str]:

@@ -17,8 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling import informed_moves, joint_moves, moves, topology_moves
-from plltool.analyses.sampling.chains import Chains, RunState
-from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, sampling_slots
+from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Likelihoods, RunState, sampling_slots
 from plltool.analyses.sampling.parameters import ALPHA, SHARES
 from plltool.analyses.sampling.samples import Sample, take_sample
 from plltool.analyses.sampling.settings import SampleOptions
@@ -31,7 +30,7 @@ from plltool.hardware import Hardware
 from plltool.processes.workers import Workers
 from plltool.progress import announce
 from plltool.run.engines import open_engine
-from plltool.run.sharing import open_workers
+from plltool.run.memory import open_workers
 from plltool.seeds import SAMPLING, generator
 
 LENGTH_WEIGHTS = (

@@ -34,19 +34,17 @@ from plltool.progress import Forecast, Listener, Progress, StopSearch, Trace, an
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine
 from plltool.run.evaluation import optimise_all
-from plltool.run.identity import RECORDED_APART, describe_plan, describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood
-from plltool.run.memory import search_slots
+from plltool.run.memory import open_workers, search_slots, share_hardware
 from plltool.run.messages import remarks_on_optima
 from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run
-from plltool.run.sharing import open_workers, share_hardware
 from plltool.run.site_rates import to_gamma
-from plltool.run.task import Task
+from plltool.run.task import RECORDED_APART, Task, describe_plan, describe_start
 from plltool.seeds import DIFFICULTY, PERTURBATIONS, generator
+from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
@@ -120,15 +118,11 @@ def search(
         bits, whatever stopped it before. After the search has ended, it returns the result at once, until
         `plltool.remove_checkpoint` is called. None keeps nothing
 
-    Raises
-    ------
-    InputError
-        If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint,
-        the checkpoint is that of another run, or `time` is over before the first round of moves.
-    DeviceError
-        If the device cannot be used, or fails during the search; unless it was asked for by name, the search continues
-        on the next one, from the checkpoint if there is one. If its memory is too small for a request, the search
-        continues with less for conditional likelihoods, from the checkpoint if there is one.
+    Raises InputError if alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the
+    constraint, the checkpoint is that of another run, or `time` is over before the first round of moves, and
+    DeviceError if the device cannot be used, or fails during the search; unless it was asked for by name, the search
+    continues on the next one, from the checkpoint if there is one. If its memory is too small for a request, the search
+    continues with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = perf_counter()
     asked = Hardware.of(**hardware)

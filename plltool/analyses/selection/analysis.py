@@ -41,9 +41,9 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.model_reader import read_model
 from plltool.io.newick import ROOT_REMOVED
 from plltool.model.ascertainment import Ascertainment
-from plltool.model.candidates import GAMMA, VARIABLE_ONLY, Candidates, parse_candidate
-from plltool.model.criteria import information_score
+from plltool.model.candidates import GAMMA, VARIABLE_ONLY, Candidates, information_score
 from plltool.model.model import SCALER, Model
+from plltool.model.model_string import parse_model
 from plltool.model.partition import Dataset
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -52,11 +52,11 @@ from plltool.optimise.polish import polish
 from plltool.progress import announce, log
 from plltool.run.data_tests import refuse_invariable
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, cut_inputs, default_model, resolve_inputs
-from plltool.run.keywords import takes_keywords
 from plltool.run.model_choice import ModelChoice, PartChoice, SchemeChoice, finite_or_none
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.run import Run
 from plltool.seeds import STARTS, generator
+from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 
 AUTOMATIC = {  # what to choose by, and whether among free rates too
@@ -100,13 +100,9 @@ def select_model(
     seed : of the parsimony tree
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
-    Raises
-    ------
-    InputError
-        If alignment, tree or a candidate cannot be used, the criterion is unknown, or it is AICc and the sites are too
-        few for it; and for a column that does not vary if `ascertainment` says that all do.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if alignment, tree or a candidate cannot be used, the criterion is unknown, or it is AICc and the
+    sites are too few for it; and for a column that does not vary if `ascertainment` says that all do. Raises
+    DeviceError if the device cannot be used.
     """
     began = perf_counter()
     check_one_of("criterion", criterion, CRITERIA)
@@ -124,7 +120,7 @@ def select_model(
     specs = [read_model(text) for text in ([also] if isinstance(also, str) else also)]
     possible = Candidates.of(patterns.states, free_rates * max_rates, correction, candidates, specs)
     if correction is not None:
-        refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0], data.constant_sites)
+        refuse_invariable(parse_model(possible.substitutions[0] + GAMMA), data.parts[0], data.constant_sites)
     chosen_on, remarks = choose_tree(run, tree)
     if possible.any_rooted:
         remarks = tuple(remark for remark in remarks if ROOT_REMOVED not in remark)
@@ -194,13 +190,9 @@ def select_scheme(
     seed : of the parsimony tree
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
-    Raises
-    ------
-    InputError
-        If alignment, partitions or tree cannot be used, a word is unknown, relaxed clustering is asked for with linked
-        lengths, which have no rates of parts, or the sites are too few for AICc.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if alignment, partitions or tree cannot be used, a word is unknown, relaxed clustering is asked
+    for with linked lengths, which have no rates of parts, or the sites are too few for AICc, and DeviceError if the
+    device cannot be used.
     """
     began = perf_counter()
     check_one_of("criterion", criterion, CRITERIA)

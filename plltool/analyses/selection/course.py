@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 from plltool.analyses.selection.model_fits import Begin, Carry, Fit, Improve, ModelFitter, PartData, Polish, Step
 from plltool.constants import SELECTION_PRECISION, SELECTION_TOLERANCE
 from plltool.errors import InputError
-from plltool.model.candidates import FREE_RATES, GAMMA, Candidates, is_nested, parse_candidate
-from plltool.model.criteria import information_score
+from plltool.model.candidates import FREE_RATES, GAMMA, Candidates, information_score, is_nested
 from plltool.model.describe import shorten_model
+from plltool.model.model_string import parse_model
 from plltool.progress import announce, log
 
 SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
@@ -46,7 +46,7 @@ class Selection:
     @property
     def left_out(self) -> list[str]:
         pairs = [(name, rates) for name in self._candidates.substitutions for rates in self._candidates.kinds]
-        return [str(parse_candidate(*pair)) for pair in pairs if pair not in self.fits]
+        return [str(parse_model("".join(pair))) for pair in pairs if pair not in self.fits]
 
     @property
     def best(self) -> Fit:
@@ -56,7 +56,7 @@ class Selection:
         first = (self._candidates.substitutions[0], GAMMA)
         announce(f"{self._of_part}model {first[0]}{first[1]}")
         if isinstance(self._first, PartData):
-            self._keep(first, (yield Begin(self._first, parse_candidate(*first))))
+            self._keep(first, (yield Begin(self._first, parse_model("".join(first)))))
         else:
             [start] = yield from self._start([first], [self._first])
             self._keep(first, (yield Polish(start)))
@@ -154,14 +154,14 @@ class Selection:
     def _fit(self, pair: Pair) -> Steps:
         """Fit a pair from the best model with the same rates, rather one that is time-reversible likewise."""
         same = [fit for (_, rates), fit in self.fits.items() if rates == pair[1]]
-        is_reversible = parse_candidate(*pair).is_reversible
+        is_reversible = parse_model("".join(pair)).is_reversible
         source = max(same, key=lambda fit: (fit.spec.is_reversible == is_reversible, fit.lnl))
         [start] = yield from self._start([pair], [source])
         yield from self._finish(pair, start)
 
     def _start(self, pairs: Sequence[Pair], sources: Sequence[Fit]) -> Generator[Step, Any, list[Fit]]:
         """The best start of each pair from the values of the sources."""
-        specs = {pair: parse_candidate(*pair) for pair in pairs}
+        specs = {pair: parse_model("".join(pair)) for pair in pairs}
         starts: dict[Pair, Fit] = {}
         for is_reversible in (True, False):
             own = [pair for pair in pairs if specs[pair].is_reversible == is_reversible]

@@ -22,7 +22,7 @@ import numpy as np
 from plltool.alignment.patterns import compress
 from plltool.analyses.selection.model_fits import Carry, Fit, Improve, ModelFitter, PartData
 from plltool.constants import GREEDY, RCLUSTERF
-from plltool.model.criteria import information_score
+from plltool.model.candidates import information_score
 from plltool.model.partition import Part
 from plltool.progress import announce, log
 from plltool.run.model_choice import Merge

@@ -25,7 +25,7 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.hardware import Hardware
-from plltool.model.criteria import information_score, score_weights
+from plltool.model.candidates import information_score, score_weights
 from plltool.model.model import SCALER, Model
 from plltool.model.spec import ModelSpec
 from plltool.optimise.bounded import Curvatures

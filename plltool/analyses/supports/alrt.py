@@ -10,12 +10,12 @@ from plltool.constants import ALRT_KINDS, ALRT_REPLICATES, DEFAULT_SEED, LBP, SH
 from plltool.reports.blocks import Drawn, Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import Likelihood, check_neighbour_request
 from plltool.run.results import Result
 from plltool.run.rooting import usable_outgroup
 from plltool.run.supports import Supports
 from plltool.schema import Keys
+from plltool.settings import takes_keywords
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,8 +58,8 @@ def alrt(
     than the branch does; aBayes (Anisimova et al. 2011) is its posterior probability among the three, from 0 to 1.
     LBP (Adachi & Hasegawa 1996) is the per cent of resampled alignments in which it is the best of the three.
     SPRTA (De Maio et al. 2025), from 0 to 1, compares the place of the subtree at either end of the branch with all
-    other places of it, see `plltool.tree_search.spr_supports`; the smaller of the two counts. Branches of tips have it,
-    too.
+    other places of it, see `plltool.tree_search.branch_supports`; the smaller of the two counts. Branches of tips have
+    it, too.
 
     Parameters
     ----------
@@ -67,10 +67,7 @@ def alrt(
     kinds : any of "sh-alrt", "abayes", "lbp" and "sprta", in the order of the labels
     replicates, seed : number of resampled alignments for SH-aLRT and LBP, and the seed of the resampling
 
-    Raises
-    ------
-    InputError
-        If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
+    Raises InputError if a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
     """
     kinds = check_neighbour_request(kinds, replicates, seed)
 

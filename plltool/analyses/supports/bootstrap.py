@@ -13,27 +13,27 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.resampling import draw_sites
+from plltool.alignment.patterns import draw_sites
 from plltool.analyses.supports.replicates import Replicates, Replicator, count_kept, hold_models, make_replicates
 from plltool.analyses.supports.support import load_target, map_replicates
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, FBP, REPLICATE_KINDS, REPLICATE_STAGE, ROOTSTRAP, VERSION
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, FBP, REPLICATE_KINDS, REPLICATE_STAGE, ROOTSTRAP
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER
+from plltool.io.files import Recorded
 from plltool.io.newick_writer import write_newick
-from plltool.io.record import Recorded
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
-from plltool.run.identity import describe_plan
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, TreesLike, as_data, as_tree_set, resolve_inputs
-from plltool.run.keywords import takes_keywords
+from plltool.run.memory import share_hardware
 from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run
-from plltool.run.sharing import share_hardware
 from plltool.run.supports import CONVERGENCE, Supports, check_kinds
+from plltool.run.task import describe_plan
 from plltool.schema import Keys
 from plltool.seeds import BOOTSTOP, BOOTSTRAP, generator
+from plltool.settings import takes_keywords
 from plltool.tree.rooted import drop_root
 from plltool.tree.splits import Splits, make_tree_set, splits_of
 from plltool.tree.supports import BOOTSTOP_WRF, CRITERIA, MRE, Convergence, check_convergence
@@ -86,9 +86,6 @@ class BootstrapResult(Recorded, Shown):
         return {
             "trees": [_write(tree) for tree in self.trees],
             "convergence": [asdict(test) | {"converged": test.converged} for test in self.convergence],
-            "seconds": round(self.seconds, 3),
-            "version": VERSION,
-            "command": command,
         }
 
     def _drawn(self) -> Drawn | None:
@@ -163,13 +160,9 @@ def bootstrap(
         Remove it with `plltool.remove_checkpoint`. None keeps nothing
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
-    Raises
-    ------
-    InputError
-        If alignment, model, tree or constraint cannot be used, the number of replicates is unknown, less than 1 or less
-        than the checkpoint keeps, or the checkpoint belongs to another run.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if alignment, model, tree or constraint cannot be used, the number of replicates is unknown, less
+    than 1 or less than the checkpoint keeps, or the checkpoint belongs to another run, and DeviceError if the device
+    cannot be used.
     """
     began = perf_counter()
     asked = Hardware.of(**hardware)

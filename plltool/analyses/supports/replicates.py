@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns
-from plltool.alignment.resampling import Urn, take_patterns
+from plltool.alignment.patterns import Patterns, Urn, take_patterns
 from plltool.codec import saved
 from plltool.constants import RAPID_CHAINS, START_EPSILON
 from plltool.engine.requests import Holder
@@ -31,8 +30,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
 from plltool.progress import Forecast, ignore, log
-from plltool.run.memory import ask_engine, search_slots
-from plltool.run.sharing import open_workers
+from plltool.run.memory import ask_engine, open_workers, search_slots
 from plltool.run.task import Task
 from plltool.seeds import BOOTSTRAP, RAPID, generator
 from plltool.tree.duplicates import restrict_tree

@@ -19,12 +19,12 @@ from plltool.io.checkpoint import remove_checkpoint
 from plltool.progress import Listener, announce, ignore, log
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.shown import Shown
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import LENGTHS, Likelihood
 from plltool.run.results import SearchResult
 from plltool.run.rooting import usable_outgroup
 from plltool.run.run import Run
 from plltool.run.supports import Supports, check_kinds
+from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.multistart import Watch
@@ -94,13 +94,8 @@ def search_supports(
         `plltool.bootstrap`, `plltool.ultrafast_bootstrap`, and for the search from a better tree `plltool.search`
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
-    Raises
-    ------
-    InputError
-        If a kind is unknown or lacks replicates, the number of replicates cannot be used, or a checkpoint belongs to
-        another run.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if a kind is unknown or lacks replicates, the number of replicates cannot be used, or a checkpoint
+    belongs to another run, and DeviceError if the device cannot be used.
     """
     kinds = check_kinds(kinds, SUPPORT_KINDS)
     by_replicates = [kind for kind in kinds if kind in REPLICATE_KINDS]

@@ -56,11 +56,8 @@ def supports(
         2022), in the order of the labels. The last needs replicates with roots; a root of the tree stays then
     outgroup : taxa that the written trees show as one clade, see `Supports.with_outgroup`
 
-    Raises
-    ------
-    InputError
-        If a kind is unknown, a file cannot be read, the taxa are not the same, or the outgroup is not among them; if
-        trees must have roots and one has none.
+    Raises InputError if a kind is unknown, a file cannot be read, the taxa are not the same, or the outgroup is not
+    among them; if trees must have roots and one has none.
     """
     kinds = check_kinds(kinds, REPLICATE_KINDS)
     names = None

@@ -22,16 +22,14 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.engines import open_engine
-from plltool.run.identity import describe_constraint, describe_start
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
-from plltool.run.keywords import takes_keywords
-from plltool.run.memory import search_slots
+from plltool.run.memory import open_workers, search_slots, share_hardware
 from plltool.run.run import Run
-from plltool.run.sharing import open_workers, share_hardware
 from plltool.run.site_rates import refuse_site_rates
 from plltool.run.supports import BetterTree, Supports
-from plltool.run.task import Task
+from plltool.run.task import Task, describe_constraint, describe_start
 from plltool.seeds import ULTRAFAST, generator
+from plltool.settings import takes_keywords
 from plltool.tree.rooted import drop_root, spread_over_branches
 from plltool.tree.splits import TreeSet, make_tree_set, splits_of
 from plltool.tree.supports import correlate, frequencies
@@ -94,13 +92,8 @@ def ultrafast_bootstrap(
     -------
     Supports of the kind "ufboot"; `Supports.better` is a better tree, if one was met
 
-    Raises
-    ------
-    InputError
-        If alignment, tree, model or constraint cannot be used, the tree breaks the constraint, there are no replicates,
-        or the checkpoint is damaged or belongs to another run.
-    DeviceError
-        If the device cannot be used.
+    Raises InputError if alignment, tree, model or constraint cannot be used, the tree breaks the constraint, there are
+    no replicates, or the checkpoint is damaged or belongs to another run, and DeviceError if the device cannot be used.
     """
     began = time.perf_counter()
     check_least("replicates", replicates, 1)

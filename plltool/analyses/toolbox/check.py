@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from plltool.alignment.composition import composition_p_values, without_root
-from plltool.alignment.facts import gap_share
+from plltool.alignment.facts import composition_p_values, gap_share, without_root
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.constants import DEFAULT_LINKAGE
 from plltool.hardware import Hardware, HardwareSettings
@@ -14,8 +13,8 @@ from plltool.model.model import Model
 from plltool.model.partition import Part
 from plltool.run.data_tests import compare_pairs, remarks_on_data, remarks_on_saturation
 from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
-from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
+from plltool.settings import takes_keywords
 
 
 @takes_keywords(HardwareSettings)
@@ -38,12 +37,8 @@ def check(
         ``full_bytes`` of conditional likelihoods beyond which it is no faster, ``suffices`` whether there are as many,
         and ``warnings``.
 
-    Raises
-    ------
-    InputError
-        If alignment or model cannot be used.
-    DeviceError
-        If a device asked for by name is missing or cannot be used.
+    Raises InputError if alignment or model cannot be used, and DeviceError if a device asked for by name is missing or
+    cannot be used.
     """
     data, models = resolve_inputs(alignment, model, rooted=True)
     reduced = without_duplicates(data)[0]

@@ -7,8 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from plltool.errors import InputError
-from plltool.io.content import read_content
-from plltool.io.record import write_text
+from plltool.io.files import read_content, write_text
 from plltool.progress import log
 from plltool.registry import name_file
 from plltool.reports.page import BEGIN as HTML_BEGIN
@@ -61,10 +60,7 @@ def report(prefix: str | PathLike[str]) -> Report:
         PREFIX.ancestral.json, PREFIX.mutations.tsv, PREFIX.cf.json, PREFIX.genes.tsv, PREFIX.sample.json and
         PREFIX.bootstraps.nwk are read, if they exist
 
-    Raises
-    ------
-    InputError
-        If there is none of these files, or one cannot be read.
+    Raises InputError if there is none of these files, or one cannot be read.
     """
     records = Records.read(Path(prefix))
     for line in records.left_out:

@@ -18,10 +18,9 @@ from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree
 from plltool.io.newick_writer import write_newick
-from plltool.io.part_trees import read_tree
 from plltool.io.table_reader import read_table
-from plltool.io.tree_files import load_nodes
-from plltool.model.evolution import evolve
+from plltool.io.tree_files import load_nodes, read_tree
+from plltool.model.components import evolve
 from plltool.model.model import Model
 from plltool.model.named import COUNTED_MODES
 from plltool.model.scheme import Scheme, assign_sites
@@ -99,11 +98,8 @@ def simulate(
     n_sites : number of columns; a codon has three
     seed : seed of all random draws
 
-    Raises
-    ------
-    InputError
-        If tree or model cannot be used, the model counts frequencies in an alignment, there are no sites, or a part
-        has columns beyond the last one.
+    Raises InputError if tree or model cannot be used, the model counts frequencies in an alignment, there are no sites,
+    or a part has columns beyond the last one.
     """
     check_least("sites", n_sites, 1)
     check_least("seed", seed, 0)

@@ -11,14 +11,13 @@ from plltool.errors import InputError
 from plltool.io.newick_writer import write_nodes
 from plltool.io.tree_files import find_nodes, load_nodes, write_splits
 from plltool.progress import log
-from plltool.reports.picture import TimeScale, is_support
-from plltool.reports.shape import drawn_lengths
+from plltool.reports.picture import TimeScale, drawn_lengths, is_support
 from plltool.reports.tree_drawing import TreeDrawing
 from plltool.run.inputs import TreeLike, TreesLike, as_tree_set
 from plltool.run.rooting import OutgroupLike, root_nodes
-from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import RF, distances
+from plltool.tree.supports import MAJORITY_RULE, Consensus, make_consensus
 from plltool.tree.topology import Tree
 
 
@@ -44,11 +43,8 @@ def show(
         has the intervals of nodes, as NEXUS of plltool, BEAST and MrBayes does
     node_names : keep names of inner nodes, too; otherwise only supports stay there
 
-    Raises
-    ------
-    InputError
-        If the tree cannot be read or has fewer than two taxa, a root by distances finds a branch without a length, the
-        outgroup is not one clade, or a tree without lengths, or an infinite year, is to be drawn in time.
+    Raises InputError if the tree cannot be read or has fewer than two taxa, a root by distances finds a branch without
+    a length, the outgroup is not one clade, or a tree without lengths, or an infinite year, is to be drawn in time.
     """
     nodes, source = _as_nodes(tree)
     if len(nodes.parents) < 3:
@@ -83,8 +79,6 @@ def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | 
     else:
         source, several = find_nodes(trees)
         found = [(nodes, f"{source}: tree {number}") for number, nodes in enumerate(several, start=1)]
-        if not found:
-            raise InputError(f"{source}: found no tree, expected at least one")
     return [write_nodes(_root(nodes, source, by, outgroup)) for nodes, source in found]
 
 
@@ -116,11 +110,8 @@ def tree_distances(trees: TreesLike, kind: str = RF, relative: bool = False) -> 
     -------
     (n_trees, n_trees); splits, or expected substitutions per site
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, the taxa are not the same in all trees, the kind is unknown or not relative, or a tree
-        lacks the lengths that the kind needs.
+    Raises InputError if a file cannot be read, the taxa are not the same in all trees, the kind is unknown or not
+    relative, or a tree lacks the lengths that the kind needs.
     """
     if relative and kind != RF:
         raise InputError(f"distances: found relative ones of kind {kind!r}, expected kind {RF!r}")

@@ -13,18 +13,18 @@ from plltool.analyses.topology_tests.statistics import TopologyTests, run_tests
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
 from plltool.errors import InputError, check_least, shorten
-from plltool.io.record import nan_to_null
+from plltool.io.files import nan_to_null
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
 from plltool.progress import ignore, log
 from plltool.reports.blocks import Row
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
-from plltool.run.keywords import takes_keywords
 from plltool.run.likelihood import LENGTHS, Likelihood
 from plltool.run.results import Result
 from plltool.schema import Keys
 from plltool.seeds import TESTS, generator
+from plltool.settings import takes_keywords
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 
@@ -128,10 +128,7 @@ def topology_tests(
     trees : a file with the trees, or a list of trees in any form that `evaluate` takes
     replicates, seed : number of resampled alignments and their seed; columns are drawn within parts
 
-    Raises
-    ------
-    InputError
-        If there are fewer than two trees or fewer than 1 replicates.
+    Raises InputError if there are fewer than two trees or fewer than 1 replicates.
     """
     given: list[TreeLike] = [*read_trees(trees)] if isinstance(trees, (str, PathLike)) else list(trees)
     if len(given) < 2:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plltool.alignment.resampling import resampled_sums
+from plltool.alignment.patterns import resampled_sums
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import TEST_LEVEL
 

@@ -8,9 +8,8 @@ from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_topology, ln
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.chains import Chains
+from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Likelihoods, sampling_slots
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
-from plltool.analyses.sampling.likelihoods import EngineLikelihoods, Likelihoods, sampling_slots
 from plltool.analyses.sampling.moves import BranchMultiplier
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.runs import make_moves

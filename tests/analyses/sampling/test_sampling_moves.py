@@ -26,7 +26,7 @@ from sampling.toys import (
 )
 from scipy import interpolate, special, stats
 
-from plltool.analyses.sampling.chains import Chains
+from plltool.analyses.sampling.chains import Chains, Likelihoods
 from plltool.analyses.sampling.informed_moves import LENGTHS as QUARTET_LENGTHS
 from plltool.analyses.sampling.informed_moves import (
     LONGEST,
@@ -37,7 +37,6 @@ from plltool.analyses.sampling.informed_moves import (
     spline_weights,
 )
 from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin, JointMove
-from plltool.analyses.sampling.likelihoods import Likelihoods
 from plltool.analyses.sampling.moves import LengthLangevin, NodeSlider
 from plltool.analyses.sampling.parameters import Exponential, GammaDirichlet
 from plltool.analyses.sampling.runs import make_moves

@@ -22,8 +22,7 @@ from plltool.engine.contract import InstructionWord, Opcode
 from plltool.engine.program import Request
 from plltool.engine.requests import Answer
 from plltool.errors import InputError
-from plltool.model.components import Components
-from plltool.model.evolution import evolve
+from plltool.model.components import Components, evolve
 from plltool.model.rates import gamma_means
 from plltool.model.substitution import eigensystem
 from plltool.optimise.likelihood import TreeLikelihood

@@ -52,7 +52,6 @@ from plltool.analyses.machine.bench.items import (
     make_items,
     n_slots,
 )
-from plltool.constants import VERSION
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import DataShape
@@ -60,7 +59,7 @@ from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.io.record import Recorded, read_object
+from plltool.io.files import Recorded, read_object
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import log
@@ -142,12 +141,7 @@ class Benchmark(Recorded):
 
     @Keys("benchmark:str version:str date:str command:str? device driver reason rows")
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        return {
-            "benchmark": "plltool bench",
-            "version": VERSION,
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": command,
-        }
+        return {"benchmark": "plltool bench", "date": datetime.now(UTC).isoformat(timespec="seconds")}
 
     def describe(self) -> list[str]:
         """Lines for people: a table with a block of rows for each shape."""
@@ -181,12 +175,8 @@ def bench(
     seed : of tree, model and data
     quick : take a few small shapes by default
 
-    Raises
-    ------
-    DeviceError
-        If the device cannot be used, or not for one of the `shapes`.
-    InputError
-        If the engine cannot hold the number of states.
+    Raises DeviceError if the device cannot be used, or not for one of the `shapes`, and InputError if the engine cannot
+    hold the number of states.
     """
     rows: list[dict[str, Any]] = []
     fitting = QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
