@@ -83,6 +83,9 @@ CALLS = {
     "remove_checkpoint": lambda at: plltool.remove_checkpoint(at / "x.checkpoint") is None,
     "replicate_options": lambda at: plltool.replicate_options(),
     "resampled_alignments": lambda at: list(plltool.resampled_alignments(ROWS, "JC", replicates=2)),
+    "marginal_likelihood": lambda at: plltool.marginal_likelihood(
+        ROWS, "JC", options=plltool.StoneOptions(60, steps=2, sample_every=2), **NUMPY
+    ),
     "sample": lambda at: plltool.sample(ROWS, "JC", options=plltool.SampleOptions(9, sample_every=3), **NUMPY),
     "search_supports": lambda at: plltool.search_supports(
         plltool.search(ROWS, "JC", effort="fast", **NUMPY), ("abayes",), **NUMPY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import click
 
 import plltool
-from plltool import Hardware, Priors, SampleOptions
+from plltool import Hardware, MarginalLikelihood, Priors, SampleOptions, SampleResult
 from plltool.cli import options
 from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
@@ -66,32 +67,47 @@ def sample(
 
     Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
     """
+    advance(
+        *(alignment, reading, outputs, task.telling),
+        lambda sequences, checkpoint, **heard: plltool.sample(
+            sequences,
+            model,
+            options=settings,
+            priors=priors,
+            start=start.load(sequences),
+            seed=task.seed,
+            workers=task.workers,
+            outgroup=task.outgroup or None,
+            taken=outputs.write,
+            checkpoint=checkpoint,
+            **heard,
+            **asdict(hardware),
+        ),
+    )
+
+
+def advance(
+    alignment: Path,
+    reading: options.Reading,
+    outputs: Outputs,
+    telling: options.Telling,
+    work: Callable[..., SampleResult | MarginalLikelihood],
+) -> None:
+    """Let chains go on from their checkpoint, and write and print what they found.
+
+    `work` is called with the alignment, the folder of the checkpoint, and a `listener`.
+    """
     outputs.claim()
-    reporter = task.telling.reporter(outputs)
+    reporter = telling.reporter(outputs)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = options.load_alignment(alignment, reading)
         stack.enter_context(outputs.checkpointed())
-        found = outputs.go_on_or_start_over(
-            lambda: plltool.sample(
-                sequences,
-                model,
-                options=settings,
-                priors=priors,
-                start=start.load(sequences),
-                seed=task.seed,
-                workers=task.workers,
-                outgroup=task.outgroup or None,
-                listener=reporter.progress,
-                taken=outputs.write,
-                checkpoint=outputs.checkpoints[0],
-                **asdict(hardware),
-            )
-        )
+        found = outputs.go_on_or_start_over(lambda: work(sequences, outputs.checkpoints[0], listener=reporter.progress))
         outputs.finish(found.texts(given_command()))
         if not found.interrupted:
             outputs.finish_checkpoint()
         lines = [*found.describe(), f"seconds: {found.seconds:.1f}"]
         reporter.write_log(*lines)
-    task.telling.print(found, [*lines, *outputs.describe()])
+    telling.print(found, [*lines, *outputs.describe()])
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

@@ -86,11 +86,14 @@ def test_concordance_by_arguments(plltool, small, files):
         (("search", "--effort", "fast"), {"lnl", "tree", "model"}),
         (("bootstrap", "--replicates", 2), {"trees", "lnls", "seed"}),
         (("sample", "--generations", 40, "--sample-every", 20, "--chains", 2), {"posterior", "priors"}),
+        (("marginal-likelihood", "--generations", 60, "--sample-every", 2), {"log_marginal_likelihood", "error"}),
     ],
 )
 def test_results_as_json(plltool, small, files, command, keys):
     found = plltool(
-        command[0], small, *command[1:], *QUICK, "--json", "--workers", 1, "--prefix", files / "run", status=0
+        *(command[0], small, *command[1:], *QUICK, "--json", "--prefix", files / "run"),
+        *(() if command[0] == "marginal-likelihood" else ("--workers", 1)),
+        status=0,
     )
     record = json.loads(found.stdout)
     assert keys <= record.keys()

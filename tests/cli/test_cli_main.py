@@ -108,8 +108,8 @@ def test_every_command_has_an_example(path, command, plltool):
 
 def test_the_commands():
     expected = ["alrt", "ancestral", "bench", "bootstrap", "check", "compare", "concordance", "date", "devices"]
-    expected += ["evaluate", "front-ends", "genes", "place", "report", "sample", "schema", "search", "select-model"]
-    expected += ["show", "simulate", "support", "test", "trees"]
+    expected += ["evaluate", "front-ends", "genes", "marginal-likelihood", "place", "report", "sample", "schema"]
+    expected += ["search", "select-model", "show", "simulate", "support", "test", "trees"]
     assert sorted(main.commands) == expected
 
 

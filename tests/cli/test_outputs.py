@@ -20,6 +20,7 @@ COMMANDS = {  # how each command that has such options is called, with FILE for 
     "ancestral": ("DATA", "TREE", *QUICK),
     "select-model": ("DATA", "--device", "numpy", "--no-free-rates"),
     "sample": ("DATA", *QUICK, "--generations", 20),
+    "marginal-likelihood": ("DATA", *QUICK, "--generations", 60, "--sample-every", 2, "--steps", 2),
     "concordance": ("TREE", "TREES"),
     "genes": ("FOLDER", *QUICK),
     "place": ("--reference", "DATA", "--tree", "TREE", "--queries", "DATA", *QUICK),

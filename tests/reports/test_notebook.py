@@ -59,13 +59,19 @@ RESULTS = {  # how each is made, and how many rows its table has; None if the te
         lambda at: plltool.sample(ROWS, "JC", options=plltool.SampleOptions(9, sample_every=3), **QUICK),
         None,
     ),
+    "marginal_likelihood": (
+        lambda at: plltool.marginal_likelihood(
+            ROWS, "JC", options=plltool.StoneOptions(60, steps=2, sample_every=2), **QUICK
+        ),
+        3,
+    ),
     "compare": (lambda at: plltool.compare(ROWS, CPU, CPU, model="JC"), None),
     "compare_likelihoods": (
         lambda at: plltool.compare_likelihoods(ROWS, TREE, {"a": CPU, "b": CPU, "c": CPU}, model="JC"),
         3,
     ),
 }
-HAVE_NO_TREE = ("select_model", "select_scheme", "compare", "compare_likelihoods")
+HAVE_NO_TREE = ("marginal_likelihood", "select_model", "select_scheme", "compare", "compare_likelihoods")
 
 
 @pytest.fixture(scope="module")

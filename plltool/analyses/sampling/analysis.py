@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -287,20 +287,11 @@ def sample(
     began, asked = time.perf_counter(), Hardware.of(**hardware)
     options, priors = options or SampleOptions(), (priors or Priors()).canonical()
     options.check()
-    data, models = resolve_inputs(alignment, model, LINKED)
-    run = Run(data, models, LINKED, asked, began, seed=seed, all_taxa=True, outgroup=outgroup, checkpoint=checkpoint)
-    distributions = priors.parsed()
-    parameters = tuple(find_parameters(models, distributions))
-    space = StateSpace(data.names, tuple(models), parameters, distributions["lengths"])
-    first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
-    run.announce_data(models if model is None else ())
-    sampled = frozenset({"lengths", *(own.kind for own in parameters)})
-    used = priors.of_kinds(sampled)
-    for name, text in used.items():
-        log.info("prior of %s: %s", name, text)
-    setup = _set_up(run, space, options, first)
-    named = {f"prior of {name}": text for name, text in used.items()}
-    identity = run.identity | {"start": describe_start(first)} | named | _identify(setup)
+    how: dict[str, Any] = {"seed": seed, "outgroup": outgroup, "checkpoint": checkpoint}
+    run, space, first, used, identity = prepare(alignment, model, priors, start, asked, began, **how)
+    data, models = run.data, run.task.models
+    setup = set_up(run, space, options, first)
+    identity |= identify(setup)
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any]]:
         with open_runs(setup, _share_hardware(setup, workers, hardware)) as runs:
@@ -329,7 +320,7 @@ def sample(
         **known,
         names=data.names,
         priors=priors,
-        sampled=sampled,
+        sampled=frozenset(used),
         options=options,
         seed=seed,
         tuning=setup.tuning,
@@ -341,16 +332,52 @@ def sample(
     )
 
 
-def _set_up(run: Run, space: StateSpace, options: SampleOptions, first: Tree | str) -> RunSetup:
+class Prepared(NamedTuple):
+    """A run, what is sampled, with what chains begin, the priors in use, and what a checkpoint keeps of all this."""
+
+    run: Run
+    space: StateSpace
+    first: Tree | str
+    priors: dict[str, str]
+    identity: dict[str, Any]
+
+
+def prepare(
+    alignment: AlignmentLike,
+    model: ModelLike | None,
+    priors: Priors,
+    start: TreeLike,
+    hardware: Hardware,
+    began: float,
+    **how: Any,
+) -> Prepared:
+    """What chains need, besides how they advance; `how` is as for `Run`."""
+    data, models = resolve_inputs(alignment, model, LINKED)
+    run = Run(data, models, LINKED, hardware, began, all_taxa=True, **how)
+    distributions = priors.parsed()
+    parameters = tuple(find_parameters(models, distributions))
+    space = StateSpace(data.names, tuple(models), parameters, distributions["lengths"])
+    first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
+    run.announce_data(models if model is None else ())
+    used = priors.of_kinds({"lengths", *(own.kind for own in parameters)})
+    for name, text in used.items():
+        log.info("prior of %s: %s", name, text)
+    named = {f"prior of {name}": text for name, text in used.items()}
+    return Prepared(run, space, first, used, run.identity | {"start": describe_start(first)} | named)
+
+
+def set_up(
+    run: Run, space: StateSpace, options: SampleOptions, first: Tree | str, powers: Sequence[float] = ()
+) -> RunSetup:
     """What the chains begin with; a run that goes on was perhaps tuned for fewer generations."""
     task, n_chains = run.task, options.runs * options.chains
     trees = (first if isinstance(first, Tree) else task.start_tree(first, number) for number in range(n_chains))
     starts, recorded = [from_tree(tree) for tree in trees], recorded_item(run.checkpoint, TUNING)
     tuning = options.tuning if recorded is None else int(recorded)
-    return RunSetup(space, task.parts, starts, options, tuning, task.seed)
+    return RunSetup(space, task.parts, starts, options, tuning, task.seed, powers)
 
 
-def _identify(setup: RunSetup) -> dict[str, Any]:
+def identify(setup: RunSetup) -> dict[str, Any]:
     """What each generation depends on besides data, start and priors, by which a checkpoint recognises its run."""
     names = "runs", "chains", "temperature", "sample_every", "prior_only"
     options = {name: getattr(setup.options, name) for name in names}

@@ -8,6 +8,9 @@ chain. Then two chains of each run, drawn at random, may exchange their heats, a
 this costs next to nothing: with i and j for their states, the exchange is accepted with the probability
 min(1, (posterior(j) / posterior(i))^(heat_i - heat_j)).
 
+The chains of stepping stones have powers of the likelihood in place of heats, and the whole prior; only neighbours
+exchange theirs, with the ratio of likelihoods in place of that of posteriors.
+
 But for the kinds of moves, all choices of a run are drawn by a generator of its own, and it learns from its own chains
 alone. So it does the same, bit for bit, whatever runs advance beside it.
 
@@ -169,6 +172,7 @@ class EngineLikelihoods(Likelihoods):
 
 TUNING_POWER = 0.6  # by which the changes of a step decrease
 MIN_STEP, MAX_STEP = 1e-4, 20.0
+LEAST_GUIDE = 1e-3  # the least heat by which a move proposes: some divide by it
 LEARN_EVERY = 10  # generations between two states that directions are learnt from
 
 
@@ -207,11 +211,13 @@ class Chains:
     schedule : draws the kinds of moves
     rngs : of each run, for all its other choices
     tuning : the number of generations in which steps are tuned
+    powers : of the likelihood, of each chain of a run, instead of heats by the temperature; none for heats
 
     Attributes
     ----------
     runs : what changes from generation to generation, besides the states
     states : the present state of each chain
+    space : what is sampled
     """
 
     def __init__(
@@ -223,13 +229,17 @@ class Chains:
         schedule: np.random.Generator,
         rngs: Sequence[np.random.Generator],
         tuning: int = 0,
+        powers: Sequence[float] = (),
     ):
         n = self.n_chains = len(states) // len(rngs)
         self._moves = list(zip(*moves, strict=True))  # by kind and run
         self._joint = [[move for move in own if isinstance(move, JointMove)] for own in moves]
         self._likelihoods, self._tuning = likelihoods, tuning
+        self.space = moves[0][0].space
         self._bounds = np.cumsum([move.weight for move in moves[0]]).tolist()
-        self._heats = [1.0 / (1.0 + temperature * rank) for rank in range(n)]
+        self._heats = list(powers) or [1.0 / (1.0 + temperature * rank) for rank in range(n)]
+        self._guides = [max(power, LEAST_GUIDE) for power in powers] or self._heats  # heats by which moves propose
+        self._has_powers = bool(powers)
         self.runs = [
             RunState(
                 generation=0,
@@ -276,6 +286,11 @@ class Chains:
         """Whether steps still change."""
         return self.generation < self._tuning
 
+    def by_heat(self, run: int) -> list[State]:
+        """The states of the chains of a run, the cold one first."""
+        states, ranks = self._states_of(run), self.runs[run].ranks
+        return [states[ranks.index(rank)] for rank in range(self.n_chains)]
+
     def cold(self, run: int) -> State:
         """The state of the cold chain of a run."""
         return self._states_of(run)[self.runs[run].ranks.index(0)]
@@ -310,7 +325,7 @@ class Chains:
         ]
         self._survey(turns)
         proposals = [
-            move.propose(state, own.steps[number][rank], own.rng, self._heats[rank])
+            move.propose(state, own.steps[number][rank], own.rng, self._guides[rank])
             for (own, move, rank), state in zip(turns, self.states, strict=True)
         ]
         proposals = [None if own is None or own.state.log_prior == -math.inf else own for own in proposals]
@@ -344,8 +359,11 @@ class Chains:
         probability, accepted = 0.0, False
         steps, heat = own.steps[number], self._heats[rank]
         if proposal is not None and new is not None:
-            ratio = move.log_ratio(old, proposal, new, steps[rank], heat)
-            probability = _acceptance(heat * (new.log_posterior - old.log_posterior) + ratio)
+            ratio = move.log_ratio(old, proposal, new, steps[rank], self._guides[rank])
+            gain = heat * (new.log_posterior - old.log_posterior)
+            if self._has_powers:
+                gain = heat * (new.lnl - old.lnl) + new.log_prior - old.log_prior
+            probability = _acceptance(gain + ratio)
             accepted = own.rng.random() < probability
             own.accepted[number, rank] += accepted
         if self.is_tuning and steps[rank]:
@@ -355,13 +373,19 @@ class Chains:
 
     def _swap(self, own: RunState, states: Sequence[State]) -> None:
         """Let two chains of a run exchange their heats, perhaps."""
-        i = int(own.rng.integers(self.n_chains))
-        j = int(own.rng.integers(self.n_chains - 1))
-        j += j >= i
+        if self._has_powers:
+            rank = int(own.rng.integers(self.n_chains - 1))
+            i, j = own.ranks.index(rank), own.ranks.index(rank + 1)
+        else:
+            i = int(own.rng.integers(self.n_chains))
+            j = int(own.rng.integers(self.n_chains - 1))
+            j += j >= i
         low, high = sorted((own.ranks[i], own.ranks[j]))
         own.swaps_tried[low, high] += 1
         heats = self._heats[own.ranks[i]] - self._heats[own.ranks[j]]
         gain = heats * (states[j].log_posterior - states[i].log_posterior)
+        if self._has_powers:
+            gain = heats * (states[j].lnl - states[i].lnl)
         if own.rng.random() < _acceptance(gain):
             own.ranks[i], own.ranks[j] = own.ranks[j], own.ranks[i]
             own.swaps_accepted[low, high] += 1

@@ -99,6 +99,7 @@ class RunSetup:
     options: SampleOptions  # as `plltool.sample` has them
     tuning: int  # number of generations in which steps are tuned
     seed: int  # likewise
+    powers: Sequence[float] = ()  # of the likelihood, of the chains of stepping stones
 
     @property
     def move_weights(self) -> dict[str, float]:
@@ -129,6 +130,7 @@ class RunSetup:
             generator(self.seed, SAMPLING),
             [generator(self.seed, SAMPLING, run + 1) for run in runs],
             self.tuning,
+            self.powers,
         )
 
     def advance(self, chains: Chains, generations: Sequence[int]) -> Iterator[list[Sample]]:

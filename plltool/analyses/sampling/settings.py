@@ -20,6 +20,8 @@ PRIOR_FORMS = {
     "pinv": ("uniform",),
 }
 AUTO = "auto"
+STEPS, MOST_STEPS = 32, 1000  # of stepping stones
+STONE_GENERATIONS = 50_000
 
 
 def _prior(name: str, default: str, text: str) -> Any:
@@ -150,3 +152,33 @@ class SampleOptions:
         if isinstance(self.generations, str):
             return TUNING_GENERATIONS
         return min(TUNING_GENERATIONS, int(self.burnin * self.generations))
+
+
+@dataclass(frozen=True)
+class StoneOptions:
+    """How to compute a marginal likelihood by stepping stones.
+
+    Attributes
+    ----------
+    generations : of all chains
+    steps : between the prior and the posterior, one less than the chains of a run
+    runs : independent ones, which tell whether the result can be trusted
+    sample_every : generations between two samples
+    burnin : share of the samples, from the first on, that is left out
+    """
+
+    generations: int = setting(STONE_GENERATIONS, "Number of generations.", min=1)
+    steps: int = setting(STEPS, "Number of steps between the prior and the posterior.", min=2, max=MOST_STEPS)
+    runs: int = setting(constants.DEFAULT_RUNS, "Number of runs.", min=1, max=constants.MAX_RUNS)
+    sample_every: int = setting(10, "Take a sample every N generations.", min=1)
+    burnin: float = setting(
+        constants.DEFAULT_BURNIN, "Proportion of the samples to discard as burn-in.", min=0, max=1, max_open=True
+    )
+
+    def check(self) -> None:
+        """Raise InputError for a value out of bounds."""
+        check_least("steps", self.steps, 2)
+        if self.steps > MOST_STEPS:
+            raise InputError(f"steps: found {self.steps}, expected at most {MOST_STEPS}")
+        check_least("generations", self.generations, 1)
+        SampleOptions(self.generations, self.runs, sample_every=self.sample_every, burnin=self.burnin).check()
