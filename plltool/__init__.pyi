@@ -56,6 +56,7 @@ from .analyses.toolbox.trees import root_trees as root_trees
 from .analyses.toolbox.trees import show as show
 from .analyses.toolbox.trees import tree_distances as tree_distances
 from .analyses.toolbox.trees import write_consensus as write_consensus
+from .analyses.toolbox.trees import write_network as write_network
 from .analyses.topology_tests.analysis import TopologyTestResult as TopologyTestResult
 from .analyses.topology_tests.analysis import topology_tests as topology_tests
 from .errors import CheckpointError as CheckpointError
@@ -71,6 +72,7 @@ from .hardware import parse_size as parse_size
 from .io.alignment_formats import format_fasta as format_fasta
 from .io.alignment_reader import join_alignments as join_alignments
 from .io.alignment_reader import read_alignment as read_alignment
+from .io.alignment_reader import read_alignment_sets as read_alignment_sets
 from .io.alignment_reader import read_queries as read_queries
 from .io.checkpoint import has_checkpoint as has_checkpoint
 from .io.checkpoint import mark_checkpoint as mark_checkpoint

@@ -36,6 +36,11 @@ def write_benchmark(path):
     return path
 
 
+def write_sets(path):
+    path.write_text("3 4\na ACGT\nb ACGA\nc ACGG\n" * 2)
+    return path
+
+
 def write_query(path):
     path.write_text(">q\nACGTACGTAC\n")
     return path
@@ -69,6 +74,7 @@ CALLS = {
     "parse_size": lambda at: plltool.parse_size("2G"),
     "place": lambda at: plltool.place(ROWS, TREE, write_query(at / "q.fasta"), "JC", **NUMPY),
     "read_alignment": lambda at: plltool.read_alignment(at / "x.fasta"),
+    "read_alignment_sets": lambda at: plltool.read_alignment_sets(write_sets(at / "sets.phy")),
     "read_benchmark": lambda at: plltool.read_benchmark(write_benchmark(at / "bench.json")),
     "read_mark": lambda at: plltool.read_mark(at / "x.checkpoint"),
     "join_alignments": lambda at: plltool.join_alignments({"g": plltool.read_alignment(at / "x.fasta")}, "all"),
@@ -103,6 +109,7 @@ CALLS = {
     "tree_distances": lambda at: plltool.tree_distances(at / "two.nwk"),
     "ultrafast_bootstrap": lambda at: plltool.ultrafast_bootstrap(ROWS, TREE, "JC", workers=1, replicates=10, **NUMPY),
     "write_consensus": lambda at: plltool.write_consensus(plltool.consensus(at / "two.nwk")),
+    "write_network": lambda at: plltool.write_network(at / "two.nwk"),
     "write_bytes": lambda at: plltool.write_bytes(at / "x.bin", b"a") is None,
     "write_text": lambda at: plltool.write_text(at / "x.txt", "a") is None,
     "write_record": lambda at: plltool.write_record(at / "y.json", plltool.read_record(at / "x.json")) is None,

@@ -9,18 +9,17 @@ from importlib import import_module
 from plltool import PlltoolError
 from plltool.front_ends.options import UsageError
 
-EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_OK, EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    module = import_module(f"plltool.front_ends.{program.lower().replace('-', '_')}")
     try:
-        module.run(arguments)
+        import_module(f"plltool.front_ends.{program.lower().replace('-', '_')}").run(arguments)
     except (PlltoolError, KeyboardInterrupt, BrokenPipeError) as error:
         print(f"{program} (plltool): error: {' '.join(str(error).split()) or 'interrupted'}", file=sys.stderr)
         is_stopped = isinstance(error, KeyboardInterrupt)
         return EXIT_INTERRUPTED if is_stopped else EXIT_USAGE if isinstance(error, UsageError) else EXIT_ERROR
-    return 0
+    return EXIT_OK
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import plltool
 from plltool import Sequences
@@ -31,17 +32,12 @@ def list_files(where: str) -> list[str]:
 
 
 def join_alignments(where: str, states: str | None, counts: Sequence[int] | None) -> tuple[Sequences, list[str], str]:
-    """The alignments of a file, a list or a folder side by side, NAME = COLUMNS of each, and the first taxon.
-
-    Taxa that one lacks have gaps in it.
-    """
+    """The alignments of a file, a list or a folder side by side, NAME = COLUMNS of each, and the first taxon."""
     read = {path: plltool.read_alignment(path, states, names=FIRST_WORD) for path in list_files(where)}
-    whole, ranges = next(iter(read.values())), [(1, next(iter(read.values())).n_sites)]
-    first = whole.names[0]
-    if len(read) > 1:
-        whole, ranges = plltool.join_alignments(read, where)
+    first, *others = read.values()
+    whole, ranges = plltool.join_alignments(read, where) if others else (first, [(1, first.n_sites)])
     parts = [f"{Path(path).stem} = {start}-{stop}" for path, (start, stop) in zip(read, ranges, strict=True)]
-    return whole.with_constant_sites(counts) if counts else whole, parts, first
+    return whole.with_constant_sites(counts) if counts else whole, parts, first.names[0]
 
 
 def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
@@ -59,13 +55,12 @@ def read_parts(path: str, model: str, spell: Callable[[str], str]) -> str:
         pairs = [pair.rsplit(":", 1) for pair in re.split(r",(?![^{]*\})", chosen[1])] if chosen else []
         stated = {re.sub(r"\{[^{}]*\}$", "", pair[1].strip()): pair[0].strip() for pair in pairs if len(pair) > 1}
         spaced = re.compile(r"(?<=[\w\\])\s+(?=\d)")
-        rows = [(stated.get(name, "DNA"), name, spaced.sub(", ", sites)) for name, sites in charsets]
+        rows: list[Any] = [(stated.get(name, "DNA"), name, spaced.sub(", ", sites)) for name, sites in charsets]
         rows = [row for row in rows if not stated or row[1] in stated]
     else:
-        found = [_LINE.fullmatch(line) for line in lines]
-        if None in found:
+        rows = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
+        if len(rows) < len(lines):
             return path  # plltool's own reader says what is wrong
-        rows = [(match["model"], match["name"], match["sites"]) for match in found if match]
     models = [model or own if own.upper() in KINDS else spell(own) for own, _, _ in rows]
     return "\n".join(f"{own}, {name} = {sites.strip()}" for own, (_, name, sites) in zip(models, rows, strict=True))
 

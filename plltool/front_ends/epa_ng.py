@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import plltool
 from plltool.constants import FIRST_WORD, VERSION
 from plltool.front_ends.options import Given, UsageError
 from plltool.front_ends.raxml_ng import spell_here
-from plltool.front_ends.raxmlhpc import MATRICES
-from plltool.front_ends.work import Session, Work, hardware
+from plltool.front_ends.work import Session, Work
 
 BANNER = f"EPA-ng v0.3.8+plltool{VERSION}"
 
@@ -39,39 +37,18 @@ def _split(given: Given, session: Session) -> None:
         session.write(ending, plltool.format_fasta(*zip(*kept, strict=True)), ending)
 
 
-def _read_model(model: str) -> str:
-    """A model, or a file with it; the file may be RAxML_info, which `raxmlHPC -f e` writes."""
-    if not Path(model).is_file():
-        return spell_here(model)
-    text = Path(model).read_text("utf-8", "replace")
-    matrix, alpha = (
-        re.search(r"^Substitution Matrix: (\w+)", text, re.MULTILINE),
-        re.search(r"^alpha: (\S+)", text, re.M),
-    )
-    if matrix is None:
-        return model
-    rates = re.findall(r"^rate \w <-> \w: (\S+)", text, re.MULTILINE) if matrix[1] == "GTR" else []
-    shares = [float(x) for x in re.findall(r"^freq pi\(\w\): (\S+)", text, re.MULTILINE)]
-    values = f"{{{'/'.join(rates)}}}" if rates else ""
-    frequencies = "/".join(str(share / sum(shares)) for share in shares)
-    name = matrix[1] if rates else MATRICES.get(matrix[1], matrix[1])
-    return f"{name}{values}+FU{{{frequencies}}}" + (f"+G4{{{alpha[1]}}}" if alpha else "")
-
-
 def _place(given: Given, session: Session) -> None:
     """Place sequences on the branches of a reference tree; a model with values, and then lengths, stay as given."""
     path, tree, queries, word = (given.first(field) for field in ("alignment", "tree", "queries", "model"))
     how: dict[str, Any] = {"filter_max": given.number("filter_max", 7)}
     how |= {} if given.has("filter_acc_lwr") else {"filter_min_lwr": 0.01, "filter_acc_lwr": 1.0}
-    names = filter(given.has, ("filter_acc_lwr", "filter_min_lwr", "heuristic"))
-    how |= {name: float(given.text(name)) for name in names}
+    how |= {x: float(given.text(x)) for x in filter(given.has, ("filter_acc_lwr", "filter_min_lwr", "heuristic"))}
     how |= {"heuristic": 1.0} if given.has("all_branches") else {}
-    how |= {"raxml_blo": True} if given.has("all_lengths") else {}
+    how["raxml_blo"] = given.has("all_lengths") or None
     data = plltool.read_alignment(path, names=FIRST_WORD)
-    model = _read_model(word)
-    how |= {"fixed": True} if "{" in model or Path(model).is_file() else {}
-    work = Work(session, data, model)
-    work.hardware = hardware(threads=given.number("threads") or None)
+    how["fixed"] = "{" in word or Path(word).is_file()
+    work = Work(session, data, word if Path(word).is_file() else spell_here(word))
+    work.hardware["threads"] = given.number("threads") or None
     found = work.call(plltool.place, work.trees(tree)[0], queries, work.model, names=FIRST_WORD, **how)
     session.say(f"lnL of the reference: {found.lnl:.6f}")
     session.write("epa_result.jplace", found.jplace(" ".join([given.program, *given.arguments])), "Placements")

@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import plltool
 from plltool import Sequences
 from plltool.constants import ALRT_REPLICATES, FIRST_WORD, STDIN, VERSION, WHOLE
 from plltool.front_ends.options import HELP, Given, UsageError
-from plltool.front_ends.work import Session, Work, hardware, with_shares
+from plltool.front_ends.work import Session, Work
 
 BANNER = f"FastTree Version 2.1.11+plltool{VERSION} front end of plltool {VERSION}, which is not FastTree"
 USAGE = f"Usage for FastTree version 2.1.11+plltool{VERSION} front end:"
-SIZES = re.compile(rb"^[ \t]*\d+[ \t]+\d+[ \t]*\r?$", re.MULTILINE)  # the first line of an alignment
+LABEL = re.compile(r"\)([\d.]+):")
 NAME = re.compile(r"'(?:[^']|'')*'|(?<=[(,])([^'():,;]+)(?=[:,)])")  # of a taxon, in quotes or without
 
 
@@ -36,35 +33,26 @@ def run(arguments: Sequence[str]) -> None:
         names[log].unlink(missing_ok=True)  # as FastTree replaces it
     session = Session(given, lambda ending: names[ending], endings, "", log)
     session.out = sys.stderr
-    session.run(BANNER, _infer_trees)
+    session.run(BANNER, _infer)
 
 
-def _infer_trees(given: Given, session: Session) -> None:
-    """Find or evaluate the tree of each alignment."""
+def _read_sets(given: Given) -> Sequence[Sequences]:
+    path, n_sets = given.text("alignment", STDIN), given.number("sets", 1)
+    states, names = "dna" if given.has("nucleotides") else "protein", WHOLE if given.has("quote") else FIRST_WORD
+    if n_sets == 1:
+        return [plltool.read_alignment(path, states, names=names)]
+    found = plltool.read_alignment_sets(path, states, names=names)
+    if not 0 < n_sets <= len(found):
+        raise UsageError(f"-n: found {n_sets}, expected 1 to {len(found)}, the number of alignments in {path}")
+    return found[:n_sets]
+
+
+def _infer(given: Given, session: Session) -> None:
     found = [_infer_tree(given, session, data, number) for number, data in enumerate(_read_sets(given))]
     if given.has("output"):
         session.write("out", "\n".join(found))
     else:
         print("\n".join(found))
-
-
-def _read_sets(given: Given) -> Iterator[Sequences]:
-    """The alignments of the file, of which -n says how many there are."""
-    path, n_sets = given.text("alignment", STDIN), given.number("sets", 1)
-    states, names = "dna" if given.has("nucleotides") else "protein", WHOLE if given.has("quote") else FIRST_WORD
-    read = partial(plltool.read_alignment, states=states, names=names)
-    if n_sets == 1:
-        yield read(path)
-        return
-    text = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
-    begins = [match.start() for match in SIZES.finditer(text)]
-    if not 0 < n_sets <= len(begins):
-        raise UsageError(f"-n: found {n_sets}, expected 1 to {len(begins)}, the number of alignments in {path}")
-    with TemporaryDirectory() as folder:
-        for number, (begin, end) in enumerate(pairwise([*begins, len(text)][: n_sets + 1]), 1):
-            own = Path(folder, f"alignment{number}.phy")
-            plltool.write_bytes(own, text[begin:end])
-            yield read(own)
 
 
 def _infer_tree(given: Given, session: Session, data: Sequences, number: int) -> str:
@@ -76,13 +64,12 @@ def _infer_tree(given: Given, session: Session, data: Sequences, number: int) ->
         name = "GTR" + f"{{{rates}}}" * bool(rates) + (f"+FU{{{shares}}}" if shares else "+FO")
     if name.startswith("GTR") > is_dna or (name in ("LG", "WAG") and is_dna):
         raise UsageError(f"found a model of other data, {name}, expected one for {'DNA' if is_dna else 'proteins'}")
-    n_replicates = given.number("replicates", ALRT_REPLICATES)
-    with_supports = not given.has("without_supports")
+    n_replicates, n_categories = given.number("replicates", ALRT_REPLICATES), given.number("categories", 20)
+    n_replicates *= not given.has("without_supports")
     given.has("log_file", "output", "gamma")
-    n_categories = given.number("categories", 20)
     threads = os.environ.get("OMP_NUM_THREADS", "")
     work = Work(session, data, name + ("" if is_flat else "+G4"), given.number("seed", 1))
-    work.hardware = hardware(threads=int(threads) if threads.isdecimal() and int(threads) else None)
+    work.hardware["threads"] = int(threads) or None if threads.isdecimal() else None
     own, common = given.text("start"), given.text("first_start")
     starts = work.trees(own or common) if own or common else []
     if own and number >= len(starts):
@@ -90,33 +77,25 @@ def _infer_tree(given: Given, session: Session, data: Sequences, number: int) ->
     begin: Any = starts[number if own else 0] if starts else "parsimony"
     if keeps and not starts:
         raise UsageError("-mllen: found no -intree, expected the tree")
-    if keeps:
-        found = work.call(plltool.evaluate, begin, work.model)
-    else:
-        options = plltool.SearchOptions(effort="fast")
-        found = work.call(plltool.search, work.model, start=begin, seed=work.seed, options=options)
-    _tell(found, session)
+    how: dict[str, Any] = {"start": begin, "seed": work.seed, "options": plltool.SearchOptions(effort="fast")}
+    call = (plltool.evaluate, begin, work.model) if keeps else (plltool.search, work.model)
+    found = work.call(*call, **({} if keeps else how))
+    fitted = found.parts[0].parameters
+    session.say(f"Optimize all lengths: LogLk = {found.lnl:.3f}")
+    if is_dna and name.startswith("GTR"):
+        shares, rates = (" ".join(f"{x:.4f}" for x in fitted[key].values()) for key in ("frequencies", "rates"))
+        session.say(f"GTR Frequencies: {shares}", f"GTR rates(ac ag at cg ct gt) {rates}")
+        session.say("GTRFreq\t" + shares.replace(" ", "\t"), "GTRRates\t" + rates.replace(" ", "\t"))
     if given.has("gamma") and not is_flat:
         before, model = found.tree.total_length(), re.sub(r"\+G4\{.*?\}", f"+G{n_categories}", found.model)
         found = work.call(plltool.evaluate, found.tree, model)
-        lnl, alpha, scale = (
-            f"{x:.3f}" for x in (found.lnl, found.parameters["alpha"], found.tree.total_length() / before)
-        )
+        values = found.tree.total_length() / before, found.parameters["alpha"], found.lnl
+        scale, alpha, lnl = (f"{value:.3f}" for value in values)
         session.say(f"Gamma({n_categories}) LogLk = {lnl} alpha = {alpha} rescaling lengths by {scale}")
         session.say(f"Gamma{n_categories}LogLk\t{lnl}\tApproximate\tAlpha\t{alpha}\tRescale\t{scale}")
     newick = found.newick
-    if with_supports and n_replicates:
+    if n_replicates:
         how = {"kinds": ("sh-alrt",), "replicates": n_replicates, "seed": work.seed}
         supports = work.call(plltool.alrt, found.tree, found.model, **how).supports
-        newick = with_shares(supports, supports.values["sh-alrt"] / 100).newick()
+        newick = LABEL.sub(lambda label: f"){float(label[1]) / 100:.3f}:", supports.newick())
     return NAME.sub(lambda name: f"'{name[1]}'" if name[1] else name[0], newick) if quotes else newick
-
-
-def _tell(found: Any, session: Session) -> None:
-    """The lnL and the model, as FastTree's log has them."""
-    own = found.parts[0].parameters
-    session.say(f"Optimize all lengths: LogLk = {found.lnl:.3f}")
-    if "GTR" in own["spec"]:
-        shares, rates = (" ".join(f"{x:.4f}" for x in own[key].values()) for key in ("frequencies", "rates"))
-        session.say(f"GTR Frequencies: {shares}", f"GTR rates(ac ag at cg ct gt) {rates}")
-        session.say("GTRFreq\t" + shares.replace(" ", "\t"), "GTRRates\t" + rates.replace(" ", "\t"))

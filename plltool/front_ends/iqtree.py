@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from plltool.constants import FIRST_WORD, SELECTION_MAX_RATES, VERSION
 from plltool.front_ends import iqtree_texts as texts
 from plltool.front_ends.alignments import KINDS, cut, join_alignments, list_files, read_parts, states_of
 from plltool.front_ends.options import Given, UsageError
-from plltool.front_ends.work import Session, Work, hardware, read_lines
+from plltool.front_ends.work import Session, Work, read_lines
 from plltool.registry import split_words
 
 BANNER = f"IQ-TREE multicore version 2.4.0+plltool{VERSION} front end of plltool {VERSION}, which is not IQ-TREE"
@@ -23,6 +24,7 @@ LINKAGES = ("scaled", "linked", "unlinked")  # fields of -p, -q, -Q
 CHOICES = re.compile(r"(MF|MFP|AUTO|TEST(?:NEW)?(MERGE)?(?:ONLY)?)(\+MERGE)?(\+ASC)?", re.IGNORECASE)
 # in the order of the labels
 SUPPORTS = {"alrt": "sh-alrt", "lbp": "lbp", "abayes": "abayes", "ufboot": "ufboot", "bootstrap": "fbp"}
+START_KINDS = dict.fromkeys(("", "PARS", "BIONJ"), "parsimony") | dict.fromkeys(("RAND", "RANDOM"), "random")
 STATE_HEADER = "# Ancestral states: marginal probabilities at the nodes of .treefile, separated by tabs\n"
 
 
@@ -43,7 +45,6 @@ class Task(Work):
 
     @classmethod
     def read(cls, given: Given, session: Session) -> Task:
-        """Read the data and settle the model, as far as it is given."""
         linked = [field for field in LINKAGES if given.has(field)]
         if len(linked) > 1:
             raise UsageError("found several partition files, expected only one of -p, -q and -Q")
@@ -55,8 +56,8 @@ class Task(Work):
         word, definitions, merges = given.text("model", "MFP"), given.text("definitions"), given.has("merge")
         match = CHOICES.fullmatch(word)
         model = "" if match else texts.spell_here(f"{word}{{{definitions}}}" if definitions else word)
-        task = cls(session, data, model, given.number("seed", 1), linked[0] if linked else LINKAGES[0])
-        task.hardware = _read_hardware(given)
+        task = cls(session, data, model, given.number("seed", 1), (*linked, "scaled")[0])
+        task.hardware |= _read_hardware(given)
         if path:
             lines = [f"{model or 'DNA'}, {own}" for own in columns]
             task.parts = "\n".join(lines) if is_folder else read_parts(path, model, texts.spell_here)
@@ -74,58 +75,45 @@ def _read_hardware(given: Given) -> dict[str, Any]:
     memory, most = given.text("memory").upper().removesuffix("B"), given.number("most_threads")
     if share := re.fullmatch(r"(\d{1,2}|100)%", memory):
         memory = str(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * int(share[1]) // 100)
-    size = plltool.parse_size(memory) if memory else None
-    return hardware(threads=given.count("threads") or most or None, memory=size)
+    threads = given.number("threads") or most or None
+    return {"threads": threads, "memory": plltool.parse_size(memory) if memory else None}
 
 
 def _infer_tree(given: Given, session: Session) -> None:
-    """Choose the model, find or evaluate the tree, and compute supports and values of sites, as far as asked for."""
     task = Task.read(given, session)
     kinds = _read_supports(given)
     by_site = given.has("site_frequencies", "guide_tree")
-    asked = {f: given.has(f) for f in ("write_trees", "ancestral", "site_lnl", "site_rates", "ml_rates", "dates")}
-    ends = given.text("iterations") == "0"
-    keeps = given.has("fixed_tree", "tree_stays") or (given.has("tree") and ends)
+    asked = set(filter(given.has, ("write_trees", "ancestral", "site_lnl", "site_rates", "ml_rates", "dates")))
+    ends, has_tree = given.text("iterations") == "0", given.has("tree")
+    keeps = given.has("fixed_tree", "tree_stays") or (has_tree and ends)
     settings = {} if keeps else _read_search(given, task)
     if by_site and (not keeps or given.has("fixed_lengths") or task.choice):
         raise UsageError("-fs, -ft: expected -m and a tree whose topology stays (-te), without -blfix")
-    if asked["ml_rates"] and task.parts:
+    if "ml_rates" in asked and task.parts:
         raise UsageError("--mlrate: the front end does not use this option with partitions")
     tree, holds = given.text("fixed_tree") or given.text("tree"), keeps and given.has("fixed_lengths")
-    how = _read_choice(given, task) if task.choice else {}
-    for kind in kinds if keeps else ():
-        if kind not in ("sh-alrt", "lbp", "abayes"):
-            raise UsageError(f"{kind}: supports by replicates are not for a tree whose topology stays")
-    choice = _choose_model(task, how) if task.choice else None
+    if keeps and (by_replicates := [kind for kind in kinds if kind in ("fbp", "tbe", "ufboot")]):
+        raise UsageError(f"{by_replicates[0]}: supports by replicates are not for a tree whose topology stays")
+    choice = _choose_model(given, task) if task.choice else None
     if choice is not None and re.match(r"MF\b|.*ONLY", task.choice):
         session.write("treefile", choice.newick)
         session.write("iqtree", texts.report_choice(choice))
         return
     if keeps:
-        start, model = task.trees(tree)[0], task.model
-        if holds:
-            start, model = task.optimise(start, True)
-        sites = _site_frequencies(given, task) if by_site else None
-        result = task.call(plltool.evaluate, start, model, site_lnl=True, fixed=holds, site_frequencies=sites)
+        start, model, only = task.trees(tree)[0], task.model, "parameters" if holds else None
+        sites: Any = given.text("site_frequencies") or None
+        if guide := given.text("guide_tree"):  # -ft: the posterior means on this tree, which are written
+            found = task.call(plltool.evaluate, task.trees(guide)[0], task.model, pmsf=True)
+            session.write("sitefreq", found.format_pmsf(), "Site state frequencies")
+            sites = found.pmsf
+        result = task.call(plltool.evaluate, start, model, site_lnl=True, only=only, site_frequencies=sites)
         task.data = result.data if by_site else task.data
     else:
         result = task.call(plltool.search, task.model, seed=task.seed, site_lnl=True, **settings)
     session.say(*texts.describe_fit(result))
-    supports, consensus = None, ""
-    if kinds:
-        result, supports, consensus = _compute_supports(kinds, asked["write_trees"], result, task)
-    _write_values({name for name, is_asked in asked.items() if is_asked}, result, supports, task)
+    result, supports, consensus = _compute_supports(kinds, "write_trees" in asked, result, task)
+    _write_values(asked, result, supports, task)
     session.write("iqtree", texts.report(result, supports, choice, consensus=consensus))
-
-
-def _site_frequencies(given: Given, task: Task) -> Any:
-    """-fs, -ft: the file of frequencies of each site, or their posterior means on a guide tree, which are written."""
-    path, guide = given.text("site_frequencies"), given.text("guide_tree")
-    if not guide:
-        return path
-    found = task.call(plltool.evaluate, task.trees(guide)[0], task.model, pmsf=True)
-    task.session.write("sitefreq", found.format_pmsf(), "Site state frequencies")
-    return found.pmsf
 
 
 def _read_supports(given: Given) -> dict[str, int]:
@@ -144,41 +132,36 @@ def _read_supports(given: Given) -> dict[str, int]:
 
 
 def _read_search(given: Given, task: Work) -> dict[str, Any]:
-    word, runs = given.text("tree"), given.number("runs", 1)
-    kinds = {"PARS": "parsimony", "BIONJ": "parsimony", "RAND": "random", "RANDOM": "random"}
-    start = kinds.get(word.upper()) or (task.trees(word)[0] if word else "parsimony")
+    word, runs, effort = given.text("tree"), given.number("runs", 1), "fast" if given.has("fast") else "default"
+    start = START_KINDS.get(word.upper()) or task.trees(word)[0]
     iterations = given.number("iterations") if given.has("iterations") else None
-    effort = "fast" if given.has("fast") else "default"
     options = plltool.SearchOptions(effort, starts=runs if runs > 1 else None, perturbations=iterations)
     return {"start": start, "options": options, "constraint": given.text("constraint") or None}
 
 
-def _read_choice(given: Given, task: Task) -> dict[str, Any]:
-    free_rates = not re.match(r"TEST(?!NEW)", task.choice)
-    kinds = set(split_words(given.text("kinds_of_rates").upper()))
-    if kinds:
-        if kinds - {"R"} != {"E", "I", "G", "I+G"}:
-            found = f"-mrate: found {given.text('kinds_of_rates')}, expected E,I,G,I+G or E,I,G,I+G,R"
-            raise UsageError(f"{found}, because plltool always compares the first four")
-        free_rates = "R" in kinds
-    names = split_words(given.text("candidates"))
-    how: dict[str, Any] = {"criterion": given.text("criterion", "BIC"), "free_rates": free_rates, "candidates": names}
-    how |= {"max_rates": given.number("max_rates", SELECTION_MAX_RATES)}
+def _choose_model(given: Given, task: Task) -> Any:
+    free_rates, kinds = not re.match(r"TEST(?!NEW)", task.choice), set(split_words(given.text("rate_kinds").upper()))
+    if kinds and kinds - {"R"} != {"E", "I", "G", "I+G"}:
+        found = f"-mrate: found {given.text('rate_kinds')}, expected E,I,G,I+G or E,I,G,I+G,R"
+        raise UsageError(f"{found}, because plltool always compares the first four")
+    how: dict[str, Any] = {
+        "criterion": given.text("criterion", "BIC"),
+        "candidates": split_words(given.text("candidates")),
+    }
+    how |= {"free_rates": "R" in kinds if kinds else free_rates, "seed": task.seed, **task.hardware}
+    how["max_rates"] = given.number("max_rates", SELECTION_MAX_RATES)
     if task.parts:
-        return how | {"merge": given.text("merge", "rclusterf") if "MERGE" in task.choice else None}
-    how |= {"ascertainment": "+ASC" in task.choice}
-    return how | {"also": list(map(texts.spell_here, split_words(given.text("also"))))}
-
-
-def _choose_model(task: Task, how: dict[str, Any]) -> Any:
-    """The choice of a model, or of one for each part."""
-    choice: Any
-    how |= {"seed": task.seed, **task.hardware}
-    if task.parts:
-        choice = plltool.select_scheme(task.data, task.parts, brlen=task.brlen, **how)
+        how |= {"merge": given.text("merge", "rclusterf") if "MERGE" in task.choice else None, "brlen": task.brlen}
+        given.refuse_rest()
+        choice: Any = plltool.select_scheme(task.data, task.parts, **how)
         task.session.write("best_scheme", choice.scheme)
         task.session.write("best_scheme.nex", texts.write_scheme(choice.scheme))
     else:
+        how |= {
+            "ascertainment": "+ASC" in task.choice,
+            "also": [*map(texts.spell_here, split_words(given.text("also")))],
+        }
+        given.refuse_rest()
         choice = plltool.select_model(task.data, **how)
         task.session.write("model.gz", gzip.compress(texts.report_choice(choice).encode(), mtime=0))
     task.session.say(f"Best-fit model: {texts.spell_scheme(choice.scheme)} chosen according to {choice.criterion}")
@@ -188,6 +171,8 @@ def _choose_model(task: Task, how: dict[str, Any]) -> Any:
 
 def _compute_supports(kinds: dict[str, int], writes_trees: bool, result: Any, task: Work) -> tuple[Any, Any, str]:
     """The result, from which the ultrafast bootstrap may have gone on, the supports of its tree, and a consensus."""
+    if not kinds:
+        return result, None, ""
     is_parametric, consensus = kinds.get("sh-alrt") == 0, ""
     kinds = {kind: number or kinds.get("lbp", 1) for kind, number in kinds.items()}
     if isinstance(result, plltool.SearchResult):
@@ -207,10 +192,7 @@ def _compute_supports(kinds: dict[str, int], writes_trees: bool, result: Any, ta
 
 
 def _write_consensus(trees: Any, result: Any, session: Session) -> str:
-    """The extended majority-rule consensus of replicates, with lengths of the alignment if it is resolved.
-
-    Returns what the report says of it.
-    """
+    """Write the extended consensus of replicates, with ML lengths if it is resolved; what the report says of it."""
     found, lnl = texts.round_shares(plltool.consensus(trees, "extended")), None
     newick = plltool.write_consensus(found)
     if len(found.splits) == len(found.names) - 3:
@@ -219,13 +201,12 @@ def _write_consensus(trees: Any, result: Any, session: Session) -> str:
             own = plltool.supports(likelihood.newick(), trees, ("fbp",)).with_outgroup(result.outgroup)
             newick = texts.round_supports(own).newick()
     session.write("contree", newick)
-    session.write("splits.nex", texts.write_splits(trees))
+    session.write("splits.nex", plltool.write_network(trees))
     distance = plltool.tree_distances([newick, result.newick])[0, 1]
     return texts.fill("consensus", {"n_trees": trees.n_trees, "lnl": lnl, "distance": distance, "newick": newick})
 
 
 def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> None:
-    """The tree, and the values of sites and nodes that are asked for."""
     session, newick = task.session, result.newick if supports is None else supports.newick()
     if "ancestral" in asked:
         found = task.call(plltool.ancestral_states, result.tree, result.model, fixed=True)
@@ -236,18 +217,19 @@ def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> No
         session.write("sitelh", result.format_site_lnl(".sitelh"))
     if "site_rates" in asked:
         with plltool.Likelihood(result.data, result.tree, result.models, brlen=task.brlen, **task.hardware) as rated:
-            session.write("rate", texts.write_site_rates(result, rated.site_rates(), rated.site_categories()))
+            session.write("rate", texts.write_rates(result, rated.site_rates(), rated.site_categories()))
     if "ml_rates" in asked:
         model = re.sub(r"\+(IU?|IO|G|GA|R)\d*(\{[^}]*\})*", "", result.model) + "+PSR"
         [part] = task.call(plltool.evaluate, result.tree, model).psr.parts
-        session.write("mlrate", texts.write_rates(float(part.rates[category]) for category in part.categories))
+        rows = [f"{site}\t{part.rates[category]:.5f}" for site, category in enumerate(part.categories, 1)]
+        session.write("mlrate", "\n".join(["# Rates of sites", "Site\tRate", *rows]))
     if result.parts[0].name:
         session.write("best_model.nex", texts.write_fitted(result))
     if "dates" in asked:
-        how = {"outgroup": session.given.text("outgroup") or None}
-        dated = task.call(plltool.date, result.tree, _read_dates(task), result.models, **how).texts()
-        session.write("timetree.nex", dated["date.nex"])
-        session.write("timetree.nwk", dated["date.nwk"])
+        outgroup = session.given.text("outgroup") or None
+        dated = task.call(plltool.date, result.tree, _read_dates(task), result.models, outgroup=outgroup).texts()
+        for ending in ("nex", "nwk"):
+            session.write(f"timetree.{ending}", dated[f"date.{ending}"])
 
 
 def _read_dates(task: Task) -> dict[str, Any]:
@@ -265,97 +247,84 @@ def _read_dates(task: Task) -> dict[str, Any]:
 
 
 def _test_trees(given: Given, session: Session) -> None:
-    """-z: which of some trees the data reject."""
     task = Task.read(given, session)
     tests = ["bp", "kh", "sh", *["wkh", "wsh"] * given.has("weighted"), "elw", *["au"] * given.has("au")]
-    how, with_sites = {"replicates": given.number("test_replicates", 1000), "seed": task.seed}, given.has("site_lnl")
-    given.has("iterations")
+    how = {"replicates": given.number("test_replicates", 1000), "seed": task.seed}
+    with_sites, _ = given.has("site_lnl"), given.has("iterations")
     if given.has("tree", "fixed_tree"):
         session.say("NOTE: -t and -te change nothing here: plltool optimises the model on every tree of -z")
-    choice = _choose_model(task, _read_choice(given, task)) if task.choice else None
+    choice = _choose_model(given, task) if task.choice else None
     result = task.call(plltool.topology_tests, task.trees(given.text("test_trees")), task.model, **how)
     session.say(*texts.describe_fit(result))
     session.write("treefile", result.newick)
     session.write("trees", "\n".join(result.newicks))
     if with_sites:
         session.write("sitelh", result.format_site_lnl())
-    session.write("iqtree", texts.report(result, None, choice, "\n".join(texts.report_tests(result.tests, tests))))
+    session.write("iqtree", texts.report(result, None, choice, texts.report_tests(result.tests, tests)))
 
 
-def _read_set(given: Given) -> list[str]:
-    """The trees of -t, one a line, without the burn-in."""
-    return read_lines(given.first("tree"))[given.number("burnin") :]
-
-
-def _find_consensus(given: Given, session: Session) -> None:
-    """-con: the consensus of the trees of -t."""
-    least, trees = float(given.text("least_support", "0")), _read_set(given)
-    if 0 < least < 0.5 or least > 1:
-        raise UsageError(f"-minsup: found {least:g}, expected 0 for the extended consensus, or 0.5 to 1")
-    rule = "strict" if least == 1 else "majority" if least else "extended"
-    found = plltool.consensus(trees, rule, least if rule == "majority" else 0.5)
-    session.write("contree", plltool.write_consensus(texts.round_shares(found)))
-    session.write("splits.nex", texts.write_splits(plltool.read_tree_set(trees)))
-
-
-def _find_network(given: Given, session: Session) -> None:
-    """-net: the splits of the trees of -t, as a program that draws networks reads them."""
-    session.write("nex", texts.write_splits(plltool.read_tree_set(_read_set(given))))
-
-
-def _find_supports(given: Given, session: Session) -> None:
-    """-sup: how many of the trees of -t have each branch of a tree."""
-    trees, tree, outgroup = _read_set(given), given.text("support_tree"), given.text("outgroup") or None
-    session.write("suptree", texts.round_supports(plltool.supports(tree, trees, ("fbp",), outgroup)).newick())
-
-
-def _find_distances(given: Given, session: Session) -> None:
-    """-rf_all, -rf, -rf_adj: Robinson-Foulds distances; the last tree of -rf_adj has none to the next, which is 0."""
-    trees, others = _read_set(given), given.text("distances")
-    matrix = plltool.tree_distances([*trees, others] if others else trees)
-    rows = (matrix[: len(trees), len(trees) :] if others else matrix).tolist()
-    heads = [f"{len(rows)} {len(rows[0])}", *(f"Tree{k:<6d}  " for k in range(len(rows)))]
-    if given.has("distances_next"):
-        heads, rows = [f"XXX        1 {len(trees)}", " "], [[*(row[k] for k, row in enumerate(rows[:-1], 1)), 0]]
-    lines = [head + " ".join(f"{value:.0f}" for value in row) for head, row in zip(heads[1:], rows, strict=True)]
-    session.write("rfdist", "\n".join([heads[0], *lines]))
+def _summarize_trees(given: Given, session: Session) -> None:
+    """-con, -net, -sup, -rf_all, -rf, -rf_adj: what follows from the trees of -t, one a line, without the burn-in."""
+    trees = read_lines(given.first("tree"))[given.number("burnin") :]
+    if given.has("consensus"):
+        least = float(given.text("least_support", "0"))
+        if 0 < least < 0.5 or least > 1:
+            raise UsageError(f"-minsup: found {least:g}, expected 0 for the extended consensus, or 0.5 to 1")
+        rule = "strict" if least == 1 else "majority" if least else "extended"
+        found = plltool.consensus(trees, rule, least if rule == "majority" else 0.5)
+        session.write("contree", plltool.write_consensus(texts.round_shares(found)))
+    elif given.has("support_tree"):
+        own = plltool.supports(given.text("support_tree"), trees, ("fbp",), given.text("outgroup") or None)
+        session.write("suptree", texts.round_supports(own).newick())
+    if given.has("consensus", "network"):
+        splits = plltool.write_network(trees)
+        session.write("splits.nex" if given.has("consensus") else "nex", splits)
+    elif not given.has("support_tree"):
+        others = given.text("distances")
+        matrix = plltool.tree_distances([*trees, others] if others else trees)
+        rows = (matrix[: len(trees), len(trees) :] if others else matrix).tolist()
+        heads = [f"{len(rows)} {len(rows[0])}", *(f"Tree{k:<6d}  " for k in range(len(rows)))]
+        if given.has("distances_next"):  # the last tree has none, for which IQ-TREE writes 0
+            heads, rows = [f"XXX        1 {len(trees)}", " "], [[*(row[k] for k, row in enumerate(rows[:-1], 1)), 0]]
+        lines = [head + " ".join(f"{value:.0f}" for value in row) for head, row in zip(heads[1:], rows, strict=True)]
+        session.write("rfdist", "\n".join([heads[0], *lines]))
 
 
 def _find_concordance(given: Given, session: Session) -> None:
-    """--gcf, --scf, --scfl: concordance factors."""
     genes, by_likelihood = given.text("gene_trees") or None, given.has("likelihood_quartets")
-    quartets = given.number("quartets") or given.number("likelihood_quartets")
-    tree, data, model = given.first("fixed_tree", "tree"), None, None
-    hardware, seed = _read_hardware(given), given.number("seed", 1)
-    if quartets:
-        task = Task.read(given, session)
-        data, model = task.data, task.model or None
-    how = {"quartets": quartets, "likelihood": by_likelihood, "seed": seed, "listener": session.hear, **hardware}
-    found = texts.write_concordance(plltool.concordance(tree, genes, data, model, **how))
+    quartets, tree = given.number("quartets") or given.number("likelihood_quartets"), given.first("fixed_tree", "tree")
+    task = Task.read(given, session) if quartets else Work(session, None)
+    how: dict[str, Any] = {"quartets": quartets, "likelihood": by_likelihood, "seed": given.number("seed", 1)}
+    how |= {"listener": session.hear, **task.hardware, **_read_hardware(given)}
+    found = plltool.concordance(tree, genes, task.data, task.model or None, **how)
+    kept = {
+        name: own for name, own in found.columns.items() if name[0] in "gs"
+    }  # IQ-TREE has no quartets, no certainty
+    files = replace(found, columns=kept).texts()
+    files["cf.stat"] = re.sub(r"\tNA(?=\t[^\t\n]*$)", "\t", files["cf.stat"], flags=re.MULTILINE)
     for there, here in (("tree", "nwk"), ("branch", "branch.nwk"), ("stat", "stat"), ("tree.nex", "nex")):
-        session.write(f"cf.{there}", found[f"cf.{here}"])
+        session.write(f"cf.{there}", files[f"cf.{here}"])
 
 
 def _search_genes(given: Given, session: Session) -> None:
-    """-S: a tree for each alignment of a folder."""
     folder, word, seed = given.text("gene_folder"), given.text("model", "MFP"), given.number("seed", 1)
-    states, hardware, trees = states_of(given.text("data_type")), _read_hardware(given), []
+    states, trees = states_of(given.text("data_type")), list[str]()
     kinds, done = _read_supports(given), list[tuple[str, Any, Any]]()
     model = "auto" if CHOICES.fullmatch(word) else texts.spell_here(word)
     if given.has("alignment"):  # -S is a partition file
         whole, *_ = join_alignments(given.text("alignment"), states, None)
         genes = cut(whole, folder, model.removeprefix("auto"), texts.spell_here)
     else:
-        files = list_files(folder)
-        genes = [(Path(path).name, model, plltool.read_alignment(path, states, names=FIRST_WORD)) for path in files]
+        read = partial(plltool.read_alignment, states=states, names=FIRST_WORD)
+        genes = [(Path(path).name, model, read(path)) for path in list_files(folder)]
     for name, own, data in genes:
         model = "auto" if own.upper() in KINDS else own
         outgroup = data.names[0] if model == "auto" or plltool.is_reversible(model) else None
-        work, supports = Work(session, data, model, seed, outgroup=outgroup, hardware=hardware), None
+        work = Work(session, data, model, seed, outgroup=outgroup)
+        work.hardware |= _read_hardware(given)
         found = work.call(plltool.search, model, seed=seed, **_read_search(given, work))
         session.say(f"{name}: lnL {found.lnl:.4f}, {texts.spell_there(found.parts[0].parameters['spec'])}")
-        if kinds:
-            found, supports, _ = _compute_supports(kinds, False, found, work)
+        found, supports, _ = _compute_supports(kinds, False, found, work)
         trees.append(found.newick if supports is None else supports.newick())
         done.append((name, found, supports))
     session.write("treefile", "\n".join(trees))
@@ -363,7 +332,7 @@ def _search_genes(given: Given, session: Session) -> None:
 
 
 TASKS: dict[str, Callable[[Given, Session], None]] = {
-    "test_trees": _test_trees, "consensus": _find_consensus, "network": _find_network, "support_tree": _find_supports,
-    **dict.fromkeys(("distances_all", "distances", "distances_next"), _find_distances), "gene_folder": _search_genes,
+    "test_trees": _test_trees, "gene_folder": _search_genes, "consensus": _summarize_trees, "network": _summarize_trees,
+    **dict.fromkeys(("support_tree", "distances_all", "distances", "distances_next"), _summarize_trees),
     **dict.fromkeys(("gene_trees", "quartets", "likelihood_quartets"), _find_concordance),
 }  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import mul
 from pathlib import Path
 from typing import Any
 
+from plltool.constants import VERSION
 from plltool.front_ends.options import read_table
-from plltool.front_ends.work import read_lines, score, with_shares
+from plltool.front_ends.work import read_lines
 
 _WORDS = read_table("iqtree")[1]
 UNEQUAL, THERE, CODES = set(_WORDS["unequal"]), *(dict(x.split("=") for x in _WORDS[y]) for y in ("there", "codes"))
@@ -38,22 +38,12 @@ def spell_here(model: str) -> str:
     if mixture := re.fullmatch(r"(MIX\{)(.*)(\}[^{}]*(?:\{[^{}]*\}[^{}]*)*)", model, re.IGNORECASE):
         classes = re.split(r",(?![^{}]*\})", mixture[2])
         return mixture[1] + ",".join(map(spell_here, classes)) + mixture[3]
-    model = re.sub(r"\+FO(?=\{)", "+FU", re.sub(r"\+R\d+\{([^{}]*)\}(?!\{)", _spell_free_rates, model))
+    model = re.sub(r"\+FO(?=\{)", "+FU", model)
     match = re.match(r"([A-Za-z0-9.]+)(\{[^}]*\})?", model)
     is_unequal = match is not None and (match[1].upper() in UNEQUAL or re.fullmatch(r"\d{6}", match[1]))
     if match and is_unequal and not re.search(r"\+F", model[match.end() :], re.IGNORECASE):
         return f"{match[0]}+F{model[match.end() :]}"
     return model
-
-
-def _spell_free_rates(match: re.Match[str]) -> str:
-    """+R with weights and rates in turn, which include the share of invariable sites, as rates and weights."""
-    values = [float(value) for value in match[1].split(",")]
-    if len(values) % 2:
-        return match[0]  # plltool's own reader says what is wrong
-    total, mean = sum(values[::2]), sum(map(mul, values[::2], values[1::2]))
-    rates, weights = [total * rate / mean for rate in values[1::2]], [weight / total for weight in values[::2]]
-    return f"+R{len(rates)}{{{'/'.join(map(str, rates))}}}{{{'/'.join(map(str, weights))}}}"
 
 
 def spell_fitted(part: Any) -> str:
@@ -80,7 +70,6 @@ def spell_there(model: str) -> str:
 
 
 def spell_scheme(scheme: str) -> str:
-    """A scheme in IQ-TREE's words: a model, or models with the names of their parts."""
     rows = [line.split("=")[0].rsplit(",", 1) for line in scheme.splitlines() if line.strip()]
     return ",".join(":".join([spell_there(row[0].strip()), *(name.strip() for name in row[1:])]) for row in rows)
 
@@ -112,7 +101,6 @@ def describe_part(part: Any) -> dict[str, Any]:
 
 
 def describe_fit(result: Any) -> list[str]:
-    """The fitted model and the lnL, as the log has them."""
     lines = [f"Optimal log-likelihood: {result.lnl:.3f}", *(fill("log", describe_part(part)) for part in result.parts)]
     return [*lines, f"BEST SCORE FOUND : {result.lnl:.3f}", f"Total tree length: {result.tree.total_length():.3f}"]
 
@@ -121,155 +109,102 @@ def _report_models(result: Any) -> str:
     if not result.parts[0].name:
         return fill("part", describe_part(result.parts[0]))
     kind = {"scaled": "linked-proportional", "linked": "linked-equal", "unlinked": "unlinked"}[result.brlen]
-    lines = [f"Edge-{kind} partition model", "", "  ID  Model           Speed  Parameters"]
-    for number, part in enumerate(result.parts, 1):
-        spec = spell_there(part.parameters["spec"])
-        lines.append(f"{number:4}  {spec:14} {part.scaler:6.4f}  {spell_fitted(part)}")
-    return "\n".join([*lines, ""])
+    rows = [(spell_there(own.parameters["spec"]), own.scaler, spell_fitted(own)) for own in result.parts]
+    lines = [f"{number:4}  {spec:14} {speed:6.4f}  {model}" for number, (spec, speed, model) in enumerate(rows, 1)]
+    return "\n".join([f"Edge-{kind} partition model", "", "  ID  Model           Speed  Parameters", *lines, ""])
 
 
 def report_choice(choice: Any) -> str:
     best = f"Best-fit model according to {choice.criterion}: {spell_scheme(choice.scheme)}"
     lines = ["ModelFinder", "-----------", "", best, "", f"List of models sorted by {choice.criterion} scores: ", ""]
     lines.append(f"{'Model':15}{'LogL':>12}" + "".join(f" {x:>11} {f'w-{x}':>10}" for x in ("AIC", "AICc", "BIC")))
-    rows = getattr(choice, "candidates", ())
-    columns = [_weigh([getattr(own, name) for own in rows]) for name in ("aic", "aicc", "bic")]
-    for own, *cells in zip(rows, *columns, strict=True):
-        lines.append(f"{spell_there(own.name):15}{own.lnl:12.3f}{''.join(cells)}")
+    for own in getattr(choice, "candidates", ()):
+        cells = [f"{spell_there(own.name):15}{own.lnl:12.3f}"]
+        for name in ("aic", "aicc", "bic"):  # + for those of the smallest set of models with 95 per cent of the weights
+            score, weight = getattr(own, name), getattr(own, f"{name}_weight") or 0.0
+            better = sum(x for other in choice.candidates if (x := getattr(other, f"{name}_weight") or 0.0) > weight)
+            sign = "+" if better < 0.95 else "-"
+            cells.append(f" {math.inf if score is None else score:11.3f} {sign}{weight:9.3g}")
+        lines.append("".join(cells))
     return "\n".join([*lines, ""])
-
-
-def _weigh(given: Sequence[float | None]) -> list[str]:
-    """Scores, their Akaike weights, and + for models of the smallest set whose weights exceed 0.95."""
-    scores = [math.inf if score is None else score for score in given]
-    shares = [math.exp(min(scores) / 2 - score / 2) if score < math.inf else 0.0 for score in scores]
-    above = [sum(share for share in shares if share > own) for own in shares]
-    signs = ["+" if more < 0.95 * sum(shares) else "-" for more in above]
-    rows = zip(scores, signs, shares, strict=True)
-    return [f" {score:11.3f} {sign}{share / (sum(shares) or 1):9.3g}" for score, sign, share in rows]
 
 
 def report(result: Any, supports: Any = None, choice: Any = None, tests: str = "", consensus: str = "") -> str:
     record, kind = result.as_record(), {"DNA": "nucleotide", "protein": "amino-acid"}
     data, sites = record["data"], result.site_lnl
-    values = record | data | score(result) | {"tests": tests, "consensus": consensus, "now": time.ctime()}
+    values = record | data | result.scores | {"tests": tests, "consensus": consensus, "now": time.ctime()}
     values["constant"] = f"{data['n_constant']} (= {100 * data['n_constant'] / result.n_sites:.6g}% of all sites)"
     error = "" if sites is None else f" (s.e. {math.sqrt(result.n_sites * float(sites.var(ddof=1))):.4f})"
-    values["lnl"] = f"{result.lnl:.4f}{error}"
-    values["labels"] = "" if supports is None else " / ".join(supports.describe())
-    values |= {"length": result.tree.total_length(), "seed": result.seed or 1}
-    values |= {"newick": result.newick if supports is None else supports.newick(), "models": _report_models(result)}
+    values |= {"lnl": f"{result.lnl:.4f}{error}", "length": result.tree.total_length(), "seed": result.seed or 1}
+    values |= {"newick": result.newick, "labels": "", "models": _report_models(result)}
+    if supports is not None:
+        values |= {"newick": supports.newick(), "labels": " / ".join(supports.describe())}
     values |= {"kind": kind.get(data["kinds"][0], data["kinds"][0]), "choice": report_choice(choice) if choice else ""}
     return fill("report", values)
 
 
 def report_genes(found: Sequence[tuple[str, Any, Any]]) -> str:
     """The report of trees of genes: the name, the result and the supports of each."""
-    results = [result for _, result, _ in found]
-    rows = [(spell_there(own.parts[0].parameters["spec"]), own.tree.total_length(), own.parts[0]) for own in results]
     lines = ["Topology-unlinked partition model with separate substitution models and separate rates across sites", ""]
     lines.append("  ID  Name            Model          TreeLen  Parameters")
-    for number, ((name, *_), (spec, length, part)) in enumerate(zip(found, rows, strict=True), 1):
-        lines.append(f"{number:4}  {name:15} {spec:14} {length:7.4f}  {spell_fitted(part)}")
-    values = score(*results) | {
-        "newick": "See .treefile for the tree of each part.",
-        "models": "\n".join([*lines, ""]),
-        "length": sum(length for _, length, _ in rows),
-    }
-    labels = "" if found[0][2] is None else " / ".join(found[0][2].describe())
-    values |= {
-        "version": results[0].version,
-        "seed": results[0].seed,
-        "now": time.ctime(),
-        "labels": labels,
-    }
-    return fill("report", values | {"lnl": f"{values['lnl']:.4f}"})
+    values, first = {"version": VERSION, "seed": found[0][1].seed, "now": time.ctime(), "length": 0.0}, found[0][2]
+    totals = dict.fromkeys(("lnl", "n_parameters", "AIC"), 0)
+    for number, (name, own, _) in enumerate(found, 1):
+        spec, length = spell_there(own.parts[0].parameters["spec"]), own.tree.total_length()
+        lines.append(f"{number:4}  {name:15} {spec:14} {length:7.4f}  {spell_fitted(own.parts[0])}")
+        values["length"] += length
+        totals = {key: total + (own.scores | {"lnl": own.lnl})[key] for key, total in totals.items()}
+    values |= {"models": "\n".join([*lines, ""]), "newick": "See .treefile for the tree of each part."}
+    values |= totals | {"lnl": f"{totals['lnl']:.4f}", "labels": " / ".join(first.describe()) if first else ""}
+    return fill("report", values)
 
 
-def report_tests(tests: Any, names: Sequence[str]) -> list[str]:
-    heads = [{"bp": "bp-RELL", "elw": "c-ELW"}.get(name, f"p-{name.upper()}") for name in names]
-    lines = ["USER TREES", "----------", "", "See .trees for the trees with their branch lengths.", ""]
-    lines += ["Tree      logL    deltaL  " + "  ".join(f"{head:9}" for head in heads), "-" * 73]
+def report_tests(tests: Any, names: Sequence[str]) -> str:
+    heads, lines = [{"bp": "bp-RELL", "elw": "c-ELW"}.get(name, f"p-{name.upper()}") for name in names], []
     for k, (lnl, delta) in enumerate(zip(tests.lnl.tolist(), tests.delta.tolist(), strict=True)):
-        cells = []
-        for name in names:
-            value = float(getattr(tests, name)[k])
-            kept = tests.in_elw_set[k] if name == "elw" else value >= 0.05
-            cells.append(f"{value:<7.4g}{'+' if kept else '-'} ")
+        values = [(name, float(getattr(tests, name)[k])) for name in names]
+        kept = [tests.in_elw_set[k] if name == "elw" else value >= 0.05 for name, value in values]
+        cells = [f"{value:<7.4g}{'+' if own else '-'} " for (_, value), own in zip(values, kept, strict=True)]
         lines.append(f"{k + 1:3} {lnl:.10g} {delta:8.5g}  " + "  ".join(cells))
-    return [*lines, ""]
+    return fill("tests", {"heads": "  ".join(f"{head:9}" for head in heads), "rows": "\n".join(lines)})
 
 
 def write_scheme(scheme: str) -> str:
-    """A scheme of parts and their models as NEXUS."""
     found = [re.fullmatch(r"(.*?),\s*([^,=]+?)\s*=\s*(.*)", line) for line in scheme.splitlines() if line.strip()]
-    return _write_sets([(match[2], match[3], spell_there(match[1]), "") for match in found if match])
+    return write_sets([(match[2], match[3], spell_there(match[1]), "") for match in found if match])
 
 
 def write_fitted(result: Any) -> str:
-    """The parts of a result and their models with all values as NEXUS; the tree length of each is behind its name."""
-    whole, lengths = result.tree.total_length(), []
-    for part in result.parts:
-        own = part.newick and sum(map(float, re.findall(r":([^,():;]+)", part.newick)))
-        lengths.append(f"{{{own or whole * part.scaler:.6g}}}")
-    rows = [
-        (own.name, own.sites, spell_fitted(own), own_length)
-        for own, own_length in zip(result.parts, lengths, strict=True)
-    ]
-    return _write_sets(rows)
+    """The parts of a result and their models with all values as NEXUS, with the tree length of each behind its name."""
+    whole, lengths = result.tree.total_length(), [re.findall(r":([^,():;]+)", own.newick or "") for own in result.parts]
+    rows = [(own, sum(map(float, x)) or whole * own.scaler) for own, x in zip(result.parts, lengths, strict=True)]
+    return write_sets([(own.name, own.sites, spell_fitted(own), f"{{{length:.6g}}}") for own, length in rows])
 
 
-def _write_sets(rows: Sequence[tuple[str, str, str, str]]) -> str:
+def write_sets(rows: Sequence[tuple[str, str, str, str]]) -> str:
     """NEXUS of the name, the columns, the model and the tree length of each part."""
     sets = [f"  charset {name} = {sites.replace(', ', ' ')};" for name, sites, _, _ in rows]
     models = [f"    {model}: {name}{length}" for name, _, model, length in rows]
     return "\n".join(["#nexus", "begin sets;", *sets, "  charpartition mymodels =", ",\n".join(models) + ";", "end;"])
 
 
-def write_splits(trees: Any) -> str:
-    """The splits of trees and how many per cent have each, as NEXUS."""
-    n_taxa, rows = len(trees.names), [f"\t100\t {number}," for number in range(1, len(trees.names) + 1)]
-    for split, count in zip(trees.splits, trees.counts.tolist(), strict=True):
-        taxa = " ".join(str(k + 1) for k in range(n_taxa) if split >> k & 1)
-        rows.append(f"\t{100 * count / trees.n_trees:.0f}\t {taxa},")
-    labels = "\n".join(f"[{number}] '{name}'" for number, name in enumerate(trees.names, 1))
-    return fill("splits", {"n_taxa": n_taxa, "labels": labels, "n_splits": len(rows), "rows": "\n".join(rows)})
-
-
-def write_rates(rates: Iterable[float]) -> str:
-    return "\n".join(["# Rates of sites", "Site\tRate", *(f"{site}\t{rate:.5f}" for site, rate in enumerate(rates, 1))])
-
-
-def write_site_rates(result: Any, rates: Any, categories: Any) -> str:
-    """Posterior mean rates, the category with the highest posterior and its rate, by the parts and their sites."""
-    rows, several = ["# Posterior mean rates of sites. Cat 0 is the invariable category"], bool(result.parts[0].name)
-    rows.append("Part\t" * several + "Site\tRate\tCat\tC_Rate")
+def write_rates(result: Any, rates: Any, categories: Any) -> str:
+    """The rate of each site, its category, 0 for the invariable one, and the category's rate, by the parts."""
+    several = bool(result.parts[0].name)
+    rows = ["# Rates of sites. Cat 0 is the invariable category", "Part\t" * several + "Site\tRate\tCat\tC_Rate"]
     for number, part in enumerate(result.parts, 1):
-        own, columns = part.parameters, sorted(result.data.parts[number - 1].sites.tolist())
-        for site, column in enumerate(columns, 1):
-            k = int(categories[column])
-            rate = f"{rates[column]:.5f}\t{k + (own['pinv'] is None)}\t{own['category_rates'][k]:.5f}"
-            rows.append(f"{number}\t" * several + f"{site}\t{rate}")
+        first, of_categories = part.parameters["pinv"] is None, part.parameters["category_rates"]
+        for site, column in enumerate(sorted(result.data.parts[number - 1].sites.tolist()), 1):
+            k, head = int(categories[column]), f"{number}\t" * several
+            rows.append(f"{head}{site}\t{rates[column]:.5f}\t{k + first}\t{of_categories[k]:.5f}")
     return "\n".join(rows)
 
 
-def write_concordance(found: Any) -> dict[str, str]:
-    """The files of concordance factors: the table without quartets and certainties, which IQ-TREE does not have."""
-    kept = {name: own for name, own in found.columns.items() if name[0] in "gs"}
-    texts, rows = replace(found, columns=kept).texts(), []
-    for line in texts["cf.stat"].splitlines():
-        cells = line.split("\t")
-        rows.append("\t".join([*cells[:-2], cells[-2].replace("NA", ""), cells[-1]]) if len(cells) > 1 else line)
-    return texts | {"cf.stat": "\n".join(rows)}
-
-
 def round_shares(found: Any) -> Any:
-    """A consensus with whole percentages."""
     return replace(found, shares=(100 * found.shares + 0.5) // 1 / 100)
 
 
 def round_supports(supports: Any) -> Any:
-    """Supports by replicates as whole numbers."""
     values = {kind: (own + 0.5) // 1 if kind in ("fbp", "ufboot") else own for kind, own in supports.values.items()}
     return replace(supports, values=values)
 
@@ -280,7 +215,8 @@ def make_parametric(supports: Any) -> Any:
     for branch in supports.branches.tolist():
         own, *others = supports.lnl[branch].tolist()
         values[branch] = math.erf(math.sqrt(max(0.0, own - max(others))))
-    return with_shares(supports, values)
+    rest = {kind: own for kind, own in supports.values.items() if kind != "sh-alrt"}
+    return replace(supports, values={"tbe": values, **rest})  # with the labels of transfer supports
 
 
 def label_nodes(newick: str, labelled: str) -> str:

@@ -30,6 +30,7 @@ _PATTERNS = {
     "COUNT": (r"auto.*|AUTO|0*[1-9]\d{0,8}", "a number from 1 on, or auto"),
     "LIST": (r"\d{1,15}(,\d{1,15})*", "whole numbers with commas between them"),
 }
+_ANY = (".*", "the name of a file that exists")
 
 
 class UsageError(InputError):
@@ -44,28 +45,21 @@ class Option(NamedTuple):
     field: str
     value: str  # of its field, if the option has none of its own
     what: str
-
-    @property
-    def kind(self) -> str:
-        """What a value is, without how many there are."""
-        return self.takes.strip("?0123456789")
+    kind: str  # `takes` without how many
 
     def take(self, name: str, words: list[str]) -> str:
         """The value behind the option, which was written as `name`, off the words that follow."""
-        if not self.takes or (self.takes.endswith("?") and not (words and self.fits(words[0]))):
+        fits = rf"(?!-)(?:{_PATTERNS.get(self.kind, _ANY)[0]})"
+        if not self.takes or (self.takes.endswith("?") and not (words and re.fullmatch(fits, words[0]))):
             return self.value or "yes"
         count = int(self.takes[0]) if self.takes[0].isdigit() else 1
         if len(words) < count:
             raise UsageError(f"{name}: found nothing behind it, expected {self.what}")
         return "/".join(self.check(name, words.pop(0)) for _ in range(count))
 
-    def fits(self, word: str) -> bool:
-        """Whether a word may be the value of an option that may also have none."""
-        return word[:1] != "-" and re.fullmatch(_PATTERNS.get(self.kind, (".*", ""))[0], word) is not None
-
     def check(self, name: str, value: str) -> str:
         """The value behind the option, which was written as `name`, in the table's spelling."""
-        pattern, expected = _PATTERNS.get(self.kind, (".*", "the name of a file that exists"))
+        pattern, expected = _PATTERNS.get(self.kind, _ANY)
         is_wrong = not re.fullmatch(pattern, value, re.DOTALL)
         if self.kind == "FILE":
             is_wrong = value != STDIN and not os.path.exists(value)
@@ -89,34 +83,30 @@ def read_table(program: str) -> tuple[list[Option], dict[str, list[str]]]:
         if line.startswith(":"):
             words |= dict.fromkeys(cells[0].split()[1:], cells[1].split())
         elif line and not line.startswith("#"):
-            options.append(Option(tuple(cells[0].split()), cells[1], *cells[2].partition("=")[::2], cells[3]))
+            names, kind = tuple(cells[0].split()), cells[1].strip("?0123456789")
+            options.append(Option(names, cells[1], *cells[2].partition("=")[::2], cells[3], kind))
     return options, words
 
 
 class Given:
-    """The options that were given, by their fields.
+    """The options that were given, by their fields. Reading a field notes that the task uses it.
 
-    Reading a field notes that the task uses it. `refuse_rest` refuses those that no one has read.
-
-    one_dash : whether -name is --name, and the beginning of a long name is enough if only one begins so
-    bare : the field that a word without an option fills; empty if there is none
+    With `one_dash` -name is --name, and the beginning of a long name is enough if only one begins so. `bare` is the
+    field that a word without an option fills.
     """
 
     def __init__(self, program: str, arguments: Sequence[str], one_dash: bool = False, bare: str = ""):
         self.program, self.arguments = program, tuple(arguments)
         self.table, self.files = read_table(program)
-        self.without_effect: list[Option] = []
-        self._one_dash, self._bare = one_dash, bare
+        self._one_dash, self._bare, self.without_effect = one_dash, bare, list[Option]()
         self._known = {name: option for option in self.table for name in option.names}
-        self._values: dict[str, str] = {}
-        self._named: dict[str, str] = {}  # how the option of a field was written
-        self._used = set(COMMON.split())
+        self._values, self._used = dict[str, str](), set(COMMON.split())
+        self._named = dict[str, str]()  # how the option of a field was written
         words = list(arguments)
         while words:
             self._read(words)
 
     def _read(self, words: list[str]) -> None:
-        """Take the next option and its value off the list."""
         word = words.pop(0)
         if word in HELP and word not in self._known:
             self._values["help"] = word
@@ -132,21 +122,16 @@ class Given:
             if equals and not option.takes:
                 raise UsageError(f"{name}: found a value, {value!r}, expected none")
             own = option.check(name, value) if equals else option.take(name, words)
-            if option.field:
-                self._set(option.field, own, name)
-            else:
-                self.without_effect.append(option)
+            self._set(option.field, own, name) if option.field else self.without_effect.append(option)
 
     def _find(self, name: str) -> Option:
-        """An option by its name as the program reads it."""
         if name not in self._known and self._one_dash:
             close = {own for own in self._known if own.startswith(f"--{name.lstrip('-')}")}
             whole = close & {f"--{name.lstrip('-')}"} or close
             name = min(whole) if len({self._known[own] for own in whole}) == 1 else name
         if name in self._known:
             return self._known[name]
-        similar = get_close_matches(name, self._known, 1)
-        hint = f"; did you mean {similar[0]}?" if similar else ""
+        hint = "".join(f"; did you mean {similar}?" for similar in get_close_matches(name, self._known, 1))
         raise UsageError(f"{name}: the front end does not know this option{hint} (--help lists all)")
 
     def _set(self, field: str, value: str, name: str) -> None:
@@ -165,13 +150,9 @@ class Given:
         return self._values.get(field, default)
 
     def number(self, field: str, default: int = 0) -> int:
-        """The value of a field whose options take N."""
-        return int(self.text(field, str(default)))
-
-    def count(self, field: str) -> int | None:
-        """The value of a field whose options take COUNT; None if it is to be found."""
+        """The value of a field whose options take N or COUNT; the default also if it is to be found."""
         word = self.text(field)
-        return int(word) if word.isdecimal() else None
+        return int(word) if word.isdecimal() else default
 
     def first(self, *fields: str) -> str:
         """The value of the first of the fields that was given, one of which the task cannot do without."""

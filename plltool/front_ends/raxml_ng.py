@@ -13,7 +13,7 @@ import plltool
 from plltool.constants import FIRST_WORD, VERSION
 from plltool.front_ends.alignments import list_files, states_of
 from plltool.front_ends.options import Given, UsageError
-from plltool.front_ends.work import Session, Work, hardware, read_lines, score
+from plltool.front_ends.work import Session, Work, read_lines
 from plltool.registry import split_words
 
 BANNER = f"RAxML-NG v. 1.2.2+plltool{VERSION} released as a front end of plltool {VERSION}, which is not RAxML-NG"
@@ -21,6 +21,7 @@ METRICS = {"fbp": "fbp", "tbe": "tbe", "sh": "sh-alrt", "rbs": "fbp"}
 LABELS = {"fbp": "FBP", "tbe": "TBE", "sh-alrt": "SH"}
 STOP_RULES = {"": None, "kh": "kh", "kh-mult": "kh", "off": "epsilon"}
 CUTOFF = "0.03"
+EFFORTS = {"": None, "classic": None, "adaptive": None, "fast": "fast", "simplified": "fast"}
 START = re.compile(r"(pars|rand)(?:\{(\d+)\})?")
 KINDS = {"pars": "parsimony", "rand": "random"}
 
@@ -41,14 +42,12 @@ def _read(given: Given, session: Session, task: str = "") -> Work:
     word, states = given.text("model"), states_of(given.text("data_type"))
     weights = given.text("site_weights") or None
     data = plltool.read_alignment(given.first("alignment"), states, names=FIRST_WORD, site_weights=weights)
-    likelihoods = given.text("likelihoods")
-    if likelihoods == "on" and data.likelihoods is None:
+    if (likelihoods := given.text("likelihoods")) == "on" and data.likelihoods is None:
         raise UsageError(f"--prob-msa: found on, expected off, because {data.source} is no CATG file")
-    if likelihoods == "off":
-        data = replace(data, likelihoods=None)
+    data = replace(data, likelihoods=None) if likelihoods == "off" else data
     work = Work(session, data, word if os.path.isfile(word) else spell_here(word), given.number("seed", 1))
     work.brlen, work.outgroup = given.text("brlen", "scaled"), given.text("outgroup") or None
-    work.hardware = hardware(threads=given.count("threads"))
+    work.hardware["threads"] = given.number("threads") or None
     if task:
         given.first("model")
         given.refuse_rest()
@@ -69,32 +68,34 @@ def spell_there(model: str) -> str:
 
 
 def _write_model(session: Session, result: Any) -> None:
-    one = "" if result.parts[0].name else f", noname = 1-{result.data.n_columns}"
+    one = "" if "=" in result.model else f", noname = 1-{result.data.n_columns}"
     session.write("bestModel", spell_there(result.model) + one, "Optimized model")
 
 
 def _search(given: Given, session: Session) -> None:
-    """--search, --search1, --all: search from start trees, then bootstrap and supports if asked for."""
-    name, effort = given.text("task", "search"), _read_effort(given)
+    name, effort = (
+        given.text("task", "search"),
+        EFFORTS[given.text("opt_topology")] or ("fast" if given.has("fast") else None),
+    )
     wanted = _read_bootstrap(given) if name == "all" else {}
     radii = (given.number("radius"),) if given.has("radius") else None
-    stop, workers = STOP_RULES[given.text("stop_rule")], given.count("workers")
-    starts = _read_starts(given, "pars{1}" if name == "search1" else "pars")
-    given.has("constraint")
+    stop, workers, _ = STOP_RULES[given.text("stop_rule")], given.number("workers") or None, given.has("constraint")
+    starts = _read_starts(given, {"search1": "pars{1}", "start": "pars{10},rand{10}"}.get(name, "pars"))
     if given.text("opt_branches") == "off":
         raise UsageError("--opt-branches: found off, expected on in a search")
     optimises = False if given.text("opt_model") == "off" else None
-    work, found, began = _read(given, session, name), [], []
+    work, found, began = _read(given, session, name if name != "start" else ""), [], list[str]()
     how: dict[str, Any] = {"constraint": given.text("constraint") or None, "seed": work.seed}
     for kind, number in starts:
         is_kind = kind in KINDS.values()
         began += plltool.start_trees(work.data, kind=kind, number=number or 1, **how) if is_kind else read_lines(kind)
-        options = plltool.SearchOptions(
-            effort or "default", starts=number or None, stop=stop, radii=radii, optimise_parameters=optimises
-        )
-        for start in [kind] if is_kind else work.trees(kind):
+        own: dict[str, Any] = {"starts": number or None, "stop": stop, "radii": radii, "optimise_parameters": optimises}
+        options = plltool.SearchOptions(effort or "default", **own)
+        for start in [] if name == "start" else [kind] if is_kind else work.trees(kind):
             found.append(work.call(plltool.search, work.model, start=start, options=options, workers=workers, **how))
-    session.write("startTree", "\n".join(began))
+    session.write("startTree", "\n".join(began), f"{len(began)} starting trees")
+    if name == "start":
+        return
     session.write("mlTrees", "\n".join(line for one in found for line in one.climbs))
     for number, lnl in enumerate((lnl for one in found for lnl in one.start_lnls), 1):
         session.say(f"ML tree search #{number}, logLikelihood: {lnl:.6f}")
@@ -103,16 +104,12 @@ def _search(given: Given, session: Session) -> None:
     if wanted:
         session.most_replicates = wanted["most"]
         made, trees = work.supports(best, wanted["kinds"], rapid=wanted["rapid"], workers=workers)
-        _write_replicates(session, trees, made.bootstrap)
+        if made.bootstrap is not None:
+            _write_replicates(session, trees, made.bootstrap)
         _write_supports(session, made.supports)
 
 
-def _read_effort(given: Given) -> str | None:
-    return "fast" if given.has("fast") or given.text("opt_topology") in ("fast", "simplified") else None
-
-
 def _read_starts(given: Given, default: str) -> list[tuple[str, int]]:
-    """Kinds of start trees and their numbers, 0 if plltool decides; or files."""
     starts = []
     for word in split_words(given.text("tree", default)):
         match = START.fullmatch(word)
@@ -125,8 +122,7 @@ def _read_starts(given: Given, default: str) -> list[tuple[str, int]]:
 def _read_bootstrap(given: Given) -> dict[str, Any]:
     """The number of replicates, or the test that finds it, for each kind of supports."""
     word, metrics = given.text("replicates", "autoMRE"), split_words(given.text("metrics", "fbp"))
-    match = re.fullmatch(r"([1-9]\d*)|(autoMRE|autoFC)(?:\{(\d+)\})?", word)
-    if match is None:
+    if (match := re.fullmatch(r"([1-9]\d*)|(autoMRE|autoFC)(?:\{(\d+)\})?", word)) is None:
         raise UsageError(f"--bs-trees: found {word!r}, expected a number of replicates, autoMRE or autoMRE{{N}}")
     if float(given.text("cutoff", CUTOFF)) != float(CUTOFF):
         raise UsageError(f"--bs-cutoff: found {given.text('cutoff')}, expected {CUTOFF}; others are for --bsconverge")
@@ -136,26 +132,27 @@ def _read_bootstrap(given: Given) -> dict[str, Any]:
 
 
 def _write_best(session: Session, result: Any) -> None:
-    """The tree, its model, and what the log says of them."""
     session.say("", "Optimized model parameters:", "")
     for number, part in enumerate(result.parts):
         session.say(f"   Partition {number}: {part.name or 'noname'}", f"   Model: {spell_there(part.model)}", "")
-    session.say(f"Final LogLikelihood: {result.lnl:.6f}", "")
-    scores = score(result)
-    session.say(" / ".join(f"{name} score: {scores[name]:.6f}" for name in ("AIC", "AICc", "BIC")))
-    session.say(f"Free parameters (model + branch lengths): {scores['n_parameters']}", "")
+    scores = " / ".join(f"{name} score: {result.scores[name]:.6f}" for name in ("AIC", "AICc", "BIC"))
+    session.say(f"Final LogLikelihood: {result.lnl:.6f}", "", scores)
+    session.say(f"Free parameters (model + branch lengths): {result.scores['n_parameters']}", "")
     session.write("bestTree", result.newick, "Best ML tree")
-    collapsed, n_collapsed = result.collapsed()
-    if n_collapsed:
-        session.write("bestTreeCollapsed", collapsed, "Best ML tree with collapsed near-zero branches")
+    if (collapsed := result.collapsed())[1]:
+        session.write("bestTreeCollapsed", collapsed[0], "Best ML tree with collapsed near-zero branches")
     if trees := [part.newick for part in result.parts if part.newick is not None]:
         session.write("bestPartitionTrees", "\n".join(trees))
     _write_model(session, result)
 
 
 def _bootstrap(given: Given, session: Session) -> None:
-    wanted, effort, trees = _read_bootstrap(given), _read_effort(given), list[str]()
-    how: dict[str, Any] = {"constraint": given.text("constraint") or None, "workers": given.count("workers")}
+    wanted, effort, trees = (
+        _read_bootstrap(given),
+        EFFORTS[given.text("opt_topology")] or ("fast" if given.has("fast") else None),
+        list[str](),
+    )
+    how: dict[str, Any] = {"constraint": given.text("constraint") or None, "workers": given.number("workers") or None}
     work = _read(given, session, "bootstrap")
     how |= {"rapid": wanted["rapid"], "options": plltool.replicate_options(effort, wanted["rapid"]), "seed": work.seed}
     how |= {"brlen": work.brlen, "taken": trees.append, **work.hardware}
@@ -164,9 +161,7 @@ def _bootstrap(given: Given, session: Session) -> None:
     _write_replicates(session, trees, found)
 
 
-def _write_replicates(session: Session, trees: Sequence[str], found: plltool.BootstrapResult | None) -> None:
-    if found is None:
-        return
+def _write_replicates(session: Session, trees: Sequence[str], found: plltool.BootstrapResult) -> None:
     for number, lnl in enumerate(found.lnls, 1):
         session.say(f"Bootstrap tree #{number}, logLikelihood: {lnl:.6f}")
     if found.convergence and found.convergence[-1].converged:
@@ -181,37 +176,31 @@ def _write_supports(session: Session, supports: plltool.Supports) -> None:
 
 
 def _evaluate(given: Given, session: Session) -> None:
-    """--evaluate, --loglh, --sitelh: the likelihood of given trees."""
     name, paths = given.text("task"), list_files(given.first("tree"))
     switches = [given.text(field, "on") == "on" for field in ("opt_model", "opt_branches")]
     work, found = _read(given, session, name), []
     for number, tree in enumerate(work.trees(*paths), 1):
-        model = work.model
-        if name != "loglh" and any(switches) and not all(switches):
-            tree, model = work.optimise(tree, switches[0])
-        held = name == "loglh" or not all(switches)
-        found.append(work.call(plltool.evaluate, tree, model, fixed=held, site_lnl=name == "sitelh"))
+        how: dict[str, Any] = {"fixed": name == "loglh" or not any(switches), "site_lnl": name == "sitelh"}
+        how["only"] = None if all(switches) else "parameters" if switches[0] else "lengths"
+        found.append(work.call(plltool.evaluate, tree, work.model, **how))
         session.say(f"Tree #{number}, final logLikelihood: {found[-1].lnl:.6f}")
     best = max(found, key=lambda one: float(one.lnl))
     if name == "sitelh":
         rows = [one.format_site_lnl(".sitelh").splitlines()[1].partition(" ")[2] for one in found]
         lines = [f"{len(rows)} {len(rows[0].split())}", *(f"tree{k} {row}" for k, row in enumerate(rows, 1))]
         session.write("siteLH", "\n".join(lines), "Site log-likelihoods")
-    if name != "evaluate":
-        session.say("", f"Final LogLikelihood: {best.lnl:.6f}")
-        return
-    if len(found) > 1:
+    if len(found) > 1 and name == "evaluate":
         session.write("mlTrees", "\n".join(one.newick for one in found))
-    _write_best(session, best)
+    _write_best(session, best) if name == "evaluate" else session.say("", f"Final LogLikelihood: {best.lnl:.6f}")
 
 
 def _ancestral(given: Given, session: Session) -> None:
     is_fixed, path = {given.text("opt_model"), given.text("opt_branches")} == {"off"}, given.first("tree")
     work = _read(given, session, "ancestral")
     found = work.call(plltool.ancestral_states, work.trees(path)[0], work.model, fixed=is_fixed)
-    states = "\n".join(f"{name}\t{sequence}" for name, sequence in found.sequences().items())
+    states = [f"{name}\t{sequence}" for name, sequence in found.sequences().items()]
     session.write("ancestralProbs", found.format_states(), "Marginal ancestral probabilities")
-    session.write("ancestralStates", states, "Reconstructed ancestral sequences")
+    session.write("ancestralStates", "\n".join(states), "Reconstructed ancestral sequences")
     session.write("ancestralTree", found.labelled, "Node-labeled tree")
     _write_model(session, found)
     session.say("", f"Final LogLikelihood: {found.lnl:.6f}")
@@ -232,9 +221,8 @@ def _bsconverge(given: Given, session: Session) -> None:
     for test in tests:
         found = f"{100 * test.mean:14.3f} {10 * round(100 * test.agreeing):18d}"
         session.say(f"{test.n_trees:8d} {found} {'YES' if test.converged else 'NO':>16}")
-    first = next((test.n_trees for test in tests if test.converged), None)
-    verdict = f"did not converge after {tests[-1].n_trees}" if first is None else f"converged after {first}"
-    session.say(f"Bootstopping test {verdict} trees")
+    good = [f"converged after {test.n_trees}" for test in tests if test.converged]
+    session.say(f"Bootstopping test {(*good, f'did not converge after {tests[-1].n_trees}')[0]} trees")
 
 
 def _rfdist(given: Given, session: Session) -> None:
@@ -242,8 +230,8 @@ def _rfdist(given: Given, session: Session) -> None:
     trees = plltool.read_tree_set(list_files(own or given.first("tree")))
     absolute, relative = plltool.tree_distances(trees), plltool.tree_distances(trees, relative=True)
     pairs = [(a, b) for a in range(trees.n_trees) for b in range(a + 1, trees.n_trees)]
-    for word, found in (("absolute", absolute), ("relative", relative)):
-        mean = sum(float(found[pair]) for pair in pairs) / max(1, len(pairs))
+    for word, matrix in (("absolute", absolute), ("relative", relative)):
+        mean = sum(float(matrix[pair]) for pair in pairs) / max(1, len(pairs))
         session.say(f"Average {word} RF distance in this tree set: {mean:.6f}")
     n_unique = sum(all(absolute[a, b] for a in range(b)) for b in range(trees.n_trees))
     session.say(f"Number of unique topologies in this tree set: {n_unique}")
@@ -253,41 +241,27 @@ def _rfdist(given: Given, session: Session) -> None:
 
 def _consense(given: Given, session: Session) -> None:
     word, trees = given.text("consense").upper(), list_files(given.first("tree"))
-    match = re.fullmatch(r"(STRICT|MRE)|MR([5-9]\d)?", word)
-    if match is None:
+    if (match := re.fullmatch(r"(STRICT|MRE)|MR([5-9]\d)?", word)) is None:
         raise UsageError(f"--consense: found {word!r}, expected MR, MRE, STRICT or MR50 to MR99")
     rule = {"MRE": "extended", "STRICT": "strict"}.get(word, "majority")
     found = plltool.consensus(trees, rule, int(match[2] or 50) / 100)
     session.write(f"consensusTree{word}", plltool.write_consensus(found), f"{word} consensus tree")
 
 
-def _start(given: Given, session: Session) -> None:
-    how: dict[str, Any] = {"constraint": given.text("constraint") or None}
-    starts, lines, work = _read_starts(given, "pars{10},rand{10}"), list[str](), _read(given, session)
-    for kind, number in starts:
-        lines += plltool.start_trees(work.data, kind=kind, number=number or 1, seed=work.seed, **how)
-    session.write("startTree", "\n".join(lines), f"{len(lines)} starting trees")
-
-
 def _check(given: Given, session: Session) -> None:
     name, work = given.text("task"), _read(given, session)
     given.has("tree")
     facts = plltool.check(work.data, work.model or None, **work.hardware)
-    session.say(f"Alignment comprises {facts['n_taxa']} taxa, {len(facts['parts'])} partitions and "
-                f"{facts['n_patterns']} patterns", "")  # fmt: skip
+    sizes = f"{facts['n_taxa']} taxa, {len(facts['parts'])} partitions and {facts['n_patterns']} patterns"
+    session.say(f"Alignment comprises {sizes}", "")
     for number, part in enumerate(facts["parts"]):
         session.say(f"Partition {number}: {part['name'] or 'noname'}", f"Model: {part.get('model') or facts['model']}")
         session.say(f"Alignment sites / patterns: {part['n_sites']} / {part['n_patterns']}")
         session.say(f"Gaps: {100 * part['gap_share']:.2f} %", "")
-    session.say(*(f"WARNING: {warning}" for warning in facts["warnings"]))
-    session.say("Alignment can be successfully read by plltool.", "")
+    warnings = [f"WARNING: {warning}" for warning in facts["warnings"]]
+    session.say(*warnings, "Alignment can be successfully read by plltool.", "")
     if name == "parse":
-        plain = replace(work.data, likelihoods=None)
-        plain.refuse_table("what --parse writes as FASTA")
-        text: str | bytes = plltool.format_fasta(plain.names, [row.decode("ascii", "replace") for row in plain.rows])
-        if work.data.likelihoods is not None:
-            text = Path(given.text("alignment")).read_bytes()
-        session.write("rba", text, "The alignment, in place of a binary file,")
+        session.write("rba", Path(given.text("alignment")).read_bytes(), "The alignment, in place of a binary file,")
         session.say(f"* Estimated memory requirements                : {max(1, facts['device_bytes'] >> 20)} MB")
         session.say(f"* Recommended number of threads / MPI processes: {max(1, facts['n_patterns'] // 1000)}")
 
@@ -297,11 +271,11 @@ def _moose(given: Given, session: Session) -> None:
     tree = work.trees(path)[0] if path and not START.match(path) else None
     choice = plltool.select_model(work.data, tree, seed=work.seed, **work.hardware)
     session.say(f"Best model(s): {choice.best.name}", f"BIC: {choice.best.bic:.6f}", f"logLH: {choice.best.lnl:.6f}")
-    session.write("bestModel", f"{spell_there(choice.model)}, noname = 1-{choice.data.n_columns}", "Best model")
+    _write_model(session, choice)
 
 
 TASKS: dict[str, Callable[[Given, Session], None]] = {
-    **dict.fromkeys(("search", "search1", "all"), _search), **dict.fromkeys(("evaluate", "loglh", "sitelh"), _evaluate),
-    **dict.fromkeys(("check", "parse"), _check), "bootstrap": _bootstrap, "support": _support, "moose": _moose,
-    "bsconverge": _bsconverge, "ancestral": _ancestral, "start": _start, "rfdist": _rfdist, "consense": _consense,
+    **dict.fromkeys(("search", "search1", "all", "start"), _search), "check": _check, "parse": _check,
+    "evaluate": _evaluate, "loglh": _evaluate, "sitelh": _evaluate, "bootstrap": _bootstrap, "support": _support,
+    "moose": _moose, "bsconverge": _bsconverge, "ancestral": _ancestral, "rfdist": _rfdist, "consense": _consense,
 }  # fmt: skip

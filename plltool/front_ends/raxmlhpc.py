@@ -13,10 +13,8 @@ from plltool.front_ends.options import Given, UsageError, read_table
 from plltool.front_ends.work import Session, read_lines
 
 BANNER = f"This is RAxML version 8.2.12+plltool{VERSION} front end of plltool {VERSION}, which is not RAxML"
-TASKS = {
-    **{"d": "search", "o": "search", "a": "all", "e": "evaluate", "b": "support", "A": "ancestral", "J": "sh"},
-    **{"r": "rfdist", "g": "sitelh"},
-}
+TASKS = {"d": "search", "o": "search", "a": "all", "e": "evaluate", "b": "support", "A": "ancestral", "J": "sh"}
+TASKS |= {"r": "rfdist", "g": "sitelh"}
 MODEL = re.compile(r"(ASC_)?(GTR|PROT|BIN|MULTI)(GAMMA|CAT)(I?)(?:_WINNER)?([A-Z0-9_]*?)(F|X)?")
 MATRICES = dict(pair.split("=") for pair in read_table("raxmlHPC")[1]["matrices"])
 
@@ -70,10 +68,8 @@ class _Respelt(Session):
 
 
 def _read_model(given: Given) -> str:
-    """The model in RAxML-NG's words; with a partition file a line for each part."""
     word, dna, _ = given.first("model_name"), given.text("dna", "GTR"), given.has("ascertainment")
-    match = MODEL.fullmatch(word)
-    if match is None:
+    if (match := MODEL.fullmatch(word)) is None:
         raise UsageError(f"-m: found {word!r}, expected a model such as GTRGAMMA, GTRCAT or PROTGAMMALG")
     is_flat = given.has("without_rates") and match[3] == "CAT"
     rates = ("" if is_flat else "+G4") + "+I" * bool(match[4]) + "+ASC_LEWIS" * bool(match[1])

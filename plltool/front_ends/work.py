@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import shlex
 import sys
@@ -11,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,8 @@ _log = logging.getLogger("plltool")
 class Session:
     """The lines of a run, on stdout and in its log, and its files.
 
-    given : the command line
-    name : gives the path of a file by the end of its name
-    endings : of the files that the run may write
-    redo : how the program replaces files, for a message; empty if it always does
-    log : the end of the name of the log; empty if there is none
+    `name` gives the path of a file by the end of its name, `endings` are those of the files that the run may write,
+    and `log` is that of the log, or empty. `redo` is how the program replaces files; empty if it always does.
     """
 
     def __init__(self, given: Given, name: Callable[[str], Path], endings: Sequence[str], redo: str, log: str = "log"):
@@ -100,14 +96,9 @@ class Session:
             self.say(f"{what} saved to: {self.path(ending).absolute()}")
 
 
-def hardware(**own: Any) -> dict[str, Any]:
-    """Settings of the hardware; the environment variable PLLTOOL_DEVICE names the device, such as gpu or numpy."""
-    return {"device": os.environ.get("PLLTOOL_DEVICE", "auto"), **own}
-
-
 @dataclass
 class Work:
-    """Data, model and settings that the analyses of an alignment share."""
+    """Data, model and settings that analyses share; PLLTOOL_DEVICE in the environment names the device, such as gpu."""
 
     session: Session
     data: Any
@@ -115,7 +106,7 @@ class Work:
     seed: int = 1
     brlen: str = "scaled"
     outgroup: str | None = None
-    hardware: dict[str, Any] = field(default_factory=dict)
+    hardware: dict[str, Any] = field(default_factory=lambda: {"device": os.environ.get("PLLTOOL_DEVICE", "auto")})
 
     def call(self, function: Callable[..., Any], *positional: Any, **more: Any) -> Any:
         """What an analysis of the alignment returns; no option may be left that no one has read."""
@@ -126,14 +117,6 @@ class Work:
     def trees(self, *paths: str) -> list[Any]:
         """All trees of files, for the taxa of the alignment."""
         return [tree for path in paths for tree in plltool.read_trees(path, self.data.names, resolve_seed=self.seed)]
-
-    def optimise(self, tree: Any, with_model: bool) -> tuple[Any, str]:
-        """A tree and its model, of which only the parameters, or only the lengths, are optimised."""
-        with plltool.Likelihood(self.data, tree, self.model, brlen=self.brlen, **self.hardware) as likelihood:
-            groups = {name for own in likelihood.models for name in own.free_parameters} if with_model else {"lengths"}
-            if groups:
-                likelihood.optimise(*sorted(groups))
-            return likelihood.tree, likelihood.model_string
 
     def supports(self, result: Any, kinds: dict[str, Any], **more: Any) -> tuple[Any, list[str]]:
         """Supports of the tree that a search found, from the number of replicates of each kind; the replicate trees."""
@@ -152,19 +135,3 @@ def read_lines(path: str) -> list[str]:
     except OSError as error:
         raise InputError(f"{path}: cannot read the file: {error.strerror}") from error
     return [line for line in text.splitlines() if line.strip()]
-
-
-def score(*results: Any) -> dict[str, float]:
-    """The lnL of results, the number of free parameters, branch lengths among them, AIC, AICc and BIC."""
-    k, n, lnl = 0, sum(own.n_sites for own in results), sum(own.lnl for own in results)
-    for own in results:
-        sets, n_branches = len(own.parts) if own.brlen == "unlinked" else 1, 2 * own.n_taxa - 3 + own.tree.is_rooted
-        k += n_branches * sets + int(own.parameters["n_free_parameters"])
-    aic, more = 2 * k - 2 * lnl, 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else math.inf
-    return {"lnl": lnl, "n_parameters": k, "AIC": aic, "AICc": aic + more, "BIC": k * math.log(n) - 2 * lnl}
-
-
-def with_shares(supports: plltool.Supports, values: Any) -> plltool.Supports:
-    """Supports from 0 to 1 in place of the SH-aLRT, with labels as transfer supports have them."""
-    rest = {kind: own for kind, own in supports.values.items() if kind != "sh-alrt"}
-    return replace(supports, values={"tbe": values, **rest})

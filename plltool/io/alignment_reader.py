@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from plltool.alignment.alignment import MIN_TAXA, Sequences
@@ -31,6 +33,7 @@ from plltool.io.table_reader import read_table, starts_like_table
 from plltool.progress import log
 
 _MAX_SHOWN_START = 40  # bytes of a file in a message
+_SIZES = re.compile(rb"^[ \t]*\d+[ \t]+\d+[ \t]*$", re.MULTILINE)  # the first line of a PHYLIP alignment
 _MAX_DIGITS = 15  # of the weight of a site
 
 AUTO = "auto"  # the states that the data show
@@ -79,8 +82,27 @@ def read_alignment(
         check_one_of("names", names, NAME_KINDS)
     if isinstance(states, str):
         states = _find_states(states)
-    source = source_name(path)
-    text = _load_text(path)
+    return _read_text(_load_text(path), source_name(path), states, names, least)
+
+
+def read_alignment_sets(
+    path: str | os.PathLike[str], states: StateSpace | str | None = None, *, names: str | None = None
+) -> tuple[Sequences, ...]:
+    """The PHYLIP alignments that stand one after the other in a file, as PHYLIP's SEQBOOT writes them.
+
+    Each begins with a line of the numbers of its taxa and sites. `states` and `names` are as for `read_alignment`, also
+    for errors; InputError if there is no such line.
+    """
+    text, source = _load_text(path), source_name(path)
+    begins = [match.start() for match in _SIZES.finditer(text)]
+    if not begins:
+        raise InputError(f"{source}: found no line with the numbers of taxa and sites, expected PHYLIP alignments")
+    states = _find_states(states) if isinstance(states, str) else states
+    ends = enumerate(pairwise([*begins, len(text)]), 1)
+    return tuple(_read_text(text[a:b], f"{source}: alignment {k}", states, names, MIN_TAXA) for k, (a, b) in ends)
+
+
+def _read_text(text: bytes, source: str, states: StateSpace | None, names: str | None, least: int) -> Sequences:
     if starts_like_vcf(text):
         return _read_genotypes(text, source, states)
     if starts_like_catg(text):

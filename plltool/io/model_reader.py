@@ -35,9 +35,9 @@ def read_model(text: str) -> ModelSpec:
 def read_scheme(text: str) -> Scheme:
     """The model of each part, given as a string or as the name of a file.
 
-    A file is the JSON record of a run, whose values are used, a model string, a partition file, or a NEXUS file with
-    charsets; see `partition_reader`. Files that it names may be beside it. A string may also hold the
-    lines of a partition file. A text that can be read as a model is never taken for a file name.
+    A file is the JSON record of a run or RAxML 8's RAxML_info, whose values are used, a model string, a partition file,
+    or a NEXUS file with charsets; see `partition_reader`. Files that it names may be beside it. A string may also hold
+    the lines of a partition file. A text that can be read as a model is never taken for a file name.
     """
     if is_partition_line(text.strip().split("\n", 1)[0]) and not _is_file(text):
         return read_lines(text, "the partition given", read_model)
@@ -52,10 +52,27 @@ def read_scheme(text: str) -> Scheme:
     content, source = read_text(text), source_name(text)
     if content.lstrip().startswith(b"{"):
         return _read_text(str(parse_object(content, source, ("model",), "the record of a run")["model"]), source)
+    if b"\nSubstitution Matrix: " in content:
+        return _read_raxml_info(content.decode("utf-8", "replace"), source)
     with names_files(text):
         if starts_like_nexus(content):
             return read_sets(content, source, read_model)
         return _read_text(content.decode("utf-8", "surrogateescape"), source)
+
+
+def _read_raxml_info(text: str, source: str) -> Scheme:
+    """The model with all values in RAxML_info of RAxML 8, as `-f e` writes it."""
+
+    def find(pattern: str) -> list[str]:
+        return re.findall(rf"^{pattern}: (\S+)", text, re.MULTILINE)
+
+    matrices, rates, shares = find("Substitution Matrix"), find(r"rate \w <-> \w"), find(r"freq pi\(\w\)")
+    if len(matrices) != 1 or not shares:
+        found = f"{len(matrices)} partitions" if len(matrices) != 1 else "no frequencies"
+        raise InputError(f"{source}: found {found}, expected one, with all values, as `raxmlHPC -f e` writes them")
+    values = f"{{{'/'.join(rates)}}}" if matrices[0] == "GTR" else ""
+    gamma = "".join(f"+G4{{{alpha}}}" for alpha in find("alpha"))
+    return _read_text(f"{matrices[0]}{values}+FU{{{'/'.join(shares)}}}{gamma}", source)
 
 
 def _is_file(text: str) -> bool:

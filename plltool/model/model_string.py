@@ -27,6 +27,7 @@ from plltool.model.names import MatrixReader, Token, read_name, tokenise, weigh_
 from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
 from plltool.model.values import (
+    SUM_TOLERANCE,
     check_alpha,
     check_free_rates,
     check_frequencies,
@@ -251,6 +252,9 @@ def _read_free_rates(token: Token, sites: SiteRates) -> SiteRates:
     groups = token.groups()
     if len(groups) == 1 and "," in token.values:
         groups = [groups[0][1::2], groups[0][0::2]]
+        varying = 1.0 - (sites.pinv or 0.0)  # IQ-TREE's weights and +I, which is before them, may sum to 1
+        if abs(sum(groups[1]) - varying) <= SUM_TOLERANCE:
+            groups[1] = tuple(weight / varying for weight in groups[1])
     if [len(group) for group in groups] != [n, n]:
         raise token.error(f"expected {n} rates and {n} weights, {{r/r/...}}{{w/w/...}} or {{w,r,w,r,...}}")
     rates, weights = token.checked(check_free_rates, groups[0], groups[1])

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack
 
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE
-from plltool.errors import InputError
+from plltool.errors import InputError, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import Model
 from plltool.progress import Listener, announce, ignore
@@ -30,6 +30,7 @@ from plltool.run.site_rates import refuse_site_rates, to_gamma
 from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 
+LENGTHS, PARAMETERS = "lengths", "parameters"
 R = TypeVar("R", bound=Result)
 
 
@@ -37,6 +38,7 @@ class EvaluationSettings(HardwareSettings, total=False):
     """The keywords that all functions share that evaluate a tree, see `evaluate`."""
 
     fixed: bool
+    only: str | None
     outgroup: OutgroupLike | None
     brlen: str
     listener: Listener
@@ -74,6 +76,7 @@ def evaluate(
         IQ-TREE's .sitefreq, or an array (n_sites, n_states). They are computed on numpy
     length_errors : also return standard errors of the branch lengths, see `Likelihood.length_errors`
     root_scan : also return the lnL of the root on each branch, under a model that is not time-reversible
+    only : "lengths" or "parameters": what alone is optimised; None for both
     fixed : optimise nothing; parameters without a value keep their start values, and a warning says so
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
@@ -109,6 +112,7 @@ def evaluate_and_ask(
     held: dict[str, Any],
     *,
     fixed: bool = False,
+    only: str | None = None,
     outgroup: OutgroupLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     listener: Listener = ignore,
@@ -121,8 +125,10 @@ def evaluate_and_ask(
     """
     began = perf_counter()
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
-    if fixed or kind is not EvaluationResult:
-        refuse_site_rates(models, "a fixed evaluation" if fixed else "this analysis")
+    if fixed or only or kind is not EvaluationResult:
+        refuse_site_rates(models, "a fixed evaluation" if fixed or only else "this analysis")
+    if only is not None:
+        check_one_of("only", only, (LENGTHS, PARAMETERS))
     asked = Hardware.of(**hardware)
     run = Run(data, models, brlen, asked, began, all_taxa=True, outgroup=outgroup)
     run.announce_data(models if model is None else ())
@@ -137,9 +143,10 @@ def evaluate_and_ask(
         lnl = start_lnl = likelihood.lnl()
         announce("lengths and model")
         unknown = _remarks_on_fixed(likelihood) if fixed else []
-        if not fixed:
-            lnl = likelihood.optimise(listener=listener)
-            if likelihood.is_rooted:
+        names = {name for own in likelihood.models for name in own.free_parameters} if only == PARAMETERS else ()
+        if not fixed and (names or only != PARAMETERS):
+            lnl = likelihood.optimise(*sorted(names or {LENGTHS} & {only}), listener=listener)
+            if likelihood.is_rooted and only is None:
                 announce("root")
                 lnl = likelihood.place_root(listener=listener)
         answer, part_lnls = ask(likelihood), likelihood.part_lnl()

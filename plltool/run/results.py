@@ -11,13 +11,14 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
-from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
+from plltool.constants import COLLAPSE_LENGTH, CRITERIA, ROOT_NAME, UNLINKED, VERSION
 from plltool.engine.counters import Counters
 from plltool.errors import InputError, shorten
 from plltool.io.files import Recorded, nan_to_null
 from plltool.io.newick_writer import collapse_newick, write_nexus
 from plltool.io.site_values import format_for, format_frequencies, format_sites, site_rows
 from plltool.model import describe
+from plltool.model.candidates import information_score
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
@@ -155,6 +156,13 @@ class Result(Recorded, Shown):
         if self.lnl_device is not None:
             record["lnl_device"] = self.lnl_device
         return record if self.psr is None else record | {"psr": self.psr.as_record()}
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The number of free parameters, branch lengths among them, and AIC, AICc and BIC; lower is better."""
+        sets, n_branches = len(self.parts) if self.brlen == UNLINKED else 1, self.tree.n_edges - self.tree.is_rooted
+        n = n_branches * sets + int(self.parameters["n_free_parameters"])
+        return {"n_parameters": n} | {name: information_score(name, self.lnl, n, self.n_sites) for name in CRITERIA}
 
     def describe_models(self) -> list[str]:
         """The models for people: lines for each part, before them what was found under +PSR. `model` has all values."""

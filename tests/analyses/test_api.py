@@ -106,6 +106,19 @@ def test_evaluate_optimises_what_is_free(sequences):
     assert found.site_lnl.sum() == pytest.approx(found.lnl, rel=1e-11)
 
 
+def test_only_lengths_or_only_parameters_are_optimised():
+    """What stays is bit for bit what was given; lnL lies between that of all fixed and of all optimised."""
+    rows = {"a": "ACGTACGTACGTAACC", "b": "ACGTACGAACGTAACG", "c": "ACTTACGTGCGTTACC", "d": "GCTTACGTGCATTACC"}
+    tree, model = "((a:0.1,b:0.2):0.1,c:0.2,d:0.3);", "HKY{3}+FE+G4"
+    settings = [{"fixed": True}, {"only": "lengths"}, {"only": "parameters"}, {}]
+    fixed, lengths, parameters, both = (evaluate(rows, tree, model, device="numpy", **own) for own in settings)
+    assert fixed.lnl < min(lengths.lnl, parameters.lnl) <= max(lengths.lnl, parameters.lnl) < both.lnl
+    assert lengths.parameters["alpha"] == fixed.parameters["alpha"] != parameters.parameters["alpha"]
+    assert parameters.tree.lengths.tolist() == fixed.tree.lengths.tolist() != lengths.tree.lengths.tolist()
+    with pytest.raises(InputError, match="only"):
+        evaluate(rows, tree, model, device="numpy", only="alpha")
+
+
 def test_evaluate_fixed_tells_what_was_not_given(sequences):
     text = quick(sequences).newick
     without_lengths = parse_newick(text, "test")

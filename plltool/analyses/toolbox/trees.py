@@ -16,7 +16,7 @@ from plltool.reports.tree_drawing import TreeDrawing
 from plltool.run.inputs import TreeLike, TreesLike, as_tree_set
 from plltool.run.rooting import OutgroupLike, root_nodes
 from plltool.tree.rooted_nodes import RootedNodes
-from plltool.tree.splits import RF, distances
+from plltool.tree.splits import RF, distances, members_of
 from plltool.tree.supports import MAJORITY_RULE, Consensus, make_consensus
 from plltool.tree.topology import Tree
 
@@ -129,6 +129,24 @@ def consensus(trees: TreesLike, rule: str = MAJORITY_RULE, threshold: float = MA
     rule, threshold : see `tree.consensus.make_consensus`, also for errors
     """
     return make_consensus(as_tree_set(trees), rule, threshold)
+
+
+def write_network(trees: TreesLike) -> str:
+    """The splits of some trees as NEXUS for SplitsTree, each weighted by the per cent of the trees that have it.
+
+    trees : as for `tree_distances`; branches at tips have 100 per cent
+    """
+    given = as_tree_set(trees)
+    n_taxa = len(given.names)
+    rows = [f"\t100\t {number}," for number in range(1, n_taxa + 1)]
+    for split, count in zip(given.splits, given.counts.tolist(), strict=True):
+        rows.append(f"\t{100 * count / given.n_trees:.0f}\t {' '.join(str(k + 1) for k in members_of(split))},")
+    names = [name.replace("'", "''") for name in given.names]
+    taxa = [f"[{number}] '{name}'" for number, name in enumerate(names, 1)]
+    head = ["BEGIN Taxa;", f"DIMENSIONS ntax={n_taxa};", "TAXLABELS", *taxa, ";", "END; [Taxa]", "", "BEGIN Splits;"]
+    head += [f"DIMENSIONS ntax={n_taxa} nsplits={len(rows)};"]
+    head += ["FORMAT labels=no weights=yes confidences=no intervals=no;", "MATRIX"]
+    return "\n".join(["#nexus", "", *head, *rows, ";", "END; [Splits]", ""])
 
 
 def write_consensus(found: Consensus) -> str:
