@@ -212,7 +212,7 @@ def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> No
         found = task.call(plltool.ancestral_states, result.tree, result.model, fixed=True)
         session.write("state", STATE_HEADER + found.format_states())
         newick = texts.label_nodes(newick, found.labelled)
-    session.write("treefile", newick)
+    session.write("treefile", re.sub(r"\)NA(/NA)*:", "):", newick))  # beside a root, where nothing tells
     if "site_lnl" in asked:
         session.write("sitelh", result.format_site_lnl(".sitelh"))
     if "site_rates" in asked:
@@ -225,6 +225,8 @@ def _write_values(asked: set[str], result: Any, supports: Any, task: Task) -> No
         session.write("mlrate", "\n".join(["# Rates of sites", "Site\tRate", *rows]))
     if result.parts[0].name:
         session.write("best_model.nex", texts.write_fitted(result))
+    if trees := [part.newick for part in result.parts if part.newick]:
+        session.write("parttrees", "\n".join(trees))
     if "dates" in asked:
         outgroup = session.given.text("outgroup") or None
         dated = task.call(plltool.date, result.tree, _read_dates(task), result.models, outgroup=outgroup).texts()

@@ -75,7 +75,6 @@ def spell_scheme(scheme: str) -> str:
 
 
 def describe_part(part: Any) -> dict[str, Any]:
-    """The values of the templates for the model of a part."""
     own = dict(part.parameters, name=part.name, spec=spell_there(part.parameters["spec"]))
     pairs = own.get("rates") or {}
     rates = {f"{pair[0]}-{pair[1]}": rate for pair, rate in pairs.items() if pairs.keys() >= set(PAIRS)}

@@ -145,7 +145,6 @@ class Given:
         return any(field in self._values for field in fields)
 
     def text(self, field: str, default: str = "") -> str:
-        """The value of a field."""
         self._used.add(field)
         return self._values.get(field, default)
 

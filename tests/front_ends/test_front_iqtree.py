@@ -146,6 +146,11 @@ def test_partitions(call, folder):
     assert re.search(r"2  JC ", text)
     assert "charset two = 71-150\\2 72-150\\2;" in (folder / "n.best_model.nex").read_text()
     (folder / "p.part").write_text("DNA, one = 1-70\nDNA, two = 71-150\n")
+    status, _, err = call("iqtree -s a.fasta -Q p.part -m JC -te true.nwk --prefix u -quiet")
+    assert status == 0, err
+    own, other = plltool.read_trees("u.parttrees", tuple("ABCDEFG"))  # as IQ-TREE 2.0.7 writes them
+    lengths = re.findall(r"JC: (?:one|two)\{([\d.]+)\}", (folder / "u.best_model.nex").read_text())
+    assert list(map(float, lengths)) == pytest.approx([own.total_length(), other.total_length()], rel=1e-5)
     status, _, err = call("iqtree -s a.fasta -q p.part -m F81 -te true.nwk --prefix r -quiet")
     assert status == 0, err
     assert (folder / "r.iqtree").read_text().count("  F81+F ") == 2

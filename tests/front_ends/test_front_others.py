@@ -200,5 +200,7 @@ def test_epa_ng_splits_an_alignment(call, folder):
     assert plltool.read_alignment("query.fasta").rows == plltool.read_alignment("a.fasta").rows[3:]
     status, _, err = call("epa-ng --split a.fasta a.fasta --redo")
     assert (status, "found no sequence of query.fasta in a.fasta" in err) == (2, True)
+    status, _, err = call("epa-ng --split a.fasta --redo")
+    assert (status, "found no --combined, expected the alignment of --split" in err) == (2, True)
     status, _, err = call("epa-ng -B --tree true.nwk --ref-msa a.fasta")
     assert (status, "-B: the front end cannot do this: plltool keeps no binary reference" in err) == (2, True)
