@@ -124,6 +124,13 @@ def test_the_experiment_with_chains(monkeypatch):
     assert [(row["chains"], row["launches"] > 0) for row in rows] == [(1, True), (2, True)]
 
 
+@pytest.mark.slow
+def test_the_experiment_with_searches(monkeypatch):
+    monkeypatch.setattr(experiments, "SIZES", (30,))
+    rows = list(experiments.run_experiment("searches", experiments.Machine("numpy", 1, 1)))
+    assert [(row["patterns"], row["processor_seconds"] > 0) for row in rows] == [(30, True)]
+
+
 def test_every_script_has_a_smallest_case_or_a_reason():
     assert sorted([*SMALL, *OTHERWISE]) == SCRIPTS
 

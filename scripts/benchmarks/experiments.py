@@ -3,9 +3,10 @@
 
     python scripts/benchmarks/experiments.py [EXPERIMENT ...] [--device auto] [--threads N] --output FILE.json
 
-Experiments, all but the last a number of runs of `plltool bench`:
+Experiments, all but searches and chains a number of runs of `plltool bench`:
 - sizes: 15 taxa, 1,024 to 262,144 patterns (Izquierdo-Carrasco et al. 2013, table I)
-- widths: the same with 2, 4 and 8 patterns side by side; for devices of the CPU
+- searches: whole fast searches of 15 taxa, 1,024 to 16,384 patterns (the same table): the median of all repetitions
+- widths: the same sizes with 2, 4 and 8 patterns side by side; for devices of the CPU
 - states: 64 taxa, 1,000 patterns of 4, 20, 61 and 122 states, in double and single precision (Ayres et al. 2012,
   figure 1)
 - columns: 62 taxa, 1 to 3,600 patterns of codons (Suchard & Rambaut 2009, figure 4)
@@ -56,7 +57,7 @@ BENCHES = {  # options of each run of `plltool bench`
     "columns": [["--states", "61", "--shape", f"62x{patterns}"] for patterns in CODON_COLUMNS],
     "taxa": [["--states", "61", "--shape", f"{taxa}x200"] for taxa in CODON_TAXA],
 }
-EXPERIMENTS = (*BENCHES, "chains")
+EXPERIMENTS = (*BENCHES, "searches", "chains")
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,12 @@ def distinct_columns(n_taxa: int, n_patterns: int) -> dict[str, str]:
     rng = np.random.default_rng(n_taxa)
     tree = random_tree([f"t{number:03}" for number in range(1, n_taxa + 1)], rng)
     tree.lengths[:] = rng.exponential(MEAN_LENGTH, tree.n_edges)
-    made = plltool.simulate(tree, EVOLVED, 4 * n_patterns, n_taxa)
-    columns = list(dict.fromkeys(zip(*made.sequences, strict=True)))[:n_patterns]
-    if len(columns) < n_patterns:
+    for times in (4, 16):  # few columns are new where taxa are few
+        made = plltool.simulate(tree, EVOLVED, times * n_patterns, n_taxa)
+        columns = list(dict.fromkeys(zip(*made.sequences, strict=True)))[:n_patterns]
+        if len(columns) == n_patterns:
+            break
+    else:
         sys.exit(f"{n_taxa} taxa: found {len(columns)} distinct columns, expected {n_patterns}")
     return dict(zip(made.names, map("".join, zip(*columns, strict=True)), strict=True))
 
@@ -135,9 +139,25 @@ def run_chains(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
             yield shape | time_chains(alignment, n_chains, machine)
 
 
+def run_searches(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
+    """The rows of the experiment with whole searches."""
+    for n_patterns in SIZES[:5][:most]:
+        alignment, found = distinct_columns(15, n_patterns), []
+        for _ in range(machine.repetitions + 1):
+            began = perf_counter(), process_time()
+            result = plltool.search(
+                alignment, "GTR+FO+G4", effort="fast", workers=1, device=machine.device, threads=machine.threads
+            )
+            found.append((perf_counter() - began[0], process_time() - began[1]))
+        seconds, processor = np.median(found[1:], axis=0).tolist()  # the first loads modules and compiles kernels
+        row = {"item": "search", "taxa": 15, "patterns": n_patterns, "seconds": seconds, "processor_seconds": processor}
+        yield row | {"launches": result.counters["launches"], "device": result.device}
+
+
 def run_experiment(name: str, machine: Machine, most: int | None = None) -> Iterator[dict[str, Any]]:
     """The rows of an experiment, or of its first `most` runs or shapes."""
-    return run_chains(machine, most) if name == "chains" else run_benches(name, machine, most)
+    own = {"chains": run_chains, "searches": run_searches}
+    return own[name](machine, most) if name in own else run_benches(name, machine, most)
 
 
 def main() -> None:

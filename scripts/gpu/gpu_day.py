@@ -129,7 +129,7 @@ class Day:
                 yield f"{states} states, {shape}, {what}", lambda a=(states, shape, None, change): self._bench(*a)
 
     def experiments(self) -> Iterator[Step]:
-        for name in ("sizes", "states", "columns", "taxa", "chains"):
+        for name in ("sizes", "searches", "states", "columns", "taxa", "chains"):
             yield name, lambda name=name: self._experiment(name)
 
     def wide(self) -> Iterator[Step]:
