@@ -12,18 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from plltool import constants
 from plltool.arrays import FloatArray
-from plltool.constants import (
-    MAX_EXCHANGEABILITY,
-    MAX_FREE_RATIO,
-    MAX_SCALER,
-    MAX_SWITCH_RATE,
-    MIN_EXCHANGEABILITY,
-    MIN_FREE_RATIO,
-    MIN_FREQUENCY,
-    MIN_SCALER,
-    MIN_SWITCH_RATE,
-)
 from plltool.model.components import partners
 from plltool.model.covarion import observed_slopes
 from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
@@ -32,12 +22,12 @@ from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
 
 RATIO_BOUNDS = {
-    "rates": (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY),  # unless their design has other limits
-    "frequencies": (MIN_FREQUENCY, 1.0 / MIN_FREQUENCY),
-    "class_weights": (MIN_FREE_RATIO, MAX_FREE_RATIO),
-    "switching": (MIN_SWITCH_RATE, MAX_SWITCH_RATE),
+    "rates": (constants.MIN_EXCHANGEABILITY, constants.MAX_EXCHANGEABILITY),  # unless their design has other limits
+    "frequencies": (constants.MIN_FREQUENCY, 1.0 / constants.MIN_FREQUENCY),
+    "class_weights": (constants.MIN_FREE_RATIO, constants.MAX_FREE_RATIO),
+    "switching": (constants.MIN_SWITCH_RATE, constants.MAX_SWITCH_RATE),
     **SITE_BOUNDS,
-    SCALER: (MIN_SCALER, MAX_SCALER),
+    SCALER: (constants.MIN_SCALER, constants.MAX_SCALER),
 }
 
 

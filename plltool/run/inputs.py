@@ -29,7 +29,7 @@ from plltool.model.partition import Dataset, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme, assign_sites, check_files, split_by_states
 from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
-from plltool.run.data_tests import refuse_invariable
+from plltool.run.messages import refuse_invariable
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.rooted import add_root
 from plltool.tree.splits import TreeSet

@@ -87,16 +87,16 @@ def test_p_values_of_composition_are_those_of_iqtree(name, facts):
 
 
 def test_pairs_are_counted_in_pieces(facts, data_dir, monkeypatch):
-    monkeypatch.setattr("plltool.run.data_tests._TAXON_CHUNK", 5)
-    monkeypatch.setattr("plltool.run.data_tests._SITE_CHUNK", 64)
+    monkeypatch.setattr("plltool.run.messages._TAXON_CHUNK", 5)
+    monkeypatch.setattr("plltool.run.messages._SITE_CHUNK", 64)
     in_pieces = plltool.check(data_dir / "primates.phy", data_dir / "primates.part", **NUMPY)
     assert in_pieces["parts"] == facts["parts"]["parts"]
 
 
 def test_data_that_are_too_large_for_tests_of_pairs(data_dir, monkeypatch):
-    monkeypatch.setattr("plltool.run.data_tests.MAX_SYMMETRY_WORK", 12**2 * 4**2 * 898)
+    monkeypatch.setattr("plltool.run.messages.MAX_SYMMETRY_WORK", 12**2 * 4**2 * 898)
     assert plltool.check(data_dir / "primates.phy", **NUMPY)["parts"][0]["symmetry"] is not None
-    monkeypatch.setattr("plltool.run.data_tests.MAX_SYMMETRY_WORK", 12**2 * 4**2 * 898 - 1)
+    monkeypatch.setattr("plltool.run.messages.MAX_SYMMETRY_WORK", 12**2 * 4**2 * 898 - 1)
     part = plltool.check(data_dir / "primates.phy", **NUMPY)["parts"][0]
     assert part["symmetry"] is None
     assert part["saturation"] is None

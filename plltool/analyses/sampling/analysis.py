@@ -42,10 +42,9 @@ from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, recorded_item
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
-from plltool.run.data_tests import remarks_on_data
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.memory import share_hardware
-from plltool.run.messages import announce_engine
+from plltool.run.messages import announce_engine, remarks_on_data
 from plltool.run.rooting import OutgroupLike
 from plltool.run.run import Run
 from plltool.run.task import describe_start

@@ -31,13 +31,12 @@ from plltool.io.newick_writer import write_newick
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.processes.ranks import current
 from plltool.progress import Forecast, Listener, Progress, StopSearch, Trace, announce, ignore, log
-from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine
 from plltool.run.evaluation import optimise_all
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import open_workers, search_slots, share_hardware
-from plltool.run.messages import remarks_on_optima
+from plltool.run.messages import remarks_on_data, remarks_on_optima
 from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike, mean_tree
 from plltool.run.run import Run

@@ -50,8 +50,8 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import polish
 from plltool.progress import announce, log
-from plltool.run.data_tests import refuse_invariable
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, cut_inputs, default_model, resolve_inputs
+from plltool.run.messages import refuse_invariable
 from plltool.run.model_choice import ModelChoice, PartChoice, SchemeChoice, finite_or_none
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.run import Run

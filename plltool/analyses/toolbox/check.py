@@ -11,9 +11,9 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.duplicates import without_duplicates
 from plltool.model.model import Model
 from plltool.model.partition import Part
-from plltool.run.data_tests import compare_pairs, remarks_on_data, remarks_on_saturation
 from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
 from plltool.run.memory import plan_memory
+from plltool.run.messages import compare_pairs, remarks_on_data, remarks_on_saturation
 from plltool.settings import takes_keywords
 
 
