@@ -128,7 +128,7 @@ class GenesResult(Recorded, Shown):
             lines.append(f"{own.name}\t{own.source}\t{sizes}\t{own.lnl:.6f}\t{own.model}\n")
         return "".join(lines)
 
-    @Keys("search concordance seconds version:str command:str?", genes=[_GENE])
+    @Keys("genes search concordance seconds version:str command:str?", genes=[_GENE])
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The genes, and the records of the search and of the concordance factors; `command` is the command line."""
         return {

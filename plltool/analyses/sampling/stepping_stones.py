@@ -40,9 +40,8 @@ from plltool.model.partition import Dataset
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
-from plltool.run.data_tests import remarks_on_data
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
-from plltool.run.messages import announce_engine
+from plltool.run.messages import announce_engine, remarks_on_data
 from plltool.run.task import software_versions
 from plltool.schema import Keys
 from plltool.settings import takes_keywords
