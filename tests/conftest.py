@@ -113,6 +113,12 @@ def has_opencl(request) -> bool:
     return not request.config.option.no_opencl and _find_opencl_problem() is None
 
 
+@pytest.fixture(params=["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
+def device(request):
+    """Both kinds of engine, for tests that do not name their own."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The small inputs that come with the repository."""

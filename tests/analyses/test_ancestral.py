@@ -152,7 +152,6 @@ def joint_tables():
         yield summed, best
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_states_with_a_root(device):
     found = plltool.ancestral_states(ROWS, TREE, MODEL, fixed=True, device=device)
     assert re.sub(r":[^,()]+", "", found.labelled) == "((a,b)Node2,(c,(d,e)Node4)Node3)Node1;"

@@ -30,7 +30,6 @@ from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.neighbours import neighbour_sites
 
 OPTIONS = SearchOptions("fast", starts=1, radii=(1, 2), perturbations=0)
-DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 GIVEN = "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}"
 SUFFIXES = ["+ASC_LEWIS", "+ASC_FELS{40}", "+ASC_STAM{30/20/10/25}"]
 # raxmlHPC 8.2.12 -m ASC_GTRGAMMA --asc-corr=... -f e, on the variable columns of data/primates.phy: the suffix of the
@@ -90,7 +89,6 @@ def oracle_lnl(tree, lengths, sequences, model, sites=slice(None)):
     return corrected_lnl(kind.kind, kind.unseen, *given, np.ones(len(columns)), components)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_lnl_of_a_fixed_tree(variable, suffix, device):
     tree = start(variable)
@@ -112,7 +110,6 @@ def test_lnl_of_raxml(data_dir, suffix, rates, alpha, lengths, lnl):
     assert evaluate(rows, tree, "GTR" + RAXML_FREQUENCIES + "+G4" + suffix, device="numpy").lnl > lnl - 0.01
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])
 def test_each_part_has_its_own_correction(variable, brlen, device):
     """DNA in three parts, two of one shape; optimised, so that scalers and lengths differ between them."""

@@ -20,7 +20,6 @@ from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
 
 SHARES = ("copy_share", "multiply_add_share", "bound_share")
-DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 
 
 def likelihood_of(components, tree, states):
@@ -35,7 +34,6 @@ def likelihood_of(components, tree, states):
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_rows(device, precision):
     shapes = [Shape(6, 50), Shape(5, 9)]

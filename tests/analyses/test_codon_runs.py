@@ -39,7 +39,6 @@ def simulated():
     return plltool.simulate(TREE, "GY{0.2/4.0}+FE", 1200, seed=5).as_sequences()
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_search(simulated, device):
     result = plltool.search(simulated, "GY+F3X4", device=device, effort="fast")
     assert result.parameters["data"] == "codon"

@@ -231,7 +231,6 @@ def test_quartets_without_decisive_sites_do_not_count():
 FREQUENCIES = "F81+FU{0.1/0.2/0.3/0.4}"
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 @pytest.mark.parametrize("model", [FREQUENCIES, f"{FREQUENCIES}+I{{0.25}}"])
 def test_sites_by_likelihood(device, model):
     """By the definition: likelihoods of subtrees given the state at their root; sites without any data are left out."""

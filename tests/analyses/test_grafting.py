@@ -21,7 +21,6 @@ def read(newick, taxa=None):
     return dendropy.Tree.get(data=newick, schema="newick", preserve_underscores=True, taxon_namespace=taxa)
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 @pytest.mark.parametrize("name", ["whole", "begin", "end", "as_Rat"])
 def test_one_query_is_where_it_is_placed(name, device):
     """With fixed lengths lnL is that of the place."""

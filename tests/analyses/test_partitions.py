@@ -33,7 +33,6 @@ HKY{1.0/3.0}+F%s, second = 2-40\2
 JC+G4{0.5}%s, rest = 71-75, 76-.
 """
 SCALERS = (0.7, 1.9, 1.3, 0.4)
-DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +95,6 @@ def lengths_of_parts(likelihood, lengths):
     return lengths.T if lengths.ndim == 2 else scalers[:, None] * lengths
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("brlen", LINKAGES)
 def test_lnl_and_derivatives(sequences, device, brlen):
     with open_one(sequences, device, brlen) as likelihood:
@@ -277,7 +275,6 @@ def test_duplicates_come_back(sequences, brlen):
         assert again.lnl == pytest.approx(result.lnl, rel=1e-12)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("brlen", LINKAGES)
 def test_other_programs(shared, device, brlen):
     """8 parts of 59 taxa: RAxML-NG 1.2.2 gives -55550.836925650 and IQ-TREE 3.1.3 -55550.8369, lengths linked."""

@@ -38,7 +38,6 @@ GAMMA = "JC+G4{0.6}"
 ALL = {"heuristic": 1.0, "filter_acc_lwr": 1.0, "filter_max": 99}
 QUICK = {"device": "numpy", "fixed": True}
 SLID = {"raxml_blo": False}  # the branch keeps its length: lnL is that of the tree with the three lengths of a place
-DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 SAME = {"rel": 1e-10}  # sums over patterns in another order; lnL of columns without data comes from the reference
 # lnL that places may be below those of scipy: the last steps promise less than PLACE_PRECISION each
 NEAR = 1e-3
@@ -97,7 +96,6 @@ def attached(tree, place):
     return [*ends, place.pendant]
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_every_place_is_the_best_on_its_branch(device):
     result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, fixed=True, device=device, **SLID, **ALL)
     tree = result.tree
@@ -256,7 +254,6 @@ def test_jplace_is_read_by_dendropy(outgroup):
         assert query.places[0].lnl == pytest.approx(lnl, **SAME)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_batches_change_nothing(monkeypatch, device):
     given = ROWS, TREE, sequences(QUERIES), GAMMA
     whole = plltool.place(*given, fixed=True, device=device)

@@ -58,7 +58,6 @@ def unrooted(text):
     return write_newick(parse_newick(text, "text"))
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_the_lnl_of_another_program(device):
     result = plltool.evaluate(PRIMATES, IQTREE_TREE, IQTREE_MODEL, fixed=True, device=device)
     assert result.lnl == pytest.approx(IQTREE_LNL, abs=1e-6)
@@ -185,7 +184,6 @@ def test_replicates_have_roots(simulated):
     assert sum(value for _, value in rapid.supports.root_places()) in (0, 100)
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_supports_by_neighbours(device):
     """SH-aLRT of IQ-TREE 2.0.7, -m UNREST+G4 -te --alrt 1000 --abayes, at its tree and parameters."""
     found = plltool.alrt(PRIMATES, IQTREE_TREE, IQTREE_MODEL, replicates=1000, fixed=True, device=device).supports
@@ -331,7 +329,6 @@ PROTEIN_LNL = [
 ]
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_proteins_beside_another_program(device):
     rows = dict(zip("abcdef", PROTEIN_ROWS, strict=True))
     bird = Model(parse_model("NQ.bird")).exchangeabilities.tolist()

@@ -56,7 +56,6 @@ def test_likelihood_is_the_oracles(write):
     assert again.lnl == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_rates_that_are_not_reversible(write, device):
     """The root has stationary frequencies; here each state leads to the next one, and not back."""
     q = ONE_WAY - np.diag(ONE_WAY.sum(axis=1))

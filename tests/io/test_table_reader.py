@@ -118,7 +118,6 @@ def test_likelihood_of_sets(write):
     assert found.model == "MATRIX{north|south-west|east}{1.0/0.25/0.5}+FU{0.5/0.3/0.2}"
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 @pytest.mark.parametrize("n_states", [70, 128])
 def test_many_states(write, n_states, device):
     """More states than a 64-bit mask holds, with the last one alone and in a set; the model string reads back."""

@@ -67,7 +67,6 @@ def test_free_parameters():
     assert Model(parse_model("S16"), np.full(16, 1 / 16)).n_free_parameters == 119 + 15
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_likelihood_is_the_oracles(device):
     """All 120 exchangeabilities and frequencies differ; letters for several bases, gaps and unknown bases."""
     rng = np.random.default_rng(1)

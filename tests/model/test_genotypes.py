@@ -82,7 +82,6 @@ def test_exchangeabilities_with_phase():
     assert parse_model(str(model.spec)) == model.spec
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_likelihood_with_phase_is_the_oracles(device):
     """Letters such as M are heterozygotes of unknown phase: either of two states."""
     data = {"a": "A1CTRKNE", "b": "AAC6RG?M", "c": "EACTAK-1", "d": "CAGPGGSe"}

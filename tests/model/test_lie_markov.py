@@ -142,7 +142,6 @@ MK10.34{0.45,-0.4,0.57,-0.16,0.1,0.33,0.03,-0.46,0.91} -7670.829910
 IQTREE_OPTIMISED = [("RY8.8", -5715.322566), ("RY2.2b", -5955.832256)]
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_the_lnl_of_another_program(device):
     models, lnls = IQTREE_LNL.split()[::2], IQTREE_LNL.split()[1::2]
     step = 1 if device == "numpy" else 6

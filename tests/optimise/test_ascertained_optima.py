@@ -13,7 +13,6 @@ from plltool.model.vector import scale_slope
 from plltool.optimise.lengths import smooth
 from plltool.run.likelihood import Likelihood
 
-DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 SUFFIXES = ["+ASC_LEWIS", "+ASC_FELS{25}", "+ASC_STAM{9/0/4/3.5}"]
 STEP = 1e-4
 N_TAXA, N_SITES = 5, 60
@@ -56,7 +55,6 @@ def difference(f):
     return (f(STEP) - f(-STEP)) / (2 * STEP)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("name", ["HKY+FO", "GTR+FO+G2"])
 def test_every_parameter_and_length(data, name, suffix, device):
@@ -94,7 +92,6 @@ def test_another_optimiser_gains_nothing_after_smoothing(data, suffix, factor):
     assert -further.fun < result.lnl + 5e-3  # smoothing leaves a little, since the correction couples all lengths
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_streamed_patterns_change_no_bit(data, device):
     """Where memory does not hold all conditional likelihoods, invariable sites are streamed like the others."""
     with opened(data, "JC+G4+ASC", device) as whole:

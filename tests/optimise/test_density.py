@@ -15,7 +15,6 @@ STEP = 1e-3  # of the oracle's difference, whose error is of the order of its fo
 RNG = np.random.default_rng(5)
 ROWS = {name: "".join(RNG.choice(list("ACGTACGN"), 40)) for name in "abcde"}
 MASKS = {"A": 1, "C": 2, "G": 4, "T": 8, "N": 15}
-ENGINES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 
 
 def columns_of(tree, sites=slice(None)):
@@ -38,10 +37,10 @@ def oracle(tree, vector):
     return pruning(tree.ends.tolist(), np.exp(vector[:n]), columns_of(tree), invariable_gamma(vector, n)).sum()
 
 
-@pytest.fixture(params=ENGINES)
-def likelihood(request):
+@pytest.fixture
+def likelihood(device):
     model = "HKY+FO+I+G3"
-    with Likelihood(ROWS, TREE, model, device=request.param) as held:
+    with Likelihood(ROWS, TREE, model, device=device) as held:
         held.frequencies = [0.1, 0.2, 0.3, 0.4]
         held.alpha, held.pinv = 0.7, 0.2
         yield held

@@ -14,7 +14,6 @@ from plltool.optimise.models import MAX_LOG_SCALE, ModelOptimiser, optimise_mode
 from plltool.optimise.polish import polish
 from plltool.run.likelihood import Likelihood
 
-DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 MODELS = ("K80+G4", "HKY+FO", "JC", "GTR+G2", "JC+G4")
 SIZES = np.array([70, 50, 30, 90, 60])
 SCALES = (0.3, 1.0, 2.0, 3.0, 1.2)
@@ -82,7 +81,6 @@ def alone(data):
     return [scipy_of_part(data, number, scale=True) for number in range(len(MODELS))]
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("given", [False, True])
 def test_scaled(data, alone, device, given):
     """Scalers times lengths are what each part has on its own, whether the scaler of a part is given or not."""
@@ -101,7 +99,6 @@ def test_scaled(data, alone, device, given):
             assert SIZES / SIZES.sum() @ scalers == pytest.approx(1.0, rel=1e-12)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_unlinked(data, device):
     """JC has no parameters, so a factor of its lengths is left to the optimisation of lengths."""
     within = np.exp([-MAX_LOG_SCALE, MAX_LOG_SCALE])
@@ -115,7 +112,6 @@ def test_unlinked(data, device):
         assert np.all(np.abs(np.log(factors)) <= MAX_LOG_SCALE + 1e-12)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("scale", [False, True])
 def test_linked(data, all_linked, device, scale):
     """Without a factor each part is on its own; with one, against scipy with the parameters of all parts."""
@@ -238,7 +234,6 @@ def scipy_from(two_optima, start):
         return -minimize(negative, np.log(start), method="L-BFGS-B", bounds=bounds * 0.999).fun
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("start", [LEFT, RIGHT])
 def test_from_either_side_the_better_of_two_optima(two_optima, start, device):
     optima = [scipy_from(two_optima, side) for side in (LEFT, RIGHT)]
@@ -269,7 +264,6 @@ def test_a_part_that_shares_its_lengths_stays(data):
 # --- the same bits ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("memory", [None, 60_000])
 def test_gradients_of_some_parts(data, device, memory):
     """What is asked for is what one gets with all parts, to the bit; parts lie in engines of three shapes."""

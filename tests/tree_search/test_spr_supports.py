@@ -65,7 +65,6 @@ def regrafts(tree, joint, subtree, rows):
         ("((a:0.1,b:0.3):0.1,(c:0.2,d:0.2):0.06,(e:0.1,f:0.2):0.08);", 3),
     ],
 )
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_all_places_of_all_subtrees(newick, seed, device):
     rows = evolve(newick, seed)
     with plltool.Likelihood(rows, newick, "JC", neighbours=True, device=device) as likelihood:
