@@ -31,9 +31,9 @@ def test_a_tenth_of_the_memory_numpy(sequences, caplog, monkeypatch, least):
     """With a screen and without one."""
     monkeypatch.setattr(engines, "SCREENING_SIZE", least)
     caplog.set_level(logging.INFO, "plltool")
-    tree = search(sequences, MODEL, device="numpy")
+    tree = search(sequences, MODEL, device="numpy", effort="fast")
     assert "memory:" not in caplog.text
-    streamed = search(sequences, MODEL, device="numpy", memory=100_000)
+    streamed = search(sequences, MODEL, device="numpy", effort="fast", memory=100_000)
     assert (streamed.lnl, streamed.newick) == (tree.lnl, tree.newick)
     assert "memory: the patterns do not all fit" in caplog.text
     assert streamed.counters["launches"] > 2 * tree.counters["launches"]
@@ -61,7 +61,6 @@ def test_a_tenth_of_the_memory(request, folder, name):
     assert streamed.counters["peak_bytes"] < whole.counters["peak_bytes"] / 4
 
 
-@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def test_answers_of_a_likelihood_with_little_memory(sequences, device):
     tree = search(sequences, "HKY+F", device="numpy").tree
     answers = []

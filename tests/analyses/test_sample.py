@@ -24,7 +24,7 @@ from plltool.errors import CheckpointError, DeviceError, EngineError, InputError
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import rf_distance
 
-DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
+ALONE = {"device": "numpy", "workers": 1}
 FEW = plltool.SampleOptions(generations=30, chains=2, sample_every=5)
 CODES = {"A": 1, "C": 2, "G": 4, "T": 8, "-": 15}
 
@@ -42,7 +42,6 @@ def small(sequences):
     return {name: sequence[100:160] for name, sequence in list(sequences.items())[:6]}
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("model", ["GTR+FO+I+G4", "HKY+FO+G4"])
 def test_likelihoods_of_samples_are_those_of_the_oracle(small, device, model):
     """After 30 generations of partial traversals, accepted and rejected."""
@@ -67,7 +66,6 @@ def test_likelihoods_of_samples_are_those_of_the_oracle(small, device, model):
     assert len(moved) > 3
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_parts_of_different_shapes_and_little_memory(small, device, tmp_path):
     """DNA in two parts with different numbers of categories are two engines; their sum is what `evaluate` finds."""
     scheme = tmp_path / "parts.txt"
@@ -147,7 +145,7 @@ def test_both_trees_have_the_outgroup_on_one_side_of_the_root(small):
 
 
 def test_files_are_read_by_other_programs(small):
-    found = plltool.sample(small, "JC+G4", options=FEW, device="numpy", seed=4, outgroup=next(iter(small)))
+    found = plltool.sample(small, "JC+G4", options=FEW, seed=4, outgroup=next(iter(small)), **ALONE)
     assert set(found.as_record()["priors"]) == {"lengths", "alpha"}, "those of the parameters that the model has"
     texts = found.texts()
     assert sorted(texts) == [
@@ -173,7 +171,6 @@ def test_files_are_read_by_other_programs(small):
     assert 0.95 <= sum(shares) <= 1.0
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path, always, monkeypatch):
     monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 4)  # of two chains at two times
     few = plltool.SampleOptions(generations=120, chains=2, sample_every=5, burnin=0.4)  # 48 generations of tuning
@@ -200,7 +197,6 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
         plltool.sample(small, "HKY+FO+G4", options=few, priors=priors, checkpoint=folder, **settings)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_workers_change_no_bit(small, device, always, monkeypatch):
     """Three runs in two processes, sample by sample, so that a run goes from one to the other; then here again."""
     monkeypatch.setattr("plltool.analyses.sampling.runs.RunsInWorkers.seconds", 0.0)
@@ -313,7 +309,7 @@ def test_deviations_have_burn_ins_of_their_own(small):
 
 def test_chains_do_not_go_on_with_another_layout_or_other_moves(small, tmp_path, monkeypatch):
     """A checkpoint of another version may ask for other moves."""
-    run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
+    run = {"options": FEW, "device": "numpy", "workers": 1, "checkpoint": tmp_path / "kept"}
     plltool.sample(small, "JC", vw=1, **run)
     told = r"layout: the checkpoint has \{'vw': 1\}, this command \{'vw': 2\}; --redo starts over"
     with pytest.raises(CheckpointError, match=told):
@@ -360,7 +356,7 @@ def test_chains_begin_where_the_prior_has_a_density(small):
     start = f"(({names[0]}:0,{names[1]}:900):0,{names[2]}:0,({names[3]}:1,({names[4]}:0,{names[5]}:1):0):0);"
     few = plltool.SampleOptions(generations=100, chains=1, sample_every=50)
     rare = {name: row.replace("A", "C") for name, row in small.items()}  # a frequency would be 0
-    found = plltool.sample(rare, "GTR+FO+I+G4", options=few, priors=priors, start=start, device="numpy")
+    found = plltool.sample(rare, "GTR+FO+I+G4", options=few, priors=priors, start=start, **ALONE)
     values = dict(zip(found.samples.columns, found.samples.numbers()[0].T.tolist(), strict=True))
     assert np.isfinite(values["LnPr"]).all()
     assert (values["alpha"][0], values["pinvar"][0]) == (15.0, pytest.approx(0.95))
@@ -369,7 +365,7 @@ def test_chains_begin_where_the_prior_has_a_density(small):
 
 
 def test_priors_of_nothing_are_told_and_change_no_run(small, tmp_path):
-    run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
+    run = {"options": FEW, "device": "numpy", "workers": 1, "checkpoint": tmp_path / "kept"}
     found = plltool.sample(small, "JC", **run, priors=plltool.Priors(alpha="exponential(2)", lengths="exponential(3)"))
     assert "prior of alpha: the model has no such parameter to sample" in found.warnings
     assert sum("prior of" in text for text in found.warnings) == 1
@@ -399,7 +395,7 @@ def test_interrupted(small, always):
 )
 def test_what_is_not_enough_is_named(small, generations, runs, expected):
     options = plltool.SampleOptions(generations=generations, runs=runs, chains=1, sample_every=5)
-    found = plltool.sample(small, "JC", options=options, device="numpy")
+    found = plltool.sample(small, "JC", options=options, **ALONE)
     assert found.converged is (None if runs == 1 else False)
     assert any(re.fullmatch(f"not enough generations yet: {expected}", text) for text in found.warnings)
     assert any(line.split()[-2:] == ["-", "-"] for line in found.describe()) == (generations == 10), "unknown sizes"
@@ -408,7 +404,7 @@ def test_what_is_not_enough_is_named(small, generations, runs, expected):
 def test_steps_that_were_tuned_for_a_shorter_time(small, tmp_path):
     def warnings_of(generations, burnin=0.25):
         options = plltool.SampleOptions(generations=generations, chains=1, sample_every=4, burnin=burnin)
-        found = plltool.sample(small, "JC", options=options, device="numpy", checkpoint=tmp_path / f"{burnin}")
+        found = plltool.sample(small, "JC", options=options, checkpoint=tmp_path / f"{burnin}", **ALONE)
         return [text for text in found.warnings if "tune" in text]
 
     assert warnings_of(40) == []

@@ -187,16 +187,18 @@ def test_a_failure_within_an_excursion_costs_that_alone(make_run, unstopped, mon
 
 
 @pytest.mark.usefixtures("_soon_over")
-@pytest.mark.parametrize("numbers", [(2, 1), (1, 3)])
-def test_several_processes(make_run, numbers, tmp_path, monkeypatch):
+def test_several_processes(make_run, tmp_path, monkeypatch):
     """The bits of one process, also if the run is stopped within a batch and goes on with another number of them."""
     monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 3)
-    run, whole, listen = make_run("unlinked"), [], Stop(4)  # the first of the second batch
-    expected, parts = ultrafast_bootstrap(listener=whole.append, **run), listen.heard
-    for workers in numbers:
-        found = ultrafast_bootstrap(listener=listen, checkpoint=tmp_path, **run | {"workers": workers})
-    assert [(event.round, event.lnl.hex()) for event in parts] == [(event.round, event.lnl.hex()) for event in whole]
-    assert found.values["ufboot"].tobytes() == expected.values["ufboot"].tobytes()
+    run, whole = make_run("unlinked"), []
+    expected = ultrafast_bootstrap(listener=whole.append, **run)
+    for numbers in ((2, 1), (1, 3)):
+        listen, folder = Stop(4), tmp_path / f"{numbers[0]} first"  # the first of the second batch
+        for workers in numbers:
+            found = ultrafast_bootstrap(listener=listen, checkpoint=folder, **run | {"workers": workers})
+        heard, told = ([(event.round, event.lnl.hex()) for event in events] for events in (listen.heard, whole))
+        assert heard == told
+        assert found.values["ufboot"].tobytes() == expected.values["ufboot"].tobytes()
 
 
 @pytest.mark.usefixtures("_soon_over")

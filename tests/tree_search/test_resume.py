@@ -89,6 +89,8 @@ def make_run(tmp_path):
 @pytest.mark.parametrize("case", CASES)
 def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monkeypatch, caplog):
     """Each process makes one step; together they make those of an uninterrupted run."""
+    if case != "dna":  # of which the trees of more taxa are stored in several orders
+        few = dict([*few.items()][:7]) | {"twin": few["twin"]}
     if case == "given up":
         monkeypatch.setattr(state, "ABANDON_MARGIN", 0.0)
         caplog.set_level("INFO", "plltool")

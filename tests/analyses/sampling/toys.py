@@ -19,6 +19,7 @@ from plltool.tree.random_tree import random_tree
 ONES = Dirichlet((1.0,))
 PRIORS = {"rates": ONES, "frequencies": ONES, "alpha": Exponential(1.0), "pinv": Uniform(0.0, 1.0)}
 LENGTHS = GammaDirichlet(2.0, 2.0, 1.0, 1.0)
+_KNOWN = {}  # lnL by the oracle
 
 
 def make_space(model="GTR+FO+I+G4", n_taxa=5, lengths=LENGTHS, priors=PRIORS):
@@ -53,7 +54,17 @@ def model_of(state):
 
 
 def lnl_of(state, codes):
-    """lnL of codes (n_taxa, n_sites) by the oracle, with gamma rates and invariable sites as the model has them."""
+    """lnL of codes (n_taxa, n_sites) by the oracle, with gamma rates and invariable sites as the model has them.
+
+    What one engine is asked is known when the next one is.
+    """
+    key = *state.topology.parent, *state.lengths, *map(bytes, map(np.ravel, (*state.values, codes)))
+    if key not in _KNOWN:
+        _KNOWN[key] = _lnl_of(state, codes)
+    return _KNOWN[key]
+
+
+def _lnl_of(state, codes):
     (own,) = state.models
     pi, pinv = own.frequencies.tolist(), own.pinv or 0.0
     q = q_matrix(own.exchangeabilities, own.frequencies) / (1 - pinv)
