@@ -113,6 +113,27 @@ def has_opencl(request) -> bool:
     return not request.config.option.no_opencl and _find_opencl_problem() is None
 
 
+@pytest.fixture
+def unoptimised(has_opencl, monkeypatch):
+    """PoCL compiles kernels as they are: 0.3 to 1 s for each in place of 1 to 4 s, and they are 4 times as slow.
+
+    For tests of one request, or a few, of kernels that no other file uses; the fixture does not reach other processes.
+    """
+    if not has_opencl:
+        return
+    from plltool.engine.opencl import kernels
+    from plltool.engine.opencl.device import is_pocl
+
+    build = kernels._build
+
+    def build_quickly(context, source, options):
+        more = ["-cl-opt-disable"] if is_pocl(context.devices[0].platform.name) else []
+        return build(context, source, (*options, *more))
+
+    build_quickly.cache_clear = build.cache_clear
+    monkeypatch.setattr(kernels, "_build", build_quickly)
+
+
 @pytest.fixture(params=["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
 def device(request):
     """Both kinds of engine, for tests that do not name their own."""

@@ -41,6 +41,7 @@ def simulate(kind):
 
 
 @pytest.mark.opencl
+@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize(("data", "model", "vw"), FIXED)
 def test_lnl_of_a_fixed_tree(data, model, vw):
     rows, tree = (data, "((a,b),c,(d,e));") if isinstance(data, dict) else (simulate(data), TREE)

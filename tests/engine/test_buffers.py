@@ -9,6 +9,7 @@ from plltool.engine.contract import Step
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import find_device, open_buffers
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
 KINDS = [
     pytest.param(("numpy", 1), id="numpy-1"),
     pytest.param(("numpy", 4), id="numpy-4"),

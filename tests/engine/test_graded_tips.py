@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from agreement import Case
-from engine_kinds import NUMPY_KINDS, OPENCL_KINDS, WIDEST, Kind, as_params
+from engine_kinds import FEW_KINDS, WIDEST, Kind, as_params
 from oracles.likelihood import pruning
 
 from plltool.engine.codes import encode_tips
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
 NUMPY_RTOL = 1e-12  # both double, short sums
 OPENCL_RTOL = 1e-11  # the order of sums differs
 SINGLE_RTOL = 1e-5  # as in test_many_states.py
@@ -19,16 +20,15 @@ def make_case(n_states=4, n_components=2, parts=(9, 35), **more):
     return Case([n_states, *parts], 5, parts, n_states, n_components, graded=True, n_ambiguous=40, **more)
 
 
-@pytest.mark.parametrize("kind", as_params([*NUMPY_KINDS, *OPENCL_KINDS]))
-def test_brute_force(kind, make_engine):
+def test_brute_force(few_kind, make_engine):
     case = make_case(parts=(3, 2))
-    expected, engine = case.site_lnl(), case.engine(make_engine, kind)
+    expected, engine = case.site_lnl(), case.engine(make_engine, few_kind)
     for branch in range(len(case.ends)):
         np.testing.assert_allclose(case.sites_on(engine, branch), expected, rtol=NUMPY_RTOL)
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("kind", as_params([Kind("vector", 4, 3), OPENCL_KINDS[5], Kind("lanes", 32)]))
+@pytest.mark.parametrize("kind", as_params(FEW_KINDS[1:]))
 @pytest.mark.parametrize(("n_states", "n_components"), SHAPES)
 def test_every_request(make_engine, kind, n_states, n_components):
     """Two states are fewer than the lanes of a vector, and than the columns that work-items share."""

@@ -61,7 +61,7 @@ def test_deep_trees(kind, make_engine, deep):
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed"])
-@pytest.mark.parametrize("kind", as_params([*KINDS, WIDEST]))
+@pytest.mark.parametrize("kind", as_params([kind for kind in [*KINDS, WIDEST] if kind.vw != 2]))
 def test_deep_trees_of_single_clas(kind, make_engine, deep, precision):
     found = all_requests(deep, deep.engine(make_engine, kind, precision=precision))
     assert np.abs(found / (deep.weights @ deep.expected) - 1).max() < SINGLE_RTOL

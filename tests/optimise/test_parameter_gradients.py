@@ -11,6 +11,7 @@ import plltool
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_bounds, get_vector, parameter_slopes, scale_slope, set_vector
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
 STEP = 1e-4
 NUMPY, OPENCL, LANES = {"device": "numpy"}, {"device": "opencl"}, {"device": "opencl", "vw": 32}
 ON_NUMPY = {  # kind of data: models
