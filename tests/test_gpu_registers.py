@@ -9,7 +9,7 @@ from pathlib import Path
 import gpu_registers as module
 import pytest
 
-RECORDED = Path(module.__file__).parents[1] / "benchmarks" / "results" / "2026-11-23-gpu-registers.json"
+RECORDED = Path(module.__file__).parents[1] / "benchmarks" / "results" / "2026-11-27-gpu-registers.json"
 
 PTXAS = """ptxas info    : Compiling entry function 'traverse' for 'sm_90'
 ptxas info    : Function properties for traverse
