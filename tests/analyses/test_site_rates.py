@@ -42,8 +42,8 @@ def test_rates_are_those_of_the_sum_over_all_histories(invariable):
 
 
 def test_categories_of_a_mixture_are_sums_over_its_classes():
-    rates, classes = gamma_category_means(0.6, 4), [([1, 3, 1, 1, 3, 1], FREQUENCIES), ([1] * 6, [0.25] * 4)]
-    model = "MIX{HKY{1/3}+FU{0.3/0.2/0.2/0.3}:1:0.4,JC:1:0.6}+G4{0.6}"
+    rates, classes = gamma_category_means(0.6, 4), [([1] * 6, [0.94, 0.02, 0.02, 0.02]), ([1] * 6, [0.25] * 4)]
+    model = "MIX{F81+FU{0.94/0.02/0.02/0.02}:1:0.4,JC:1:0.6}+G4{0.6}"
     with Likelihood(dict(zip(NAMES, ROWS, strict=True)), TREE, model, device="numpy") as likelihood:
         tree, best = likelihood.tree, likelihood.site_categories()
     for site, column in enumerate(zip(*ROWS, strict=True)):
