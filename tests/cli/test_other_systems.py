@@ -7,7 +7,7 @@ import pytest
 
 from plltool import hardware
 from plltool.hardware import ASSUMED_MEMORY
-from plltool.io import record
+from plltool.io import files
 
 HIDDEN = """
 import builtins, os, pathlib, signal, sys
@@ -80,10 +80,10 @@ def test_folders_that_cannot_be_opened(monkeypatch, tmp_path):
     def refuse(*_):
         raise PermissionError(13, "permission denied")
 
-    real = record.tempfile.mkstemp(dir=tmp_path)
-    monkeypatch.setattr(record.tempfile, "mkstemp", lambda **_: real)
-    monkeypatch.setattr(record.os, "open", refuse)
-    record.write_text(tmp_path / "x", "text")
+    real = files.tempfile.mkstemp(dir=tmp_path)
+    monkeypatch.setattr(files.tempfile, "mkstemp", lambda **_: real)
+    monkeypatch.setattr(files.os, "open", refuse)
+    files.write_text(tmp_path / "x", "text")
     assert (tmp_path / "x").read_text() == "text"
 
 
