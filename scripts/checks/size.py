@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 52_400, "tests": 43_900, "scripts": 8_950}
+LIMITS = {"plltool": 51_850, "tests": 43_770, "scripts": 8_810}
 
 
 def count_lines(folder: Path) -> int:
