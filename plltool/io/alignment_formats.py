@@ -250,7 +250,7 @@ def read_blocks(text: bytes) -> list[Record]:
 _MATCH = b"."
 _STRICT_NAME_LENGTH = 10  # characters, Felsenstein's PHYLIP
 _MAX_DIGITS = 18  # of a number in the header; longer ones are no sizes
-_SIZES = re.compile(rb"\s*[0-9]+\s+[0-9]+\s*")
+SIZES = re.compile(rb"^[ \t]*\d+[ \t]+\d+[ \t]*$", re.MULTILINE)  # the first line of an alignment
 _INTERLEAVED, _SEQUENTIAL = "I", "S"  # PAML's options at the end of the header
 
 
@@ -275,7 +275,7 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     if records is None:
         records = announced.choose_reading(_read_layouts(lines, announced, layout, _split_strict), states)
     if records is None:
-        second = next((number for number, line in lines if _SIZES.fullmatch(line)), None)
+        second = next((number for number, line in lines if SIZES.fullmatch(line)), None)
         if second is not None:
             raise InputError(f"{source}: line {second}: found the sizes of another alignment, expected one in a file")
         raise InputError(f"{source}: {announced.explain_mismatch(relaxed)}")

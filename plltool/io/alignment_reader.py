@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
 from plltool.errors import InputError, check_one_of, explained, show_name
 from plltool.io.alignment_formats import (
     NAMES_HINT,
+    SIZES,
     Record,
     cut_names,
     note_on_blanks,
@@ -33,7 +33,6 @@ from plltool.io.table_reader import read_table, starts_like_table
 from plltool.progress import log
 
 _MAX_SHOWN_START = 40  # bytes of a file in a message
-_SIZES = re.compile(rb"^[ \t]*\d+[ \t]+\d+[ \t]*$", re.MULTILINE)  # the first line of a PHYLIP alignment
 _MAX_DIGITS = 15  # of the weight of a site
 
 AUTO = "auto"  # the states that the data show
@@ -94,7 +93,7 @@ def read_alignment_sets(
     for errors; InputError if there is no such line.
     """
     text, source = _load_text(path), source_name(path)
-    begins = [match.start() for match in _SIZES.finditer(text)]
+    begins = [match.start() for match in SIZES.finditer(text)]
     if not begins:
         raise InputError(f"{source}: found no line with the numbers of taxa and sites, expected PHYLIP alignments")
     states = _find_states(states) if isinstance(states, str) else states
