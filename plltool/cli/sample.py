@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 import plltool
-from plltool import Hardware, MarginalLikelihood, Priors, SampleOptions, SampleResult
+from plltool import Hardware, Priors, SampleOptions
 from plltool.cli import options
 from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
@@ -91,7 +91,7 @@ def advance(
     reading: options.Reading,
     outputs: Outputs,
     telling: options.Telling,
-    work: Callable[..., SampleResult | MarginalLikelihood],
+    work: Callable[..., plltool.SampleResult | plltool.MarginalLikelihood],
 ) -> None:
     """Let chains go on from their checkpoint, and write and print what they found.
 
