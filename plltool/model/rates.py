@@ -1,7 +1,7 @@
 """Rate variation over sites: invariable sites, the discrete gamma distribution, free rates, per-site rates.
 
-Of the gamma distribution of scale 1 there are probabilities and quantiles. scipy.special has both, but its import takes
-as long as opening a device: a tenth of a search of 100 taxa.
+The module has its own probabilities and quantiles of the gamma distribution of scale 1, because the import of
+scipy.special, which has both, takes as long as opening a device: a tenth of a search of 100 taxa.
 """
 
 from __future__ import annotations
