@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LIMITS = {"plltool": 51_850, "tests": 43_770, "scripts": 8_810}
+LIMITS = {"plltool": 54_400, "tests": 45_500, "scripts": 8_900}
 
 
 def count_lines(folder: Path) -> int:
