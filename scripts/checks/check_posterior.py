@@ -26,7 +26,7 @@ import numpy as np
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, sampling_slots
+from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, sampling_slots
 from plltool.analyses.sampling.parameters import Exponential
 from plltool.analyses.sampling.runs import make_moves
 from plltool.analyses.sampling.state import State, StateSpace
@@ -133,7 +133,9 @@ def sample(
         engine, _ = open_engine([part], space.models, slots, Hardware.of(threads=1))
         stack.enter_context(engine)
         likelihoods = EngineLikelihoods(space, engine, runs)  # type: ignore[arg-type]  # JC has no categories
-        chains = Chains([moves] * runs, likelihoods, states, 0.0, rng, [rng] * runs, tuning=generations // 10)
+        chains = Chains(
+            [moves] * runs, likelihoods, states, Heated(0.0, 1), rng, [rng] * runs, tuning=generations // 10
+        )
         for _ in range(generations):
             chains.advance()
             for run, found in enumerate(counts if not chains.is_tuning else []):

@@ -199,6 +199,51 @@ class RunState:
 Turn: TypeAlias = tuple[RunState, Move, int]  # of a chain: its run, the move that it makes, and its heat
 
 
+class Heated:
+    """Chain h samples the posterior to a power, its heat; any two chains may exchange theirs."""
+
+    def __init__(self, temperature: float, n_chains: int):
+        self.heats = [1.0 / (1.0 + temperature * rank) for rank in range(n_chains)]
+        self.guides = self.heats  # by which moves propose
+
+    def gain(self, heat: float, old: State, new: State) -> float:
+        """The change of the logarithm of what a chain samples."""
+        return heat * (new.log_posterior - old.log_posterior)
+
+    def exchange_gain(self, difference: float, a: State, b: State) -> float:
+        """That of two chains together which exchange their states, heat of a - heat of b being the difference."""
+        return difference * (b.log_posterior - a.log_posterior)
+
+    def draw_pair(self, ranks: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
+        """Two chains that may exchange their heats."""
+        i, j = int(rng.integers(len(ranks))), int(rng.integers(len(ranks) - 1))
+        return i, j + (j >= i)
+
+
+class Powered:
+    """The chains of stepping stones: the prior times a power of the likelihood; neighbours may exchange theirs."""
+
+    def __init__(self, powers: Sequence[float]):
+        self.heats = list(powers)
+        self.guides = [max(power, LEAST_GUIDE) for power in powers]
+
+    def gain(self, heat: float, old: State, new: State) -> float:
+        """As of `Heated`."""
+        return heat * (new.lnl - old.lnl) + new.log_prior - old.log_prior
+
+    def exchange_gain(self, difference: float, a: State, b: State) -> float:
+        """As of `Heated`."""
+        return difference * (b.lnl - a.lnl)
+
+    def draw_pair(self, ranks: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
+        """As of `Heated`."""
+        rank = int(rng.integers(len(ranks) - 1))
+        return ranks.index(rank), ranks.index(rank + 1)
+
+
+Target: TypeAlias = Heated | Powered
+
+
 class Chains:
     """All chains of all runs; see the head of the module.
 
@@ -207,11 +252,10 @@ class Chains:
     moves : of each run, the same kinds; one is drawn for each generation, by their weights
     likelihoods : asked for all chains at once
     states : where the chains begin, those of the first run first; each run has as many
-    temperature : the difference of 1 / heat between neighbouring chains
+    target : what the chains of a run sample
     schedule : draws the kinds of moves
     rngs : of each run, for all its other choices
     tuning : the number of generations in which steps are tuned
-    powers : of the likelihood, of each chain of a run, instead of heats by the temperature; none for heats
 
     Attributes
     ----------
@@ -225,11 +269,10 @@ class Chains:
         moves: Sequence[Sequence[Move]],
         likelihoods: Likelihoods,
         states: Sequence[State],
-        temperature: float,
+        target: Target,
         schedule: np.random.Generator,
         rngs: Sequence[np.random.Generator],
         tuning: int = 0,
-        powers: Sequence[float] = (),
     ):
         n = self.n_chains = len(states) // len(rngs)
         self._moves = list(zip(*moves, strict=True))  # by kind and run
@@ -237,9 +280,7 @@ class Chains:
         self._likelihoods, self._tuning = likelihoods, tuning
         self.space = moves[0][0].space
         self._bounds = np.cumsum([move.weight for move in moves[0]]).tolist()
-        self._heats = list(powers) or [1.0 / (1.0 + temperature * rank) for rank in range(n)]
-        self._guides = [max(power, LEAST_GUIDE) for power in powers] or self._heats  # heats by which moves propose
-        self._has_powers = bool(powers)
+        self._target = target
         self.runs = [
             RunState(
                 generation=0,
@@ -325,7 +366,7 @@ class Chains:
         ]
         self._survey(turns)
         proposals = [
-            move.propose(state, own.steps[number][rank], own.rng, self._guides[rank])
+            move.propose(state, own.steps[number][rank], own.rng, self._target.guides[rank])
             for (own, move, rank), state in zip(turns, self.states, strict=True)
         ]
         proposals = [None if own is None or own.state.log_prior == -math.inf else own for own in proposals]
@@ -357,13 +398,10 @@ class Chains:
         own, move, rank = turn
         own.tried[number, rank] += 1
         probability, accepted = 0.0, False
-        steps, heat = own.steps[number], self._heats[rank]
+        steps, target = own.steps[number], self._target
         if proposal is not None and new is not None:
-            ratio = move.log_ratio(old, proposal, new, steps[rank], self._guides[rank])
-            gain = heat * (new.log_posterior - old.log_posterior)
-            if self._has_powers:
-                gain = heat * (new.lnl - old.lnl) + new.log_prior - old.log_prior
-            probability = _acceptance(gain + ratio)
+            ratio = move.log_ratio(old, proposal, new, steps[rank], target.guides[rank])
+            probability = _acceptance(target.gain(target.heats[rank], old, new) + ratio)
             accepted = own.rng.random() < probability
             own.accepted[number, rank] += accepted
         if self.is_tuning and steps[rank]:
@@ -373,19 +411,11 @@ class Chains:
 
     def _swap(self, own: RunState, states: Sequence[State]) -> None:
         """Let two chains of a run exchange their heats, perhaps."""
-        if self._has_powers:
-            rank = int(own.rng.integers(self.n_chains - 1))
-            i, j = own.ranks.index(rank), own.ranks.index(rank + 1)
-        else:
-            i = int(own.rng.integers(self.n_chains))
-            j = int(own.rng.integers(self.n_chains - 1))
-            j += j >= i
+        i, j = self._target.draw_pair(own.ranks, own.rng)
         low, high = sorted((own.ranks[i], own.ranks[j]))
         own.swaps_tried[low, high] += 1
-        heats = self._heats[own.ranks[i]] - self._heats[own.ranks[j]]
-        gain = heats * (states[j].log_posterior - states[i].log_posterior)
-        if self._has_powers:
-            gain = heats * (states[j].lnl - states[i].lnl)
+        difference = self._target.heats[own.ranks[i]] - self._target.heats[own.ranks[j]]
+        gain = self._target.exchange_gain(difference, states[i], states[j])
         if own.rng.random() < _acceptance(gain):
             own.ranks[i], own.ranks[j] = own.ranks[j], own.ranks[i]
             own.swaps_accepted[low, high] += 1

@@ -17,7 +17,15 @@ from typing import NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling import informed_moves, joint_moves, moves, topology_moves
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Likelihoods, RunState, sampling_slots
+from plltool.analyses.sampling.chains import (
+    Chains,
+    EngineLikelihoods,
+    Heated,
+    Likelihoods,
+    Powered,
+    RunState,
+    sampling_slots,
+)
 from plltool.analyses.sampling.parameters import ALPHA, SHARES
 from plltool.analyses.sampling.samples import Sample, take_sample
 from plltool.analyses.sampling.settings import SampleOptions
@@ -126,11 +134,10 @@ class RunSetup:
             [make_moves(self.space, self.parts) for _ in runs],
             likelihoods,
             [self.space.start(*start) for run in runs for start in self.starts[run * n : (run + 1) * n]],
-            options.temperature,
+            Powered(self.powers) if self.powers else Heated(options.temperature, n),
             generator(self.seed, SAMPLING),
             [generator(self.seed, SAMPLING, run + 1) for run in runs],
             self.tuning,
-            self.powers,
         )
 
     def advance(self, chains: Chains, generations: Sequence[int]) -> Iterator[list[Sample]]:

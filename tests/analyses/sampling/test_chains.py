@@ -8,7 +8,7 @@ from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_topology, ln
 
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Likelihoods, sampling_slots
+from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin
 from plltool.analyses.sampling.moves import BranchMultiplier
 from plltool.analyses.sampling.parameters import find_parameters
@@ -30,7 +30,7 @@ def test_what_is_saved_are_copies():
     space, rng = make_space(), np.random.default_rng(3)
     states = [space.draw(draw_topology(space, rng), rng) for _ in range(4)]
     moves = [make_moves(space, make_parts()) for _ in range(2)]
-    chains = Chains(moves, Likelihoods(), states, 0.1, rng, np.random.default_rng(4).spawn(2), tuning=44)
+    chains = Chains(moves, Likelihoods(), states, Heated(0.1, 2), rng, np.random.default_rng(4).spawn(2), tuning=44)
     for _ in range(10):
         chains.advance()
     saved = [chains.save(run) for run in range(2)]
@@ -55,7 +55,7 @@ def test_what_is_no_number_is_never_accepted():
     space, rng = make_space(), np.random.default_rng(3)
     states = [space.draw(draw_topology(space, rng), rng) for _ in range(2)]
     own = [move for move in make_moves(space, make_parts()) if isinstance(move, (BranchMultiplier, Interchange))]
-    chains = Chains([own], NoNumbers(), states, 0.1, rng, [np.random.default_rng(4)], tuning=20)
+    chains = Chains([own], NoNumbers(), states, Heated(0.1, 2), rng, [np.random.default_rng(4)], tuning=20)
     for _ in range(50):
         chains.advance()
     assert [state.lengths for state in chains.states] == [state.lengths for state in states]
@@ -72,7 +72,7 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
         own = [state for run in runs for state in states[2 * run : 2 * run + 2]]
         moves = [make_moves(space, make_parts()) for _ in runs]
         rngs = [np.random.default_rng([7, run]) for run in runs]
-        return Chains(moves, Likelihoods(), own, 0.1, np.random.default_rng(5), rngs, tuning=100)
+        return Chains(moves, Likelihoods(), own, Heated(0.1, 2), np.random.default_rng(5), rngs, tuning=100)
 
     def go(chains, n):
         for _ in range(n):

@@ -26,7 +26,7 @@ from sampling.toys import (
 )
 from scipy import interpolate, special, stats
 
-from plltool.analyses.sampling.chains import Chains, Likelihoods
+from plltool.analyses.sampling.chains import Chains, Heated, Likelihoods
 from plltool.analyses.sampling.informed_moves import LENGTHS as QUARTET_LENGTHS
 from plltool.analyses.sampling.informed_moves import (
     LONGEST,
@@ -95,7 +95,9 @@ def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
     move = next(move for move in make_moves(space, make_parts()) if move.name == name)
     states = draws(space, 200, rng)
     make_bold(move, states)
-    chains = Chains([[move]] * len(states), OracleLikelihoods(space, rng), states, 0.1, rng, [rng] * len(states))
+    chains = Chains(
+        [[move]] * len(states), OracleLikelihoods(space, rng), states, Heated(0.1, 1), rng, [rng] * len(states)
+    )
     for _ in range(-(-3 // move.repeats)):
         chains.advance()
     assert sum(own.accepted.sum() for own in chains.runs) > 0.02 * sum(own.tried.sum() for own in chains.runs)
@@ -113,7 +115,7 @@ def test_moves_keep_the_prior(name, lengths):
     move = next(move for move in make_moves(space, make_parts()) if move.name == name)
     states = draws(space, 300, rng)
     make_bold(move, states)
-    chains = Chains([[move]] * len(states), Likelihoods(), states, 0.1, rng, [rng] * len(states))
+    chains = Chains([[move]] * len(states), Likelihoods(), states, Heated(0.1, 1), rng, [rng] * len(states))
     for _ in range(25 // move.repeats):
         chains.advance()
     assert_prior(chains.states, lengths)
@@ -156,7 +158,7 @@ def test_topologies_are_sampled_from_their_posterior(move, n_chains, generations
     moves = [move(space, 1.0)]
     if isinstance(moves[0], (InformedRegraft, ParsimonyRegraft)):  # which prefer long branches, and have them at random
         moves.append(NodeSlider(space, 1.0))
-    chains = Chains([moves] * n, TableLikelihoods(table), [start] * n * n_chains, 4.0, rng, [rng] * n)
+    chains = Chains([moves] * n, TableLikelihoods(table), [start] * n * n_chains, Heated(4.0, n_chains), rng, [rng] * n)
     for _ in range(generations):
         chains.advance()
     counts = Counter(topology_key(chains.cold(run)) for run in range(n))
