@@ -99,8 +99,8 @@ from .run.model_choice import PartChoice as PartChoice
 from .run.model_choice import SchemeChoice as SchemeChoice
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
+from .run.run_result import software_versions as software_versions
 from .run.supports import Supports as Supports
-from .run.task import software_versions as software_versions
 from .schema import json_schema as json_schema
 from .tree.topology import Tree as Tree
 from .tree_search.effort import SearchOptions as SearchOptions

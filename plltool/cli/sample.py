@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,17 +18,7 @@ from plltool.cli.command import command, given_command
 from plltool.cli.option_values import NumberOr
 from plltool.cli.outputs import Outputs, file_options
 
-
-@dataclass(frozen=True, kw_only=True)
-class SampleTask:
-    """What the chains start from, and how the work is done and reported."""
-
-    seed: int = options.filled_by(options.seed_option)
-    workers: int | None = options.filled_by(options.workers_option("runs to advance"))
-    outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
-    telling: options.Telling = options.filled_by(options.telling_options)
-
-
+SAMPLING = "Sampling options"  # title of a section of the help
 start_options = options.packed(
     "start",
     options.StartChoice,
@@ -39,27 +30,35 @@ start_options = options.packed(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChainTask:
+    """What chains start from."""
+
+    alignment: Path = options.filled_by(options.alignment_argument)
+    model: str | None = options.filled_by(options.model_option)
+    reading: options.Reading = options.filled_by(options.reading_options)
+    priors: Priors = options.filled_by(options.packed("priors", Priors, "Priors"))
+    start: options.StartChoice = options.filled_by(start_options)
+    seed: int = options.filled_by(options.seed_option)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleTask(ChainTask):
+    """The same with how chains sample, and how the work is done and reported."""
+
+    settings: SampleOptions = options.filled_by(
+        options.packed("settings", SampleOptions, SAMPLING, generations={"type": NumberOr("auto")})
+    )
+    workers: int | None = options.filled_by(options.workers_option("runs to advance"))
+    outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
+    telling: options.Telling = options.filled_by(options.telling_options)
+
+
 @command()
-@options.alignment_argument
-@options.model_option
-@options.reading_options
-@options.packed("settings", SampleOptions, "Sampling options", generations={"type": NumberOr("auto")})
-@options.packed("priors", Priors, "Priors")
-@start_options
 @options.packed("task", SampleTask)
 @options.hardware_options
 @file_options("sample", source="alignment")
-def sample(
-    alignment: Path,
-    model: str | None,
-    reading: options.Reading,
-    settings: SampleOptions,
-    priors: Priors,
-    start: options.StartChoice,
-    task: SampleTask,
-    hardware: Hardware,
-    outputs: Outputs,
-) -> None:
+def sample(task: SampleTask, hardware: Hardware, outputs: Outputs) -> None:
     """Sample trees, branch lengths and parameters from their posterior distribution, by Metropolis-coupled chains.
 
     Parameters are sampled unless the model gives values for them, or counts them in the alignment (+F). Partitions
@@ -67,47 +66,45 @@ def sample(
 
     Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
     """
-    advance(
-        *(alignment, reading, outputs, task.telling),
-        lambda sequences, checkpoint, **heard: plltool.sample(
-            sequences,
-            model,
-            options=settings,
-            priors=priors,
-            start=start.load(sequences),
-            seed=task.seed,
-            workers=task.workers,
-            outgroup=task.outgroup or None,
-            taken=outputs.write,
-            checkpoint=checkpoint,
-            **heard,
-            **asdict(hardware),
-        ),
-    )
+    more = {"workers": task.workers, "outgroup": task.outgroup or None, "taken": outputs.write}
+    advance(task, hardware, outputs, plltool.sample, more)
 
 
 def advance(
-    alignment: Path,
-    reading: options.Reading,
+    task: Any,
+    hardware: Hardware,
     outputs: Outputs,
-    telling: options.Telling,
     work: Callable[..., plltool.SampleResult | plltool.MarginalLikelihood],
+    more: dict[str, Any] | None = None,
 ) -> None:
     """Let chains go on from their checkpoint, and write and print what they found.
 
-    `work` is called with the alignment, the folder of the checkpoint, and a `listener`.
+    `work` is called with what a `ChainTask` has, and `more`; `task` also has its settings, and tells.
     """
     outputs.claim()
-    reporter = telling.reporter(outputs)
+    reporter = task.telling.reporter(outputs)
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
-        sequences = options.load_alignment(alignment, reading)
+        sequences = options.load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())
-        found = outputs.go_on_or_start_over(lambda: work(sequences, outputs.checkpoints[0], listener=reporter.progress))
+        found = outputs.go_on_or_start_over(
+            lambda: work(
+                sequences,
+                task.model,
+                options=task.settings,
+                priors=task.priors,
+                start=task.start.load(sequences),
+                seed=task.seed,
+                listener=reporter.progress,
+                checkpoint=outputs.checkpoints[0],
+                **(more or {}),
+                **asdict(hardware),
+            )
+        )
         outputs.finish(found.texts(given_command()))
         if not found.interrupted:
             outputs.finish_checkpoint()
         lines = [*found.describe(), f"seconds: {found.seconds:.1f}"]
         reporter.write_log(*lines)
-    telling.print(found, [*lines, *outputs.describe()])
+    task.telling.print(found, [*lines, *outputs.describe()])
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

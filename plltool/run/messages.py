@@ -42,6 +42,9 @@ class Announced(Protocol):
     def device_name(self) -> str: ...
 
     @property
+    def driver(self) -> str: ...
+
+    @property
     def launch_share(self) -> float: ...
 
 

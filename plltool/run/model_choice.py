@@ -8,16 +8,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from plltool.constants import VERSION
 from plltool.errors import shorten
-from plltool.io.files import Recorded
 from plltool.model.describe import describe_data, shorten_model
-from plltool.model.partition import Dataset
 from plltool.model.spec import ModelSpec
 from plltool.reports.blocks import Row
-from plltool.reports.shown import Shown
 from plltool.reports.text import align
-from plltool.run.task import software_versions
+from plltool.run.run_result import RunResult
 from plltool.schema import Keys
 
 
@@ -51,21 +47,16 @@ class FittedModel:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Choice(Recorded, Shown, ABC):
-    """What is chosen for an alignment, or for its parts, and how."""
+class Choice(RunResult, ABC):
+    """What is chosen for an alignment, or for its parts, and how.
 
+    `n_patterns` counts the distinct columns of the parts that were chosen; the seed is that of the start tree.
+    """
+
+    seed: int
     criterion: str  # one of BIC, AIC and AICc
     lnl: float  # log-likelihood under what was chosen
     newick: str  # the tree with its lengths; mean ones if each part has its own
-    data: Dataset  # the parts that were given
-    n_patterns: int  # distinct columns, added up over the parts that were chosen
-    device: str  # see `Result`, also for what follows
-    driver: str
-    reason: str
-    seed: int  # of the start tree
-    seconds: float
-    warnings: tuple[str, ...]
-    version: str = VERSION
 
     @property
     @abstractmethod
@@ -82,14 +73,13 @@ class Choice(Recorded, Shown, ABC):
         """What the record of any run says of the choice."""
 
     @Keys(
-        "lnl model n_taxa:int n_sites:int n_patterns device driver reason seconds tree=newick seed model_choice=summary"
+        "lnl model n_taxa n_sites n_patterns device driver reason seconds tree=newick seed model_choice=summary"
         " warnings version software command:str? data",
-        software=dict[str, str],
         data=describe_data,
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""
-        return {"n_taxa": self.data.n_taxa, "n_sites": self.data.n_sites, "software": software_versions()}
+        return {}
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool select-model` writes, by the ends of their names."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
-from plltool.constants import COLLAPSE_LENGTH, CRITERIA, ROOT_NAME, UNLINKED, VERSION
+from plltool.constants import COLLAPSE_LENGTH, CRITERIA, ROOT_NAME, UNLINKED
 from plltool.engine.counters import Counters
 from plltool.errors import InputError, shorten
-from plltool.io.files import Recorded, nan_to_null
+from plltool.io.files import nan_to_null
 from plltool.io.newick_writer import collapse_newick, write_nexus
 from plltool.io.site_values import format_for, format_frequencies, format_sites, site_rows
 from plltool.model import describe
@@ -24,12 +24,11 @@ from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
 from plltool.progress import Progress
 from plltool.reports.blocks import Drawn, Row
-from plltool.reports.shown import Shown
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice, SchemeChoice
 from plltool.run.rooting import mean_tree, write_rooted
+from plltool.run.run_result import RunResult
 from plltool.run.site_rates import PerSiteRates
-from plltool.run.task import software_versions
 from plltool.schema import Keys
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
@@ -55,8 +54,8 @@ class PartResult:
     newick: str | None  # the tree with the part's own branch lengths if they are unlinked, otherwise None
 
 
-@dataclass(frozen=True, eq=False)
-class Result(Recorded, Shown):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Result(RunResult):
     """A tree with its likelihood, and how both were obtained.
 
     The columns of its table are site, lnl and rate, as far as the lnL and the rates of sites were asked for.
@@ -71,20 +70,12 @@ class Result(Recorded, Shown):
     parameters : the model as numbers; for several parts the number of free parameters
     parts : the parts of the alignment, one if there was no partition
     brlen : how the branch lengths of parts are linked, one of LINKAGES
-    n_taxa, n_sites, n_patterns : size of the alignment
-    device, reason : the device that did the arithmetic, and why it was chosen
-    driver : the driver of the device, with its version
     lnl_device : the device that computed lnL of `tree` and of the parts in double precision, if `device` has none
     layout : layout of the engine, see `Layout.describe`
     counters : launches, instructions and bytes over the bus, see `Counters`
-    seconds : wall time of the whole run
-    seed : seed of all random choices; None if there were none
     start_lnls : lnL reached from each start tree; for an evaluation, lnL of the tree as it was given
-    warnings : what a user should know, one line each
     models : the models of the parts, as they were optimised; another search may start with their values
-    version : version of plltool
     site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
-    data : the alignment, cut into parts
     outgroup : taxa that `newick` shows as one clade, if they are one
     psr : with +PSR, what was found under it; everything else is then under gamma rates
     other : another optimum of the branch lengths of this tree that was met: lnL and the sum of the lengths, or nan
@@ -99,26 +90,15 @@ class Result(Recorded, Shown):
     parameters: dict[str, Any]
     parts: tuple[PartResult, ...]
     brlen: str
-    n_taxa: int
-    n_sites: int
-    n_patterns: int
-    device: str
-    reason: str
     layout: dict[str, object]
     counters: dict[str, Any]
-    seconds: float
-    seed: int | None
     start_lnls: tuple[float, ...]
-    warnings: tuple[str, ...]
-    driver: str = field(default="", kw_only=True)
-    lnl_device: str | None = field(default=None, kw_only=True)
-    models: tuple[Model, ...] = field(kw_only=True)
-    version: str = field(default=VERSION, kw_only=True)
-    site_lnl: FloatArray | None = field(default=None, kw_only=True)
-    data: Dataset = field(kw_only=True)
-    outgroup: Sequence[str] | None = field(default=None, kw_only=True)
-    psr: PerSiteRates | None = field(default=None, kw_only=True)
-    other: Other = field(default=Other(), kw_only=True)
+    models: tuple[Model, ...]
+    lnl_device: str | None = None
+    site_lnl: FloatArray | None = None
+    outgroup: Sequence[str] | None = None
+    psr: PerSiteRates | None = None
+    other: Other = field(default=Other())
 
     def __repr__(self) -> str:
         """One line: what was found, of what data, under which model and where."""
@@ -142,7 +122,6 @@ class Result(Recorded, Shown):
         {"other_optimum": Other, "psr": PerSiteRates, "lnl_device": str},
         parameters=(describe.describe_model, Keys("n_free_parameters:int")),
         counters=Counters,
-        software=dict[str, str],
         data=describe.describe_data,
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
@@ -150,7 +129,7 @@ class Result(Recorded, Shown):
 
         `command` is the command line that made it, if there was one.
         """
-        record: dict[str, Any] = {"software": software_versions()}
+        record: dict[str, Any] = {}
         if not np.isnan(self.other.lnl):
             record["other_optimum"] = self.other._asdict()
         if self.lnl_device is not None:
@@ -208,7 +187,7 @@ class Result(Recorded, Shown):
         return {ending: text + "\n" for ending, text in texts.items()}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SearchResult(Result):
     """The result of a search.
 
@@ -228,15 +207,15 @@ class SearchResult(Result):
     settings : all that the search depends on besides data, seed and device, by name, see `Run.identity`
     """
 
-    interrupted: bool = field(default=False, kw_only=True)
-    trace: tuple[Progress, ...] = field(default=(), kw_only=True)
-    constraint: TreeLike | None = field(default=None, kw_only=True)
-    options: SearchOptions = field(default=SearchOptions(), kw_only=True)
-    choice: ModelChoice | SchemeChoice | None = field(default=None, kw_only=True)
-    start_distances: tuple[int, ...] = field(default=(), kw_only=True)
-    climbs: tuple[str, ...] = field(default=(), kw_only=True)
-    climb_distances: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
-    settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    interrupted: bool = False
+    trace: tuple[Progress, ...] = ()
+    constraint: TreeLike | None = None
+    options: SearchOptions = field(default=SearchOptions())
+    choice: ModelChoice | SchemeChoice | None = None
+    start_distances: tuple[int, ...] = ()
+    climbs: tuple[str, ...] = ()
+    climb_distances: tuple[tuple[int, ...], ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def _rows(self) -> Sequence[Row]:
         distances = self.start_distances or (None,) * len(self.start_lnls)
@@ -282,7 +261,7 @@ class SearchResult(Result):
         return self._tree_texts("best", "", command, nexus, collapse)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class EvaluationResult(Result):
     """The result of an evaluation.
 
@@ -294,10 +273,10 @@ class EvaluationResult(Result):
     root_places : the root on each branch, best first, if asked for
     """
 
-    site_rates: FloatArray | None = field(default=None, kw_only=True)
-    pmsf: FloatArray | None = field(default=None, kw_only=True)
-    length_errors: FloatArray | None = field(default=None, kw_only=True)
-    root_places: tuple[RootPlace, ...] | None = field(default=None, kw_only=True)
+    site_rates: FloatArray | None = None
+    pmsf: FloatArray | None = None
+    length_errors: FloatArray | None = None
+    root_places: tuple[RootPlace, ...] | None = None
 
     def _rows(self) -> Sequence[Row]:
         return site_rows(lnl=self.site_lnl, rate=self.site_rates)

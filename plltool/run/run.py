@@ -26,7 +26,7 @@ from plltool.run.engines import settle_share
 from plltool.run.inputs import TreeLike
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory, until_answered
-from plltool.run.messages import announce_engine
+from plltool.run.messages import Announced, announce_engine
 from plltool.run.results import describe_tree
 from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree, write_rooted
 from plltool.run.task import Task, describe_place
@@ -155,7 +155,7 @@ class Run:
         log.info("lnL in double precision: %.6f, on %s", found[0].sum(), found[1])
         return found
 
-    def engine_opened(self, engine: Holder, reason: str, hardware: Hardware) -> None:
+    def engine_opened(self, engine: Announced, reason: str, hardware: Hardware) -> None:
         """Log the device of an engine, and why it was chosen."""
         self.fallback = announce_engine(engine, reason, hardware)
         self.known = {"device": engine.device_name, "driver": engine.driver, "reason": reason}
@@ -164,8 +164,6 @@ class Run:
         """Keep what a result tells of the data and of an engine that has done its work."""
         self.known |= {
             "data": self.data,
-            "n_taxa": self.data.n_sequences,
-            "n_sites": self.data.n_sites,
             "n_patterns": engine.n_patterns,
             "layout": engine.describe(),
             "counters": work_of(engine).as_dict(),

@@ -6,11 +6,8 @@ Also the identity of a run: all that its result depends on, by which a checkpoin
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -125,7 +122,6 @@ def concatenate(parts: Sequence[Patterns]) -> tuple[npt.NDArray[np.unsignedinteg
 
 
 DIGEST_LETTERS = 16
-LIBRARIES = ("numpy", "scipy", "pyopencl")
 RECORDED_APART = ("version", "alignment", "brlen", "seed")  # items of an identity that a record has under other names
 
 
@@ -154,12 +150,3 @@ def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
 def describe_place(device: str, layout: object) -> dict[str, Any]:
     """Where a run takes place. An MPI job may go on with another number of ranks, and so on other devices."""
     return {"device": device, "layout": layout} if current() is None else {"device": "ranks", "layout": "ranks"}
-
-
-def software_versions() -> dict[str, str]:
-    """Versions of Python and of the libraries on which digits may depend."""
-    found = {"Python": platform.python_version()}
-    for library in LIBRARIES:
-        with suppress(metadata.PackageNotFoundError):
-            found[library] = metadata.version(library)
-    return found

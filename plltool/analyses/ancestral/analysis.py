@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -143,7 +143,7 @@ class AncestralPart:
         return self.columns[:, 0]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class AncestralResult(Result):
     """The result of a reconstruction of ancestral states.
 
@@ -157,10 +157,10 @@ class AncestralResult(Result):
     mutations : on the branches, away from Node1, by the kind of states that they come from: "marginal", "joint"
     """
 
-    nodes: tuple[str, ...] = field(kw_only=True)
-    ancestors: tuple[AncestralPart, ...] = field(kw_only=True)
-    labelled: str = field(kw_only=True)
-    mutations: dict[str, tuple[Mutation, ...]] = field(kw_only=True)
+    nodes: tuple[str, ...]
+    ancestors: tuple[AncestralPart, ...]
+    labelled: str
+    mutations: dict[str, tuple[Mutation, ...]]
 
     def _drawn(self) -> Drawn | None:
         return self.labelled, ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
 from os import PathLike
@@ -168,11 +168,11 @@ def concordance(
     )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SiteEvaluation(Result):
     """An evaluation of a tree; expected numbers of sites (n_branches, 3) agree with branches and interchanges."""
 
-    site_counts: FloatArray = field(kw_only=True)
+    site_counts: FloatArray
 
 
 def _as_list(given: str | PathLike[str] | Sequence[TreeLike]) -> list[TreeLike]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from os import PathLike
 from typing import Any, TypeAlias, Unpack
@@ -35,7 +35,7 @@ DateLike: TypeAlias = float | str | tuple[float, float] | None
 DatesLike: TypeAlias = PathName | Mapping[str, DateLike]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DateResult(Result):
     """A tree in time; lnL, tree and model belong to the tree in substitutions.
 
@@ -48,7 +48,7 @@ class DateResult(Result):
     seed : of what TreeTime draws at random
     """
 
-    dated: treetime.DatedTree = field(kw_only=True)
+    dated: treetime.DatedTree
 
     @property
     def root(self) -> treetime.DatedNode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from os import PathLike
 from typing import Any, TypeAlias, Unpack
 
@@ -95,7 +95,7 @@ class PlacementFilter:
         return tuple(places[: self.most])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PlacementResult(Result):
     """The places of queries on a reference tree; lnL, tree and model belong to the reference.
 
@@ -108,9 +108,9 @@ class PlacementResult(Result):
     grafted : a tree of the reference and all queries placed, if asked for
     """
 
-    placements: tuple[QueryPlacements, ...] = field(kw_only=True)
-    without_data: tuple[str, ...] = field(kw_only=True)
-    grafted: Grafted | None = field(default=None, kw_only=True)
+    placements: tuple[QueryPlacements, ...]
+    without_data: tuple[str, ...]
+    grafted: Grafted | None = None
 
     def _rows(self) -> Sequence[Row]:
         return [

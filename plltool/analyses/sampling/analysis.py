@@ -21,8 +21,8 @@ import numpy as np
 
 from plltool.analyses.sampling.chains import RunState, sampling_slots
 from plltool.analyses.sampling.parameters import find_parameters
-from plltool.analyses.sampling.result import SampleResult, sample_texts
-from plltool.analyses.sampling.runs import ChainRuns, RunSetup, open_runs
+from plltool.analyses.sampling.result import SampleResult, sample_texts, swap_rates
+from plltool.analyses.sampling.runs import ChainRuns, DeviceUse, RunSetup, open_runs
 from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Sample, Samples, summarise
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.analyses.sampling.state import StateSpace
@@ -37,6 +37,7 @@ from plltool.constants import (
     SAMPLE_STAGE,
     START_KINDS,
 )
+from plltool.engine.counters import Counters
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
@@ -44,7 +45,7 @@ from plltool.io.checkpoint import Checkpoint, recorded_item
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.memory import share_hardware
-from plltool.run.messages import announce_engine, remarks_on_data
+from plltool.run.messages import remarks_on_data
 from plltool.run.rooting import OutgroupLike
 from plltool.run.run import Run
 from plltool.run.task import describe_start
@@ -213,12 +214,10 @@ class SampleCourse:
         states = self.runs.save()
         tried = np.sum([own.tried[:, 0] for own in states], axis=0)
         accepted = np.sum([own.accepted[:, 0] for own in states], axis=0)
-        swaps_tried = np.sum([own.swaps_tried for own in states], axis=0).diagonal(1).tolist()
-        swaps_accepted = np.sum([own.swaps_accepted for own in states], axis=0).diagonal(1).tolist()
         moves = zip(self.setup.move_weights, accepted, tried, strict=True)
         return {
             "acceptance": {name: float(a / n) if n else None for name, a, n in moves},
-            "swaps": tuple(a / n if n else None for a, n in zip(swaps_accepted, swaps_tried, strict=True)),
+            "swaps": swap_rates(states),
         }
 
     def remarks(self) -> list[str]:
@@ -287,30 +286,28 @@ def sample(
     options, priors = options or SampleOptions(), (priors or Priors()).canonical()
     options.check()
     how: dict[str, Any] = {"seed": seed, "outgroup": outgroup, "checkpoint": checkpoint}
-    run, space, first, used, identity = prepare(alignment, model, priors, start, asked, began, **how)
-    data, models = run.data, run.task.models
-    setup = set_up(run, space, options, first)
-    identity |= identify(setup)
+    given = prepare(alignment, model, priors, start, asked, began, **how)
+    run, data, used = given.run, given.run.data, given.priors
+    setup = set_up(run, given.space, options, given.first)
+    identity = given.identity | identify(setup)
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any]]:
         with open_runs(setup, _share_hardware(setup, workers, hardware)) as runs:
             use = runs.device
             if use.layout:
-                run.fallback = announce_engine(use, use.reason, hardware)
+                run.engine_opened(use, use.reason, hardware)
             with run.open_checkpoint(identity | run.place(use.device_name, use.layout)) or nullcontext() as store:
                 course = SampleCourse(setup, runs, listener, taken, store)
                 course.go(began)
-            size = {"n_taxa": data.n_sequences, "n_sites": data.n_sites, "n_patterns": use.n_patterns}
-            device = {"device": use.device_name, "driver": use.driver, "reason": use.reason, "layout": use.layout}
-            return course, {"data": data, **size, **device, "counters": runs.work.as_dict()} | course.rates()
+            return course, given.describe(use, runs.work) | course.rates()
 
     course, known = run.ask(attempt)
     posterior = summarise(course.samples, data.names, course.first, run.outgroup)
-    given = dict(asdict(priors).items() - asdict(Priors().canonical()).items())
+    asked_for = dict(asdict(priors).items() - asdict(Priors().canonical()).items())
     idle = [
-        f"prior of {name}: the model has no such parameter to sample" for name in sorted(given.keys() - used.keys())
+        f"prior of {name}: the model has no such parameter to sample" for name in sorted(asked_for.keys() - used.keys())
     ]
-    remarks = [*remarks_on_data(data, models, LINKED), *course.remarks(), *posterior.warnings, *idle]
+    remarks = [*remarks_on_data(data, run.task.models, LINKED), *course.remarks(), *posterior.warnings, *idle]
     return SampleResult(
         posterior=posterior,
         samples=course.samples,
@@ -321,11 +318,9 @@ def sample(
         priors=priors,
         sampled=frozenset(used),
         options=options,
-        seed=seed,
         tuning=setup.tuning,
         converged=course.converged,
         seconds=run.seconds,
-        models=tuple(str(own.spec) for own in models),
         warnings=run.warn(remarks),
         interrupted=course.interrupted,
     )
@@ -339,6 +334,14 @@ class Prepared(NamedTuple):
     first: Tree | str
     priors: dict[str, str]
     identity: dict[str, Any]
+
+    def describe(self, use: DeviceUse, work: Counters) -> dict[str, Any]:
+        """The fields of a result that tell of the data, the models and the device."""
+        task = self.run.task
+        size = {"data": self.run.data, "n_patterns": use.n_patterns, "seed": task.seed}
+        device = {"device": use.device_name, "driver": use.driver, "reason": use.reason, "layout": use.layout}
+        models = tuple(str(model.spec) for model in task.models)
+        return {**size, **device, "models": models, "counters": work.as_dict()}
 
 
 def prepare(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plltool.analyses.sampling.chains import RunState
 from plltool.analyses.sampling.samples import (
     COLUMNS,
     COMMON_SHARE,
@@ -23,12 +24,9 @@ from plltool.analyses.sampling.samples import (
 )
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.engine.counters import Counters
-from plltool.io.files import Recorded
 from plltool.model.describe import describe_data
-from plltool.model.partition import Dataset
 from plltool.reports.blocks import Drawn, Row
-from plltool.reports.shown import Shown
-from plltool.run.task import software_versions
+from plltool.run.run_result import RunResult
 from plltool.schema import Keys
 from plltool.tree.splits import smaller_side
 
@@ -104,10 +102,49 @@ def describe_splits(samples: Samples, names: Sequence[str], first: int) -> list[
 
 
 ADVISED_SWAPS = 0.2, 0.8  # the range of rates at which neighbouring chains should swap
+# the last keys of records, and the types of some of them
+OF_RUN = "seconds device reason driver layout counters models warnings interrupted version software command:str? data"
+TYPES: dict[str, Any] = {"counters": (Counters, Keys()), "data": describe_data}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SampleResult(Recorded, Shown):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ChainsResult(RunResult):
+    """What chains found.
+
+    Attributes
+    ----------
+    generations : generations made
+    swaps : the share of exchanges between neighbouring heats, or powers, that were accepted; None where there was none
+    layout : layout of the engine, see `Layout.describe`; empty if the prior was sampled
+    counters : launches, instructions and bytes over the bus, see `Counters`
+    models : the model of each part as text
+    interrupted : whether the listener ended it
+    """
+
+    seed: int
+    generations: int
+    swaps: tuple[float | None, ...]
+    layout: dict[str, object]
+    counters: dict[str, Any]
+    models: tuple[str, ...]
+    interrupted: bool
+
+    def describe(self) -> list[str]:
+        """Lines for people."""
+        return ["interrupted: results are from the samples taken so far"] if self.interrupted else []
+
+
+def swap_rates(states: Sequence[RunState]) -> tuple[float | None, ...]:
+    """The share of exchanges between neighbouring chains that were accepted, of all runs; None where there was none."""
+    tried, accepted = (
+        np.sum([getattr(own, name) for own in states], axis=0).diagonal(1).tolist()
+        for name in ("swaps_tried", "swaps_accepted")
+    )
+    return tuple(a / n if n else None for a, n in zip(accepted, tried, strict=True))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SampleResult(ChainsResult):
     """Samples of the posterior distribution, and what they say.
 
     The columns of its table are number (its name) and those of `Summary`.
@@ -117,51 +154,24 @@ class SampleResult(Recorded, Shown):
     posterior : summaries of all runs, without the burn-in
     samples : all samples of all runs
     first : number of the first sample after the burn-in
-    generations : generations made
-    data : the alignment, cut into parts
     names : the taxa
-    n_taxa, n_sites, n_patterns : size of the alignment
-    priors, options, seed : as they were used
+    priors, options : as they were used
     sampled : the kinds of parameters that were sampled, by the names of their priors
     tuning : number of generations in which steps were tuned, which are part of the burn-in
     acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
-    swaps : (n_chains - 1,) the share of exchanges between neighbouring heats that were accepted; None likewise
     converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
-    seconds : wall time of this call
-    device, reason, driver : what did the arithmetic, why it was chosen, and its driver with its version
-    layout : layout of the engine, see `Layout.describe`; empty if the prior was sampled
-    counters : launches, instructions and bytes over the bus, see `Counters`
-    models : the model of each part as text
-    warnings : what a user should know, one line each
-    interrupted : whether the listener ended it
     """
 
     posterior: Posterior
     samples: Samples
     first: int
-    generations: int
-    data: Dataset
     names: tuple[str, ...]
-    n_taxa: int
-    n_sites: int
-    n_patterns: int
     priors: Priors
     sampled: frozenset[str]
     options: SampleOptions
-    seed: int
     tuning: int
     acceptance: dict[str, float | None]
-    swaps: tuple[float | None, ...]
     converged: bool | None
-    seconds: float
-    device: str
-    reason: str
-    driver: str
-    layout: dict[str, object]
-    counters: dict[str, Any]
-    models: tuple[str, ...]
-    warnings: tuple[str, ...]
-    interrupted: bool
 
     def __repr__(self) -> str:
         n = self.posterior.n_samples * self.options.runs
@@ -175,16 +185,13 @@ class SampleResult(Recorded, Shown):
 
     @Keys(
         "n_taxa n_sites n_patterns posterior generations burnin_samples=first burnin_generation:int trace asdsf splits"
-        " priors options seed tuning acceptance swaps converged seconds device reason driver layout counters models"
-        " warnings interrupted version:str software command:str? data",
+        f" priors options seed tuning acceptance swaps converged {OF_RUN}",
         posterior=describe_posterior,
         trace=Keys("generations:int[]", numbers=dict[str, list[list[float]]]),
         asdsf=[Keys("generation:int asdsf:float")],
         splits=[Keys("taxa:str[] shares:float[]")],
         priors=dict[str, str],
-        counters=(Counters, Keys()),
-        software=dict[str, str],
-        data=describe_data,
+        **TYPES,
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """All but the samples, of which a few are in it, as strings, numbers, lists and dictionaries."""
@@ -195,7 +202,6 @@ class SampleResult(Recorded, Shown):
             "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
             "splits": describe_splits(samples, self.names, self.first),
             "priors": self.priors.of_kinds(self.sampled),
-            "software": software_versions(),
         }
 
     def texts(self, command: str | None = None) -> dict[str, str]:
@@ -211,8 +217,7 @@ class SampleResult(Recorded, Shown):
     def describe(self) -> list[str]:
         """Lines for people."""
         found = self.posterior
-        lines = ["interrupted: results are from the samples taken so far"] if self.interrupted else []
-        lines.append(f"samples: {found.n_samples} of each run, after a burn-in of {self.first}")
+        lines = [*super().describe(), f"samples: {found.n_samples} of each run, after a burn-in of {self.first}"]
         if np.isfinite(found.deviation):
             lines.append(f"ASDSF: {found.deviation:.5f}")
         rates = ", ".join(f"{name} {rate:.2f}" for name, rate in self.acceptance.items() if rate is not None)

@@ -24,25 +24,20 @@ import numpy as np
 
 from plltool.analyses.sampling.analysis import identify, prepare, set_up
 from plltool.analyses.sampling.chains import Chains, RunState
+from plltool.analyses.sampling.result import OF_RUN, TYPES, ChainsResult, swap_rates
 from plltool.analyses.sampling.settings import Priors, SampleOptions, StoneOptions
 from plltool.analyses.sampling.tree import to_tree
 from plltool.arrays import FloatArray
 from plltool.codec import saved
 from plltool.constants import DEFAULT_SEED, LINKED, SAMPLE_STAGE
-from plltool.engine.counters import Counters
 from plltool.engine.requests import work_of
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
-from plltool.io.files import Recorded
-from plltool.model.describe import describe_data
-from plltool.model.partition import Dataset
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.reports.blocks import Row
-from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
-from plltool.run.messages import announce_engine, remarks_on_data
-from plltool.run.task import software_versions
+from plltool.run.messages import remarks_on_data
 from plltool.schema import Keys
 from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
@@ -90,8 +85,8 @@ class StonesReached:
     runs: Sequence[RunState]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MarginalLikelihood(Recorded, Shown):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MarginalLikelihood(ChainsResult):
     """The marginal likelihood of a model.
 
     The columns of its table are power, mean lnL, and what the step from the next lower power adds.
@@ -104,16 +99,8 @@ class MarginalLikelihood(Recorded, Shown):
     powers : (K + 1,) of the likelihood, from 1 to 0
     mean_lnls : (K + 1,) the mean lnL at each power
     steps : (K,) what each step adds, that from the posterior first
-    swaps : (K,) the share of exchanges between neighbouring powers that were accepted; None where there was none
-    generations, n_samples : generations made, and samples of each run behind the burn-in
-    data : the alignment, cut into parts
-    n_taxa, n_sites, n_patterns : size of the alignment
-    priors, options, seed : as they were used
-    seconds : wall time of this call
-    device, reason, driver, layout, counters : what did the arithmetic, see `SampleResult`
-    models : the model of each part as text
-    warnings : what a user should know, one line each
-    interrupted : whether the listener ended it
+    n_samples : samples of each run behind the burn-in
+    priors, options : as they were used
     """
 
     log_marginal_likelihood: float
@@ -122,25 +109,9 @@ class MarginalLikelihood(Recorded, Shown):
     powers: tuple[float, ...]
     mean_lnls: tuple[float, ...]
     steps: tuple[float, ...]
-    swaps: tuple[float | None, ...]
-    generations: int
     n_samples: int
-    data: Dataset
-    n_taxa: int
-    n_sites: int
-    n_patterns: int
     priors: dict[str, str]
     options: StoneOptions
-    seed: int
-    seconds: float
-    device: str
-    reason: str
-    driver: str
-    layout: dict[str, object]
-    counters: dict[str, Any]
-    models: tuple[str, ...]
-    warnings: tuple[str, ...]
-    interrupted: bool
 
     def __repr__(self) -> str:
         return f"<MarginalLikelihood: {self.log_marginal_likelihood:.2f}, standard error {self.error:.2f}>"
@@ -154,15 +125,12 @@ class MarginalLikelihood(Recorded, Shown):
 
     @Keys(
         "log_marginal_likelihood error runs powers mean_lnls steps swaps generations n_samples n_taxa n_sites"
-        " n_patterns priors options seed seconds device reason driver layout counters models warnings interrupted"
-        " version:str software command:str? data",
-        counters=(Counters, Keys()),
-        software=dict[str, str],
-        data=describe_data,
+        f" n_patterns priors options seed {OF_RUN}",
+        **TYPES,
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """All as strings, numbers, lists and dictionaries."""
-        return {"software": software_versions()}
+        return {}
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool marginal-likelihood` writes, by the ends of their names."""
@@ -174,10 +142,9 @@ class MarginalLikelihood(Recorded, Shown):
 
     def describe(self) -> list[str]:
         """Lines for people."""
-        lines = ["interrupted: results are from the samples taken so far"] if self.interrupted else []
-        lines.append(f"log marginal likelihood: {self.log_marginal_likelihood:.3f} (standard error {self.error:.3f})")
+        found = f"log marginal likelihood: {self.log_marginal_likelihood:.3f} (standard error {self.error:.3f})"
         alone = ", ".join(f"{value:.3f} ({error:.3f})" for value, error in self.runs)
-        lines.append(f"of each run: {alone}")
+        lines = [*super().describe(), found, f"of each run: {alone}"]
         swaps = [rate for rate in self.swaps if rate is not None]
         lines += [f"exchanges of neighbouring steps accepted: {min(swaps):.2f} to {max(swaps):.2f}"] if swaps else []
         return lines
@@ -229,14 +196,6 @@ class _Course:
         best = to_tree(state.topology, state.lengths, self.chains.space.names)
         self.store.save(STATE_NAME, StonesReached(state.lnl, best, np.array(self.lnls), runs))
 
-    def swaps(self) -> tuple[float | None, ...]:
-        """The shares of exchanges between neighbours that were accepted, of all runs."""
-        tried, accepted = (
-            np.sum([getattr(own, name) for own in self.chains.runs], axis=0).diagonal(1).tolist()
-            for name in ("swaps_tried", "swaps_accepted")
-        )
-        return tuple(a / n if n else None for a, n in zip(accepted, tried, strict=True))
-
 
 @takes_keywords(HardwareSettings)
 def marginal_likelihood(
@@ -279,18 +238,17 @@ def marginal_likelihood(
         use, likelihoods, engine = setup.open(options.runs, hardware)
         assert engine is not None, "there are data"
         with engine:
-            run.fallback = announce_engine(use, use.reason, hardware)
+            run.engine_opened(use, use.reason, hardware)
             with run.open_checkpoint(identity | run.place(use.device_name, use.layout)) or nullcontext() as store:
                 course = _Course(setup.begin(likelihoods, range(options.runs)), options, listener, store)
                 course.go(began)
-            about = {"device": use.device_name, "driver": use.driver, "reason": use.reason, "layout": use.layout}
-            return course, {**about, "n_patterns": use.n_patterns, "counters": work_of(engine).as_dict()}
+            return course, given.describe(use, work_of(engine))
 
     course, known = run.ask(attempt)
     first = _count_burnin(options, setup.tuning, len(course.lnls))
     lnls = np.array(course.lnls[first:]).swapaxes(0, 1)
     whole, alone = estimate(lnls, powers), [estimate(own[None], powers) for own in lnls]
-    swaps, remarks = course.swaps(), list(remarks_on_data(run.data, run.task.models, LINKED))
+    swaps, remarks = swap_rates(course.chains.runs), list(remarks_on_data(run.data, run.task.models, LINKED))
     if course.interrupted:
         remarks.append("the run was interrupted: the results are from the samples taken so far")
     low, high = (choose(alone, key=lambda own: own.value) for choose in (min, max))
@@ -309,15 +267,10 @@ def marginal_likelihood(
         swaps=swaps,
         generations=course.chains.generation,
         n_samples=lnls.shape[1],
-        data=run.data,
-        n_taxa=run.data.n_sequences,
-        n_sites=run.data.n_sites,
         **known,
         priors=given.priors,
         options=options,
-        seed=seed,
         seconds=run.seconds,
-        models=tuple(str(own.spec) for own in run.task.models),
         warnings=run.warn(remarks),
         interrupted=course.interrupted,
     )

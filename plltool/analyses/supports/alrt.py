@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from plltool.constants import ALRT_KINDS, ALRT_REPLICATES, DEFAULT_SEED, LBP, SH_ALRT
@@ -18,11 +18,11 @@ from plltool.schema import Keys
 from plltool.settings import takes_keywords
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class AlrtResult(Result):
     """An evaluation of a tree, and the supports of its inner branches, which its table shows."""
 
-    supports: Supports = field(kw_only=True)
+    supports: Supports
 
     def _drawn(self) -> Drawn | None:
         return self.supports._drawn()

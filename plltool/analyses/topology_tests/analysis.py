@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import Any, Unpack
 
@@ -33,7 +33,7 @@ _COLUMNS: dict[str, Any] = {own.name: float | None for own in fields(TopologyTes
 _TREE = Keys(**_COLUMNS | dict.fromkeys(("in_elw_set", "au_undetermined"), bool), tree=str)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TopologyTestResult(Result):
     """The result of topology tests; lnL, tree and model belong to the best tree.
 
@@ -48,12 +48,12 @@ class TopologyTestResult(Result):
     tree_site_lnl : (n_trees, n_sites) lnL of each site in the alignment's order
     """
 
-    tests: TopologyTests = field(kw_only=True)
-    newicks: tuple[str, ...] = field(kw_only=True)
-    model_tree: int | None = field(kw_only=True)
-    n_replicates: int = field(kw_only=True)
-    test_seed: int = field(kw_only=True)
-    tree_site_lnl: FloatArray = field(kw_only=True)
+    tests: TopologyTests
+    newicks: tuple[str, ...]
+    model_tree: int | None
+    n_replicates: int
+    test_seed: int
+    tree_site_lnl: FloatArray
 
     def _rows(self) -> Sequence[Row]:
         columns = {f.name: getattr(self.tests, f.name).tolist() for f in fields(self.tests)}
