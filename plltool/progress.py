@@ -78,13 +78,18 @@ class Progress:
     @property
     def name(self) -> str:
         """The stage and, where it tells anything, its radius."""
-        return f"{self.stage} radius {self.radius}" if self.radius > 1 else self.stage
+        return name_stage(self.stage, self.radius)
 
     @property
     def count(self) -> str:
         """The round and, where it is known, how many there may be: ``replicate 3/100``."""
         word = ROUND_WORDS.get(self.stage, "round")
         return f"{word} {self.round}/{self.n_rounds}" if self.n_rounds > 1 else f"{word} {self.round}"
+
+
+def name_stage(stage: str, radius: int) -> str:
+    """A stage and, where it tells anything, its radius."""
+    return f"{stage} radius {radius}" if radius > 1 else stage
 
 
 Listener = Callable[[Progress], None]

@@ -116,12 +116,14 @@ def compare(
         )
     if compare_all and not task.tree:
         raise click.UsageError("--all needs --tree")
-    if compare_all:
-        hardware = plltool.every_hardware()
-    else:
-        specs = {"a": str(spec_a), "b": str(spec_b)}
-        hardware = {spec if spec_a != spec_b else name: plltool.parse_hardware(spec) for name, spec in specs.items()}
     with task.telling.reporter(outputs) as reporter:
+        if compare_all:
+            hardware = plltool.every_hardware()
+        else:
+            specs = {"a": str(spec_a), "b": str(spec_b)}
+            hardware = {
+                spec if spec_a != spec_b else name: plltool.parse_hardware(spec) for name, spec in specs.items()
+            }
         shared: dict[str, Any] = {"tolerance": task.tolerance, "brlen": task.brlen, "listener": reporter.progress}
         if task.tree:
             data = options.load_alignment(what[0], task.reading)

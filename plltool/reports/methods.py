@@ -153,7 +153,7 @@ def tell_models(specs: Sequence[str], brlen: str, cited: Cited) -> str:
 
 
 def _tell_evaluation(run: Record, cited: Cited) -> list[str]:
-    if "parts" not in run:
+    if "parts" not in run or "start_lnls" in run:  # no evaluation but a search
         return []
     trees = "the given trees" if "tests" in run else "the given tree"
     return [f"The likelihood{cited.cite('Felsenstein 1981')} of {trees} was computed under {tell_model(run, cited)}."]

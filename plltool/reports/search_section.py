@@ -83,7 +83,11 @@ def _plot_trace(trace: list[Record]) -> Markup:
 
 
 def tell(records: Records, cited: Cited) -> list[str]:
-    run = records.runs[COMMAND]
+    return tell_search(records.runs[COMMAND], cited)
+
+
+def tell_search(run: Record, cited: Cited) -> list[str]:
+    """The methods of a search."""
     kind = run.get("settings", {}).get("start", "")
     starts = count(
         len(run["start_lnls"]), f"{kind} starting tree" if kind in ("parsimony", "random") else "starting tree"

@@ -145,7 +145,7 @@ class TreeDrawing:
 
     def _marked(self) -> RootedNodes:
         """The tree with its marks as labels, which stand behind the names of tips."""
-        texts = [mark.text for mark in self.marks or ()]
+        texts = [mark.text or "*" * (mark.dot is not None) for mark in self.marks or ()]
         labels = [
             text if below else f"{name} [{text}]" if text else name
             for name, text, below in zip(self.nodes.labels, texts, self.nodes.children(), strict=True)

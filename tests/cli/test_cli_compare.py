@@ -81,13 +81,22 @@ def test_a_broken_engine_is_found_and_its_first_moves_are_told(plltool, data_dir
     monkeypatch.setattr(NumpyEngine, "_insert", broken)
     arguments = ("--a", "numpy:vw=4", "--b", "numpy:vw=2", "--model", "JC", "--start", "random", "--effort", "fast")
     few = write_fasta(tmp_path / "few.fasta", hard_taxa(data_dir, 20))
-    result = plltool("compare", few, *arguments, "--radius", "1")
+    result = plltool("compare", few, *arguments, "--radius", "1", "--prefix", tmp_path / "two")
     assert result.exit_code == 3, result.stdout + result.stderr
     assert "in moves, or in lnL above 0.01: row 2 of the table" in result.stdout
     assert "only a moved" in result.stdout
     assert "promising" in result.stdout
     assert "the tree of a before this round agree, so that the decisions differ" in result.stdout
     assert "the results DIFFER" in result.stdout
+    report = re.sub(r"\s+", " ", (tmp_path / "two.txt").read_text())
+    first = re.search(r"\n(nni 1) +(\S+) +(\S+) +(\S+)  <", result.stdout)
+    assert " ".join(first.groups()) in report, "the rounds are in the report"
+    assert "First round that differs: nni 1 " in report
+    for line in re.findall(r"only [ab] moved .*", result.stdout):
+        assert f"- {line} " in report
+    assert "Likelihoods of the tree of search a before they part: agree" in report
+    assert "The search began from 1 random starting tree" in report
+    assert "of the given tree" not in report, "the methods are those of a search"
 
 
 @pytest.mark.opencl
@@ -148,6 +157,13 @@ def test_all_devices(plltool, small, some_tree):
     labels = [own["label"] for own in found["devices"]]
     assert labels[:3] == ["numpy:vw=1", "numpy:vw=2", "numpy:vw=4"]
     assert len(found["pairs"]) == len(labels) * (len(labels) - 1) / 2
+
+
+def test_all_devices_without_those_that_fail_their_test(plltool, small, some_tree, monkeypatch):
+    broken = {"index": "0:0", "name": "Broken GPU", "double": True, "problem": "no answer within 60 s"}
+    monkeypatch.setattr("plltool.analyses.machine.compare_likelihoods.devices", lambda: {"devices": [broken]})
+    result = plltool("compare", small, "--tree", some_tree, "--model", "JC", "--all", status=0)
+    assert "0:0 Broken GPU is left out: no answer within 60 s" in result.stderr
 
 
 # --- records ------------------------------------------------------------------------------------------------
@@ -226,7 +242,10 @@ def test_both_trees_in_the_report_mark_what_the_other_lacks(plltool, records, tm
     found = compare_records(records[0], changed)
     assert found.rf > 0
     page = (tmp_path / "both.html").read_text()
-    assert page.count(f"dots mark the {found.rf // 2} branches that the other tree lacks") == 2
+    caption = f"dots (in text stars) mark the {found.rf // 2} branches that the other lacks"
+    assert page.count(caption) == 2
+    text = (tmp_path / "both.txt").read_text()
+    assert text.partition(caption)[0].count("*") == found.rf // 2
 
 
 def test_records_of_other_taxa_are_refused(plltool, records, tmp_path):

@@ -15,7 +15,7 @@ from plltool.analyses.search.analysis import search
 from plltool.analyses.selection.analysis import choose_if_asked
 from plltool.analyses.supports.bootstrap import bootstrap as make_replicates
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, DEFAULT_SEED, WHOLE
-from plltool.errors import InputError, PlltoolError, explained, shorten, show_name
+from plltool.errors import InputError, PlltoolError, explained, shorten
 from plltool.hardware import Hardware
 from plltool.io.alignment_formats import NAMES_HINT
 from plltool.io.alignment_reader import looks_like_alignment, read_alignment
@@ -24,6 +24,7 @@ from plltool.io.newick import parse_newick
 from plltool.progress import Listener, Move, Progress, StopSearch, ignore, log
 from plltool.registry import ANALYSES
 from plltool.reports.blocks import Row
+from plltool.reports.compare_section import tell_moves
 from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.memory import plan_memory
@@ -34,7 +35,6 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 
 NO_ROUND = "-"
-SHOWN_MOVES = 5  # of either search, in the first round in which they differ
 # keys of a record: searches that differ in one of them are not the same search
 SETTINGS = ("n_taxa", "n_sites", "n_patterns", "brlen", "seed", "version")
 
@@ -231,10 +231,7 @@ def _describe_parting(comparison: Comparison) -> list[str]:
     """What each search moved, and the other did not, in the first round in which they differ."""
     if comparison.first_difference is None:
         return []
-    lines = []
-    for name, moves in zip("ab", comparison.own_moves(), strict=True):
-        lines += [f"  only {name} moved {_describe_move(move)}" for move in moves[:SHOWN_MOVES]]
-        lines += [f"  and {len(moves) - SHOWN_MOVES} more"] * (len(moves) > SHOWN_MOVES)
+    lines = [f"  {line}" for line in tell_moves(*([asdict(move) for move in own] for own in comparison.own_moves()))]
     if comparison.before is None:
         return lines
     verdict = "agree, so that the decisions differ" if comparison.before.agree else "differ"
@@ -248,12 +245,6 @@ def _describe_replicates(distances: Sequence[int]) -> list[str]:
         return []
     text = f"replicates with the same topology: {distances.count(0)} of {len(distances)}"
     return [f"{text}, largest Robinson-Foulds distance {max(distances)}" if any(distances) else text]
-
-
-def _describe_move(move: Move) -> str:
-    subtree = " and ".join(map(show_name, move.subtree))
-    root = "" if len(move.subtree) == 1 else "the subtree rooted between "
-    return f"{root}{subtree} to between {' and '.join(map(show_name, move.branch))}, promising {move.gain:.4f}"
 
 
 def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
@@ -337,13 +328,13 @@ def compare(
         return found
     stop = partial(_stop_after, iter(range(max(1, found.first_difference) - 1)))
     log.info("the searches differ: a searches once more to the round before, for the likelihoods of its tree")
-    log.disabled = True  # it is known that this one is interrupted
+    log.disabled = True  # that it is interrupted, and has no values but those of this round, is known
     try:
         early = search(data, models, start=start, listener=stop, workers=1, **how, **asdict(a))
+        how = {"model": list(early.models), "brlen": brlen, "fixed": True, "tolerance": tolerance}
+        return replace(found, before=compare_likelihoods(data, early.tree, {"a": a, "b": b}, **how))
     finally:
         log.disabled = False
-    how = {"model": list(early.models), "brlen": brlen, "fixed": True, "tolerance": tolerance}
-    return replace(found, before=compare_likelihoods(data, early.tree, {"a": a, "b": b}, **how))
 
 
 def _stop_after(earlier: Iterator[int], _: Progress) -> None:

@@ -15,7 +15,7 @@ from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE
 from plltool.errors import DeviceError, InputError, show_name
 from plltool.hardware import PRECISIONS, Hardware, parse_hardware
 from plltool.io.files import Recorded
-from plltool.progress import Listener, ignore
+from plltool.progress import Listener, ignore, log
 from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
 from plltool.run.evaluation import evaluate
@@ -140,7 +140,9 @@ def every_hardware() -> dict[str, Hardware]:
     """numpy in all widths, and each OpenCL device that passes its test in all precisions that it has, by their text."""
     specs = [f"numpy:vw={width}" for width in NUMPY_WIDTHS]
     for device in devices()["devices"]:
-        if device["problem"] is None:
+        if device["problem"] is not None:
+            log.warning("%s %s is left out: %s", device["index"], device["name"], device["problem"])
+        else:
             precisions = PRECISIONS if device["double"] else PRECISIONS[-1:]
             specs += [f"{device['index']}:precision={precision}" for precision in precisions]
     return {spec: parse_hardware(spec) for spec in specs}
