@@ -119,6 +119,7 @@ INLINE void newview_of(const JOB_SPACE Job *job, const JOB_SPACE Output *output,
     const int a_is_tip, const P_SPACE REAL *pa, const JOB_SPACE Operand *b, const int b_is_tip, const P_SPACE REAL *pb)
 {
     const int n_blocks = BLOCKS(job);
+    REALV least[MOST_BLOCKS], least_of_all = (REALV)(1);        /* of the components' maxima that are not 0 */
     for (int block = 0; block < n_blocks; block++) {
         TipBlock tip_a, tip_b;
         if (a_is_tip)
@@ -127,7 +128,7 @@ INLINE void newview_of(const JOB_SPACE Job *job, const JOB_SPACE Output *output,
             load_tip_block(b, block, &tip_b);
         __global REALV *out = cla_block(job, output, block);
         __global INTV *out_scale = scale_block(job, output, block);
-        REALV least = (REALV)(1);       /* of the components' maxima that are not 0 */
+        least[block] = (REALV)(1);
         #pragma unroll COMPONENTS_AT_ONCE
         for (int c = 0; c < N_COMPONENTS; c++) {
             REALV xa[N_STATES], xb[N_STATES], largest = (REALV)(0);
@@ -139,11 +140,15 @@ INLINE void newview_of(const JOB_SPACE Job *job, const JOB_SPACE Output *output,
                 out[(c * N_STATES + i) * STRIDE] = z;
                 largest = z > largest ? z : largest;
             }
-            least = least_positive(least, largest);
+            least[block] = least_positive(least[block], largest);
             out_scale[c * STRIDE] = (a_is_tip ? (INTV)(0) : load_scale(a, block, c)) + (b_is_tip ? (INTV)(0) : load_scale(b, block, c));
         }
-        rescale_small(out, out_scale, least);
+        least_of_all = least[block] < least_of_all ? least[block] : least_of_all;
     }
+    if (!ANY(least_of_all < THRESHOLD))
+        return;
+    for (int block = 0; block < n_blocks; block++)
+        rescale_small(cla_block(job, output, block), scale_block(job, output, block), least[block]);
 }
 
 /* The output may be the slot of an operand: a component is read before it is written. */
@@ -500,9 +505,7 @@ INLINE void store_values(__global WIDE_SUM *partial, const WIDEV *values, int n,
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
     for (int v = 0; v < n; v++) {
-        WIDE_SUM sum = to_wide_sum(0);
-        for (int l = 0; l < VW; l++)
-            sum = add_wide_sums(sum, to_wide_sum(((const WIDE *)&values[v])[l]));
+        const WIDE_SUM sum = add_lanes(values[v]);
         partial[v] = first_tile ? sum : add_wide_sums(partial[v], sum);
     }
 #endif

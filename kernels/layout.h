@@ -24,7 +24,8 @@
  *   TABLE_ROWS               vectors of a component's table for tips, see below; 0 without tables
  *   REAL, REAL_BITS          type of CLAs and P matrices: double or float, and its size
  *   SUM                      type in which the states and components of a pattern are summed: double or float
- *   HAS_DOUBLE               0: the device has no double precision; WIDE and WIDE_SUM below are made of floats
+ *   HAS_DOUBLE               0: no double precision; WIDE and WIDE_SUM below are made of floats
+ *   DOUBLE_LANES             doubles of a vector, VW or half of it (CPUs)
  *   CODE                     unsigned integer type of a tip code: one bit per state, or with many states a column of
  *                            the tables of many_states.h
  *   SCALE_BITS               a component whose maximum falls below 2^-SCALE_BITS is scaled back to order 1
@@ -47,7 +48,7 @@
 #define SQUARE_ROOT_OF_HALF 0x3fe6a09e667f3bcdL        /* its bits */
 #define WIDE_SUM double
 #else
-#define double no_double_on_this_device     /* does not compile anywhere */
+#define double no_double_here       /* does not compile anywhere */
 #define WIDE float
 #define WIDE_BITS int
 #define WIDE_MANTISSA_BITS 23
@@ -103,7 +104,7 @@
 #define LOOP_ROWS UNROLL
 #define STRIDE 1
 #define LANE ((size_t)0)
-#define ANY(condition) any_lane(CONVERT(long, condition))
+#define ANY(condition) any_lane(CONVERT(WIDE_BITS, condition))
 #endif
 
 #if REAL_BITS == 64
@@ -146,7 +147,6 @@ typedef VECTOR(WIDE) WIDEV;
 typedef VECTOR(WIDE_BITS) WIDEBITSV;
 typedef VECTOR(CODE) CODEV;
 typedef VECTOR(int) INTV;
-typedef VECTOR(long) LONGV;
 typedef VECTOR(BITS) BITSV;
 
 /* Up to 8 states, each P matrix of a branch can have a table for tips; the tables follow the matrices.
@@ -199,12 +199,34 @@ INLINE WIDE_SUM add_wide_sums(WIDE_SUM a, WIDE_SUM b)
 
 #if !LANE_PER_ITEM
 /* Whether a condition is true in any lane. PoCL calls `any` instead of inlining it. */
-INLINE int any_lane(LONGV condition)
+INLINE int any_lane(WIDEBITSV condition)
 {
-    long found = 0;
+    WIDE_BITS found = 0;
     #pragma unroll
     for (int l = 0; l < VW; l++)
         found |= condition[l];
     return found != 0;
+}
+
+/* The sum of all lanes: one after another, or where sums are rough in pairs, which takes fewer steps. */
+INLINE WIDE_SUM add_lanes(WIDEV values)
+{
+#if HAS_DOUBLE
+    WIDE sum = 0;
+    for (int l = 0; l < VW; l++)
+        sum += ((const WIDE *)&values)[l];
+    return sum;
+#else
+    WIDE sum[VW];
+    #pragma unroll
+    for (int l = 0; l < VW; l++)
+        sum[l] = values[l];
+    #pragma unroll
+    for (int width = VW / 2; width > 0; width /= 2)
+        #pragma unroll
+        for (int l = 0; l < width; l++)
+            sum[l] += sum[l + width];
+    return to_wide_sum(sum[0]);
+#endif
 }
 #endif

@@ -30,7 +30,11 @@
 #else
 #define ENTRY(i, j) ((i) * N_STATES + (j))
 #endif
-typedef VECTOR(double) DOUBLEV;
+#if LANE_PER_ITEM
+typedef double DOUBLEV;
+#else
+typedef PASTE(double, DOUBLE_LANES) DOUBLEV;
+#endif
 
 /* On CPUs work-items compute in vectors: vectors of branches with few states, of rows with many: of at most
  * as many as there are states. */
@@ -41,8 +45,8 @@ typedef double BRANCHV;
 typedef double ROWV;
 #elif MANY_STATES
 #define BRANCH_WIDTH 1
-#if VW <= N_STATES
-#define ROW_WIDTH VW
+#if DOUBLE_LANES <= N_STATES
+#define ROW_WIDTH DOUBLE_LANES
 #elif N_STATES >= 8
 #define ROW_WIDTH 8
 #elif N_STATES >= 4
@@ -53,7 +57,7 @@ typedef double ROWV;
 typedef double BRANCHV;
 typedef PASTE(double, ROW_WIDTH) ROWV;
 #else
-#define BRANCH_WIDTH VW
+#define BRANCH_WIDTH DOUBLE_LANES
 #define ROW_WIDTH 1
 typedef DOUBLEV BRANCHV;
 typedef double ROWV;

@@ -97,7 +97,7 @@ class Engine(Holder):
         codes, state_sets = encode_tips(layout.n_states, data.codes, data.state_sets)
         self._state_sets = state_sets.astype(layout.real)
         self._codes = layout.pad_codes(codes)
-        self.layout, self.has_double = layout, layout.has_double
+        self.layout, self.has_double = layout, layout.double_sums
         self.n_parts = layout.n_parts
         self.part_patterns = layout.part_patterns
         self.n_groups = len(layout.groups)

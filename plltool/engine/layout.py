@@ -27,11 +27,13 @@ from plltool.errors import EngineError
 # far above the smallest normal number: 2^-1022 in double, 2^-126 in single precision.
 SCALE_BITS: dict[np.dtype[np.floating], int] = {np.dtype(np.float64): 256, np.dtype(np.float32): 32}
 # By precision, the type of CLAs and of tables such as P, and the type of the sums over a pattern's states and
-# components. Sums over patterns are double, or two floats on devices without double precision, which take "single".
+# components. Sums over patterns are double. They are two floats in "rough", which is for screens and has nothing double
+# but the making of P matrices, and on devices without double precision, which take "single" or "rough".
 TYPES: dict[str, tuple[np.dtype[np.floating], np.dtype[np.floating]]] = {
     "double": (np.dtype(np.float64), np.dtype(np.float64)),
     "mixed": (np.dtype(np.float32), np.dtype(np.float64)),
     "single": (np.dtype(np.float32), np.dtype(np.float32)),
+    "rough": (np.dtype(np.float32), np.dtype(np.float32)),
 }
 C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 CODE_TYPE = {1: "uchar", 2: "ushort", 4: "uint"}  # by their bytes
@@ -66,11 +68,11 @@ class Layout:
     column_tile: int = LARGEST_COLUMN_TILE  # columns of a table that they bring to local memory at a time
     cut_kernels: bool = False  # kernels are compiled for sets of instructions (`contract.OPCODE_SETS`)
     tile_major: bool = True  # CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
-    precision: str = "double"  # "double", "single", or "mixed": single CLAs and P matrices, double sums; see TYPES
+    precision: str = "double"  # "double", "single", "rough", or "mixed": single CLAs and P matrices; see TYPES
     max_groups: int = 64  # groups to aim at; there are up to n_parts more, since a group never holds two parts
     n_codes: int = 0  # rows of the table of state sets; 0 where codes are bit masks (see `codes.py`)
     reversible: bool = True  # no branch has a direction, and no eigenvalue is complex
-    has_double: bool = True  # of the device; without it sums over patterns are two floats
+    has_double: bool = True  # of the device
 
     def __post_init__(self) -> None:
         if self.max_codes > MAX_CODES:
@@ -97,14 +99,19 @@ class Layout:
         return TYPES[self.precision][1]
 
     @property
+    def double_sums(self) -> bool:
+        """Whether sums over patterns are double; else they are two floats."""
+        return self.has_double and self.precision != "rough"
+
+    @property
     def wide(self) -> np.dtype[np.floating]:
         """Type of pattern weights, and of what is computed from the sums of a pattern."""
-        return np.dtype(np.float64 if self.has_double else np.float32)
+        return np.dtype(np.float64 if self.double_sums else np.float32)
 
     @property
     def wide_sum(self) -> np.dtype[np.inexact]:
         """Type of sums over patterns. Two floats are kept as the two of a complex number: their sum is what counts."""
-        return np.dtype(np.float64 if self.has_double else np.complex64)
+        return np.dtype(np.float64 if self.double_sums else np.complex64)
 
     @property
     def code(self) -> np.dtype[np.unsignedinteger]:
@@ -190,9 +197,14 @@ class Layout:
         """Work-items that make a P matrix together, see `pmatrices.cl`."""
         return -(-self.n_states // self.pmatrix_columns)
 
+    @property
+    def double_lanes(self) -> int:
+        """Lanes of a vector of doubles: as many as a block has, or half as many where kernels have no others."""
+        return self.vw if self.double_sums else max(2, self.vw // 2)
+
     def pmatrix_items(self, n_psets: int, n_branches: int) -> int:
         """Work-items that make the P matrices of all branches in every P set, see `pmatrices.cl`."""
-        width = 1 if self.lane_per_item or self.many_states else self.vw
+        width = 1 if self.lane_per_item or self.many_states else self.double_lanes
         return n_psets * -(-n_branches // width) * self.n_components * self.pmatrix_shares
 
     @property
@@ -335,13 +347,14 @@ class Layout:
         """Bytes of an array that kernels take, in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
         return ArrayShape(argument, self).n_bytes(sizes)
 
-    def macros(self) -> list[str]:
-        """The -D options of the kernels."""
+    def macros(self, has_double: bool) -> list[str]:
+        """The -D options of the kernels, of those that have double precision or of the others."""
         values: dict[str, int | str] = {
             "N_STATES": self.n_states,
             "MANY_STATES": int(self.many_states),
             "N_COMPONENTS": self.n_components,
             "VW": self.vw,
+            "DOUBLE_LANES": self.double_lanes,
             "MOST_BLOCKS": self.most_blocks,
             "LANE_PER_ITEM": int(self.lane_per_item),
             "GROUP_ITEMS": self.group_items,
@@ -349,7 +362,7 @@ class Layout:
             "REAL": C_TYPE[self.real],
             "REAL_BITS": 8 * self.real.itemsize,
             "SUM": C_TYPE[self.sum],
-            "HAS_DOUBLE": int(self.has_double),
+            "HAS_DOUBLE": int(has_double),
             "CODE": CODE_TYPE[self.code.itemsize],
             "SCALE_BITS": self.scale_bits,
             "PMATRIX_COLUMNS": self.pmatrix_columns,

@@ -96,13 +96,16 @@ def default_lanes(device: Device, precision: str) -> int:
 
     On AMD's GPUs as many as run in step, 32 on RDNA: compilers then drop the barriers of a work-group.
 
-    Sums over patterns are double vectors of as many lanes. A compiler that may fail on these is tested.
+    Vectors have as many lanes of doubles, or in rough computation twice as many of singles, on which a compiler may
+    fail; that is tested.
     """
     if device.kind == "gpu" or not device.has_double:
         return device.wave if device.wave in GPU_LANES else GPU_DEFAULT_LANES
     wide, width = 2 * device.vector_width, device.vector_width
-    if precision == "single":
+    if precision == "rough":
         return device.single_width or (wide if find_fault(device, wide) is None else width)
+    if precision == "single":
+        return device.single_width or width
     return wide if TYPES[precision][0].itemsize == 4 and width == WIDEST_VECTOR else width
 
 

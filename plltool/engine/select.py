@@ -56,7 +56,7 @@ def plan_engine(
     except on numpy, where searches with such a screen take 1.2 times as long. Raises DeviceError if the device cannot
     use `hardware.vw` lanes, or if the memory does not hold the CLAs of a single tile.
     """
-    precision = "single" if rough and device is not None else hardware.precision
+    precision = "rough" if rough and device is not None else hardware.precision
     layout = choose_layout(device, shape, precision, hardware.vw)
     if hardware.memory is None:
         offered = int(share * _offered_memory(device)) - data_bytes(layout, expanded_tips=device is None)

@@ -25,7 +25,7 @@ from plltool.progress import compiling, log
 BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
 COMMON_FILES = ("layout.h", "arithmetic.h")
 TABLE_FILES = ("pmatrices.cl", "sums.cl")  # the first computes in double
-FLOAT_OPTION = "-cl-single-precision-constant"  # where there is no double, the type of constants otherwise
+FLOAT_OPTION = "-cl-single-precision-constant"  # in kernels without doubles; they are the type of constants otherwise
 TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h", "traverse.cl")
 
 NANOSECOND = 1e-9
@@ -61,8 +61,9 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str], opt
     """
     folder = find_kernel_folder()
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
-    constants = [] if layout.has_double else [FLOAT_OPTION]
-    return _build(context, source, (*BUILD_OPTIONS, *constants, *layout.macros(), *options))
+    has_double = layout.double_sums or TABLE_FILES[0] in names
+    constants = [] if has_double else [FLOAT_OPTION]
+    return _build(context, source, (*BUILD_OPTIONS, *constants, *layout.macros(has_double), *options))
 
 
 @functools.lru_cache(maxsize=MOST_PROGRAMS)
@@ -151,14 +152,17 @@ class EngineKernels:
         self._context = context
         self._layout = layout
         self._traverse: dict[str, Kernel] = {}
-        files = (*COMMON_FILES, *(TABLE_FILES if layout.has_double else TABLE_FILES[1:]))
+        files = (*COMMON_FILES, *(TABLE_FILES if layout.double_sums else TABLE_FILES[1:]))
         if layout.cut_kernels:
             program = build_program(context, layout, files)
         else:
             options = traverse_options(context, layout, "all")
             program = build_program(context, layout, (*files, *TRAVERSE_FILES), options)
             self._traverse["all"] = Kernel(program, "traverse", layout)
-        self.pmatrices = Kernel(program, "pmatrices", layout) if layout.has_double else None
+        tables = program
+        if layout.has_double and not layout.double_sums:
+            tables = build_program(context, layout, (*COMMON_FILES, TABLE_FILES[0]))
+        self.pmatrices = Kernel(tables, "pmatrices", layout) if layout.has_double else None
         self.add_rows = Kernel(program, "add_rows", layout)
 
     def traverse(self, program: IntArray) -> Kernel:
