@@ -348,7 +348,7 @@ INLINE void run_instruction(const JOB_SPACE Job *job, const JOB_SPACE Output *ou
     const int n_steps = from_likelihoods ? 1 + n_tables * N_COMPONENTS : 1;
     __local REAL *columns = (__local REAL *)shared, *x = columns + COLUMN_TILE * PADDED_STATES;
     __local SUM *terms = (__local SUM *)shared;
-    __local WIDE *left_rows = (__local WIDE *)shared, *right_rows = shared + COLUMN_TILE * LANE_STRIDE;
+    __local WIDE *left_rows = (__local WIDE *)shared, *right_rows = left_rows + COLUMN_TILE * LANE_STRIDE;
     for (int block = 0; block < BLOCKS(job); block++) {
         const int columns_a = count_columns(&job->a, block), columns_b = count_columns(&job->b, block);
         const int columns_c = CAN(TRIPLET) ? count_columns(&job->c, block) : 0;

@@ -347,8 +347,8 @@ class Layout:
         """Bytes of an array that kernels take, in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
         return ArrayShape(argument, self).n_bytes(sizes)
 
-    def macros(self, has_double: bool) -> list[str]:
-        """The -D options of the kernels, of those that have double precision or of the others."""
+    def macros(self, has_double: bool | None = None) -> list[str]:
+        """The -D options of kernels with double precision or without; by default as sums over patterns have it."""
         values: dict[str, int | str] = {
             "N_STATES": self.n_states,
             "MANY_STATES": int(self.many_states),
@@ -362,7 +362,7 @@ class Layout:
             "REAL": C_TYPE[self.real],
             "REAL_BITS": 8 * self.real.itemsize,
             "SUM": C_TYPE[self.sum],
-            "HAS_DOUBLE": int(has_double),
+            "HAS_DOUBLE": int(self.double_sums if has_double is None else has_double),
             "CODE": CODE_TYPE[self.code.itemsize],
             "SCALE_BITS": self.scale_bits,
             "PMATRIX_COLUMNS": self.pmatrix_columns,

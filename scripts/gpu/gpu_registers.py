@@ -243,7 +243,7 @@ def read_amd(code: str, waves: int) -> dict[str, Usage]:
 
 def list_programs(layout: Layout) -> dict[str, tuple[tuple[str, ...], list[str]]]:
     """The files and options of what a GPU runs: `traverse` for each set of instructions, and the other kernels."""
-    options = [*BUILD_OPTIONS, *([] if layout.has_double else [FLOAT_OPTION]), *layout.macros()]
+    options = [*BUILD_OPTIONS, *([] if layout.double_sums else [FLOAT_OPTION]), *layout.macros()]
     files = dict.fromkeys(OPCODE_SETS, (*COMMON_FILES, *TRAVERSE_FILES))
     programs = {name: (own, [*options, opcode_macro(name)]) for name, own in files.items()}
     tables = TABLE_FILES if layout.has_double else TABLE_FILES[1:]

@@ -183,15 +183,15 @@ class TestMemory:
         """A compiler that fails on wide vectors of singles limits these alone."""
         assert find_fault(CPU) is None
         tests.outcome = CRASH
-        assert default_lanes(CPU, "single") == CPU.vector_width
+        assert default_lanes(CPU, "rough") == CPU.vector_width
         assert tests == ["0:0", "0:0 8 lanes"]
         tests.begin_process()
         assert find_fault(CPU) is None
-        assert default_lanes(replace(CPU, single_width=8), "single") == 8
+        assert default_lanes(replace(CPU, single_width=8), "rough") == 8
         assert tests == []
         tests.outcome = None
         assert retest_device(CPU, 8) is None
-        assert [default_lanes(CPU, precision) for precision in ("single", "mixed", "double")] == [8, 4, 4]
+        assert [default_lanes(CPU, precision) for precision in ("rough", "single", "mixed", "double")] == [8, 4, 4, 4]
 
     def test_other_kernels_are_tested(self, tests, monkeypatch):
         assert find_fault(GPU) is None
@@ -289,7 +289,7 @@ class TestMemory:
         monkeypatch.setattr(faults, "can_start_children", lambda: False)
         tests.outcome = CRASH
         assert find_fault(GPU) is None
-        assert default_lanes(CPU, "single") == CPU.vector_width
+        assert default_lanes(CPU, "rough") == CPU.vector_width
         assert tests == []
 
 

@@ -146,7 +146,7 @@ def test_macros_name_everything_the_kernels_ask_for():
         *("-DREAL=float", "-DREAL_BITS=32", "-DSUM=float", "-DCODE=uchar", "-DSCALE_BITS=32"),
         *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0", "-DTABLE_ROWS=0"),
         *("-DMATRIX_VALUES=420", "-DBRANCH_VALUES=840", "-DMODEL_VALUES=861", "-DEIGEN_VALUES=820"),
-        *("-DREVERSIBLE=1", "-DDIFFERENCE_TABLES=1", "-DHAS_DOUBLE=1"),
+        *("-DREVERSIBLE=1", "-DDIFFERENCE_TABLES=1", "-DHAS_DOUBLE=1", "-DDOUBLE_LANES=4"),
         *(f"-D{name}={number}" for name, number in contract.macros().items()),
     }
     shared = Layout(20, 2, 2, (1,), vw=32, lane_per_item=True, state_workers=3, column_tile=10).macros()

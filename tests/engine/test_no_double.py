@@ -1,4 +1,4 @@
-"""Devices without double precision: sums in two floats, tables of branches made on the host, and how they are chosen.
+"""Sums in two floats: on devices without double precision, whose tables of branches the host makes, and in screens.
 
 Kernels for them have no double at all, or do not compile; any device runs them. So the tests use whatever there is.
 """
@@ -20,26 +20,33 @@ from plltool.optimise.lengths import smooth
 
 pytestmark = pytest.mark.opencl
 FLOATS = Kind("lanes", 32, has_double=False)
+SCREENS = Kind("vector", 4, 3), Kind("vector", 8, 2), Kind("vector", 16), Kind("lanes", 32)
+EVERY = [
+    pytest.param(FLOATS, "single", id="no double"),
+    *(pytest.param(kind, "rough", id=f"rough {kind}") for kind in SCREENS),
+]
 # Measured: of lnL 7e-8, of slopes 8e-7. As in `test_engines.py`, and besides the logarithm of each pattern is rounded.
 RTOL = {"lnl": 2e-7, "slope": 2e-6}
 
 
-@pytest.mark.parametrize(("n_states", "n_components"), [(4, 4), (20, 2)])
-def test_every_instruction(n_states, n_components, make_engine, record_property):
+@pytest.mark.parametrize(("n_states", "n_components"), [(4, 1), (4, 4), (20, 2)])
+@pytest.mark.parametrize(("kind", "precision"), EVERY)
+def test_every_instruction(kind, precision, n_states, n_components, make_engine, record_property):
     case = Case(11, 12, (50, 33), n_states, n_components)
     program, n_values, kinds = case.everything()
-    errors = case.errors(case.engine(make_engine, FLOATS, precision="single"), program, n_values, kinds)
+    errors = case.errors(case.engine(make_engine, kind, precision=precision), program, n_values, kinds)
     for what, rtol in RTOL.items():
         found = errors[:, kinds == what].max()
         record_property(what, f"{found:.1e}")
         assert found < rtol
 
 
-def test_gradients(make_engine):
+@pytest.mark.parametrize(("kind", "precision"), EVERY[:2])
+def test_gradients(kind, precision, make_engine):
     case = Case(12, 7, (90,))
     (lnl, rates, masses), expected = (
         case.likelihood(make_engine, kind, precision=precision).rate_matrix_gradient()
-        for kind, precision in ((FLOATS, "single"), (Kind("numpy", 4), "double"))
+        for kind, precision in ((kind, precision), (Kind("numpy", 4), "double"))
     )
     assert lnl == pytest.approx(expected[0], rel=RTOL["lnl"])
     for found, right in ((rates, expected[1]), (masses, expected[2])):
@@ -104,5 +111,5 @@ def test_kernels_with_double_do_not_compile(opencl_device):
 
     context, _ = make_context(opencl_device, None)
     layout = FLOATS.layout(4, 4, 5, (9,), "single")
-    with pytest.raises(DeviceError, match="no_double_on_this_device"):
+    with pytest.raises(DeviceError, match="no_double_here"):
         build_program(context, layout, ("layout.h", "arithmetic.h", "pmatrices.cl"))

@@ -202,7 +202,9 @@ class TestLayout:
             (CPU, "mixed", 4),
             (INTEL, "single", 16),
             (INTEL, "mixed", 16),
+            (INTEL, "rough", 16),
             (GPU, "single", 64),
+            (GPU, "rough", 64),
             (GPU, "mixed", 64),
         ],
     )
@@ -213,10 +215,10 @@ class TestLayout:
         assert single.vw == lanes
         assert replace(single, vw=double.vw, tile_blocks=double.tile_blocks) == replace(double, precision=precision)
 
-    def test_a_rough_engine_is_single_where_that_is_faster(self):
+    def test_a_rough_engine_has_its_own_precision_where_that_is_faster(self):
         shape, slots = DataShape(4, 1, 20, (5_000,)), Slots(60)
         layouts = [plan_engine(device, shape, slots, Hardware(), rough=True).layout for device in (INTEL, GPU, None)]
-        assert [layout.precision for layout in layouts] == ["single", "single", "double"]
+        assert [layout.precision for layout in layouts] == ["rough", "rough", "double"]
 
     @pytest.mark.parametrize(("device", "vw"), [(CPU, 2), (CPU, 4), (INTEL, 8), (GPU, 32), (GPU, 64)])
     def test_lanes_asked_for(self, device, vw):

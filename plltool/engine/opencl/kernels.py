@@ -61,7 +61,7 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str], opt
     """
     folder = find_kernel_folder()
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
-    has_double = layout.double_sums or TABLE_FILES[0] in names
+    has_double = layout.double_sums or (layout.has_double and TABLE_FILES[0] in names)
     constants = [] if has_double else [FLOAT_OPTION]
     return _build(context, source, (*BUILD_OPTIONS, *constants, *layout.macros(has_double), *options))
 

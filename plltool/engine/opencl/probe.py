@@ -74,7 +74,10 @@ def check_device(index: str, lanes: int | None = None) -> None:
     if lanes:
         device = replace(device, single_width=lanes)
     answers = []
-    for engine in (replace(reference, hardware=hardware, rough=bool(lanes)).opencl_engine(device), reference.numpy_engine()):
+    for engine in (
+        replace(reference, hardware=hardware, rough=bool(lanes)).opencl_engine(device),
+        reference.numpy_engine(),
+    ):
         with engine:
             engine.set_model([model])
             answers.append(toy_values(engine))
