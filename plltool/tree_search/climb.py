@@ -45,9 +45,8 @@ def find_moves(
     radius: int,
     joints: npt.NDArray[np.integer] | None = None,
     constraint: Constraint | None = None,
-    patient: bool = False,
 ) -> Insertions:
-    """Every promising move of the subtrees at `joints` (None: all) within `radius`; `patient` as in `scan`.
+    """Every promising move of the subtrees at `joints` (None: all) within `radius`.
 
     `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
     If the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS times
@@ -60,7 +59,7 @@ def find_moves(
         """The subtrees, their insertions with scores, and the best of these."""
         prunes = all_prunes(own, joints)
         admits = None if constraint is None else constraint.admission(own.tree, prunes.joints, prunes.columns)
-        steps = scan(own, prunes, radius, own_lnl, admits, patient)
+        steps = scan(own, prunes, radius, own_lnl, admits)
         return prunes, steps, best_steps(steps, own_lnl)
 
     screen = likelihood.screen
@@ -148,13 +147,12 @@ def climb_round(
     joints: npt.NDArray[np.integer] | None = None,
     epsilon: float = ROUND_EPSILON,
     constraint: Constraint | None = None,
-    patient: bool = False,
 ) -> Round:
     """Find moves, apply the compatible ones that gain, and smooth; arguments as in `find_moves`.
 
     Lengths are smoothed to `epsilon`, or ROUND_SHARE of lnL if that is more. The tree always obeys the `constraint`.
     """
-    moves = find_moves(likelihood, lnl, radius, joints, constraint, patient)
+    moves = find_moves(likelihood, lnl, radius, joints, constraint)
     ranked = rank_moves(moves, lnl)
     waiting = distinct(moves.joints[ranked])
     tree = likelihood.tree

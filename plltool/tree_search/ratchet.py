@@ -64,4 +64,4 @@ def _jump(likelihood: TreeLikelihood, rng: np.random.Generator, constraint: Cons
         jumped = climb_round(likelihood, lnl, jump, epsilon=RATCHET_EPSILON, constraint=constraint)
     lnl = smooth(likelihood, ROUND_EPSILON).lnl
     if len(jumped.joints):
-        climb_round(likelihood, lnl, radius, jumped.joints, constraint=constraint, patient=True)
+        climb_round(likelihood, lnl, radius, jumped.joints, constraint=constraint)
