@@ -61,6 +61,12 @@ time.sleep(60)
         with pytest.raises(ProcessLookupError):
             os.kill(int(file.read_text()), 0)
 
+    @pytest.mark.parametrize(("load", "seconds"), [(0.5, 60), (4.0, 60), (14.0, 210)])
+    def test_a_busy_machine_has_more_time(self, load, seconds, monkeypatch):
+        monkeypatch.setattr(faults.os, "cpu_count", lambda: 4)
+        monkeypatch.setattr(faults.os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
+        assert faults.probe_seconds() == seconds
+
     def test_killed_by_somebody_else(self):
         code = "import os; os.kill(os.getpid(), 9)"
         assert run_probe(python(code), 60) == "the test was ended (SIGKILL): no message"

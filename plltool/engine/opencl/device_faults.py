@@ -49,7 +49,7 @@ def find_fault(device: Device, lanes: int | None = None) -> str | None:
             OUTCOMES[key] = _read_outcome(key)
         except (OSError, ValueError, RecursionError):  # none is kept, or what is there is damaged
             what = f"{lanes} lanes on device" if lanes else "device"
-            log.info("testing %s %s, once for this driver; %g s at most", what, device.label, PROBE_TIMEOUT)
+            log.info("testing %s %s, once for this driver; %g s at most", what, device.label, probe_seconds())
             retest_device(device, lanes)
     return OUTCOMES[key]
 
@@ -106,13 +106,19 @@ def note_loss(device: Device, what: str) -> None:
     OUTCOMES[_outcome_key(device, None)] = f"lost during the run: {what}"
 
 
-def probe_device(index: str, lanes: int | None = None, timeout: float = PROBE_TIMEOUT) -> str | None:
+def probe_seconds() -> float:
+    """How long a device may take for its test: longer where processes wait for their turn, or it would seem to hang."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return round(PROBE_TIMEOUT * max(1.0, load / (os.cpu_count() or 1)))
+
+
+def probe_device(index: str, lanes: int | None = None) -> str | None:
     """Build the kernels and run a toy computation on the device "P:D"; None if all is well, else one line."""
     try:
         command = child_command("plltool.engine.opencl.probe:main", index, *([str(lanes)] if lanes else []))
     except DeviceError as error:
         return str(error)
-    return run_probe(command, timeout)
+    return run_probe(command, probe_seconds())
 
 
 def run_probe(command: Sequence[str], timeout: float) -> str | None:

@@ -13,7 +13,7 @@ from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.opencl.device import list_devices
-from plltool.engine.opencl.device_faults import PROBE_GRACE, PROBE_TIMEOUT, WRONG_VALUES
+from plltool.engine.opencl.device_faults import WRONG_VALUES, probe_seconds
 from plltool.engine.select import EngineRequest, find_device
 from plltool.engine.storage import Slots
 from plltool.errors import DeviceError, PlltoolError
@@ -90,7 +90,7 @@ def check_device(index: str, lanes: int | None = None) -> None:
 def main(index: str, lanes: str = "0") -> int:
     """Check a device in a child process: returns its exit status, and writes a failure to stderr as one line."""
     if hasattr(signal, "alarm"):  # ends even a driver that hangs, if the parent is gone
-        signal.alarm(int(PROBE_TIMEOUT + PROBE_GRACE))
+        signal.alarm(int(2 * probe_seconds()))
     try:
         check_device(index, int(lanes))
     except PlltoolError as error:
