@@ -39,6 +39,12 @@ C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.d
 CODE_TYPE = {1: "uchar", 2: "ushort", 4: "uint"}  # by their bytes
 # numpy's names of the other types that kernels take; those in capitals are the layout's
 NUMPY_TYPE = {"double": "float64", "int": "int32", "uchar": "uint8", "ulong": "uint64"}
+MACROS = (  # attributes of a layout, but for the types
+    "N_STATES MANY_STATES N_COMPONENTS VW DOUBLE_LANES MOST_BLOCKS LANE_PER_ITEM GROUP_ITEMS STAGED_MATRICES REAL"
+    " REAL_BITS SUM HAS_DOUBLE CODE SCALE_BITS PMATRIX_COLUMNS TABLE_ROWS MATRIX_VALUES BRANCH_VALUES MODEL_VALUES EIGEN_VALUES"
+    " REVERSIBLE DIFFERENCE_TABLES"
+)
+SHARED_STATES_MACROS = " STATE_WORKERS OWN_STATES COLUMN_TILE SHARED_DOUBLES JOB_BYTES"
 SCALE_BYTES = 4
 # Bytes of one value for all patterns of a tile. 32 doubles were best for searches of 354 and 500 taxa, 64 singles for a
 # post-order of 64 and 1,000 taxa. In larger tiles more blocks share a P matrix, but fewer CLAs of a tile stay in cache.
@@ -349,39 +355,11 @@ class Layout:
 
     def macros(self, has_double: bool | None = None) -> list[str]:
         """The -D options of kernels with double precision or without; by default as sums over patterns have it."""
-        values: dict[str, int | str] = {
-            "N_STATES": self.n_states,
-            "MANY_STATES": int(self.many_states),
-            "N_COMPONENTS": self.n_components,
-            "VW": self.vw,
-            "DOUBLE_LANES": self.double_lanes,
-            "MOST_BLOCKS": self.most_blocks,
-            "LANE_PER_ITEM": int(self.lane_per_item),
-            "GROUP_ITEMS": self.group_items,
-            "STAGED_MATRICES": int(self.staged_matrices),
-            "REAL": C_TYPE[self.real],
-            "REAL_BITS": 8 * self.real.itemsize,
-            "SUM": C_TYPE[self.sum],
-            "HAS_DOUBLE": int(self.double_sums if has_double is None else has_double),
-            "CODE": CODE_TYPE[self.code.itemsize],
-            "SCALE_BITS": self.scale_bits,
-            "PMATRIX_COLUMNS": self.pmatrix_columns,
-            "TABLE_ROWS": self.table_rows,
-            "MATRIX_VALUES": self.matrix_values,
-            "BRANCH_VALUES": self.branch_values,
-            "MODEL_VALUES": self.model_values,
-            "EIGEN_VALUES": self.eigen_values,
-            "REVERSIBLE": int(self.reversible),
-            "DIFFERENCE_TABLES": self.difference_tables,
-        }
-        if self.shared_states:
-            values |= {
-                "STATE_WORKERS": self.state_workers,
-                "OWN_STATES": self.own_states,
-                "COLUMN_TILE": self.column_tile,
-                "SHARED_DOUBLES": self.shared_doubles,
-                "JOB_BYTES": JOB_BYTES,
-            }
+        known = {"REAL": C_TYPE[self.real], "SUM": C_TYPE[self.sum], "CODE": CODE_TYPE[self.code.itemsize]}
+        known |= {"REAL_BITS": str(8 * self.real.itemsize), "JOB_BYTES": str(JOB_BYTES)}
+        known["HAS_DOUBLE"] = str(int(self.double_sums if has_double is None else has_double))
+        words = MACROS + SHARED_STATES_MACROS * self.shared_states
+        values = {name: known.get(name) or int(getattr(self, name.lower())) for name in words.split()}
         return [f"-D{name}={value}" for name, value in (values | macros()).items()]
 
     def describe(self) -> dict[str, object]:
