@@ -2,7 +2,7 @@
 
 An engine owns tip codes, pattern weights, a model for each part and a set of CLA slots. It knows no tree and no search:
 it runs programs (`program.py`) over branch lengths that come with them. Subclasses implement `_ask`,
-`_ask_likelihoods`, `_ask_sites` and the setters; everything else is shared.
+`_ask_likelihoods`, `_ask_tracks` and the setters; everything else is shared.
 """
 
 from __future__ import annotations
@@ -129,7 +129,10 @@ class Engine(Holder):
 
     @abstractmethod
     def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
-        """Begin a program; lengths (n_parts, n_branches); the answer is sums of each part (n_parts, n_values)."""
+        """Begin a program; lengths (n_parts, n_branches); the answer is sums of each part (n_parts, n_values).
+
+        If the request is of sites, lnL (n_values, n_patterns), which may not be finite.
+        """
 
     @abstractmethod
     def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
@@ -138,10 +141,6 @@ class Engine(Holder):
     @abstractmethod
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
         """See `ask_tracks`; `program` has the instructions of all tracks, which read `tables`."""
-
-    @abstractmethod
-    def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        """Begin a program of EVALUATEs alone; the answer is lnL (n_values, n_patterns), which may not be finite."""
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
@@ -152,18 +151,16 @@ class Engine(Holder):
             request = replace(request, keep=False)
         request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
         lengths = np.broadcast_to(lengths, (self.n_parts, lengths.shape[-1]))
-        if request.of_sites:
-            values = self._ask_sites(request, lengths)
-            return lambda: self._checked_sites(request, values())
         answer = self._ask(request, lengths, self._tables(request.program))
 
         def get() -> FloatArray:
             try:
-                return answer()
+                values = answer()
             except NotFiniteError as error:
                 across = np.abs(lengths[error.part, _branches(request.program, error.value)])
                 found = ", ".join(f"{length:g}" for length in across)
                 raise NotFiniteError(f"{error}, across branches of length {found}", error.part, error.value) from error
+            return self._checked_sites(request, values) if request.of_sites else values
 
         return get
 

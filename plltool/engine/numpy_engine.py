@@ -103,19 +103,20 @@ class NumpyEngine(Engine):
 
     def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
         """Nothing runs before the answer is fetched, so that devices which have been asked work in the meantime."""
-        return partial(self._execute, request, lengths, tables)
+        return partial(self._site_values if request.of_sites else self._execute, request, lengths, tables)
 
     def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
-        return partial(self._likelihoods, program, lengths, models)
+        asked = [(Request(program, 1), at, model) for at, model in zip(lengths, models, strict=True)]
+        return partial(self._execute_each, asked, Tables())
 
     def pack_models(self, models: Sequence[Parts]) -> list[Parts]:
         return list(models)
 
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
-        return partial(self._execute_tracks, tracks, tables)
-
-    def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        return partial(self._site_values, request, lengths)
+        lengths = stack_lengths(tracks, self.n_parts).reshape(len(tracks), self.n_parts, -1)
+        requests = [Request(join_programs([track]), track.n_values) for track in tracks]
+        asked = list(zip(requests, lengths, (track.model for track in tracks), strict=True))
+        return partial(self._execute_each, asked, tables)
 
     def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
         self._branch_tables(lengths, tables)
@@ -129,24 +130,13 @@ class NumpyEngine(Engine):
                 np.add.at(values[:, result : result + sums.shape[1]], self._block_part, sums)
         return values
 
-    def _likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> FloatArray:
-        own = self._parts
-        values = np.empty((len(models), self.n_parts))
-        try:
-            for model, at, value in zip(models, lengths, values, strict=True):
-                self.set_model(model)
-                value[:] = self._execute(Request(program, 1), at, Tables())[:, 0]
-        finally:
-            self.set_model(own)
-        return values
-
-    def _execute_tracks(self, tracks: Sequence[Track], tables: Tables) -> FloatArray:
+    def _execute_each(self, asked: Sequence[tuple[Request, FloatArray, Parts]], tables: Tables) -> FloatArray:
+        """The values of requests (n_values of all, n_parts), each at lengths and under a model of its own."""
         values = []
-        lengths = stack_lengths(tracks, self.n_parts).reshape(len(tracks), self.n_parts, -1)
         try:
-            for track, at in zip(tracks, lengths, strict=True):
-                self._use_model(track.model)
-                values.append(self._execute(Request(join_programs([track]), track.n_values), at, tables).T)
+            for request, lengths, model in asked:
+                self._use_model(model)
+                values.append(self._execute(request, lengths, tables).T)
         finally:
             self._use_model(self._parts)
         return np.concatenate(values)
@@ -173,8 +163,8 @@ class NumpyEngine(Engine):
                 yield result, handlers[opcode](row)
         yield from gradients.items()
 
-    def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
-        self._branch_tables(lengths, Tables())
+    def _site_values(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
+        self._branch_tables(lengths, tables)
         values = np.empty((request.n_values, self.layout.n_blocks, self.layout.vw))
         for run in self.storage.runs:
             self._enter_run(run)

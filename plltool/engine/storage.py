@@ -101,17 +101,12 @@ def plan_storage(
             if capacity < 1:
                 raise MemoryShortageError(name, limit, size, layout.n_taxa)
     if 0 < work_groups <= capacity and not resident:
-        return Storage(n_slots, resident, (_whole_groups(layout.groups),), (work_groups,), shared=True)
+        n = len(layout.groups)
+        spans = np.column_stack([np.arange(n), layout.groups, np.zeros(n), np.ones(n)])  # in the order of SpanWord
+        return Storage(n_slots, resident, (np.ascontiguousarray(spans, dtype=np.int32),), (work_groups,), shared=True)
     runs = _cut(layout.groups, capacity)
     tiles = [int(run[:, SpanWord.N_TILES].sum()) for run in runs]
     return Storage(n_slots, resident, tuple(runs), tuple(tiles) if resident else (max(tiles),))
-
-
-def _whole_groups(groups: IntArray) -> IntArray:
-    """A run of all tiles, a span for each group."""
-    n = len(groups)
-    run = np.column_stack([np.arange(n), groups, np.zeros(n), np.ones(n)])  # in the order of SpanWord
-    return np.ascontiguousarray(run, dtype=np.int32)
 
 
 def _cut(groups: IntArray, capacity: int) -> list[IntArray]:

@@ -25,6 +25,11 @@ class DeviceArray:
     n_bytes: int
     buffer: cl.Buffer
 
+    @classmethod
+    def make(cls, context: cl.Context, n_bytes: int) -> DeviceArray:
+        """An array that kernels fill."""
+        return cls(n_bytes, cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes))
+
 
 class DeviceArrays:
     """The arrays on the device by name (`held`); type and shape of each are checked against the contract.
@@ -107,7 +112,7 @@ class DeviceArrays:
                 sizes[name] = max(before, -(-len(self._sent[name]) // step) * step)
                 self._places[name], end = end, end + sizes[name]
         self._release_parcel()
-        self._parcel = DeviceArray(end, cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, end))
+        self._parcel = DeviceArray.make(self._queue.context, end)
         self._counters.hold(end)
         for name, size in sizes.items():
             self.held[name] = DeviceArray(size, self._parcel.buffer.get_sub_region(self._places[name], size))
@@ -157,7 +162,7 @@ class DeviceArrays:
         if array is None or n_bytes > array.n_bytes:
             if array is not None:
                 self._release(name)
-            array = DeviceArray(n_bytes, cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, n_bytes))
+            array = DeviceArray.make(self._queue.context, n_bytes)
             self.held[name] = array
             self._growing.add(name)
             self._counters.hold(n_bytes)

@@ -60,7 +60,6 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         held = self._arrays.held | self._chunk.storage
         held |= {name: held[own] for name, own in other.items()}
         self._clock.watch(self._own_kernels[name](self._queue, items, group, held, self._numbers | numbers))
-        self.counters.launches += 1
 
     def _read(self, name: str, first: int, n: int) -> FloatArray:
         """(n, n_patterns) rows of an array of lanes; waits for them."""
@@ -114,7 +113,6 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             items = -(-self.layout.pmatrix_items(1, n) // PMATRICES_ITEMS) * PMATRICES_ITEMS
             held = arrays.held | {"matrices": arrays.held["made"]}
             self._clock.watch(kernel(self._queue, (items,), (PMATRICES_ITEMS,), held, sizes))
-            self.counters.launches += 1
             self._place(numbers)
 
     def _place(self, numbers: dict[str, Any]) -> None:

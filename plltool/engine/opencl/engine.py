@@ -151,12 +151,11 @@ class OpenCLEngine(Engine):
         held = {}
         for name in ("clas", "scales"):
             size = self.layout.array_bytes(ARRAYS[name], sizes)
-            buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+            held[name] = DeviceArray.make(self._context, size)
             if not self._device.shares_host_memory:  # such devices allocate what is used; NVIDIA's cannot fill GiB
-                cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, dtype=np.uint8), 0, 1)
+                cl.enqueue_fill_buffer(self._queue, held[name].buffer, np.zeros(1, dtype=np.uint8), 0, 1)
                 self._queue.finish()
             self.counters.hold(size)
-            held[name] = DeviceArray(size, buffer)
         return held
 
     def _send_weights(self, padded: FloatArray) -> None:
@@ -214,7 +213,6 @@ class OpenCLEngine(Engine):
         lengths: FloatArray,
         tables: Tables,
         schedule: Schedule | None = None,
-        want_site: bool = False,
     ) -> None:
         """Enqueue the traversal of every chunk; P matrices first, unless the last lengths come again."""
         arrays = self._arrays
@@ -231,7 +229,7 @@ class OpenCLEngine(Engine):
             "want_decays": tables.decays,
             "want_slopes": tables.slopes,
             "want_differences": tables.divided_differences,
-            "want_site": want_site,
+            "want_site": request.of_sites,
             "keep": request.keep,
             "first_shifted": request.scratch.start,
         }
@@ -253,7 +251,6 @@ class OpenCLEngine(Engine):
                 numbers |= {"first_span": n_before + first, "launch_spans": n}
                 items = (min(n, self._work_groups) * group, 1 if self._one_thread else len(launch))
                 self._clock.watch(traverse(self._queue, items, (group, 1), held, numbers))
-                self.counters.launches += 1
             n_before += len(own)
 
     def _bound_launches(self, schedule: Schedule, spans: Sequence[IntArray]) -> tuple[Schedule, int]:
@@ -296,7 +293,6 @@ class OpenCLEngine(Engine):
             n_groups = 1 if self._one_thread else -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS)
             items = n_groups * PMATRICES_ITEMS
             self._clock.watch(kernel(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers))
-            self.counters.launches += 1
         self._made = (sent, tables, at_tips)
 
     def _send_matrices(self, lengths: FloatArray, wanted: Tables, numbers: dict[str, Any]) -> None:
@@ -337,7 +333,9 @@ class OpenCLEngine(Engine):
         with self._driver_errors():
             self._use_models(self._own_model)
             self._launch(spread, lengths, tables)
-            self._add_groups(spread.n_values)
+            self._add_groups(0 if request.of_sites else spread.n_values)
+        if request.of_sites:
+            return partial(self._site_values, request)
 
         def answer() -> FloatArray:
             values = self._sums_of_parts(spread.n_values, request.parts)
@@ -365,22 +363,28 @@ class OpenCLEngine(Engine):
     def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         used = slots_written(program)
         request = Request(program, len(models), keep=False, scratch=range(used))
-        schedule = one_launch(program, model_tracks(len(program), len(models), used, self.n_parts))
-        with self._driver_errors():
-            self._use_models(self.pack_models(models))
-            self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), schedule)
-            self._add_groups(len(models))
-        return lambda: self._sums_of_parts(len(models)).T
+        tracks = model_tracks(len(program), len(models), used, self.n_parts)
+        return self._ask_each(request, lengths.reshape(-1, lengths.shape[-1]), self.pack_models(models), tracks)
 
     def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
-        n_values = sum(track.n_values for track in tracks)
-        schedule = one_launch(program, separate_tracks(tracks, self.n_parts))
-        request = Request(program, n_values, keep=self.resident)
+        request = Request(program, sum(track.n_values for track in tracks), keep=self.resident)
+        models, lengths = [track.model for track in tracks], stack_lengths(tracks, self.n_parts)
+        return self._ask_each(request, lengths, models, separate_tracks(tracks, self.n_parts), tables)
+
+    def _ask_each(
+        self,
+        request: Request,
+        lengths: FloatArray,
+        models: Sequence[PackedModel],
+        tracks: IntArray,
+        tables: Tables = Tables(),  # noqa: B008
+    ) -> Answer:
+        """Begin tracks, each under a model of its own; lengths (n_models * n_parts, n_branches)."""
         with self._driver_errors():
-            self._use_models([track.model for track in tracks])
-            self._launch(request, stack_lengths(tracks, self.n_parts), tables, schedule)
-            self._add_groups(n_values)
-        return lambda: self._sums_of_parts(n_values).T
+            self._use_models(models)
+            self._launch(request, lengths, tables, one_launch(request.program, tracks))
+            self._add_groups(request.n_values)
+        return lambda: self._sums_of_parts(request.n_values).T
 
     def _add_groups(self, n_values: int) -> None:
         """Enqueue the sums over the groups of each part; they become the last rows of `partial`."""
@@ -389,15 +393,7 @@ class OpenCLEngine(Engine):
             numbers = self._fixed | {"first_made": level.start, "n_values": n_values}
             items, group = (width, len(level)), (ADD_ROWS_ITEMS, 1)
             self._clock.watch(self._kernels.add_rows(self._queue, items, group, self._arrays.held, numbers))
-            self.counters.launches += 1
         self._queue.flush()
-
-    def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
-        with self._driver_errors():
-            self._use_models(self._own_model)
-            self._launch(request, lengths, Tables(), want_site=True)
-            self._queue.flush()
-        return partial(self._site_values, request)
 
     def _site_values(self, request: Request) -> FloatArray:
         with self._driver_errors():

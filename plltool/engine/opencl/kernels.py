@@ -186,14 +186,15 @@ def build_traverse(context: cl.Context, layout: Layout, name: str) -> cl.Program
 
 
 class KernelClock:
-    """Adds the run times of kernels, by the driver's clock, to the counters' `device_seconds` unless that is None."""
+    """Counts launches of kernels, and their run times by the driver's clock unless `device_seconds` is None."""
 
     def __init__(self, counters: Counters):
         self._counters = counters
         self._running: list[Any] = []
 
     def watch(self, event: Any) -> None:
-        """Remember the pyopencl.Event of a kernel that was enqueued; does not wait for it."""
+        """Count a kernel that was enqueued, by its pyopencl.Event; does not wait for it."""
+        self._counters.launches += 1
         if self._counters.device_seconds is not None:
             self._running.append(event)
 

@@ -31,16 +31,12 @@ def make_peaks(queue: cl.CommandQueue, layout: Layout) -> dict[str, Peak]:
     }
 
 
-def _make_array(queue: cl.CommandQueue, n_bytes: int) -> DeviceArray:
-    return DeviceArray(n_bytes, cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, n_bytes))
-
-
 def _make_copy(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, groups: int) -> Peak:
     device, local = queue.device, layout.vw if layout.lane_per_item else 1
     largest = min(COPY_BYTES, device.max_mem_alloc_size, device.global_mem_size // MEMORY_SHARE)
     group_blocks = largest // (groups * layout.vw * layout.real.itemsize)
     size = groups * group_blocks * layout.vw * layout.real.itemsize
-    arrays = {name: _make_array(queue, size) for name in ("source", "target")}
+    arrays = {name: DeviceArray.make(queue.context, size) for name in ("source", "target")}
     numbers = {"group_blocks": group_blocks, "n_peak_blocks": groups * group_blocks}
     # untouched memory may not exist yet
     cl.enqueue_fill_buffer(queue, arrays["source"].buffer, np.ones(1, layout.real), 0, size)
@@ -54,7 +50,7 @@ def _make_copy(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, groups: i
 
 def _make_multiply_adds(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, groups: int) -> Peak:
     local = layout.vw if layout.lane_per_item else 1
-    arrays = {"out": _make_array(queue, groups * layout.vw * layout.real.itemsize)}
+    arrays = {"out": DeviceArray.make(queue.context, groups * layout.vw * layout.real.itemsize)}
 
     def of_rounds(rounds: int) -> Callable[[], None]:
         def run() -> None:
