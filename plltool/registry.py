@@ -69,37 +69,21 @@ Table = tuple[OutputFile, ...]
 
 @dataclass(frozen=True)
 class Analysis:
-    """An analysis or a tool: a command, with a module of its name in `plltool.cli`.
-
-    Attributes
-    ----------
-    group : the title above it in the help
-    summary : a line of the help
-    files : all that it may write with a prefix
-    examples : command lines
-    results : the public classes of its results, whose records it writes or prints with --json
-    record : ending of the record that reports read, if it has the keys of a run
-    own_choices : what this record need not share with the other records of a prefix, "model" or "tree"
-    section : the module of `plltool.reports` with its sections and its sentences on methods
-    order : counts its records, sections and sentences in reports
-    where : where its sections stand
-    by_ranks : whether the ranks of an MPI job share its likelihoods
-    by_workers : whether it has --workers
-    """
+    """An analysis or a tool: a command, with a module of its name in `plltool.cli`."""
 
     name: str
-    group: str
-    summary: str
-    files: Table
-    examples: tuple[str, ...]
-    results: tuple[str, ...]
-    record: str
-    own_choices: tuple[str, ...]
-    section: str
-    order: int
-    where: str
-    by_ranks: bool
-    by_workers: bool
+    group: str  # the title above it in the help
+    summary: str  # a line of the help
+    files: Table  # all that it may write with a prefix
+    examples: tuple[str, ...]  # command lines
+    results: tuple[str, ...]  # the public classes of its results, whose records it writes or prints with --json
+    record: str  # ending of the record that reports read, if it has the keys of a run
+    own_choices: tuple[str, ...]  # what this record need not share with others of a prefix, "model" or "tree"
+    section: str  # the module of `plltool.reports` with its sections and its sentences on methods
+    order: int  # counts its records, sections and sentences in reports
+    where: str  # where its sections stand
+    by_ranks: bool  # whether the ranks of an MPI job share its likelihoods
+    by_workers: bool  # whether it has --workers
 
 
 def split_words(given: str | Iterable[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from plltool.beagle.codes import (
 from plltool.beagle.model import ModelBuffers
 from plltool.beagle.partials import SCRATCH, PatternBlock
 from plltool.beagle.resources import Resource
-from plltool.engine.buffers import BufferEngine
+from plltool.engine.buffers import AnyBuffers
 from plltool.engine.contract import Combination, Step
 from plltool.engine.select import open_buffers
 from plltool.errors import DeviceError, DeviceMemoryError
@@ -68,23 +68,14 @@ class Buffers(ModelBuffers):
                 self._send_tip(tip)
         return self._open
 
-    def _engines(self) -> list[BufferEngine]:
+    def _engines(self) -> list[AnyBuffers]:
         return [block.engine for block in self._blocks()]
 
     def _open_block(self, partition: int) -> PatternBlock:
         patterns = np.flatnonzero(self._partition_of == partition)
         if not len(patterns):
             raise BeagleError(Code.OUT_OF_RANGE, f"partition {partition} has no patterns")
-        engine = self._open_engine(len(patterns))
-        return PatternBlock(engine, patterns, self._buffer_count, self._ignores_scales)
-
-    @property
-    def _ignores_scales(self) -> bool:
-        """Whether scale factors are left to the engine."""
-        return bool(self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS))
-
-    def _open_engine(self, n_patterns: int) -> BufferEngine:
-        shape = self.state_count, self.category_count, self.tip_count, n_patterns
+        shape = self.state_count, self.category_count, self.tip_count, len(patterns)
         precision = "single" if Flag.PRECISION_SINGLE in self.flags else "double"
         n_matrices = 2 * self.matrix_buffer_count + 1  # the matrices, their transposes for a pre-order, the identity
         counts = self.partials_buffer_count + SCRATCH, n_matrices, self._buffer_count + self.scale_buffer_count
@@ -97,7 +88,12 @@ class Buffers(ModelBuffers):
             raise BeagleError(Code.NO_IMPLEMENTATION, str(error)) from error
         identity = np.tile(np.eye(self.state_count), (1, self.category_count, 1, 1))
         engine.set_matrices([n_matrices - 1], identity)
-        return engine
+        return PatternBlock(engine, patterns, self._buffer_count, self._ignores_scales)
+
+    @property
+    def _ignores_scales(self) -> bool:
+        """Whether scale factors are left to the engine."""
+        return bool(self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS))
 
     # --- data -----------------------------------------------------------------------------------------------
 

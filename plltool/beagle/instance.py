@@ -118,7 +118,7 @@ class Instance(Buffers):
         """lnL from partials at the root."""
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
         self._ask([buffer_indices], [], *model)
-        return None if self._is_asynchronous else self.get_log_likelihood()
+        return None if Flag.COMPUTATION_ASYNCH in self.flags else self.get_log_likelihood()
 
     def calculate_root_log_likelihoods_by_partition(
         self,
@@ -149,7 +149,9 @@ class Instance(Buffers):
         matrices = [probability_indices, first_derivative_indices, second_derivative_indices]
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
         self._ask([parent_buffer_indices, child_buffer_indices], matrices, *model)
-        return None if self._is_asynchronous else (self.get_log_likelihood(), *self.get_derivatives())
+        if Flag.COMPUTATION_ASYNCH in self.flags:
+            return None
+        return self.get_log_likelihood(), *self.get_derivatives()
 
     def calculate_edge_log_likelihoods_by_partition(
         self,
@@ -252,10 +254,6 @@ class Instance(Buffers):
         """(k, n_patterns) derivatives of the last request across an edge, not weighted; waits for them."""
         return self._sites(self._last().n_values)[1:]
 
-    @property
-    def _is_asynchronous(self) -> bool:
-        return Flag.COMPUTATION_ASYNCH in self.flags
-
     def _settle(self) -> None:
         """Wait for the sums of the last request, before others take their place."""
         if self._answer is not None:
@@ -298,7 +296,10 @@ class Instance(Buffers):
         `ends`: the buffers of each set, of roots, or of parents and of children; `matrices`: for each order of
         derivatives those of the sets, none for roots.
         """
-        rows, orders = self._rows(ends, weights, frequencies, scales), self._orders(matrices)
+        rows = self._rows(ends, weights, frequencies, scales)
+        orders = [check_indices("matrix", own, self.matrix_buffer_count) for own in matrices if own is not None]
+        if len(matrices) == 3 and matrices[1] is None and matrices[2] is not None:
+            raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
         check_same_length([("sets of buffers", rows), *(("matrices", own) for own in orders)])
         n_sets = len(rows) if partitions is None else count
         if len(orders) > 1 and n_sets > 1:
@@ -333,13 +334,6 @@ class Instance(Buffers):
         if not check_same_length(zip(names, lists, strict=True)):
             raise BeagleError(Code.OUT_OF_RANGE, "found no buffers, expected at least one")
         return np.stack(lists, axis=1)
-
-    def _orders(self, matrices: Sequence[npt.ArrayLike | None]) -> list[IndexArray]:
-        """For each order of derivatives that is asked for, the matrices of each set of buffers."""
-        given = [check_indices("matrix", own, self.matrix_buffer_count) for own in matrices if own is not None]
-        if len(matrices) == 3 and matrices[1] is None and matrices[2] is not None:
-            raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
-        return given
 
 
 def _settle_flags(preferred: Flag, required: Flag) -> Flag:

@@ -20,7 +20,7 @@ from plltool.beagle.codes import (
     check_indices,
     check_same_length,
 )
-from plltool.engine.buffers import BufferEngine
+from plltool.engine.buffers import AnyBuffers
 from plltool.engine.contract import Combination
 
 
@@ -75,7 +75,7 @@ class ModelBuffers(Sizes, ABC):
         self._frequencies = np.full((models, n), 1 / n)
 
     @abstractmethod
-    def _engines(self) -> list[BufferEngine]:
+    def _engines(self) -> list[AnyBuffers]:
         """The engines of all partitions, which have the matrices."""
 
     def _check_model(self, what: str, index: int) -> int:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.codes import NONE, BeagleError, Code
 from plltool.engine import program as prog
-from plltool.engine.buffers import BufferEngine, Pending
+from plltool.engine.buffers import AnyBuffers, Pending
 from plltool.engine.contract import INSTRUCTION_WORDS, ONES, Step
 
 EDGES_AT_ONCE = 8  # edges whose products have slots of their own, so that one program makes them
@@ -36,7 +36,7 @@ class PatternBlock:
     ignores_scales : whether scale factors are left to the engine
     """
 
-    def __init__(self, engine: BufferEngine, patterns: IndexArray, n_buffers: int, ignores_scales: bool):
+    def __init__(self, engine: AnyBuffers, patterns: IndexArray, n_buffers: int, ignores_scales: bool):
         self.engine = engine
         self.patterns = patterns
         self._n_buffers = n_buffers
@@ -206,7 +206,7 @@ class PatternBlock:
     def add_ratios(
         self, ends: list[tuple[int, int]], matrices: Sequence[int], masses: FloatArray, wants_sites: bool
     ) -> None:
-        """Ask for sums across edges with matrices in them, over the sums without; see `BufferEngine.take_ratios`."""
+        """Ask for sums across edges with matrices in them, over the sums without; see `NumpyBuffers.take_ratios`."""
         queries = self._queries(ends)
         queries[:, 2] = self._products + np.arange(len(ends)) % EDGES_AT_ONCE
         for first in range(0, len(ends), EDGES_AT_ONCE):
@@ -215,7 +215,7 @@ class PatternBlock:
             self.engine.add_ratios(queries[own], masses[own], first, len(ends), wants_sites)
 
     def cross_products(self, ends: list[tuple[int, int]], masses: FloatArray, factors: FloatArray) -> FloatArray:
-        """See `BufferEngine.add_products`."""
+        """See `NumpyBuffers.add_products`."""
         return self.engine.add_products(self._queries(ends), masses, factors)
 
     def _queries(self, ends: list[tuple[int, int]]) -> npt.NDArray[np.int32]:

@@ -143,7 +143,7 @@ class Engine(Holder):
         """See `ask_tracks`; `program` has the instructions of all tracks, which read `tables`."""
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
-        if request.is_unwanted:
+        if request.parts is not None and not request.parts.any():
             return lambda: np.zeros(request.answer_shape(self.n_parts, self.n_patterns))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)

@@ -9,8 +9,8 @@ stay on the device; sums come back. What makes sums returns a function that wait
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,15 @@ from plltool.engine.contract import ONES, Combination, Step
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.model.components import Components
 
+if TYPE_CHECKING:
+    from plltool.engine.opencl.buffers import OpenCLBuffers
+
 Pending = Callable[[], FloatArray]  # waits for numbers
 RATIO_VALUES = 2  # a ratio and its square
 
 
 class BufferEngine(Engine):
-    """See above; `prepare_buffers` comes before anything else."""
+    """What both twins have; `prepare_buffers` comes before anything else. `NumpyBuffers` describes all calls."""
 
     n_matrices: int
 
@@ -53,81 +56,6 @@ class BufferEngine(Engine):
         padded[self.layout.lane_of_pattern] = values
         return padded.reshape(self.layout.n_blocks, self.layout.vw, *values.shape[1:])
 
-    @abstractmethod
-    def set_codes(self, tip: int, codes: npt.NDArray[np.integer]) -> None:
-        """Give a tip other codes (n_patterns,), as `encode` returns them."""
-
-    @abstractmethod
-    def set_matrices(self, indices: Sequence[int], matrices: FloatArray) -> None:
-        """Set matrices (n, n_components, n_states, n_states)."""
-
-    @abstractmethod
-    def read_matrices(self, indices: Sequence[int]) -> FloatArray:
-        """Matrices (n, n_components, n_states, n_states)."""
-
-    @abstractmethod
-    def make_matrices(self, eigen: FloatArray, lengths: FloatArray, places: IntArray) -> None:
-        """Make P of lengths (n,) and, where places are not -1, P' and P''; `eigen` as in the contract, for one P set.
-
-        places : int32 (3, n) which matrices P, P' and P'' become
-        """
-
-    @abstractmethod
-    def combine_matrices(self, combination: int, pairs: IntArray, results: Sequence[int]) -> None:
-        """Make matrices of pairs (2, n) of others, see `contract.Combination`."""
-
-    @abstractmethod
-    def write_slot(self, slot: int, values: FloatArray) -> None:
-        """Write a CLA (n_patterns, n_components, n_states); its scaling counts become 0."""
-
-    @abstractmethod
-    def read_slot(self, slot: int) -> tuple[FloatArray, IntArray]:
-        """A CLA (n_patterns, n_components, n_states), and its counts (n_patterns, n_components), powers of two."""
-
-    @abstractmethod
-    def make(self, program: IntArray, steps: IntArray | None = None) -> None:
-        """Run NEWVIEW and PROPAGATE instructions, which name matrices, then steps; waits for nothing."""
-
-    @abstractmethod
-    def note_scales(self, steps: IntArray) -> None:
-        """Run steps (n, STEP_WORDS) on rows of logarithms, see `contract.StepWord`; waits for nothing."""
-
-    @abstractmethod
-    def read_logs(self, row: int) -> FloatArray:
-        """(n_patterns,) a row of logarithms."""
-
-    @abstractmethod
-    def add_sites(self, program: IntArray, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
-        """Sums over patterns, weighted, of log-likelihoods and `n_products` - 1 derivatives; (n_products,).
-
-        First runs a program, which may be empty; see `add_sites` in `kernels/buffers.cl`. Likelihoods of all queries
-        (n, QUERY_WORDS) are added up; `masses` (n, n_components, n_states) are component weight * frequency.
-        `read_sites` has what belongs to single patterns.
-        """
-
-    @abstractmethod
-    def read_sites(self, n: int) -> FloatArray:
-        """(n, n_patterns) values of patterns of the last `add_sites`."""
-
-    @abstractmethod
-    def add_ratios(self, queries: IntArray, masses: FloatArray, first: int, n_all: int, want_sites: bool) -> None:
-        """Note ratios of queries first .. first + n - 1 of `n_all`, and their squares; see `take_ratios`."""
-
-    @abstractmethod
-    def take_ratios(self, n_all: int, want_sites: bool) -> tuple[FloatArray, FloatArray | None]:
-        """(n_all, 2) weighted sums of ratios and squares, and the ratios (n_all, n_patterns) if wanted; waits."""
-
-    @abstractmethod
-    def add_products(self, queries: IntArray, masses: FloatArray, factors: FloatArray) -> FloatArray:
-        """(n_states, n_states) sums over queries and patterns of x_i y_j, over the likelihood; waits.
-
-        Components count by their mass, times `factors` (n, n_components) above the line.
-        """
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Wait until all that was asked for is done."""
-
 
 class NumpyBuffers(NumpyEngine, BufferEngine):
     """The twin of `plltool.engine.opencl.buffers.OpenCLBuffers`; nothing is left to wait for."""
@@ -142,16 +70,23 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         """Nothing follows from lengths."""
 
     def set_codes(self, tip: int, codes: npt.NDArray[np.integer]) -> None:
+        """Give a tip other codes (n_patterns,), as `encode` returns them."""
         sets = self._state_sets[self.to_lanes(codes, self.layout.padding_code)]
         self._tips[tip, :, 0] = sets.swapaxes(-1, -2)
 
     def set_matrices(self, indices: Sequence[int], matrices: FloatArray) -> None:
+        """Set matrices (n, n_components, n_states, n_states)."""
         self._matrices[0, list(indices)] = matrices
 
     def read_matrices(self, indices: Sequence[int]) -> FloatArray:
+        """Matrices (n, n_components, n_states, n_states)."""
         return self._matrices[0, list(indices)].astype(np.float64)
 
     def make_matrices(self, eigen: FloatArray, lengths: FloatArray, places: IntArray) -> None:
+        """Make P of lengths (n,) and, where places are not -1, P' and P''; `eigen` as in the contract, for one P set.
+
+        places : int32 (3, n) which matrices P, P' and P'' become
+        """
         wanted = Tables(slopes=bool((places[1:] >= 0).any()))
         made = Spectra.unpack(eigen, self.layout.n_states).tables(lengths[None], wanted, self.layout.real)
         for order, own in enumerate(places):
@@ -160,21 +95,25 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
                 self._matrices[0, own[own >= 0]] = table[own >= 0]
 
     def combine_matrices(self, combination: int, pairs: IntArray, results: Sequence[int]) -> None:
+        """Make matrices of pairs (2, n) of others, see `contract.Combination`."""
         a, b = self._matrices[0, pairs[0]], self._matrices[0, pairs[1]]
         make = {Combination.PRODUCT_OF_TWO: lambda: a @ b, Combination.SUM_OF_TWO: lambda: a + b}
         self.set_matrices(results, make[combination]() if combination in make else a.swapaxes(-1, -2))
 
     def write_slot(self, slot: int, values: FloatArray) -> None:
+        """Write a CLA (n_patterns, n_components, n_states); its scaling counts become 0."""
         self._all_clas[slot] = self.to_lanes(values, 1.0).transpose(0, 2, 3, 1)
         self._all_scales[slot] = 0
 
     def read_slot(self, slot: int) -> tuple[FloatArray, IntArray]:
+        """A CLA (n_patterns, n_components, n_states), and its counts (n_patterns, n_components), powers of two."""
         lanes = self.layout.lane_of_pattern
         cla = self._all_clas[slot].transpose(0, 3, 1, 2).reshape(self.layout.n_lanes, *self._all_clas.shape[2:4])
         counts = self._all_scales[slot].transpose(0, 2, 1).reshape(self.layout.n_lanes, -1)
         return cla[lanes].astype(np.float64), counts[lanes]
 
     def make(self, program: IntArray, steps: IntArray | None = None) -> None:
+        """Run NEWVIEW and PROPAGATE instructions, which name matrices, then steps; waits for nothing."""
         self._check_slots(program)
         self.counters.count("partials", program)
         for _ in self._take_through(program):
@@ -183,6 +122,7 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
             self.note_scales(steps)
 
     def note_scales(self, steps: IntArray) -> None:
+        """Run steps (n, STEP_WORDS) on rows of logarithms, see `contract.StepWord`; waits for nothing."""
         for kind, to, a, b in steps.tolist():
             other = self._logs[b] if b >= 0 else 0.0
             if kind == Step.LARGEST:
@@ -198,6 +138,7 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         return np.asarray(np.max(logs + self._all_scales[slot] * np.log(2.0), axis=1))
 
     def read_logs(self, row: int) -> FloatArray:
+        """(n_patterns,) a row of logarithms."""
         return self._logs[row].ravel()[self.layout.lane_of_pattern]
 
     def _sides(self, operand: int) -> tuple[FloatArray, IntArray]:
@@ -223,6 +164,12 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         return np.ldexp(own, shifts).sum(axis=2), largest
 
     def add_sites(self, program: IntArray, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
+        """Sums over patterns, weighted, of log-likelihoods and `n_products` - 1 derivatives; (n_products,).
+
+        First runs a program, which may be empty; see `add_sites` in `kernels/buffers.cl`. Likelihoods of all queries
+        (n, QUERY_WORDS) are added up; `masses` (n, n_components, n_states) are component weight * frequency.
+        `read_sites` has what belongs to single patterns.
+        """
         found: FloatArray | None = None
         if len(program):
             self.make(program)
@@ -244,9 +191,11 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         return np.sum(np.where(self._weights != 0, values, 0.0) * self._weights, axis=(1, 2))
 
     def read_sites(self, n: int) -> FloatArray:
+        """(n, n_patterns) values of patterns of the last `add_sites`."""
         return self._sites[:n].reshape(n, -1)[:, self.layout.lane_of_pattern]
 
     def add_ratios(self, queries: IntArray, masses: FloatArray, first: int, n_all: int, want_sites: bool) -> None:
+        """Note ratios of queries first .. first + n - 1 of `n_all`, and their squares; see `take_ratios`."""
         if first == 0:
             self._ratios = np.empty((n_all, self.layout.n_blocks, self.layout.vw))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -255,10 +204,15 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
                 self._ratios[first + number] = sums[1] / sums[0]
 
     def take_ratios(self, n_all: int, want_sites: bool) -> tuple[FloatArray, FloatArray | None]:
+        """(n_all, 2) weighted sums of ratios and squares, and the ratios (n_all, n_patterns) if wanted; waits."""
         sums = np.stack([self._weigh(self._ratios), self._weigh(self._ratios**2)], axis=1)
         return sums, self._ratios.reshape(n_all, -1)[:, self.layout.lane_of_pattern] if want_sites else None
 
     def add_products(self, queries: IntArray, masses: FloatArray, factors: FloatArray) -> FloatArray:
+        """(n_states, n_states) sums over queries and patterns of x_i y_j, over the likelihood; waits.
+
+        Components count by their mass, times `factors` (n, n_components) above the line.
+        """
         n = self.layout.n_states
         total = np.zeros((n, n))
         for query, own, factor in zip(queries.tolist(), masses, factors, strict=True):
@@ -271,4 +225,7 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         return total
 
     def finish(self) -> None:
-        """Nothing is under way."""
+        """Wait until all that was asked for is done."""
+
+
+AnyBuffers: TypeAlias = "NumpyBuffers | OpenCLBuffers"

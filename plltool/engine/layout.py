@@ -199,11 +199,6 @@ class Layout:
         return 1 if self.lane_per_item else PMATRIX_COLUMNS
 
     @property
-    def pmatrix_shares(self) -> int:
-        """Work-items that make a P matrix together, see `pmatrices.cl`."""
-        return -(-self.n_states // self.pmatrix_columns)
-
-    @property
     def double_lanes(self) -> int:
         """Lanes of a vector of doubles: as many as a block has, or half as many where kernels have no others."""
         return self.vw if self.double_sums else max(2, self.vw // 2)
@@ -211,7 +206,8 @@ class Layout:
     def pmatrix_items(self, n_psets: int, n_branches: int) -> int:
         """Work-items that make the P matrices of all branches in every P set, see `pmatrices.cl`."""
         width = 1 if self.lane_per_item or self.many_states else self.double_lanes
-        return n_psets * -(-n_branches // width) * self.n_components * self.pmatrix_shares
+        shares = -(-self.n_states // self.pmatrix_columns)  # work-items that make a P matrix together
+        return n_psets * -(-n_branches // width) * self.n_components * shares
 
     @property
     def scale_bits(self) -> int:

@@ -52,11 +52,6 @@ class Request:
     parts: BoolArray | None = None  # (n_parts,) whose values are wanted; None for all. Others may be anything finite
     of_sites: bool = False  # whether values of patterns are wanted, not their sums; every value is then an EVALUATE
 
-    @property
-    def is_unwanted(self) -> bool:
-        """Whether no part's values are wanted."""
-        return self.parts is not None and not self.parts.any()
-
     def answer_shape(self, n_parts: int, n_patterns: int) -> tuple[int, int]:
         """The shape of the answer of an engine with these numbers of parts and patterns."""
         return (self.n_values, n_patterns) if self.of_sites else (n_parts, self.n_values)

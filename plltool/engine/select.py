@@ -12,7 +12,7 @@ import numpy as np
 
 from plltool.constants import MASK_STATES
 from plltool.engine.base import Engine, EngineData
-from plltool.engine.buffers import BufferEngine, NumpyBuffers
+from plltool.engine.buffers import AnyBuffers, NumpyBuffers
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import DataShape, choose_layout, count_work_groups
 from plltool.engine.numpy_engine import EigenbasisEngine, NumpyEngine
@@ -311,7 +311,7 @@ def open_buffers(
     reversible: bool = True,
     vw: int | None = None,
     threads: int | None = None,
-) -> BufferEngine:
+) -> AnyBuffers:
     """An engine of explicit buffers on a device, None for numpy; DeviceError if it fails or does not hold them.
 
     `shape` has the numbers of states, components, tips and patterns. The tips have any state. `n_logs` are rows of
@@ -323,7 +323,7 @@ def open_buffers(
     layout = choose_layout(device, data_shape, precision, vw)
     codes = np.zeros((n_tips, n_patterns), dtype=np.int64) if many else np.full((n_tips, n_patterns), 1)
     data = EngineData(codes, np.ones(n_patterns), np.eye(n_states, dtype=np.uint8) if many else None)
-    engine: BufferEngine
+    engine: AnyBuffers
     storage = plan_storage(layout, n_slots, None, None if device is None else device.max_allocation)
     if device is None:
         engine = NumpyBuffers(layout, storage, data)

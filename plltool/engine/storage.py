@@ -140,7 +140,7 @@ class RequestSize:
     divided_differences: bool = False
 
 
-# Arrays that go along with a request; each buffer is as large as its largest use.
+# Arrays that go along with a request
 _REQUEST_ARRAYS = (
     "program", "spans", "lengths", "at_tips", "matrices", "decays", "slopes", "divided_differences", "partial"
 )  # fmt: skip
@@ -160,18 +160,9 @@ def engine_bytes(layout: Layout, storage: Storage, requests: Sequence[RequestSiz
     sizes = {"n_state_sets": layout.max_codes, "n_made_rows": len(sums.made)}
     tables = ("used_blocks", "bad_pattern", "state_sets", "sum_tree")
     fixed = sum(layout.array_bytes(ARRAYS[name], sizes) for name in tables)
-    return storage.n_bytes(layout) + data_bytes(layout) + fixed + _request_bytes(layout, storage, sums.n_rows, requests)
-
-
-def numpy_bytes(layout: Layout, storage: Storage) -> int:
-    """Memory of the numpy engine, without the temporary arrays of a request."""
-    return storage.n_bytes(layout) + data_bytes(layout, expanded_tips=True)
-
-
-def _request_bytes(layout: Layout, storage: Storage, sum_rows: int, requests: Sequence[RequestSize]) -> int:
-    """The model, and each array of a request as large as in the request that needs most."""
+    held = storage.n_bytes(layout) + data_bytes(layout) + fixed
     if not requests:
-        return 0
+        return held
     needs = []
     for request in requests:
         sizes = {
@@ -180,7 +171,7 @@ def _request_bytes(layout: Layout, storage: Storage, sum_rows: int, requests: Se
             "n_psets": layout.n_parts,
             "n_spans": sum(len(run) for run in storage.runs),
             "n_values": request.values,
-            "n_sum_rows": sum_rows,
+            "n_sum_rows": sums.n_rows,
             "want_decays": int(request.decays),
             "want_slopes": int(request.slopes),
             "want_differences": int(request.divided_differences),
@@ -188,4 +179,9 @@ def _request_bytes(layout: Layout, storage: Storage, sum_rows: int, requests: Se
         needs.append([layout.array_bytes(ARRAYS[name], sizes) for name in _REQUEST_ARRAYS])
     parts = {"n_psets": layout.n_parts}
     model = sum(layout.array_bytes(ARRAYS[name], parts) for name in ("eigen", "model"))
-    return model + sum(map(max, zip(*needs, strict=True)))
+    return held + model + sum(map(max, zip(*needs, strict=True)))  # each array as large as its largest use
+
+
+def numpy_bytes(layout: Layout, storage: Storage) -> int:
+    """Memory of the numpy engine, without the temporary arrays of a request."""
+    return storage.n_bytes(layout) + data_bytes(layout, expanded_tips=True)

@@ -137,7 +137,8 @@ def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     """Whether another model includes all rate matrices of a model."""
     if (narrow.data, narrow.symbols, narrow.ascertainment) != (wide.data, wide.symbols, wide.ascertainment):
         return False
-    if wide.is_directed and _has_own_rates(wide.named.rates):
+    each = wide.named.rates.class_of_pair
+    if wide.is_directed and each is not None and len(np.unique(each)) == len(each):  # each rate is a parameter
         return not narrow.has_classes
     if (narrow.profiles, narrow.class_weights) != (wide.profiles, wide.class_weights):
         return False
@@ -165,12 +166,6 @@ def _classes(design: RateDesign) -> IndexArray | None:
     if design.n_parameters == 0 and np.all(design.base == design.base[0]):
         return np.zeros(len(design.base), dtype=np.intp)
     return design.class_of_pair
-
-
-def _has_own_rates(design: RateDesign) -> bool:
-    """Whether each rate is a parameter."""
-    classes = design.class_of_pair
-    return classes is not None and len(np.unique(classes)) == len(classes)
 
 
 def _in_rates(narrow: ModelSpec, wide: ModelSpec) -> bool:

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from plltool.alignment.states import MAX_STATES, MIN_STATES, MULTISTATE, SYMBOLS
+from plltool.alignment.states import MULTISTATE, SYMBOLS
 from plltool.constants import NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model.named import NamedModel, RateDesign
 
@@ -55,12 +55,6 @@ def is_multistate(name: str) -> bool:
 def with_states(name: str, n_states: int) -> str:
     """The canonical name of the model of the same kind with this number of states."""
     return _shorten(f"MULTI{n_states}_{split_name(name)[1]}")
-
-
-def has_legal_size(name: str) -> bool:
-    """Whether the number of states is open or one that there are symbols for."""
-    number = split_name(name)[0]
-    return not number.isdigit() or MIN_STATES <= int(number) <= MAX_STATES
 
 
 def _shorten(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from plltool.alignment.spaces import split_states
-from plltool.alignment.states import MULTISTATE
+from plltool.alignment.states import MAX_STATES, MIN_STATES, MULTISTATE
 from plltool.errors import InputError, show_name
 from plltool.model import codons, doublets, genotypes, lie_markov, mixtures, multistate, nonreversible, proteins, user
 from plltool.model.ascertainment import Ascertainment
@@ -147,11 +147,12 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     elif word in genotypes.NAMES:
         name, read = word, partial(_read_rates, SYMMETRIES["GTR"])
     elif multistate_name is not None:
-        name, read = multistate_name, _read_multistate
-        if not multistate.has_legal_size(name):
-            raise token.error(f"expected {multistate.MIN_STATES} to {multistate.MAX_STATES} states")
+        name, read = multistate_name, _read_exchangeabilities
+        number = multistate.split_name(name)[0]
+        if number.isdigit() and not MIN_STATES <= int(number) <= MAX_STATES:
+            raise token.error(f"expected {MIN_STATES} to {MAX_STATES} states")
     elif word in doublets.NAMES:
-        name, read = word, _read_doublet
+        name, read = word, _read_exchangeabilities
     elif codon_name is not None:
         name, read = codon_name, _read_codon
     else:
@@ -226,20 +227,12 @@ def _read_lie_markov(name: str, token: Token, spec: ModelSpec) -> ModelSpec:
     return replace(spec, rates=token.checked(check_positive, relative, "parameters relative to the one that is 1"))
 
 
-def _read_multistate(token: Token, spec: ModelSpec) -> ModelSpec:
+def _read_exchangeabilities(token: Token, spec: ModelSpec) -> ModelSpec:
+    """Read parameters with names, or exchangeabilities of pairs of states; with commas the last one, 1, is left out."""
     if not spec.n_states:
         raise token.error(f"values need a number of states, such as {multistate.with_states(spec.name, 3)}{{...}}")
-    return _read_exchangeabilities(token, spec)
-
-
-def _read_doublet(token: Token, spec: ModelSpec) -> ModelSpec:
     if spec.named.rates.names:
         return replace(spec, rates=token.checked(check_rate_parameters, token.numbers(), spec.named.rates))
-    return _read_exchangeabilities(token, spec)
-
-
-def _read_exchangeabilities(token: Token, spec: ModelSpec) -> ModelSpec:
-    """Read the exchangeability of each pair of states; with commas the last one, 1, is left out."""
     if spec.named.rates.n_free == 0:
         raise token.error("the exchangeabilities of this model are fixed, so no values in braces are accepted")
     rates = token.numbers() if "/" in (token.values or "") else (*token.numbers(), 1.0)

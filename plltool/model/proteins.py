@@ -11,7 +11,15 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.model.components import Classes
-from plltool.model.named import NamedModel, RateDesign, pair_names, published_figures, read_figures, unpack_matrix
+from plltool.model.named import (
+    NamedModel,
+    RateDesign,
+    pair_names,
+    published_figures,
+    read_figures,
+    read_words,
+    unpack_matrix,
+)
 from plltool.model.rates import RateKind
 from plltool.model.substitution import exchangeability_matrix
 
@@ -25,23 +33,10 @@ POISSON = "Poisson"  # equal exchangeabilities
 # other names in use, among them RAxML-NG's
 ALIASES = {"PROTGTR": GTR20, "JTT-DCMut": "JTTDCMut", "LG4": "LG4M", "F81AA": POISSON, "NR": NONREV}
 
-# The matrices of each mixture, and the relative rates of its classes if its authors give them.
+# The matrices of each mixture, and the relative rates of its classes if its authors give them
 MIXTURES: dict[str, dict[str, float]] = {
-    "LG4M": dict.fromkeys(("LG4M1", "LG4M2", "LG4M3", "LG4M4"), 1.0),
-    "LG4X": dict.fromkeys(("LG4X1", "LG4X2", "LG4X3", "LG4X4"), 1.0),
-    "EX2": {"BurEX2": 0.672020808818762, "ExpEX2": 1.6413466609931},
-    "EX3": {"BurEX3": 0.427672756793791, "IntEX3": 0.837595938019774, "HExEX3": 1.51863631431518},
-    "EHO": {"ExtEHO": 0.720274356, "HelEHO": 0.976798797, "OthEHO": 0.783109376},
-    "UL2": {"M1_UL2": 0.581348617, "M2_UL2": 1.465482789},
-    "UL3": {"Q1_UL3": 0.484340397, "Q2_UL3": 0.492780514, "Q3_UL3": 1.15597274},
-    "EX_EHO": {
-        "BUR_EXT": 0.761816796788931,
-        "BUR_HEL": 0.744425646802117,
-        "BUR_OTH": 0.532457759429489,
-        "EXP_EXT": 1.5639387472863,
-        "EXP_HEL": 2.06403411829438,
-        "EXP_OTH": 1.43336795177594,
-    },
+    name: {part: float(rate) for part, rate in (word.split("=") for word in words.split())}
+    for name, words in read_words("mixtures.txt", "relative rates").items()
 }
 # Mixtures in which each rate category has a matrix of its own, and their usual rates.
 TIED_RATES: dict[str, RateKind] = {"LG4M": "gamma", "LG4X": "free"}

@@ -120,7 +120,6 @@ RateKind = Literal["equal", "gamma", "free", "psr"]
 
 SITE_GROUPS = ("alpha", "pinv", "free_rates")
 RARE_RATE, RARE_SHARE = 8.0, 0.01  # of a category that is added: times the fastest rate, and its weight
-NUMBERS, ROWS = ("alpha", "pinv"), ("rates", "weights")  # the values that a model may fix or estimate
 
 
 @saved()
@@ -272,10 +271,6 @@ class SiteRates:
         """
         shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
         return replace(self, rates=tuple(rates.tolist()), weights=tuple(shares.tolist()), category_of=category_of)
-
-    def with_rates(self, rates: FloatArray) -> SiteRates:
-        """The same with other rates (n_categories,) of the same categories."""
-        return replace(self, rates=tuple(rates.tolist()))
 
     def of_patterns(self, kept: IndexArray) -> SiteRates:
         """The same for some of the patterns, given by their indices."""

@@ -98,7 +98,8 @@ def _settle_means(likelihood: TreeLikelihood, parts: Sequence[int]) -> None:
                 factors[number] = models[number].scaler / before
     np.clip(lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH, out=lengths)
     for number, factor in factors.items():
-        models[number].set_sites(models[number].sites.with_rates(rates[number] / factor))
+        own_rates = tuple((rates[number] / factor).tolist())
+        models[number].set_sites(replace(models[number].sites, rates=own_rates))
 
 
 def lnl_at_rates(likelihood: TreeLikelihood, rates: Mapping[int, FloatArray]) -> dict[int, FloatArray]:

@@ -25,7 +25,7 @@ ORDERS = 3  # P, P' and P''
 
 
 class OpenCLBuffers(OpenCLEngine, BufferEngine):
-    """See `BufferEngine`. The host keeps the codes of tips, too, and sends them before the next program."""
+    """See `NumpyBuffers`. The host keeps the codes of tips, too, and sends them before the next program."""
 
     def prepare_buffers(self, n_matrices: int, n_logs: int) -> None:
         if len(self._chunks) > 1 or not self.resident:
