@@ -136,11 +136,6 @@ class HardwareSettings(TypedDict, total=False):
     share: Sequence[float] | None
 
 
-def is_count(text: str) -> bool:
-    """Whether this spells a whole number above 0 of at most 9 digits."""
-    return re.fullmatch("[0-9]{1,9}", text) is not None and int(text) > 0
-
-
 def parse_size(text: str) -> int:
     """Bytes of a size such as ``2G``, ``1.5GiB``, ``500M`` or ``1000000``; units are powers of 1024.
 
@@ -185,7 +180,7 @@ def parse_hardware(text: str) -> Hardware:
 def _set(hardware: Hardware, text: str, setting: str, value: str) -> Hardware:
     if setting == "precision" and value in PRECISIONS:
         return replace(hardware, precision=value)
-    if setting in ("vw", "threads") and is_count(value):
+    if setting in ("vw", "threads") and re.fullmatch("[0-9]{1,9}", value) and int(value) > 0:
         return replace(hardware, **{setting: int(value)})  # type: ignore[arg-type]
     if setting == "memory":
         return replace(hardware, memory=parse_size(value))

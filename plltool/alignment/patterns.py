@@ -81,24 +81,17 @@ def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> Flo
     """
     if isinstance(data, Alignment):
         data, states = data.called, data.called.states
+        totals = data.code_counts.sum(axis=0).astype(np.float64)
+    else:
+        rows = (np.bincount(row, weights=data.weights, minlength=data.states.n_codes) for row in data.codes)
+        totals = sum(rows, np.zeros(data.states.n_codes))
     set_sizes = states.state_sets.sum(axis=1)
     counted = (set_sizes > 0) & (set_sizes < states.n_states)
-    code_weights = _code_weights(data)[counted]
-    totals = (code_weights / set_sizes[counted]) @ states.state_sets[counted]
+    totals = (totals[counted] / set_sizes[counted]) @ states.state_sets[counted]
     if totals.sum() == 0:
         return np.full(states.n_states, 1 / states.n_states)
     frequencies = np.maximum(totals / totals.sum(), MIN_EMPIRICAL_FREQUENCY)
     return frequencies / frequencies.sum()
-
-
-def _code_weights(data: Alignment | Patterns) -> FloatArray:
-    """The number of cells with each code: float64 (n_codes,)."""
-    if isinstance(data, Alignment):
-        return data.code_counts.sum(axis=0).astype(np.float64)
-    totals = np.zeros(data.states.n_codes)
-    for row in data.codes:
-        totals += np.bincount(row, weights=data.weights, minlength=data.states.n_codes)
-    return totals
 
 
 RESAMPLED_VALUES = 16_000_000  # site lnL, and as many weights, that the host holds at once (128 MB each)

@@ -234,7 +234,8 @@ class Instance(Buffers):
         factors = self._rates[rates] * lengths[:, None]
         self._settle()
         ends = list(zip(pre, post, strict=True))
-        return np.asarray(sum(block.cross_products(ends, masses, factors) for block in self._blocks()))
+        blocks = self._blocks()
+        return np.asarray(sum(own.engine.add_products(own.queries(ends), masses, factors) for own in blocks))
 
     # --- getters --------------------------------------------------------------------------------------------
 

@@ -73,7 +73,10 @@ class PatternBlock:
         """Partials (n, C, S), as the client sees them; waits."""
         operand = self._operand(buffer)
         self._send_steps()
-        values, counts = self.engine.read_slot(self._as_slot(operand))
+        if operand < 0:
+            self.engine.make(prog.propagate(self._expanded, operand, self.engine.n_matrices - 1))
+            operand = self._expanded
+        values, counts = self.engine.read_slot(operand)
         removed = self.engine.read_logs(buffer)[:, None] if buffer in self._removed else 0.0
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(values * np.exp(counts * LOG_OF_2 - removed)[..., None])
@@ -92,13 +95,6 @@ class PatternBlock:
         if operand is None:
             raise BeagleError(Code.OUT_OF_RANGE, f"buffer {buffer} holds neither states nor partials")
         return operand
-
-    def _as_slot(self, operand: int) -> int:
-        """A slot with what an operand holds."""
-        if operand >= 0:
-            return operand
-        self.engine.make(prog.propagate(self._expanded, operand, self.engine.n_matrices - 1))
-        return self._expanded
 
     # --- operations -----------------------------------------------------------------------------------------
 
@@ -207,17 +203,14 @@ class PatternBlock:
         self, ends: list[tuple[int, int]], matrices: Sequence[int], masses: FloatArray, wants_sites: bool
     ) -> None:
         """Ask for sums across edges with matrices in them, over the sums without; see `NumpyBuffers.take_ratios`."""
-        queries = self._queries(ends)
+        queries = self.queries(ends)
         queries[:, 2] = self._products + np.arange(len(ends)) % EDGES_AT_ONCE
         for first in range(0, len(ends), EDGES_AT_ONCE):
             own = slice(first, first + EDGES_AT_ONCE)
             self.engine.make(prog.propagate(queries[own, 2], queries[own, 1], matrices[own]))
             self.engine.add_ratios(queries[own], masses[own], first, len(ends), wants_sites)
 
-    def cross_products(self, ends: list[tuple[int, int]], masses: FloatArray, factors: FloatArray) -> FloatArray:
-        """See `NumpyBuffers.add_products`."""
-        return self.engine.add_products(self._queries(ends), masses, factors)
-
-    def _queries(self, ends: list[tuple[int, int]]) -> npt.NDArray[np.int32]:
+    def queries(self, ends: list[tuple[int, int]]) -> npt.NDArray[np.int32]:
+        """Queries of the ends of edges, without matrices and rows of logarithms."""
         rows = [(self._operand(upper), self._operand(lower), *[NONE] * 4) for upper, lower in ends]
         return np.array(rows, dtype=np.int32).reshape(-1, 6)

@@ -79,7 +79,6 @@ def is_codon(name: str) -> bool:
     return canonical_name(name) == name
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The codon model of a canonical name."""
     genetic_code, plain = _split(name)

@@ -6,7 +6,6 @@ equal. In S16A and S16B pairs do not change into each other if both bases change
 
 from __future__ import annotations
 
-import functools
 from itertools import combinations
 
 import numpy as np
@@ -36,7 +35,6 @@ def kind_of_change(one: str, other: str) -> str | None:
     return ONE_MISMATCH if holding == 1 else TWO_MISMATCHES
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name; its frequencies are counted, as in RAxML."""
     symbols = doublet_space().symbols

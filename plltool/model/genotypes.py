@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from itertools import combinations
 
 import numpy as np
@@ -27,7 +26,6 @@ def exchanged_bases(one: str, other: str, has_phase: bool = False) -> str | None
     return None
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """Where one allele changes, the exchangeability of its bases in GTR; where both do, none."""
     has_phase = name == WITH_PHASE

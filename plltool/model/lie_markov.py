@@ -47,7 +47,6 @@ def is_lie_markov(name: str) -> bool:
     return _split_name(name)[1] in MODELS
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name."""
     design = RateDesign.of_rays(find_rays(basis_of(name)))

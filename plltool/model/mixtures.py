@@ -178,7 +178,6 @@ def apart(number: int, n_classes: int, size: int) -> FloatArray:
     return np.asarray(np.exp(START_SPREAD * np.cos(2 * np.pi * turns + START_ANGLE)))
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The model of the user's own matrices, with the exchangeabilities of the first class; see `read_matrices`."""
     first = read_matrices(name).exchangeabilities[0]

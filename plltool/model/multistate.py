@@ -6,7 +6,6 @@ the columns into a part for each number of states.
 
 from __future__ import annotations
 
-import functools
 import re
 from itertools import combinations
 
@@ -61,7 +60,6 @@ def _shorten(name: str) -> str:
     return next((short for short, full in SHORT_NAMES.items() if full == name), name)
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name; without states if it is open.
 

@@ -26,7 +26,6 @@ SYSTEMS_KEPT = 64  # eigensystems of the last rates
 RealSystem = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name."""
     design = RateDesign.of_classes([int(digit, 16) for digit in CLASSES[name]])

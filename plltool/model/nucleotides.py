@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from plltool.model.named import NamedModel, RateDesign, pair_names, read_words
 
 BASES = tuple("ACGT")
@@ -36,7 +34,6 @@ def is_nucleotide(name: str) -> bool:
     return name in SYMMETRIES or name.startswith(CUSTOM_PREFIX)
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The nucleotide model of a canonical name."""
     design = RateDesign.of_classes([int(digit) for digit in symmetry(name)])

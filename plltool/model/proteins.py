@@ -63,7 +63,6 @@ def canonical_names() -> dict[str, str]:
     return {name.upper(): name for name in names} | {alias.upper(): name for alias, name in ALIASES.items()}
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The protein model of a canonical name; a mixture has its first matrix only, see `read_mixture`."""
     if name == NONREV or name in directed_matrices():

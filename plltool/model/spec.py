@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {
 }
 
 
+@cache
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
     families = (
@@ -55,8 +56,7 @@ def find_named(name: str) -> NamedModel:
         (user.is_user, user.named_model),
         (mixtures.is_own, mixtures.named_model),
     )
-    named_model = next((find for is_member, find in families if is_member(name)), proteins.named_model)
-    return named_model(name)
+    return next((find for is_member, find in families if is_member(name)), proteins.named_model)(name)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ The canonical name has all values, so that the model string of a run is complete
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 
@@ -67,7 +66,6 @@ def check_symbols(symbols: Sequence[str]) -> None:
         raise InputError(f"found {len(symbols)} states, expected {MIN_OWN_STATES} to {MAX_OWN_STATES}")
 
 
-@functools.cache
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name; its frequencies are equal unless others are given."""
     text, values = name.removeprefix(f"{PREFIX}{{").removesuffix("}").split("}{")

@@ -176,7 +176,13 @@ def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: Fl
     vector = get_vector(model, [name])
     for parameter, (low, high) in enumerate(get_bounds(model, [name])):
         ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
-        up, down = (values_at(_changed(model, name, vector, parameter, end)) for end in ends)
+        values = []
+        for end in ends:
+            changed, moved = model.copy(), vector.copy()
+            moved[parameter] = end
+            changed.set_ratios(name, np.exp(moved))
+            values.append(values_at(changed))
+        up, down = values
         change = np.sum(by_rates * (up[0] - down[0])) + np.sum(by_masses * (up[1] - down[1]))
         slopes.append(change / (ends[0] - ends[1]))
     return np.array(slopes)
@@ -195,14 +201,6 @@ def scale_slope(model: Model, matrices: FloatArray) -> float:
         beside = matrices[:, places, partners(components.n_states)]
         slope += np.sum(beside * components.rotations * components.rates[:, None])
     return float(slope)
-
-
-def _changed(model: Model, name: str, vector: FloatArray, parameter: int, value: float) -> Model:
-    """The model with one element of a group's `vector` changed, within its bounds."""
-    vector, changed = vector.copy(), model.copy()
-    vector[parameter] = value
-    changed.set_ratios(name, np.exp(vector))
-    return changed
 
 
 def _rates_at(model: Model) -> tuple[FloatArray, FloatArray]:

@@ -93,18 +93,13 @@ def safe_vector_widths(platform: str, version: str, native_width: int) -> tuple[
     return width, 2 * width
 
 
-def _find_problem(device: Any) -> str | None:
-    if not device.available:
-        return "the driver says that it is not available"
-    if not device.compiler_available:
-        return "the driver has no compiler"
-    return None
-
-
 def _describe(index: str, platform: Any, device: Any) -> Device:
     import pyopencl as cl
 
     kind = "cpu" if device.type & cl.device_type.CPU else "gpu" if device.type & cl.device_type.GPU else "other"
+    problem = None if device.compiler_available else "the driver has no compiler"
+    if not device.available:
+        problem = "the driver says that it is not available"
     width, single_width = safe_vector_widths(platform.name, platform.version, device.native_vector_width_double)
     return Device(
         index=index,
@@ -125,7 +120,7 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
         handle=device,
         has_sub_devices=device.partition_max_sub_devices > 0,
         wave=device.wavefront_width_amd if AMD_QUERY in device.extensions.split() else 0,
-        problem=_find_problem(device),
+        problem=problem,
     )
 
 
