@@ -130,14 +130,14 @@ def _cut(groups: IntArray, capacity: int) -> list[IntArray]:
 
 @dataclass(frozen=True)
 class RequestSize:
-    """The lengths of the arrays that go along with a request; the flags are as in `base.Tables`."""
+    """The lengths of the arrays that go along with a request, as in `contract.LAUNCH_SIZES`."""
 
-    instructions: int
-    branches: int
-    values: int
-    decays: bool = False
-    slopes: bool = False
-    divided_differences: bool = False
+    n_instructions: int
+    n_branches: int
+    n_values: int
+    want_decays: bool = False
+    want_slopes: bool = False
+    want_differences: bool = False
 
 
 # Arrays that go along with a request
@@ -163,21 +163,11 @@ def engine_bytes(layout: Layout, storage: Storage, requests: Sequence[RequestSiz
     held = storage.n_bytes(layout) + data_bytes(layout) + fixed
     if not requests:
         return held
+    parts, n_spans = {"n_psets": layout.n_parts}, sum(map(len, storage.runs))
     needs = []
     for request in requests:
-        sizes = {
-            "n_instructions": request.instructions,
-            "n_branches": request.branches,
-            "n_psets": layout.n_parts,
-            "n_spans": sum(len(run) for run in storage.runs),
-            "n_values": request.values,
-            "n_sum_rows": sums.n_rows,
-            "want_decays": int(request.decays),
-            "want_slopes": int(request.slopes),
-            "want_differences": int(request.divided_differences),
-        }
+        sizes = {**vars(request), **parts, "n_spans": n_spans, "n_sum_rows": sums.n_rows}
         needs.append([layout.array_bytes(ARRAYS[name], sizes) for name in _REQUEST_ARRAYS])
-    parts = {"n_psets": layout.n_parts}
     model = sum(layout.array_bytes(ARRAYS[name], parts) for name in ("eigen", "model"))
     return held + model + sum(map(max, zip(*needs, strict=True)))  # each array as large as its largest use
 

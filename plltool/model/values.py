@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from plltool.constants import MAX_ALPHA, MAX_PINV, MIN_ALPHA, MIN_PINV
 from plltool.errors import InputError
@@ -59,20 +60,15 @@ def check_shares(values: Sequence[float], what: str) -> tuple[float, ...]:
     return shares
 
 
-def check_alpha(value: float) -> float:
-    """The shape of a gamma distribution; raises InputError unless it lies in MIN_ALPHA .. MAX_ALPHA."""
-    return _check_within(value, "alpha", MIN_ALPHA, MAX_ALPHA)
-
-
-def check_pinv(value: float) -> float:
-    """A proportion of invariable sites; raises InputError unless it lies in MIN_PINV .. MAX_PINV."""
-    return _check_within(value, "the proportion of invariable sites", MIN_PINV, MAX_PINV)
-
-
 def _check_within(value: float, what: str, low: float, high: float) -> float:
     if not low <= value <= high:
         raise InputError(f"{what} must lie between {low:g} and {high:g}, found {value:g}")
     return float(value)
+
+
+# The shape of a gamma distribution, and a proportion of invariable sites; InputError beyond their bounds
+check_alpha = partial(_check_within, what="alpha", low=MIN_ALPHA, high=MAX_ALPHA)
+check_pinv = partial(_check_within, what="the proportion of invariable sites", low=MIN_PINV, high=MAX_PINV)
 
 
 def check_scaler(value: float) -> float:

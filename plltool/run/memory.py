@@ -70,16 +70,16 @@ def search_requests(layout: Layout, storage: Storage, scans: bool = True, optimi
     steps = min(scan_limit(n, len(layout.groups)), 4 * (n - 2) * (n - 3))  # all insertions of all prunes
     gradient_values = 1 + squares + squares // layout.n_states
     joins = newviews + chains + insertions
-    requests = [RequestSize(joins, lengths + chain_lengths + 3 * insertions, 10 * insertions, slopes=True)]
+    requests = [RequestSize(joins, lengths + chain_lengths + 3 * insertions, 10 * insertions, want_slopes=True)]
     if scans:
         requests += [
-            RequestSize(newviews + directed, lengths + directed, 3 * directed, decays=True),
+            RequestSize(newviews + directed, lengths + directed, 3 * directed, want_decays=True),
             RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
         ]
     if optimises:
         requests += [
-            RequestSize(directed + branches, branches, 3 * branches, decays=True),
-            RequestSize(directed + branches, branches, gradient_values, decays=True, divided_differences=True),
+            RequestSize(directed + branches, branches, 3 * branches, want_decays=True),
+            RequestSize(directed + branches, branches, gradient_values, want_decays=True, want_differences=True),
         ]
     return requests
 

@@ -83,11 +83,7 @@ def caches_settled() -> Iterator[list[str]]:
     if folder is None:
         yield []
         return
-    values = {PYOPENCL_CACHE_VARIABLE: "1", POCL_CACHE_VARIABLE: _temporary_cache()}
-    with _variables, contextlib.ExitStack() as stack:
-        for name, value in values.items():
-            if value and not os.environ.get(name):
-                stack.enter_context(_variable_set(name, value))
+    with _variables_set({PYOPENCL_CACHE_VARIABLE: "1", POCL_CACHE_VARIABLE: _temporary_cache()}):
         hint = "set XDG_CACHE_HOME to a folder that can be written"
         yield [f"{folder} cannot be written, so that every run has to compile the OpenCL kernels; {hint}"]
 
@@ -148,7 +144,7 @@ def _vendors_folder(library: Path) -> Iterator[None]:
         for name in INTEL_DEPENDENCIES:  # from the driver's own folder, so that no library path is needed
             with contextlib.suppress(OSError):
                 ctypes.CDLL(str(library.parent / name), ctypes.RTLD_GLOBAL)
-        with _variable_set(VENDORS_VARIABLE, folder):
+        with _variables_set({VENDORS_VARIABLE: folder}):
             yield
 
 
@@ -193,7 +189,7 @@ class IntelThreads:
         if given or threads is None:
             yield
         else:
-            with _variables, _variable_set(INTEL_THREADS_VARIABLE, str(threads)):
+            with _variables_set({INTEL_THREADS_VARIABLE: str(threads)}):
                 yield
         self.limit = int(given) if given.isdigit() else threads
         self._settled = True
@@ -215,16 +211,18 @@ def child_environment(threads: int) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _variable_set(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+def _variables_set(values: dict[str, str]) -> Iterator[None]:
+    """Set variables of the environment for a while, but for empty values and those that the user has set."""
+    with _variables:
+        added = {name: value for name, value in values.items() if value and not os.environ.get(name)}
+        before = {name: os.environ[name] for name in added.keys() & os.environ.keys()}
+        os.environ.update(added)
+        try:
+            yield
+        finally:
+            for name in added:
+                del os.environ[name]
+            os.environ.update(before)
 
 
 def _registered_drivers() -> list[str]:
