@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from plltool.constants import FUSE, GENE_STAGE, PERTURB, REPLICATE_STAGE, SAMPLE_STAGE, ULTRAFAST_STAGE
 
@@ -100,15 +101,7 @@ def announce(activity: str) -> None:
     log.debug("now: %s", activity, extra={ACTIVITY: activity})
 
 
-class _Clock:
-    """Seconds in which this process has compiled, and whether a line has told of them."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.told = False
-
-
-CLOCK = _Clock()
+CLOCK = SimpleNamespace(seconds=0.0, told=False)  # in which this process has compiled; whether a line has told of it
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import pairwise
 
@@ -11,8 +11,11 @@ from oracles.likelihood import orient
 from oracles.substitution import gamma_category_means
 from scipy.linalg import expm, null_space
 
-from plltool.alignment.encoding import make_alignment
+from plltool.alignment.alignment import Sequences, to_bytes
+from plltool.alignment.encoding import encode
+from plltool.alignment.facts import data_warnings
 from plltool.alignment.spaces import detect_states
+from plltool.alignment.states import DNA
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.contract import INSTRUCTION_WORDS
@@ -36,6 +39,13 @@ PROTEIN_SEQUENCES = {
     "d": "MRIVWFKNECQDGNLLRMYPTSSGI-",
     "e": "MRIAWFKSECADGNLVRLYPASSGLX",
 }
+
+
+def make_alignment(names, sequences, source, states=DNA, positions=None):
+    """Names and sequences, encoded, with what a user should know about them; `positions` are the lines of the taxa."""
+    given = Sequences(tuple(names), tuple(map(to_bytes, sequences)), source, states, positions)
+    alignment = encode(given, states, np.arange(given.n_sites))
+    return replace(alignment, warnings=(*alignment.warnings, *data_warnings([alignment])))
 
 
 @dataclass(frozen=True)

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from plltool.alignment.alignment import Alignment, Sequences, check_characters, show_character, to_bytes
-from plltool.alignment.facts import count_noun, data_warnings
+from plltool.alignment.alignment import Alignment, Sequences, check_characters, show_character
+from plltool.alignment.facts import count_noun
 from plltool.alignment.spaces import OWN_STATES, CodonSpace, NamedSpace, read_codons
-from plltool.alignment.states import ALLELES, DNA, GENOTYPES, PHASED_ALLELES, PHASED_GENOTYPES, StateSpace
+from plltool.alignment.states import ALLELES, GENOTYPES, PHASED_ALLELES, PHASED_GENOTYPES, StateSpace
 from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError
-
-
-def make_alignment(
-    names: Sequence[str],
-    sequences: Sequence[bytes | str],
-    source: str,
-    states: StateSpace = DNA,
-    positions: Sequence[int] | None = None,
-) -> Alignment:
-    """Check names and sequences and encode them.
-
-    `sequences`: n_taxa sequences without blanks or match characters; `positions`: the line of `source` on which each
-    taxon starts, or None if unknown.
-    """
-    given = Sequences(tuple(names), tuple(map(to_bytes, sequences)), source, states, positions)
-    alignment = encode(given, states, np.arange(given.n_sites))
-    return replace(alignment, warnings=(*alignment.warnings, *data_warnings([alignment])))
 
 
 def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:

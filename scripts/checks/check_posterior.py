@@ -24,8 +24,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plltool.alignment.encoding import make_alignment
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.encoding import encode
 from plltool.alignment.patterns import compress
+from plltool.alignment.states import DNA
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, sampling_slots
 from plltool.analyses.sampling.parameters import Exponential
 from plltool.analyses.sampling.runs import make_moves
@@ -123,7 +125,8 @@ def sample(
 ) -> tuple[list[dict[Splits, float]], dict[str, Any]]:
     """The share of each topology in each run, and of each move that was accepted; all moves if none are named."""
     taxa, rng = tuple(f"t{k}" for k in range(len(ROWS))), np.random.default_rng(seed)
-    part = compress(make_alignment(taxa, ROWS, "columns"))
+    rows = Sequences(taxa, tuple(row.encode() for row in ROWS), "columns", DNA)
+    part = compress(encode(rows, DNA, np.arange(rows.n_sites)))
     space = StateSpace(taxa, (Model(parse_model("JC")),), (), PRIOR)
     moves = [move for move in make_moves(space, [part]) if not names or type(move).__name__ in names]
     states = [space.draw(from_tree(random_tree(taxa, rng))[0], rng) for _ in range(runs)]

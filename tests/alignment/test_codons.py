@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from Bio.Data import CodonTable
+from helpers import make_alignment
 from oracles.codons import mask, sense_codons
 
 from plltool.alignment.alignment import sort_columns
-from plltool.alignment.encoding import make_alignment
 from plltool.alignment.facts import has_informative_site
 from plltool.alignment.patterns import compress, empirical_frequencies
 from plltool.alignment.spaces import STOP, codon_space, genetic_code_of, space_called, translation

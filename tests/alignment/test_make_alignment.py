@@ -3,9 +3,9 @@ import re
 
 import numpy as np
 import pytest
+from helpers import make_alignment
 
 from plltool.alignment.alignment import show_name
-from plltool.alignment.encoding import make_alignment
 from plltool.alignment.facts import gap_share, has_informative_site, identical_groups
 from plltool.errors import InputError
 from plltool.model.duplicates import without_duplicates

@@ -3,10 +3,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers import make_alignment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import MIN_EMPIRICAL_FREQUENCY, compress, empirical_frequencies
 from plltool.alignment.states import DNA
 

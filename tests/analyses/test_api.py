@@ -5,9 +5,9 @@ from itertools import pairwise
 import dendropy
 import numpy as np
 import pytest
+from helpers import make_alignment
 from small_alignments import write_fasta
 
-from plltool.alignment.encoding import make_alignment
 from plltool.analyses.search.analysis import search
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError

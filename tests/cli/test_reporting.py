@@ -8,6 +8,7 @@ import math
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -255,7 +256,7 @@ def test_what_is_left_is_not_told_once_it_is_over(monkeypatch):
 
 def test_compiling_is_told_and_what_was_done_before_goes_on(impatient, caplog, monkeypatch):
     caplog.set_level("INFO", "plltool")
-    monkeypatch.setattr(progress, "CLOCK", progress._Clock())
+    monkeypatch.setattr(progress, "CLOCK", SimpleNamespace(seconds=0.0, told=False))
     monkeypatch.setattr(progress, "NOTICEABLE", 0.0)
     with Reporter(quiet=True) as reporter:
         announce("spr radius 10")

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from helpers import numpy_engine, random_codes
+from helpers import make_alignment, numpy_engine, random_codes
 from oracles.parsimony import fitch_score
 from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_topology, lnl_of, make_parts, make_space
 
-from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
 from plltool.analyses.sampling.joint_moves import FIRST_DEVIATION, JointDraw, JointLangevin

@@ -1,11 +1,11 @@
 """Small problems for tests of chains, and likelihoods by the oracle in place of an engine."""
 
 import numpy as np
+from helpers import make_alignment
 from oracles.likelihood import pruning
 from oracles.posteriors import SiteModel, log_likelihood, simulate
 from oracles.substitution import gamma_category_means, q_matrix
 
-from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.chains import Likelihoods
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes
