@@ -5,6 +5,7 @@ The numpy engine has no others. Devices without double precision get theirs from
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray
 from plltool.engine.base import Tables
 from plltool.engine.layout import Layout
-from plltool.model.components import combine, exponential
+from plltool.model.components import Components, combine, exponential
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,21 @@ class Spectra:
     right: FloatArray  # pset, C, S, S
     left: FloatArray  # likewise
     stationary: FloatArray  # pset, C, S
+
+    @classmethod
+    def of(cls, parts: Sequence[Components]) -> Self:
+        """Those of models, which make a P set each."""
+        rates = np.array([part.rates for part in parts])[..., None]
+        eigenvalues = np.array([part.eigenvalues for part in parts]) * rates
+        turning = [part.rotations for part in parts if part.rotations is not None]
+        vectors = (np.array([getattr(part, name) for part in parts]) for name in ("right", "left", "frequencies"))
+        return cls(eigenvalues, np.array(turning) * rates if turning else None, *vectors)
+
+    def pack(self) -> FloatArray:
+        """The array `eigen` of the contract."""
+        flat = (*self.left.shape[:2], -1)
+        rows = [self.eigenvalues, self.right.swapaxes(2, 3).reshape(flat), self.left.reshape(flat)]
+        return np.concatenate(rows if self.rotations is None else [*rows, self.rotations], axis=2)
 
     @classmethod
     def unpack(cls, eigen: FloatArray, n_states: int) -> Self:

@@ -83,21 +83,14 @@ class NumpyEngine(Engine):
         self._use_model(parts)
 
     def _use_model(self, parts: Parts) -> None:
-        self._eigenvalues = np.stack([part.eigenvalues * part.rates[:, None] for part in parts])
-        self._right = np.stack([part.right for part in parts])
-        self._left = np.stack([part.left for part in parts])
+        self._spectra = Spectra.of(parts)
+        self._eigenvalues, self._right, self._left = self._spectra.eigenvalues, self._spectra.right, self._spectra.left
         self._mass = np.stack([part.masses() for part in parts])  # part, C, S
-        self._stationary = np.stack([part.frequencies for part in parts])  # part, C, S
         self._has_still = bool((self._eigenvalues[:, :, 0] == 0).any())
-        self._rotations: FloatArray | None = None
-        turning = [part.rotations * part.rates[:, None] for part in parts if part.rotations is not None]
-        if turning:
-            self._rotations = np.stack(turning)
 
     def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
         """P matrices of every branch and part, and the other tables asked for."""
-        spectra = Spectra(self._eigenvalues, self._rotations, self._right, self._left, self._stationary)
-        made = spectra.tables(lengths, tables, self.layout.real)
+        made = self._spectra.tables(lengths, tables, self.layout.real)
         self._matrices, self._decays, self._slopes = made.matrices, made.decays, made.slopes
         self._divided_differences = made.divided_differences
 
@@ -331,6 +324,7 @@ class EigenbasisEngine(NumpyEngine):
     def _use_model(self, parts: Parts) -> None:
         super()._use_model(parts)
         self._right, self._left = self._right[:, :1].copy(), self._left[:, :1].copy()
+        del self._spectra  # which has those of all components
 
     def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
         self._lengths = np.abs(lengths)

@@ -180,19 +180,14 @@ class OpenCLEngine(Engine):
     def pack_models(self, models: Sequence[Parts]) -> list[PackedModel]:
         """The rows of the arrays `eigen` and `model` of a P set for each part of each model."""
         parts = [part for own in models for part in own]
-        right, left = np.array([part.right for part in parts]), np.array([part.left for part in parts])
-        rates, mass = np.array([part.rates for part in parts])[..., None], np.array([part.masses() for part in parts])
-        eigenvalues = np.array([part.eigenvalues for part in parts])
-        flat = (*left.shape[:2], -1)
-        eigen = [eigenvalues * rates, right.swapaxes(2, 3).reshape(flat), left.reshape(flat)]
-        if not self.layout.reversible:
-            eigen.append(np.array([part.rotations for part in parts]) * rates)
-        weighted = (mass[..., None] * right).swapaxes(2, 3)
-        tables = [pack_tables(self.layout, matrices).reshape(flat) for matrices in (weighted, left)]
-        model = [mass, *tables, rates]
-        shape = len(models), self.n_parts, flat[1], -1
-        stacks = np.concatenate(eigen, axis=2), np.concatenate(model, axis=2, dtype=self.layout.real)
-        return list(zip(*(stack.reshape(shape) for stack in stacks), strict=True))
+        spectra, mass = Spectra.of(parts), np.array([part.masses() for part in parts])
+        flat = (*mass.shape[:2], -1)
+        weighted = (mass[..., None] * spectra.right).swapaxes(2, 3)
+        tables = [pack_tables(self.layout, matrices).reshape(flat) for matrices in (weighted, spectra.left)]
+        rates = np.array([part.rates for part in parts])[..., None]
+        model = np.concatenate([mass, *tables, rates], axis=2, dtype=self.layout.real)
+        shape = len(models), self.n_parts, mass.shape[1], -1
+        return list(zip(spectra.pack().reshape(shape), model.reshape(shape), strict=True))
 
     def _use_models(self, models: Sequence[PackedModel]) -> None:
         """Make the P sets of these models, one model after another, those that the next launch uses."""
