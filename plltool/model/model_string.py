@@ -22,10 +22,9 @@ from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, 
 from plltool.errors import InputError, shorten
 from plltool.model import codons, covarion, mixtures, proteins
 from plltool.model.ascertainment import find_correction
-from plltool.model.named import FrequencyMode
 from plltool.model.names import MatrixReader, Token, read_name, tokenise, weigh_classes
 from plltool.model.rates import SiteRates
-from plltool.model.spec import ModelSpec
+from plltool.model.spec import FREQUENCY_WORDS, ModelSpec
 from plltool.model.values import (
     SUM_TOLERANCE,
     check_alpha,
@@ -37,16 +36,7 @@ from plltool.model.values import (
     check_shares,
 )
 
-_FREQUENCY_WORDS: dict[str, FrequencyMode] = {
-    "F": "empirical",
-    "FC": "empirical",
-    "FO": "optimised",
-    "FE": "equal",
-    "FQ": "equal",
-    "F1X4": "f1x4",
-    "F3X4": "f3x4",
-    "SSF": "sites",
-}
+_FREQUENCY_MODES = {word: mode for mode, words in FREQUENCY_WORDS.items() for word in words}
 _MODIFIERS_ACCEPTED = (
     "+FE, +F or +FC, +FO, +FU{...}, for codons +F1X4 and +F3X4, +I[{share}], +IC, +G[categories][{alpha}],"
     " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +SSF, +COV[{on/off}], +ASC, +ASC_FELS{n},"
@@ -123,7 +113,7 @@ def check_member(spec: ModelSpec) -> None:
 def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
     """The kind of a part after a plus sign, and the specification with that part."""
     word = token.word.upper()
-    if word in _FREQUENCY_WORDS or word == "FU":
+    if word in _FREQUENCY_MODES or word == "FU":
         return "base frequencies", _read_frequencies(token, spec)
     if word in (*proteins.PROFILES, mixtures.PROFILES):
         return "profiles", _read_profiles(token, spec)
@@ -164,7 +154,7 @@ def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     if token.values is None:
         if word == "FU":
             raise token.error(f"expected {len(spec.symbols)} frequencies in braces: +FU{_frequency_form(spec)}")
-        return replace(spec, frequency_mode=_FREQUENCY_WORDS[word], frequencies=None)
+        return replace(spec, frequency_mode=_FREQUENCY_MODES[word], frequencies=None)
     if word not in ("F", "FU"):
         raise token.error(f"takes no values; given frequencies are written +FU{_frequency_form(spec)}")
     if not spec.n_states:

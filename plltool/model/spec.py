@@ -31,14 +31,14 @@ from plltool.model.rates import SiteRates
 from plltool.model.values import check_frequencies, format_values
 
 DEFAULT_SWITCH_RATES = (1.0, 1.0)  # from off to on, and from on to off
-FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {
-    "equal": "+FE",
-    "empirical": "+F",
-    "f1x4": "+F1X4",
-    "f3x4": "+F3X4",
-    "optimised": "+FO",
-    "sites": "+SSF",
-    "model": "",
+FREQUENCY_WORDS: dict[FrequencyMode, tuple[str, ...]] = {  # suffixes, of which the first is written
+    "equal": ("FE", "FQ"),
+    "empirical": ("F", "FC"),
+    "f1x4": ("F1X4",),
+    "f3x4": ("F3X4",),
+    "optimised": ("FO",),
+    "sites": ("SSF",),
+    "model": (),
 }
 
 
@@ -208,7 +208,7 @@ class ModelSpec:
         elif self.members:
             pass  # they have their own
         elif self.frequency_mode != "equal" or self.named.frequency_mode != "equal":
-            parts.append(FREQUENCY_SUFFIXES[self.frequency_mode])
+            parts += [f"+{word}" for word in FREQUENCY_WORDS[self.frequency_mode][:1]]
         parts.append(str(self.sites))
         if self.switching:
             parts.append("+COV" + (format_values(self.switch_rates) if self.switch_rates else ""))
