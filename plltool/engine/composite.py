@@ -136,11 +136,9 @@ class Composite(Holder):
                 return TOGETHER[name](self._of_all(name))
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
-    def add_closed(self, work: Counters) -> None:
-        self.engines[0].add_closed(work)
-
-    def add_earlier(self, work: Counters) -> None:
-        self.engines[0].add_earlier(work)
+    @property
+    def own_counters(self) -> Counters:
+        return self.engines[0].own_counters
 
     def describe(self) -> dict[str, object]:
         described = []
@@ -306,7 +304,7 @@ class Composite(Holder):
         failed.close()
         engine = self._move(number, error)
         self.engines[number] = engine
-        engine.add_earlier(failed.counters)
+        engine.own_counters.add_earlier(failed.counters)
         engine.set_weights(shard.weights(self.weights, engine))
         if self._models:
             engine.set_model(shard.models(self._models))

@@ -119,13 +119,10 @@ class Holder(Requests):
     def set_weights(self, weights: FloatArray) -> None:
         """Use other pattern weights from now on, float64 (n_patterns,) or EngineError; CLAs stay valid."""
 
-    def add_closed(self, work: Counters) -> None:
-        """Count the work of other engines, which are closed by now; see `Counters.add_closed`."""
-        self.counters.add_closed(work)
-
-    def add_earlier(self, work: Counters) -> None:
-        """Count the work of engines that were closed before this one was opened; see `Counters.add_earlier`."""
-        self.counters.add_earlier(work)
+    @property
+    def own_counters(self) -> Counters:
+        """The counters to which the work of other engines is added."""
+        return self.counters
 
     @abstractmethod
     def prepare(self, operations: IntArray, lengths: FloatArray) -> Clas:

@@ -138,10 +138,8 @@ class Model:
 
     def under_gamma(self) -> Model:
         """A copy with gamma rates of about the same variance in place of per-site rates; alpha is free."""
-        other = self.copy()
-        other._sites = self._sites.as_gamma()
-        other.spec = replace(self.spec, sites=replace(other._sites, alpha=None))
-        return other
+        sites = self._sites.as_gamma()
+        return self._with(_sites=sites, spec=replace(self.spec, sites=replace(sites, alpha=None)))
 
     def with_site_frequencies(self, rows: FloatArray, row_of: IndexArray, weights: FloatArray) -> Model:
         """A copy with frequencies of each pattern (+SSF).
@@ -149,19 +147,15 @@ class Model:
         `rows` (n, S) are frequencies, `row_of` (n_patterns,) those of each pattern, `weights` (n_patterns,) how often
         it occurs. InputError as for `ModelSpec.with_site_frequencies`.
         """
-        other = self.copy()
-        other.spec = self.spec.with_site_frequencies()
-        other._frequencies = rows
-        other._class_weights = np.bincount(row_of, weights, len(rows)) / weights.sum()
-        other._sites = replace(self._sites, category_of=row_of)
+        shares = np.bincount(row_of, weights, len(rows)) / weights.sum()
+        spec, sites = self.spec.with_site_frequencies(), replace(self._sites, category_of=row_of)
+        other = self._with(spec=spec, _frequencies=rows, _class_weights=shares, _sites=sites)
         other._forget()
         return other
 
     def of_patterns(self, kept: IndexArray) -> Model:
         """A copy for some of the patterns, given by their indices."""
-        other = self.copy()
-        other._sites = self._sites.of_patterns(kept)
-        return other
+        return self._with(_sites=self._sites.of_patterns(kept))
 
     def components(self) -> Components:
         """The model as an engine sees it.
@@ -237,6 +231,12 @@ class Model:
         """An independent model. Arrays are replaced and never changed, so the two may share them."""
         return copy.copy(self)
 
+    def _with(self, **values: Any) -> Model:
+        """A copy with other attributes."""
+        other = self.copy()
+        other.__dict__.update(values)
+        return other
+
     def assign(self, other: Model) -> None:
         """Take over the values of another model of the same specification, bit for bit; a saved one has no others."""
         self._forget()
@@ -294,9 +294,7 @@ class Model:
 
     def with_sites(self, sites: SiteRates) -> Model:
         """A copy with other rates over sites."""
-        other = self.copy()
-        other.set_sites(sites)
-        return other
+        return self._with(_sites=sites, _sites_at_start=False)
 
     def site_starts(self, groups: Collection[str]) -> list[SiteRates]:
         """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""

@@ -237,7 +237,7 @@ def place(
         outgroup = usable_outgroup(likelihood.tree, settings.get("outgroup"))[0]
         root = find_root_branch(start, outgroup)
         grafted = graft_queries(placer, given, found, heuristic, fixed, root) if graft else None
-        likelihood.engine.add_closed(placer.work)
+        likelihood.engine.own_counters.add_closed(placer.work)
         distal = EdgeNumbers(likelihood.tree, outgroup).distal
         described = [_describe(places, likelihood.tree, distal) for places in found]
         kept = tuple(map(QueryPlacements, given.names, map(passes.keep, described)))

@@ -252,7 +252,9 @@ class _Search:
         if len(shares) == 1:
             return pool.search()
         engine.release_clas()  # the children may take all of the memory
-        return pool.search(climb_at_once(shares, starts, task.parts, plan, forecast, self.watch, engine.add_closed))
+        return pool.search(
+            climb_at_once(shares, starts, task.parts, plan, forecast, self.watch, engine.own_counters.add_closed)
+        )
 
     def describe(self, found: SearchOutcome, site_lnl: bool, remarks: Sequence[str]) -> dict[str, Any]:
         """The fields of the result that tell of its tree, with all taxa, and of the run, whose remarks are logged."""
