@@ -71,9 +71,8 @@ class DeviceArrays:
         content = array.tobytes()
         buffer = self._grow(name, len(content))
         if self._sent.get(name) != content:
-            self._sending.append(cl.enqueue_copy(self._queue, buffer, content, is_blocking=False))
+            self._enqueue(buffer, content)
             self._sent[name] = content
-            self._counters.bytes_to_device += len(content)
 
     def pack(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
         """Put an array into the parcel, unless the device holds just that."""
@@ -96,10 +95,7 @@ class DeviceArrays:
         for name, place in self._places.items():
             if first <= place < first + len(content):
                 content[place - first : place - first + len(self._sent[name])] = self._sent[name]
-        self._sending.append(
-            cl.enqueue_copy(self._queue, self._parcel.buffer, content, dst_offset=first, is_blocking=False)
-        )
-        self._counters.bytes_to_device += len(content)
+        self._enqueue(self._parcel.buffer, content, first)
         self._waiting.clear()
 
     def _divide_parcel(self) -> None:
@@ -129,10 +125,10 @@ class DeviceArrays:
 
     def write(self, name: str, array: npt.NDArray[Any], offset: int) -> None:
         """Enqueue a copy to byte `offset` of an array that kernels fill otherwise; nothing waits for the copy."""
-        content = array.tobytes()
-        self._sending.append(
-            cl.enqueue_copy(self._queue, self.held[name].buffer, content, dst_offset=offset, is_blocking=False)
-        )
+        self._enqueue(self.held[name].buffer, array.tobytes(), offset)
+
+    def _enqueue(self, buffer: cl.Buffer, content: bytes | bytearray, offset: int = 0) -> None:
+        self._sending.append(cl.enqueue_copy(self._queue, buffer, content, dst_offset=offset, is_blocking=False))
         self._counters.bytes_to_device += len(content)
 
     def reserve(self, name: str, sizes: Mapping[str, int]) -> None:
