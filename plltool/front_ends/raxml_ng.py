@@ -73,10 +73,7 @@ def _write_model(session: Session, result: Any) -> None:
 
 
 def _search(given: Given, session: Session) -> None:
-    name, effort = (
-        given.text("task", "search"),
-        EFFORTS[given.text("opt_topology")] or ("fast" if given.has("fast") else None),
-    )
+    name, effort = given.text("task", "search"), _read_effort(given)
     wanted = _read_bootstrap(given) if name == "all" else {}
     radii = (given.number("radius"),) if given.has("radius") else None
     stop, workers, _ = STOP_RULES[given.text("stop_rule")], given.number("workers") or None, given.has("constraint")
@@ -107,6 +104,10 @@ def _search(given: Given, session: Session) -> None:
         if made.bootstrap is not None:
             _write_replicates(session, trees, made.bootstrap)
         _write_supports(session, made.supports)
+
+
+def _read_effort(given: Given) -> str | None:
+    return EFFORTS[given.text("opt_topology")] or ("fast" if given.has("fast") else None)
 
 
 def _read_starts(given: Given, default: str) -> list[tuple[str, int]]:
@@ -147,11 +148,7 @@ def _write_best(session: Session, result: Any) -> None:
 
 
 def _bootstrap(given: Given, session: Session) -> None:
-    wanted, effort, trees = (
-        _read_bootstrap(given),
-        EFFORTS[given.text("opt_topology")] or ("fast" if given.has("fast") else None),
-        list[str](),
-    )
+    wanted, effort, trees = _read_bootstrap(given), _read_effort(given), list[str]()
     how: dict[str, Any] = {"constraint": given.text("constraint") or None, "workers": given.number("workers") or None}
     work = _read(given, session, "bootstrap")
     how |= {"rapid": wanted["rapid"], "options": plltool.replicate_options(effort, wanted["rapid"]), "seed": work.seed}
