@@ -20,18 +20,9 @@ from plltool.constants import MAX_EXCHANGEABILITY, MAX_OMEGA, MIN_EXCHANGEABILIT
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign, read_figures, read_words, unpack_matrix
 
 START_OMEGA, START_KAPPA = 0.4, 2.0  # where they are optimised (PAML's example)
-# The kappas of each model: what a change must be that they multiply.
+# What a change must be that the kappas of a model multiply
 TRANSITION, TRANSVERSION = "transition", "transversion"
-SINGLE_OMEGA: dict[str, tuple[str, ...]] = {
-    "GY": (TRANSITION,),
-    "GY0K": (),
-    "GY1KTV": (TRANSVERSION,),
-    "GY2K": (TRANSITION, TRANSVERSION),
-    "MG": (),
-    "MGK": (TRANSITION,),
-    "MG1KTV": (TRANSVERSION,),
-    "MG2K": (TRANSITION, TRANSVERSION),
-}
+SINGLE_OMEGA = {name: tuple(kinds.split()) for name, kinds in read_words("codons.txt", "kappas").items()}
 # The omega of each class of sites (Yang, Wong & Nielsen 2005; Yang et al. 2000): a value, or its bounds and its start.
 NEUTRAL = 1.0
 _PURIFYING, _POSITIVE = (MIN_OMEGA, 1.0, 0.1), (1.0, MAX_OMEGA, 2.0)
