@@ -124,7 +124,7 @@ class NumpyEngine(Engine):
         return values
 
     def _execute_each(self, asked: Sequence[tuple[Request, FloatArray, Parts]], tables: Tables) -> FloatArray:
-        """The values of requests (n_values of all, n_parts), each at lengths and under a model of its own."""
+        """The values of requests (n_values of all, n_parts), each at its lengths and under its model."""
         values = []
         try:
             for request, lengths, model in asked:

@@ -58,7 +58,7 @@ class Parameters(ABC):
         """Note that the model has changed."""
 
     alpha = _value("alpha", "float | None", "The shape of the gamma distribution of rates; None without +G.")
-    pinv = _value("pinv", "float | None", "The share of invariable sites; None without +I.")
+    pinv = _value("pinv", "float | None", "The proportion of invariable sites; None without +I.")
     scaler = _value(
         "scaler", "float", "The factor of the tree's branch lengths; 1 unless the lengths of parts are scaled."
     )

@@ -374,7 +374,7 @@ class OpenCLEngine(Engine):
         tracks: IntArray,
         tables: Tables = Tables(),  # noqa: B008
     ) -> Answer:
-        """Begin tracks, each under a model of its own; lengths (n_models * n_parts, n_branches)."""
+        """Begin tracks, each under its model; lengths (n_models * n_parts, n_branches)."""
         with self._driver_errors():
             self._use_models(models)
             self._launch(request, lengths, tables, one_launch(request.program, tracks))
