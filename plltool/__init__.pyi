@@ -26,6 +26,7 @@ from .analyses.placement.analysis import PlacementResult as PlacementResult
 from .analyses.placement.analysis import place as place
 from .analyses.sampling.analysis import sample as sample
 from .analyses.sampling.result import SampleResult as SampleResult
+from .analyses.sampling.settings import ClockPriors as ClockPriors
 from .analyses.sampling.settings import Priors as Priors
 from .analyses.sampling.settings import SampleOptions as SampleOptions
 from .analyses.sampling.settings import StoneOptions as StoneOptions

@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 import plltool
-from plltool import Hardware, Priors, SampleOptions
+from plltool import ClockPriors, Hardware, Priors, SampleOptions
 from plltool.cli import options
 from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
-from plltool.cli.option_values import NumberOr
+from plltool.cli.option_values import PATH, NumberOr
 from plltool.cli.outputs import Outputs, file_options
+from plltool.constants import CLOCKS, TREE_PRIORS
 
 SAMPLING = "Sampling options"  # title of a section of the help
 start_options = options.packed(
@@ -43,6 +44,27 @@ class ChainTask:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClockTask:
+    """The clock and the dates of trees in time."""
+
+    clock: str | None = options.option(
+        choices=CLOCKS,
+        help="Sample trees in time, with one rate for all branches (strict) or a rate for each, with a log-normal"
+        " distribution (relaxed).  [default: no clock]",
+    )
+    dates: Path | None = options.option(
+        type=PATH, help="Table of the dates of all taxa, as for plltool date; dates must be exact."
+    )
+    tree_prior: str = options.option(
+        default=TREE_PRIORS[0],
+        metavar="PRIOR",
+        help=f"Coalescent prior of trees in time: {', '.join(TREE_PRIORS)}, or skygrid(SIZES,YEARS) with the number of"
+        " population sizes and the height up to which they change.",
+    )
+    clock_priors: ClockPriors = options.filled_by(options.packed("clock_priors", ClockPriors))
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampleTask(ChainTask):
     """The same with how chains sample, and how the work is done and reported."""
 
@@ -51,6 +73,7 @@ class SampleTask(ChainTask):
     )
     workers: int | None = options.filled_by(options.workers_option("runs to advance"))
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
+    time: ClockTask = options.filled_by(options.packed("time", ClockTask, "Trees in time"))
     telling: options.Telling = options.filled_by(options.telling_options)
 
 
@@ -66,7 +89,7 @@ def sample(task: SampleTask, hardware: Hardware, outputs: Outputs) -> None:
 
     Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
     """
-    more = {"workers": task.workers, "outgroup": task.outgroup or None, "taken": outputs.write}
+    more = vars(task.time) | {"workers": task.workers, "outgroup": task.outgroup or None, "taken": outputs.write}
     advance(task, hardware, outputs, plltool.sample, more)
 
 

@@ -11,6 +11,7 @@ from plltool.reports.blocks import (
     Cell,
     Facts,
     Gallery,
+    MarkedTree,
     Picture,
     Prose,
     Section,
@@ -21,14 +22,25 @@ from plltool.reports.blocks import (
     share,
 )
 from plltool.reports.methods import Cited, list_words, tell_models
+from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import Markup, draw_points, draw_traces
 from plltool.reports.records import Record, Records
+from plltool.reports.tree_section import mark_tree
 
 PRIORS = {  # what the records of priors call the parameters, and a text
     "lengths": "branch lengths",
     "rates": "substitution rates",
     "frequencies": "state frequencies",
     "pinv": "the proportion of invariable sites",
+    "population": "the population size",
+    "clock rate": "the rate of the clock",
+    "clock spread": "the spread of its rates",
+    "growth": "the growth rate",
+}
+COALESCENTS = {  # texts of priors of trees, up to their numbers
+    "constant": "coalescent with a constant population",
+    "exponential": "coalescent with exponential growth",
+    "skygrid": "skygrid coalescent",
 }
 ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 MOST_DIFFERING = 20  # splits in the table
@@ -144,8 +156,26 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
 
 def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:
     nodes, source = parse_nodes(run["posterior"][key], "the record").ladderized(), _source(run)
+    if "time" in run:
+        about = f"It {text}. Labels are {source} probabilities of clades; nodes are at their mean heights, in years."
+        if key == "mcc":
+            return Section(key, title, (_mark_times(run), Prose(about)))
+        return Section(key, title, (TreePicture(nodes, ((f"{source} probability", "0 to 1"),)), Prose(about)))
     about = f"It {text}. Branch labels are {source} probabilities, lengths are means of the samples with the branch."
     return Section(key, title, (TreePicture(nodes, ((f"{source} probability", "0 to 1"),)), Prose(about)))
+
+
+def _mark_times(run: Record) -> MarkedTree:
+    """The maximum clade credibility tree in time, with bars over the intervals of its nodes."""
+    nodes, latest = parse_nodes(run["posterior"]["mcc"], "the record"), run["time"]["latest"]
+    children = nodes.children()
+    intervals = [own["interval"] for own in run["time"]["nodes"]]
+    pairs = zip(children, intervals, strict=True)
+    ranges = tuple((latest - high, latest - low) if below else None for below, (low, high) in pairs)
+    marks = [Mark(label if below else "") for label, below in zip(nodes.labels, children, strict=True)]
+    legend = "The axis has calendar years. Bars are 95 % intervals of the dates of nodes."
+    caption = "The time tree: branch lengths are in years."
+    return mark_tree(nodes, marks, caption, legend=legend, keeps_root=True, time=TimeScale(latest, ranges))
 
 
 def _describe_numbers(run: Record, name: str) -> Section:
@@ -261,11 +291,18 @@ def tell(records: Records, cited: Cited) -> list[str]:
         f" {options['sample_every']} generations. The first {count(run['burnin_samples'], 'sample')}{of_each}"
         f" {'was' if run['burnin_samples'] == 1 else 'were'} discarded as burn-in."
     )
-    lengths = cited.cite("Zhang, Rannala & Yang 2012") if run["priors"]["lengths"].startswith("gammadir") else ""
+    lengths = (
+        cited.cite("Zhang, Rannala & Yang 2012") if run["priors"].get("lengths", "").startswith("gammadir") else ""
+    )
     priors = [
         f"{prior} for {PRIORS.get(kind, kind)}{lengths if kind == 'lengths' else ''}"
         for kind, prior in run["priors"].items()
+        if kind != "tree"
     ]
+    if "time" in run:
+        time = run["time"]
+        coalescent = COALESCENTS[time["tree_prior"].partition("(")[0]]
+        text += f" Trees were in time, with a {time['clock']} clock, the dates of the taxa and a {coalescent} as prior."
     text += f" The prior{'s were' if len(priors) > 1 else ' was'} {list_words(priors)}."
     sizes = [own["size"] for own in posterior["numbers"].values() if "size" in own]
     agreement = []

@@ -13,9 +13,10 @@ import pytest
 from scipy.linalg import expm
 
 import plltool
-from plltool.analyses.dating import analysis as date_module
 from plltool.analyses.dating import treetime as dating
+from plltool.analyses.dating.dates import match_dates
 from plltool.errors import InputError
+from plltool.io.table_reader import read_dates
 from plltool.run.inputs import resolve_inputs
 
 treetime = pytest.importorskip("treetime", reason="TreeTime is not installed: pip install plltool[dating]")
@@ -38,7 +39,7 @@ def some_taxa():
     tree = dendropy.Tree.get(path=TRUE_TREE, schema="newick")
     tree.retain_taxa_with_labels(SOME)
     tree.scale_edges(RATE)
-    dates = {row.name: tuple(row.date) for row in date_module.read_dates(DATES) if row.name in SOME}
+    dates = {row.name: tuple(row.date) for row in read_dates(DATES) if row.name in SOME}
     return rows, tree.as_string("newick", suppress_rooting=True), dates
 
 
@@ -62,7 +63,7 @@ def test_a_strict_clock_is_recovered():
     assert result.root.interval[0] < ROOT < result.root.interval[1]
     assert result.root.year == pytest.approx(ROOT, abs=2.0)
     assert result.dated.lengths == "joint"
-    truth = {row.name: row.date.first for row in date_module.read_dates(DATES)}
+    truth = {row.name: row.date.first for row in read_dates(DATES)}
     assert {node.name: node.year for node in result.dated.dates if node.name in truth} == pytest.approx(truth, abs=1e-4)
 
 
@@ -215,7 +216,7 @@ def test_refused(settings, problem):
 
 def test_dates_of_other_taxa_are_told(tmp_path):
     (tmp_path / "more.tsv").write_text(DATES.read_text() + "v99\t2001\n")
-    _, remarks = date_module._match_dates(tmp_path / "more.tsv", None, None, plltool.read_alignment(FASTA).names)
+    _, _, remarks = match_dates(tmp_path / "more.tsv", None, None, plltool.read_alignment(FASTA).names)
     (remark,) = remarks
     assert remark.endswith("more.tsv: 1 date of taxa that are not in the alignment, first 'v99' (line 26)")
 
@@ -231,6 +232,6 @@ def test_taxa_without_a_date_count_as_unknown():
 
 
 def test_without_treetime(monkeypatch):
-    monkeypatch.setattr(date_module, "find_spec", lambda _: None)
+    monkeypatch.setattr("plltool.analyses.dating.analysis.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"^dates of a tree need TreeTime: pip install 'plltool\[dating\]'$"):
         date_some()

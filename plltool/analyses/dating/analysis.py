@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from os import PathLike
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from plltool.analyses.dating import treetime
+from plltool.analyses.dating.dates import DatesLike, match_dates
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED
-from plltool.errors import InputError, check_least, show_name
-from plltool.io.files import source_name
-from plltool.io.newick import list_names
+from plltool.errors import InputError, check_least
 from plltool.io.newick_writer import write_nexus, write_nodes
-from plltool.io.table_reader import SampleDate, as_date, parse_date, read_dates
 from plltool.progress import announce
 from plltool.reports.blocks import MarkedTree, Row
 from plltool.reports.date_section import mark_dated
@@ -29,10 +26,6 @@ from plltool.run.rooting import mean_tree, root_nodes
 from plltool.schema import Keys
 from plltool.settings import takes_keywords
 from plltool.tree.rooted_nodes import RootedNodes
-
-PathName: TypeAlias = str | PathLike[str]
-DateLike: TypeAlias = float | str | tuple[float, float] | None
-DatesLike: TypeAlias = PathName | Mapping[str, DateLike]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -181,7 +174,7 @@ def date(
     if find_spec("treetime") is None:
         raise InputError("dates of a tree need TreeTime: pip install 'plltool[dating]'")
     data, models = resolve_inputs(alignment, model, settings.get("brlen", DEFAULT_LINKAGE))
-    known, unused = _match_dates(dates, name_column, date_column, data.names)
+    known, _, unused = match_dates(dates, name_column, date_column, data.names)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         shown = mean_tree(likelihood.tree, np.array([part.n_sites for part in likelihood.data.parts]))
@@ -197,37 +190,3 @@ def date(
 
     told = replace(data, warnings=(*data.warnings, *unused))
     return evaluate_and_ask(ask, DateResult, told, tree, models, {}, **settings)
-
-
-def _match_dates(
-    given: DatesLike, name_column: str | None, date_column: str | None, names: Sequence[str]
-) -> tuple[dict[str, SampleDate | None], list[str]]:
-    """The date of each taxon, in the order of `names`, and warnings of taxa without a date and of dates of others."""
-    if isinstance(given, Mapping):
-        source, found = "dates", {name: _as_date(name, date) for name, date in given.items()}
-        places = dict.fromkeys(found, "")
-    else:
-        rows = read_dates(given, name_column, date_column)
-        source, found = source_name(given), {row.name: row.date for row in rows}
-        places = {row.name: f" (line {row.line})" for row in rows}
-    missing = [name for name in names if name not in found]
-    others = [name for name in found if name not in set(names)]
-    remarks = []
-    if missing:
-        remarks.append(f"{source}: no date is given for {list_names(missing)}; it is taken as unknown")
-    if others:
-        number = "1 date" if len(others) == 1 else f"{len(others)} dates"
-        first = show_name(others[0]) + places[others[0]]
-        remarks.append(f"{source}: {number} of taxa that are not in the alignment, first {first}")
-    return {name: found.get(name) for name in names}, remarks
-
-
-def _as_date(name: str, given: DateLike) -> SampleDate | None:
-    try:
-        if given is None:
-            return None
-        if isinstance(given, str):
-            return parse_date(given)
-        return as_date(*given) if isinstance(given, tuple) else as_date(given, given)
-    except InputError as error:
-        raise InputError(f"dates: taxon {show_name(name)}: {error}") from None

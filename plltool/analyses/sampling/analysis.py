@@ -19,14 +19,18 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from plltool.analyses.dating.dates import DatesLike
 from plltool.analyses.sampling.chains import RunState, sampling_slots
+from plltool.analyses.sampling.clock import ClockChoice, choose_clock
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.result import SampleResult, sample_texts, swap_rates
 from plltool.analyses.sampling.runs import ChainRuns, DeviceUse, RunSetup, open_runs
 from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Sample, Samples, summarise
-from plltool.analyses.sampling.settings import Priors, SampleOptions
+from plltool.analyses.sampling.settings import ClockPriors, Priors, SampleOptions
 from plltool.analyses.sampling.state import StateSpace
-from plltool.analyses.sampling.tree import from_tree, to_tree
+from plltool.analyses.sampling.time_result import summarise_times
+from plltool.analyses.sampling.time_state import TimeSpace
+from plltool.analyses.sampling.tree import from_tree
 from plltool.codec import saved
 from plltool.constants import (
     CHECKPOINT_PATIENCE,
@@ -36,6 +40,7 @@ from plltool.constants import (
     LINKED,
     SAMPLE_STAGE,
     START_KINDS,
+    TREE_PRIORS,
 )
 from plltool.engine.counters import Counters
 from plltool.engine.storage import Slots
@@ -202,8 +207,8 @@ class SampleCourse:
         if self.taken is not None:
             self.taken(sample_texts(self.samples, names, self.setup.seed))
         if self.store is not None:
-            numbers, topology, lengths = self.samples.latest(0)
-            best, looks = to_tree(topology, lengths, names), (self._next_check, self._enough)
+            numbers, topology, lengths, _ = self.samples.latest(0)
+            best, looks = self.setup.space.tree_of(topology, lengths), (self._next_check, self._enough)
             kept = Snapshot(numbers[0], best, *looks, self.runs.save(), self.samples.copy())
             self.store.save(STATE_NAME, kept)
         ended = time.perf_counter()
@@ -252,6 +257,10 @@ def sample(
     seed: int = DEFAULT_SEED,
     workers: int | None = None,
     outgroup: OutgroupLike | None = None,
+    clock: str | None = None,
+    dates: DatesLike | None = None,
+    tree_prior: str = TREE_PRIORS[0],
+    clock_priors: ClockPriors | None = None,
     listener: Listener = ignore,
     taken: Callable[[dict[str, str]], None] | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -273,6 +282,11 @@ def sample(
     workers : number of runs that advance at the same time, each in a process of its own; by default as many as threads,
         on a GPU 1. It changes no bit
     outgroup : taxa that the written trees show as one clade
+    clock : "strict" or "relaxed" (uncorrelated, log-normal) for trees in time, which have a root and heights in years
+    dates : of all taxa, exact ones, with a clock; otherwise as for `plltool.date`
+    tree_prior : of a tree in time: a coalescent with a "constant" or "exponential" population, or "skygrid", also as
+        "skygrid(SIZES,YEARS)"; see `plltool.analyses.sampling.tree_priors`
+    clock_priors : of the numbers of clock and tree prior
     listener : is called about once a second; if it raises StopSearch, the samples so far are the result
     taken : is called now and then with the files of samples so far, by the ends of their names
     checkpoint : folder that keeps all samples. The same call, for as many generations or more, continues from there and
@@ -285,8 +299,9 @@ def sample(
     began, asked = time.perf_counter(), Hardware.of(**hardware)
     options, priors = options or SampleOptions(), (priors or Priors()).canonical()
     options.check()
+    chosen = choose_clock(clock, dates, tree_prior, clock_priors, outgroup)
     how: dict[str, Any] = {"seed": seed, "outgroup": outgroup, "checkpoint": checkpoint}
-    given = prepare(alignment, model, priors, start, asked, began, **how)
+    given = prepare(alignment, model, priors, start, asked, began, chosen, **how)
     run, data, used = given.run, given.run.data, given.priors
     setup = set_up(run, given.space, options, given.first)
     identity = given.identity | identify(setup)
@@ -302,7 +317,11 @@ def sample(
             return course, given.describe(use, runs.work) | course.rates()
 
     course, known = run.ask(attempt)
-    posterior = summarise(course.samples, data.names, course.first, run.outgroup)
+    times = None
+    if isinstance(given.space, TimeSpace) and chosen is not None:
+        posterior, times = summarise_times(course.samples, given.space, course.first, chosen)
+    else:
+        posterior = summarise(course.samples, data.names, course.first, run.outgroup)
     asked_for = dict(asdict(priors).items() - asdict(Priors().canonical()).items())
     idle = [
         f"prior of {name}: the model has no such parameter to sample" for name in sorted(asked_for.keys() - used.keys())
@@ -320,6 +339,7 @@ def sample(
         options=options,
         tuning=setup.tuning,
         converged=course.converged,
+        time=times,
         seconds=run.seconds,
         warnings=run.warn(remarks),
         interrupted=course.interrupted,
@@ -351,6 +371,7 @@ def prepare(
     start: TreeLike,
     hardware: Hardware,
     began: float,
+    clock: ClockChoice | None = None,
     **how: Any,
 ) -> Prepared:
     """What chains need, besides how they advance; `how` is as for `Run`."""
@@ -359,13 +380,18 @@ def prepare(
     distributions = priors.parsed()
     parameters = tuple(find_parameters(models, distributions))
     space = StateSpace(data.names, tuple(models), parameters, distributions["lengths"])
+    identity: dict[str, Any] = {}
+    if clock is not None:
+        space = clock.make_space(data.names, models, parameters)
+        identity = {"clock": clock.clock, "heights of tips": list(space.tip_heights)}
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
     run.announce_data(models if model is None else ())
-    used = priors.of_kinds({"lengths", *(own.kind for own in parameters)})
-    for name, text in used.items():
+    used = priors.of_kinds({*(() if clock else ("lengths",)), *(own.kind for own in parameters)})
+    told = used if clock is None else used | clock.used
+    for name, text in told.items():
         log.info("prior of %s: %s", name, text)
-    named = {f"prior of {name}": text for name, text in used.items()}
-    return Prepared(run, space, first, used, run.identity | {"start": describe_start(first)} | named)
+    identity |= {f"prior of {name}": text for name, text in told.items()}
+    return Prepared(run, space, first, used, run.identity | {"start": describe_start(first)} | identity)
 
 
 def set_up(

@@ -30,13 +30,12 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from plltool.analyses.sampling.joint_moves import Directions, JointMove
+from plltool.analyses.sampling.joint_moves import Directions, LearntMove
 from plltool.analyses.sampling.moves import Move
-from plltool.analyses.sampling.parameters import Value
 from plltool.analyses.sampling.state import (
     ALL_NODES,
     Known,
@@ -47,7 +46,7 @@ from plltool.analyses.sampling.state import (
     StateSpace,
     question_slots,
 )
-from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.analyses.sampling.tree import ROOT
 from plltool.arrays import IndexArray
 from plltool.codec import saved
 from plltool.engine.contract import Opcode
@@ -189,9 +188,9 @@ class RunState:
     accepted: IndexArray
     swaps_tried: IndexArray  # (n_chains, n_chains) exchanges between heats since then, the lower one first
     swaps_accepted: IndexArray
-    # topology, lengths and values of each chain's state, as it was saved; none while the chains go on
-    points: list[tuple[Topology, list[float], tuple[Value, ...]]]
-    directions: Directions | None  # of all joint moves of the run, if it has any
+    # what each chain's state is made of, see `StateSpace.point`, as it was saved; none while the chains go on
+    points: list[tuple[Any, ...]]
+    directions: Directions | None  # of all moves of the run that learn them, if it has any
     schedule: np.random.Generator  # draws the kinds of moves, for all runs
     rng: np.random.Generator  # draws all else
 
@@ -228,15 +227,15 @@ class Powered:
         self.guides = [max(power, LEAST_GUIDE) for power in powers]
 
     def gain(self, heat: float, old: State, new: State) -> float:
-        """As of `Heated`."""
+        """The change of the logarithm of prior times powered likelihood."""
         return heat * (new.lnl - old.lnl) + new.log_prior - old.log_prior
 
     def exchange_gain(self, difference: float, a: State, b: State) -> float:
-        """As of `Heated`."""
+        """The same change for two chains together, see `Heated`."""
         return difference * (b.lnl - a.lnl)
 
     def draw_pair(self, ranks: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
-        """As of `Heated`."""
+        """Two neighbouring chains."""
         rank = int(rng.integers(len(ranks) - 1))
         return ranks.index(rank), ranks.index(rank + 1)
 
@@ -276,7 +275,7 @@ class Chains:
     ):
         n = self.n_chains = len(states) // len(rngs)
         self._moves = list(zip(*moves, strict=True))  # by kind and run
-        self._joint = [[move for move in own if isinstance(move, JointMove)] for own in moves]
+        self._joint = [[move for move in own if isinstance(move, LearntMove)] for own in moves]
         self._likelihoods, self._tuning = likelihoods, tuning
         self.space = moves[0][0].space
         self._bounds = np.cumsum([move.weight for move in moves[0]]).tolist()
@@ -301,7 +300,7 @@ class Chains:
 
     def save(self, run: int) -> RunState:
         """The state of a run, which does not change when its chains go on."""
-        points = [(state.topology, state.lengths, state.values) for state in self._states_of(run)]
+        points = list(map(self.space.point, self._states_of(run)))
         return replace(copy.deepcopy(self.runs[run]), points=points)
 
     def restore(self, runs: Sequence[RunState], space: StateSpace) -> None:
@@ -312,7 +311,7 @@ class Chains:
             for move in joint:
                 assert own.directions is not None, "joint moves have them"
                 move.directions = own.directions
-        self.states = self._likelihoods.begin([space.state(*point) for own in runs for point in own.points])
+        self.states = self._likelihoods.begin([space.at(point) for own in runs for point in own.points])
 
     def _states_of(self, run: int) -> list[State]:
         return self.states[run * self.n_chains : (run + 1) * self.n_chains]
@@ -369,7 +368,13 @@ class Chains:
             move.propose(state, own.steps[number][rank], own.rng, self._target.guides[rank])
             for (own, move, rank), state in zip(turns, self.states, strict=True)
         ]
-        proposals = [None if own is None or own.state.log_prior == -math.inf else own for own in proposals]
+        proposals = list(map(_possible, proposals))
+        for _ in range(turns[0][1].legs - 1):
+            reached = self._likelihoods.ask(proposals)
+            proposals = [
+                None if own is None or at is None else _possible(move.go_on(own, at, self._target.guides[rank]))
+                for (_, move, rank), own, at in zip(turns, proposals, reached, strict=True)
+            ]
         foreseen = [None if own is None or own.lnl is None else own.state._replace(lnl=own.lnl) for own in proposals]
         for chain, (turn, proposal, known) in enumerate(zip(turns, proposals, foreseen, strict=True)):
             if known is not None and not self._accepts(number, turn, self.states[chain], proposal, known):
@@ -419,6 +424,11 @@ class Chains:
         if own.rng.random() < _acceptance(gain):
             own.ranks[i], own.ranks[j] = own.ranks[j], own.ranks[i]
             own.swaps_accepted[low, high] += 1
+
+
+def _possible(proposal: Proposal | None) -> Proposal | None:
+    """The proposal, unless its prior density is 0."""
+    return None if proposal is None or proposal.state.log_prior == -math.inf else proposal
 
 
 def _acceptance(gain: float) -> float:

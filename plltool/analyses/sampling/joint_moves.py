@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -51,7 +52,7 @@ def density_slopes(parameter: Parameter, value: Value, heat: float) -> FloatArra
         shares = np.asarray(value)
         powers = heat * (parameter.prior.of_size(len(shares)) - 1.0) + 1.0  # of the shares in the density
         return np.asarray(powers - shares * powers.sum())[:-1]
-    number, of_prior = float(value), heat * parameter.prior.slope()
+    number, of_prior = float(value), heat * parameter.prior.slope(float(value))
     if parameter.kind == ALPHA:
         return np.array([of_prior * number + 1.0])
     return np.array([of_prior * number * (1.0 - number) + 1.0 - 2.0 * number])
@@ -80,6 +81,7 @@ LARGEST_CHANGE = 50.0  # of a logarithm; larger ones lead out of all bounds
 LARGEST_DRIFT = 2.0  # in standard deviations of the random part; far from the hills, where slopes say little
 FIRST_STATES = 200  # before the covariance is used; until then it is a small multiple of the identity
 FIRST_DEVIATION = 0.05
+SHRINKAGE = 5.0  # states for each coordinate that halve correlations
 
 
 @saved()
@@ -88,15 +90,17 @@ class Directions:
     """The covariance of the coordinates of states, which the chains of a run learn together while steps are tuned."""
 
     n_states: int  # number of states learnt from
+    # whether correlations shrink as long as there are few states for each coordinate, so that no direction is lost
+    shrinks: bool
     sums: FloatArray  # (n,) of their points
     products: FloatArray  # (n, n) of the products of these
     mean: FloatArray | None  # (n,) of the points; None before enough states are known
     factor: FloatArray  # (n, n) a root of the covariance
 
     @classmethod
-    def of_size(cls, n: int) -> Directions:
+    def of_size(cls, n: int, shrinks: bool = False) -> Directions:
         """With which a run begins."""
-        return cls(0, np.zeros(n), np.zeros((n, n)), None, FIRST_DEVIATION * np.eye(n))
+        return cls(0, shrinks, np.zeros(n), np.zeros((n, n)), None, FIRST_DEVIATION * np.eye(n))
 
     def learn(self, points: Iterable[FloatArray]) -> None:
         """Take some points into account; draw with the covariance of all so far, once they are enough."""
@@ -107,6 +111,9 @@ class Directions:
         if self.n_states >= FIRST_STATES:
             self.mean = self.sums / self.n_states
             covariance = self.products / self.n_states - np.outer(self.mean, self.mean)
+            if self.shrinks:
+                kept = self.n_states / (self.n_states + SHRINKAGE * len(self.mean))
+                covariance = kept * covariance + (1.0 - kept) * np.diag(np.diag(covariance))
             found = np.linalg.cholesky(covariance + LEAST_VARIANCE * np.eye(len(self.mean)))
             self.factor = np.asarray(found, dtype=np.float64)
 
@@ -116,14 +123,22 @@ class Directions:
 
 
 @dataclass(eq=False)
-class JointMove(Move):
+class LearntMove(Move):
+    """A move along directions that states have shown."""
+
+    directions: Directions
+
+    @abstractmethod
+    def point(self, state: State) -> FloatArray:
+        """(n,) the coordinates of a state."""
+
+
+class JointMove(LearntMove):
     """A move of all coordinates z (`point`); the length of the tree multiplies all K branches.
 
     Hastings ratios have a factor |dx'/dz'| / |dx/dz| of Jacobians: the product of all shares, alpha, pinv (1 - pinv)
     and length^K, at z' over those at z; relative lengths do not change.
     """
-
-    directions: Directions
 
     def point(self, state: State) -> FloatArray:
         """(n,) the coordinates of a state: its parameters', and the logarithm of the tree's length."""

@@ -32,6 +32,7 @@ class Move(ABC):
     # the size of a proposal that a chain begins with, larger for bolder ones; 0 if there is none to tune
     step = 0.0
     repeats = 1  # how often it is made in a generation; what is known of a new state serves the next time
+    legs = 1  # how many states it goes through, the proposed one being the last
     # share of proposals accepted that tuning aims at; optima are from 0.23 for many numbers to 0.44 for one
     target = 0.3
 
@@ -45,6 +46,10 @@ class Move(ABC):
 
         `state` has the answer to `ask` in `State.known`; `heat` is the power of the posterior that is sampled.
         """
+
+    def go_on(self, proposal: Proposal, reached: State, heat: float) -> Proposal | None:
+        """The next state of a move with several legs, from the one reached, with the answer for it."""
+        raise NotImplementedError
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         """The logarithm of the Hastings ratio, once the likelihood and the surroundings of the new state are known."""
@@ -107,6 +112,10 @@ class LengthLangevin(Move):
         new = self.space.moved(state, state.topology, lengths)
         there = _log_density(change - drift, curvature, added)
         return Proposal(new, float(change.sum()) - there, ALL_NODES, question=Slopes(state.topology.n_nodes))
+
+    def go_on(self, proposal: Proposal, reached: State, heat: float) -> Proposal | None:
+        """The next state of a move with several legs, from the one reached, with the answer for it."""
+        raise NotImplementedError
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         drift, curvature = self._force(new, step, heat)

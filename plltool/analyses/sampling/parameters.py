@@ -47,9 +47,13 @@ class Exponential(Prior):
     def log_density(self, value: float) -> float:
         return math.log(self.rate) - self.rate * value if value > 0 else -math.inf
 
-    def slope(self) -> float:
+    def slope(self, value: float) -> float:
         """That of the logarithm of the density, wherever it is not 0."""
         return -self.rate
+
+    def near(self, value: float) -> float:
+        """A number near a value whose density is not 0."""
+        return value if value > 0 else 1.0 / self.rate
 
     def draw(self, rng: np.random.Generator) -> float:
         return float(rng.exponential(1.0 / self.rate))
@@ -78,11 +82,84 @@ class Uniform(Prior):
     def log_density(self, value: float) -> float:
         return -math.log(self.high - self.low) if self.low < value < self.high else -math.inf
 
-    def slope(self) -> float:
+    def slope(self, value: float) -> float:
         return 0.0
+
+    def near(self, value: float) -> float:
+        return value if self.low < value < self.high else (self.low + self.high) / 2.0
 
     def draw(self, rng: np.random.Generator) -> float:
         return float(rng.uniform(self.low, self.high))
+
+
+@dataclass(frozen=True)
+class LogNormal(Prior):
+    """A positive number whose logarithm is normal with this mean and standard deviation."""
+
+    example = "lognormal(-7,3)"
+    mean: float
+    deviation: float
+
+    def log_density(self, value: float) -> float:
+        if value <= 0:
+            return -math.inf
+        score = (math.log(value) - self.mean) / self.deviation
+        return -score * score / 2.0 - math.log(value * self.deviation * math.sqrt(2.0 * math.pi))
+
+    def slope(self, value: float) -> float:
+        return -((math.log(value) - self.mean) / self.deviation**2 + 1.0) / value
+
+    def near(self, value: float) -> float:
+        return value if value > 0 else math.exp(self.mean)
+
+    def draw(self, rng: np.random.Generator) -> float:
+        return float(rng.lognormal(self.mean, self.deviation))
+
+
+@dataclass(frozen=True)
+class Gamma(Prior):
+    """A positive number with this shape and rate, so that its mean is shape / rate."""
+
+    example = "gamma(1,0.1)"
+    shape: float
+    rate: float
+
+    def log_density(self, value: float) -> float:
+        if value <= 0:
+            return -math.inf
+        constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
+        return constant + (self.shape - 1.0) * math.log(value) - self.rate * value
+
+    def slope(self, value: float) -> float:
+        return (self.shape - 1.0) / value - self.rate
+
+    def near(self, value: float) -> float:
+        return value if value > 0 else self.shape / self.rate
+
+    def draw(self, rng: np.random.Generator) -> float:
+        return float(rng.gamma(self.shape, 1.0 / self.rate))
+
+
+@dataclass(frozen=True)
+class Normal(Prior):
+    """A number with this mean and standard deviation."""
+
+    example = "normal(0,1)"
+    mean: float
+    deviation: float
+
+    def log_density(self, value: float) -> float:
+        score = (value - self.mean) / self.deviation
+        return -score * score / 2.0 - math.log(self.deviation * math.sqrt(2.0 * math.pi))
+
+    def slope(self, value: float) -> float:
+        return -(value - self.mean) / self.deviation**2
+
+    def near(self, value: float) -> float:
+        return value
+
+    def draw(self, rng: np.random.Generator) -> float:
+        return float(rng.normal(self.mean, self.deviation))
 
 
 @dataclass(frozen=True)
@@ -168,9 +245,10 @@ def log_dirichlet(shares: FloatArray, concentrations: FloatArray) -> float:
 
 
 LengthPrior: TypeAlias = Exponential | GammaDirichlet
-NumberPrior: TypeAlias = Exponential | Uniform
+NumberPrior: TypeAlias = Exponential | Uniform | LogNormal | Gamma | Normal
 
-FORMS: dict[str, type[Any]] = {own.form(): own for own in (Exponential, Uniform, Dirichlet, GammaDirichlet)}
+_ALL = Exponential, Uniform, LogNormal, Gamma, Normal, Dirichlet, GammaDirichlet
+FORMS: dict[str, type[Any]] = {own.form(): own for own in _ALL}
 
 
 def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
@@ -200,6 +278,9 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
         if not 0.0 <= values[0] < values[1] <= MOST_IN_PRIOR:
             wanted = f"two ascending numbers from 0 to {MOST_IN_PRIOR:g}"
             raise InputError(f"prior of {what}: found bounds {shown}, expected {wanted}")
+    elif form in (LogNormal, Normal):
+        if not (abs(values[0]) <= MOST_IN_PRIOR and LEAST_IN_PRIOR <= values[1] <= MOST_IN_PRIOR):
+            raise InputError(f"prior of {what}: found {shown}, expected a mean and a positive standard deviation")
     elif not all(LEAST_IN_PRIOR <= value <= MOST_IN_PRIOR for value in values):
         wanted = f"positive numbers from {LEAST_IN_PRIOR:g} to {MOST_IN_PRIOR:g}"
         raise InputError(f"prior of {what}: found {shown}, expected {wanted}")

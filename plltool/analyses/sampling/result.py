@@ -23,12 +23,13 @@ from plltool.analyses.sampling.samples import (
     format_trees,
 )
 from plltool.analyses.sampling.settings import Priors, SampleOptions
+from plltool.analyses.sampling.time_result import TimeSummary, format_time_trees
 from plltool.engine.counters import Counters
 from plltool.model.describe import describe_data
 from plltool.reports.blocks import Drawn, Row
 from plltool.run.run_result import RunResult
 from plltool.schema import Keys
-from plltool.tree.splits import smaller_side
+from plltool.tree.splits import members_of, smaller_side
 
 MOST_TRACED = 12  # numbers whose traces are kept: those of MrBayes' first columns, then those with the least sizes
 MOST_POINTS = 200  # of a trace, for each run
@@ -93,11 +94,16 @@ def describe_deviations(samples: Samples, tuning: int, burnin: float) -> list[di
 
 
 def describe_splits(samples: Samples, names: Sequence[str], first: int) -> list[dict[str, Any]]:
-    """The splits that count for ASDSF, with the share of the trees of each run that have them; the commonest first."""
+    """The splits, or the clades of trees with a root, that count for ASDSF; the commonest first.
+
+    Each has the share of the trees of each run that have it.
+    """
     shares = [samples.split_shares(run, first) for run in range(samples.n_runs)]
     common = {split for own in shares for split, share in own.items() if share >= COMMON_SHARE}
     table = {split: [own.get(split, 0.0) for own in shares] for split in common}
     order = sorted(common, key=lambda split: (-sum(table[split]), split))
+    if samples.has_root:
+        return [{"taxa": [names[bit - 1] for bit in members_of(own)], "shares": table[own]} for own in order]
     return [{"taxa": smaller_side(split, names), "shares": table[split]} for split in order]
 
 
@@ -160,6 +166,7 @@ class SampleResult(ChainsResult):
     tuning : number of generations in which steps were tuned, which are part of the burn-in
     acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
     converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
+    time : what only samples with a clock have; None without one
     """
 
     posterior: Posterior
@@ -172,6 +179,7 @@ class SampleResult(ChainsResult):
     tuning: int
     acceptance: dict[str, float | None]
     converged: bool | None
+    time: TimeSummary | None = None
 
     def __repr__(self) -> str:
         n = self.posterior.n_samples * self.options.runs
@@ -191,6 +199,7 @@ class SampleResult(ChainsResult):
         asdsf=[Keys("generation:int asdsf:float")],
         splits=[Keys("taxa:str[] shares:float[]")],
         priors=dict[str, str],
+        maybe={"time": TimeSummary},
         **TYPES,
     )
     def as_record(self, command: str | None = None) -> dict[str, Any]:
@@ -201,7 +210,8 @@ class SampleResult(ChainsResult):
             "trace": describe_trace(samples, self.posterior.numbers),
             "asdsf": describe_deviations(samples, self.tuning, self.options.burnin),
             "splits": describe_splits(samples, self.names, self.first),
-            "priors": self.priors.of_kinds(self.sampled),
+            "priors": self.priors.of_kinds(self.sampled) | ({} if self.time is None else self.time.priors),
+            **({} if self.time is None else {"time": self.time.as_record()}),
         }
 
     def texts(self, command: str | None = None) -> dict[str, str]:
@@ -210,6 +220,7 @@ class SampleResult(ChainsResult):
             **sample_texts(self.samples, self.names, self.seed),
             "consensus.nwk": self.posterior.consensus + "\n",
             "mcc.nwk": self.posterior.mcc + "\n",
+            **({} if self.time is None else {"mcc.nex": self.time.nexus}),
             "credible.tsv": format_credible(self.posterior.credible),
             "sample.json": self.to_json(command) + "\n",
         }
@@ -246,6 +257,7 @@ def sample_texts(samples: Samples, names: Sequence[str], seed: int) -> dict[str,
     """The files of samples, by the ends of their names."""
     texts = {}
     for run in range(samples.n_runs):
-        texts[f"run{run + 1}.t"] = format_trees(samples, run, seed, names)
+        form = format_time_trees if samples.has_root else format_trees
+        texts[f"run{run + 1}.t"] = form(samples, run, seed, names)
         texts[f"run{run + 1}.p"] = format_numbers(samples, run, seed)
     return texts

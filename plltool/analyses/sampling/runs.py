@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
-from plltool.analyses.sampling import informed_moves, joint_moves, moves, topology_moves
+from plltool.analyses.sampling import informed_moves, joint_moves, moves, time_moves, topology_moves
 from plltool.analyses.sampling.chains import (
     Chains,
     EngineLikelihoods,
@@ -30,6 +30,7 @@ from plltool.analyses.sampling.parameters import ALPHA, SHARES
 from plltool.analyses.sampling.samples import Sample, take_sample
 from plltool.analyses.sampling.settings import SampleOptions
 from plltool.analyses.sampling.state import StateSpace
+from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import Topology
 from plltool.engine.counters import Counters
 from plltool.engine.requests import Holder, work_of
@@ -60,24 +61,58 @@ NUMBER_WEIGHT = 0.5
 JOINT_WEIGHT, JOINT_LANGEVIN_WEIGHT = 5.0, 0.1
 
 
+TIME_WEIGHTS = (
+    (time_moves.HeightDraw, 5.0),
+    (time_moves.RootHeight, 1.0),
+    (time_moves.TimeStretch, 2.0),
+    (time_moves.NarrowExchange, 5.0),
+    (time_moves.SubtreeSlide, 5.0),
+    (time_moves.WideRegraft, 3.0),
+)
+RATE_WEIGHTS = ((time_moves.RateMultiplier, 3.0), (time_moves.SpreadStretch, 1.0))
+TIME_NUMBERS_WEIGHT = 3.0  # of the moves of all numbers
+HAMILTONIAN_WEIGHT = 3.0
+TIME_VALUES_FACTOR = 4.0  # of the weights of parameters, which no joint move has here
+
+
+def make_time_moves(space: TimeSpace) -> list[moves.Move]:
+    """The moves of time trees."""
+    made: list[moves.Move] = [kind(space, weight) for kind, weight in TIME_WEIGHTS]
+    weight = TIME_NUMBERS_WEIGHT / len(space.numbers)
+    made += [time_moves.TimeNumberMove(space, weight, number) for number in range(len(space.numbers))]
+    if space.is_relaxed:
+        made += [kind(space, weight) for kind, weight in RATE_WEIGHTS]
+    directions = joint_moves.Directions.of_size(space.n_coordinates, shrinks=True)
+    return [*made, time_moves.HamiltonianStep(space, HAMILTONIAN_WEIGHT, directions)]
+
+
 def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[moves.Move]:
-    """The moves of lengths, topology and each parameter; `parts` are the data by which some are informed."""
+    """The moves of trees and of each parameter; `parts` are the data by which some are informed."""
+    if isinstance(space, TimeSpace):
+        return [*make_time_moves(space), *make_value_moves(space, TIME_VALUES_FACTOR)]
     made: list[moves.Move] = [kind(space, weight) for kind, weight in LENGTH_WEIGHTS]
     if len(space.names) > 3:
         made += [kind(space, weight) for kind, weight in TOPOLOGY_WEIGHTS]
         made.append(topology_moves.ParsimonyRegraft(space, PARSIMONY_WEIGHT, topology_moves.FitchSets(parts)))
-    for number, parameter in enumerate(space.parameters):
-        if parameter.kind in SHARES:
-            made += [kind(space, SIMPLEX_WEIGHT, number) for kind in (moves.SimplexDraw, moves.SimplexSlider)]
-        else:
-            kind = moves.NumberMultiplier if parameter.kind == ALPHA else moves.ShareSlider
-            made.append(kind(space, NUMBER_WEIGHT, number))
+    made += make_value_moves(space)
     if space.parameters:
         directions = joint_moves.Directions.of_size(space.n_coordinates)
         made.append(joint_moves.JointDraw(space, JOINT_WEIGHT, directions))
         shapes = [model.components() for model in space.models]
         if len({(own.n_states, own.n_components) for own in shapes}) == 1:  # a program makes as many slopes of each
             made.append(joint_moves.JointLangevin(space, JOINT_LANGEVIN_WEIGHT, directions))
+    return made
+
+
+def make_value_moves(space: StateSpace, factor: float = 1.0) -> list[moves.Move]:
+    """The moves of each parameter alone; `factor` multiplies their weights."""
+    made: list[moves.Move] = []
+    for number, parameter in enumerate(space.parameters):
+        if parameter.kind in SHARES:
+            made += [kind(space, factor * SIMPLEX_WEIGHT, number) for kind in (moves.SimplexDraw, moves.SimplexSlider)]
+        else:
+            kind = moves.NumberMultiplier if parameter.kind == ALPHA else moves.ShareSlider
+            made.append(kind(space, factor * NUMBER_WEIGHT, number))
     return made
 
 

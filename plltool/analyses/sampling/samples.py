@@ -107,27 +107,31 @@ FIRST_ROWS = 64  # for which there is room at first
 
 
 class Sample(NamedTuple):
-    """What is kept of the state of a chain: the numbers of all columns, and the tree."""
+    """What is kept of the state of a chain: the numbers of all columns, and the tree, see `StateSpace.sampled_tree`."""
 
     numbers: list[float]
     topology: Topology
     lengths: list[float]
+    rates: Sequence[float] = ()
 
 
 def take_sample(state: State, space: StateSpace) -> Sample:
     """A sample of a state."""
-    shown = [x for own in space.parameters for x in own.shown(state.models[own.part])]
-    return Sample([state.lnl, state.log_prior, sum(state.lengths), *shown], state.topology, state.lengths)
+    numbers = [state.lnl, state.log_prior, sum(state.lengths), *space.shown(state)]
+    return Sample(numbers, *space.sampled_tree(state))
 
 
-@saved("n_runs", "columns", "generations", "_n_taxa", "_rows", "_splits")
+@saved("n_runs", "columns", "generations", "has_root", "_n_taxa", "_rows", "_splits")
 class Samples:
-    """Samples of several runs, generation by generation."""
+    """Samples of several runs, generation by generation.
+
+    Of a clock, trees have a root and another tip, and heights in place of lengths; see `StateSpace.sampled_tree`.
+    """
 
     def __init__(self, space: StateSpace, n_runs: int):
-        self.n_runs, self._n_taxa = n_runs, len(space.names)
-        # names of the numbers of a sample
-        self.columns = (*COLUMNS, *(name for own in space.parameters for name in own.columns))
+        self.n_runs, self._n_taxa = n_runs, space.n_tips
+        self.has_root = space.n_tips > len(space.names)  # whether trees have one
+        self.columns = (*COLUMNS, *space.columns)  # names of the numbers of a sample
         self.generations: list[int] = []
         n_nodes = 2 * self._n_taxa - 2
         node, shape = np.min_scalar_type(-n_nodes), (n_runs, FIRST_ROWS, n_nodes)
@@ -137,6 +141,7 @@ class Samples:
             "left": np.empty(shape, node),  # the topology, see `Topology`
             "right": np.empty(shape, node),
             "splits": np.empty(shape, np.int32),  # at the branches, by their numbers
+            **({"rates": np.empty(shape)} if space.has_rates else {}),  # of branches, see `StateSpace.sampled_tree`
         }
         self._splits: list[int] = []  # by number
 
@@ -157,13 +162,14 @@ class Samples:
         if number == self._rows["numbers"].shape[1]:
             self._rows = {name: np.concatenate([own, np.empty_like(own)], axis=1) for name, own in self._rows.items()}
         self.generations.append(generation)
-        for run, (numbers, topology, lengths) in enumerate(samples):
+        for run, (numbers, topology, lengths, rates) in enumerate(samples):
             splits = topology.splits()
             for split in splits:
                 if split not in self._split_numbers:
                     self._split_numbers[split] = len(self._splits)
                     self._splits.append(split)
-            rows = numbers, lengths, topology.left, topology.right, [self._split_numbers[split] for split in splits]
+            numbers_of = [self._split_numbers[split] for split in splits]
+            rows = numbers, lengths, topology.left, topology.right, numbers_of, *([rates] if rates else [])
             for kept, row in zip(self._rows.values(), rows, strict=True):
                 kept[run, number] = row
 
@@ -187,6 +193,18 @@ class Samples:
     def latest(self, run: int) -> Sample:
         """The last sample of a run."""
         return Sample(self._rows["numbers"][run, len(self) - 1].tolist(), *self.tree(run, -1))
+
+    def rates(self, run: int, number: int) -> list[float]:
+        """(n_nodes,) the rates of the branches of a tree; none if there is no relaxed clock."""
+        return self._rows["rates"][run, number].tolist() if "rates" in self._rows else []
+
+    def number(self, run: int, sample: int, name: str) -> float:
+        """A number of a sample, by its column."""
+        return float(self._rows["numbers"][run, sample, self.columns.index(name)])
+
+    def splits(self, run: int, number: int) -> list[int]:
+        """(n_nodes,) the split of the branch above each node of a tree."""
+        return [self._splits[own] for own in self._rows["splits"][run, number].tolist()]
 
     def tree(self, run: int, number: int) -> tuple[Topology, list[float]]:
         """The tree of one sample, with the lengths (n_nodes,) of its branches."""
@@ -299,7 +317,7 @@ def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequ
     mcc, of_mcc = _with_outgroup(write_newick(tree, labels=labels), "MCC tree", outgroup)
     return Posterior(
         len(samples) - first,
-        _summarise_numbers(samples, first),
+        summarise_numbers(samples, first),
         samples.deviation(first),
         consensus,
         mcc,
@@ -343,7 +361,8 @@ def _credible(
     return found
 
 
-def _summarise_numbers(samples: Samples, first: int) -> dict[str, Summary]:
+def summarise_numbers(samples: Samples, first: int) -> dict[str, Summary]:
+    """The summaries of all columns, from sample `first` on."""
     numbers, convergence, found = samples.numbers(first), samples.convergence(first), {}
     for k, name in enumerate(samples.columns):
         values = np.sort(numbers[:, :, k].ravel())

@@ -83,6 +83,65 @@ class Priors:
         return Priors(**{name: str(prior) for name, prior in self.parsed().items()})
 
 
+CLOCK_PRIOR_FORMS = {
+    "rate": ("lognormal", "gamma", "exponential", "uniform"),
+    "spread": ("exponential", "lognormal", "gamma", "uniform"),
+    "population": ("lognormal", "gamma", "exponential", "uniform"),
+    "growth": ("normal",),
+    "grid_precision": ("gamma", "lognormal", "exponential"),
+}
+
+
+@dataclass(frozen=True)
+class ClockPriors:
+    """The priors of a clock and of its tree, each as the text that names its distribution; times are in years.
+
+    "lognormal(mean,sd)" has the mean and the standard deviation of the logarithm, "gamma(shape,rate)" the mean
+    shape / rate, and "exponential(rate)" the mean 1 / rate.
+
+    Attributes
+    ----------
+    rate : of the clock, in substitutions per site and year
+    spread : of a relaxed clock: the standard deviation of the logarithms of rates
+    population : effective size times the length of a generation, in years; of a skygrid, the latest one
+    growth : of the population, per year
+    grid_precision : of a skygrid: that of the difference of neighbouring logarithms of sizes
+    """
+
+    rate: str = setting(
+        "lognormal(-7.0,3.0)",
+        "Prior of the clock's rate, in substitutions per site and year: lognormal(MEAN,SD) of the logarithm,"
+        " gamma(SHAPE,RATE), exponential(RATE) or uniform(LOW,HIGH).",
+        "--prior-clock-rate",
+        metavar="PRIOR",
+    )
+    spread: str = setting(
+        "exponential(3.0)",
+        "Prior of the standard deviation of the logarithms of a relaxed clock's rates.",
+        "--prior-clock-spread",
+        metavar="PRIOR",
+    )
+    population: str = _prior(
+        "population",
+        "lognormal(3.0,3.0)",
+        "the effective population size times the length of a generation, in years; of a skygrid, the latest one.",
+    )
+    growth: str = _prior("growth", "normal(0.0,1.0)", "the growth of the population per year: normal(MEAN,SD).")
+    grid_precision: str = _prior(
+        "grid-precision", "gamma(1.0,0.1)", "a skygrid's precision of differences of neighbouring logarithms of sizes."
+    )
+
+    def parsed(self) -> dict[str, Any]:
+        """The distributions, by the names of the fields; errors as in `parse_prior`."""
+        from plltool.analyses.sampling.parameters import parse_prior
+
+        return {name: parse_prior(getattr(self, name), name, forms) for name, forms in CLOCK_PRIOR_FORMS.items()}
+
+    def canonical(self) -> ClockPriors:
+        """The same with each text as the program writes it."""
+        return ClockPriors(**{name: str(prior) for name, prior in self.parsed().items()})
+
+
 @dataclass(frozen=True)
 class SampleOptions:
     """How to sample.

@@ -12,16 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from plltool.analyses.sampling.parameters import SHARES, LengthPrior, Parameter, Value
-from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.analyses.sampling.time_tree import TimePoint
+from plltool.analyses.sampling.tree import ROOT, Topology, to_tree
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.contract import DERIVATIVE_VALUES, Opcode
 from plltool.model.model import Model
+from plltool.tree.topology import Tree
 
 
 class Known(NamedTuple):
@@ -39,11 +41,12 @@ class State(NamedTuple):
     lengths: list[float]
     values: tuple[Value, ...]  # the value of each parameter
     value_priors: tuple[float, ...]  # the logarithm of the prior density of each
-    length_prior: float  # that of the lengths; -inf if one is out of bounds
+    length_prior: float  # that of the lengths, -inf if one is out of bounds; or that of the time tree and its clock
     models: tuple[Model, ...]  # of the parts, with these values
     packed: Any = None  # what `Engine.pack_models` made of them; None before an engine has seen them
     lnl: float = 0.0  # log-likelihood
     known: Known | None = None  # what was asked of the surroundings; None if nothing was
+    time: TimePoint | None = None  # the time tree that topology and lengths follow from, if there is a clock
 
     @property
     def log_prior(self) -> float:
@@ -76,13 +79,49 @@ class StateSpace:
         """The number of free values of all parameters, and 1 for the tree's length."""
         return sum(own.size - (own.kind in SHARES) for own in self.parameters) + 1
 
+    has_rates: ClassVar[bool] = False  # whether branches of samples have rates
+
+    @property
+    def n_tips(self) -> int:
+        """The number of tips of the trees that are sampled."""
+        return len(self.names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the numbers that a table of samples has, besides densities and the tree's length."""
+        return tuple(name for own in self.parameters for name in own.columns)
+
+    def shown(self, state: State) -> list[float]:
+        """These numbers."""
+        return [x for own in self.parameters for x in own.shown(state.models[own.part])]
+
+    def sampled_tree(self, state: State) -> tuple[Topology, list[float], Sequence[float]]:
+        """The tree of a sample, lengths by its nodes, and rates, if there are any."""
+        return state.topology, state.lengths, ()
+
+    def tree_of(self, topology: Topology, lengths: Sequence[float]) -> Tree:
+        """The tree of a sample as an object."""
+        return to_tree(topology, lengths, self.names)
+
+    def point(self, state: State) -> tuple[Any, ...]:
+        """What a state is made of, to be saved."""
+        return state.topology, state.lengths, state.values
+
+    def at(self, point: tuple[Any, ...]) -> State:
+        """The state that was saved."""
+        return self.state(*point)
+
     def state(self, topology: Topology, lengths: list[float], values: Sequence[Value]) -> State:
         """A state with its models and prior density, without its likelihood."""
+        return self.state_of(topology, lengths, values, self.log_prior_of(topology, lengths))
+
+    def state_of(self, topology: Topology, lengths: list[float], values: Sequence[Value], prior: float) -> State:
+        """The same with a prior density of the tree."""
         priors = tuple(own.log_prior(value) for own, value in zip(self.parameters, values, strict=True))
         models = tuple(model.copy() for model in self.models)
         for parameter, value in zip(self.parameters, values, strict=True):
             parameter.assign(value, models[parameter.part])
-        return State(topology, lengths, tuple(values), priors, self.log_prior_of(topology, lengths), models)
+        return State(topology, lengths, tuple(values), priors, prior, models)
 
     def start(self, topology: Topology, lengths: list[float]) -> State:
         """A state with the lengths and the values that the models have, or some near them that are possible."""
@@ -134,6 +173,7 @@ class Proposal(NamedTuple):
     question: Question | None = None  # what to ask of the surroundings of the new state; None for nothing
     # log-likelihood of the new state if the move knows it, so that an engine is asked only if it is accepted
     lnl: float | None = None
+    trajectory: Any = None  # what a move with several legs carries to the next one
 
 
 N_SPARE = 2  # slots of a chain for CLAs that are read at once

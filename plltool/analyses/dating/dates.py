@@ -1,0 +1,60 @@
+"""Dates of taxa, from a file or a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import NamedTuple, TypeAlias
+
+from plltool.errors import InputError, show_name
+from plltool.io.files import source_name
+from plltool.io.newick import list_names
+from plltool.io.table_reader import SampleDate, as_date, parse_date, read_dates
+
+DateLike: TypeAlias = float | str | tuple[float, float] | None
+DatesLike: TypeAlias = str | PathLike[str] | Mapping[str, DateLike]
+
+
+class MatchedDates(NamedTuple):
+    """The date of each taxon, None if it is unknown; where they are from; and warnings."""
+
+    known: dict[str, SampleDate | None]
+    source: str
+    remarks: list[str]
+
+
+def match_dates(
+    given: DatesLike, name_column: str | None, date_column: str | None, names: Sequence[str]
+) -> MatchedDates:
+    """The date of each taxon, in the order of `names`; warnings of taxa without a date and of dates of others.
+
+    name_column, date_column : of a file, see `plltool.io.table_reader.read_dates`
+    """
+    if isinstance(given, Mapping):
+        source, found = "dates", {name: _as_date(name, date) for name, date in given.items()}
+        places = dict.fromkeys(found, "")
+    else:
+        rows = read_dates(given, name_column, date_column)
+        source, found = source_name(given), {row.name: row.date for row in rows}
+        places = {row.name: f" (line {row.line})" for row in rows}
+    missing = [name for name in names if name not in found]
+    others = [name for name in found if name not in set(names)]
+    remarks = []
+    if missing:
+        remarks.append(f"{source}: no date is given for {list_names(missing)}; it is taken as unknown")
+    if others:
+        number = "1 date" if len(others) == 1 else f"{len(others)} dates"
+        first = show_name(others[0]) + places[others[0]]
+        remarks.append(f"{source}: {number} of taxa that are not in the alignment, first {first}")
+    return MatchedDates({name: found.get(name) for name in names}, source, remarks)
+
+
+def _as_date(name: str, given: DateLike) -> SampleDate | None:
+    try:
+        if given is None:
+            return None
+        if isinstance(given, str):
+            return parse_date(given)
+        return as_date(*given) if isinstance(given, tuple) else as_date(given, given)
+    except InputError as error:
+        raise InputError(f"dates: taxon {show_name(name)}: {error}") from None

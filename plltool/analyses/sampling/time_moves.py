@@ -1,0 +1,307 @@
+"""Moves of time trees: of heights, numbers of clock and prior, rates and topologies; and HMC of all numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.analyses.sampling.joint_moves import LearntMove
+from plltool.analyses.sampling.moves import Move, draw_factor
+from plltool.analyses.sampling.state import Proposal, Slopes, State
+from plltool.analyses.sampling.time_state import TimeSpace, time_of
+from plltool.analyses.sampling.time_tree import is_legal, regraft
+from plltool.analyses.sampling.topology_moves import prune
+from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.arrays import FloatArray
+
+
+class TimeMove(Move):
+    """A move of time trees."""
+
+    space: TimeSpace
+
+
+class HamiltonianStep(LearntMove):
+    """Hamiltonian Monte Carlo (Neal 2011) of heights, numbers and rates in their coordinates z, on a fixed topology.
+
+    A chain of heat h has the density f(z) = posterior(y(z))^h |dy/dz|. With the learnt covariance L L^T for the inverse
+    of the mass, z = L w, and momenta p are standard normal. A trajectory has `legs` steps of the leapfrog integrator:
+    p += e/2 L^T s(z), z += e L p, p += e/2 L^T s(z), where s are the slopes of log f. Its map of (w, p), followed by
+    p -> -p, is its own inverse and keeps volumes, so the Hastings ratio is
+    exp((|p|^2 - |p'|^2) / 2) |dy'/dz'| / |dy/dz|. The length of a step, e, is drawn anew for each trajectory from a
+    fifth around the tuned one, whatever the state, so that no trajectory is a closed one for ever.
+    """
+
+    space: TimeSpace
+    name = "Hamiltonian trajectory of times and rates"
+    step = 1.0
+    target = 0.75
+    legs = 6
+
+    def ask(self, state: State, rng: np.random.Generator) -> Slopes:
+        return Slopes(state.topology.n_nodes)
+
+    def point(self, state: State) -> FloatArray:
+        return self.space.coordinates(time_of(state))
+
+    @np.errstate(all="ignore")  # of trajectories that lead out of all bounds, which are refused
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        size = step * float(rng.uniform(0.8, 1.2))
+        momentum = rng.standard_normal(self.space.n_coordinates)
+        log_ratio = float(momentum @ momentum) / 2.0 - self.space.log_jacobian(time_of(state))
+        return self._go(state, momentum + size / 2.0 * self._force(state, heat), size, log_ratio)
+
+    @np.errstate(all="ignore")
+    def go_on(self, proposal: Proposal, reached: State, heat: float) -> Proposal | None:
+        momentum, size = proposal.trajectory
+        return self._go(reached, momentum + size * self._force(reached, heat), size, proposal.log_ratio)
+
+    @np.errstate(all="ignore")
+    def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
+        momentum, size = proposal.trajectory
+        last = momentum + size / 2.0 * self._force(new, heat)
+        return proposal.log_ratio - float(last @ last) / 2.0 + self.space.log_jacobian(time_of(new))
+
+    def _force(self, state: State, heat: float) -> FloatArray:
+        return np.asarray(self.space.slopes(state, heat) @ self.directions.factor)
+
+    def _go(self, state: State, momentum: FloatArray, size: float, log_ratio: float) -> Proposal | None:
+        """The next point of a trajectory."""
+        time = self.space.moved_to(time_of(state), self.point(state) + size * (self.directions.factor @ momentum))
+        if time is None:
+            return None
+        question = Slopes(state.topology.n_nodes)
+        return self.space.propose(state, time, log_ratio, question=question, trajectory=(momentum, size))
+
+
+@dataclass(eq=False)
+class TimeNumberMove(TimeMove):
+    """Multiplies a positive number by m = exp(step (u - 1/2)), as `NumberMultiplier`, or adds log m to another one."""
+
+    number: int
+    step = 1.0
+
+    def __post_init__(self) -> None:
+        self.name = f"move of {self.space.numbers[self.number].name}"
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        time, factor = time_of(state), draw_factor(step, rng)
+        numbers, is_positive = list(time.numbers), self.space.numbers[self.number].is_positive
+        numbers[self.number] = numbers[self.number] * math.exp(factor) if is_positive else numbers[self.number] + factor
+        return self.space.propose(state, time._replace(numbers=tuple(numbers)), factor if is_positive else 0.0)
+
+
+class HeightDraw(TimeMove):
+    """Draws the height of an inner node but the root uniformly between its parent and the higher one of its children.
+
+    The density is the same for the way back. The Hastings ratio is 1.
+    """
+
+    name = "height of a node"
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        time = time_of(state)
+        rooted, heights = time.rooted, time.heights.copy()
+        node = draw_below_root(rooted, rooted.n_taxa, rng)
+        low = max(heights[rooted.left[node]], heights[rooted.right[node]])
+        heights[node] = low + (heights[rooted.parent[node]] - low) * rng.random()
+        return self.space.propose(state, time._replace(heights=heights), 0.0)
+
+
+def draw_below_root(rooted: Topology, first: int, rng: np.random.Generator) -> int:
+    """A node from number `first` on, drawn uniformly, but not the root."""
+    node = int(rng.integers(first, rooted.n_nodes - 1))
+    return node + (node >= rooted.top)
+
+
+class RootHeight(TimeMove):
+    """Multiplies the time between the root and the higher one of its children by m; the Hastings ratio is m."""
+
+    name = "height of the root"
+    step = 1.0
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        time, factor = time_of(state), draw_factor(step, rng)
+        rooted, heights = time.rooted, time.heights.copy()
+        low = max(heights[rooted.left[rooted.top]], heights[rooted.right[rooted.top]])
+        heights[rooted.top] = low + (heights[rooted.top] - low) * math.exp(factor)
+        return self.space.propose(state, time._replace(heights=heights), factor)
+
+
+class TimeStretch(TimeMove):
+    """Adds log m to the coordinate of the root's height, and subtracts it from the logarithm of the clock's rate.
+
+    All ratios of heights stay, so branches keep their lengths where tips are of one age. In the coordinates the move is
+    a shift, which is symmetric; the Hastings ratio is |dy'/dz'| / |dy/dz|.
+    """
+
+    name = "stretch of all heights"
+    step = 0.5
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        time, factor = time_of(state), draw_factor(step, rng)
+        coordinates = self.space.coordinates(time)
+        coordinates[time.rooted.top - self.space.n_tips] += factor
+        coordinates[len(self.space.names) - 1] -= factor
+        new = self.space.moved_to(time, coordinates)
+        if new is None:
+            return None
+        return self.space.propose(state, new, self.space.log_jacobian(new) - self.space.log_jacobian(time))
+
+
+class NarrowExchange(TimeMove):
+    """Exchanges a child of an inner node but the root with the sibling of that node, if the sibling is lower than it.
+
+    The node is drawn uniformly from n - 2, and the child from two. The same two, exchanged again, lead back: the child
+    is lower than the node as well. The Hastings ratio is 1 (Drummond et al. 2002).
+    """
+
+    name = "narrow exchange"
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        time = time_of(state)
+        old = time.rooted
+        node = draw_below_root(old, old.n_taxa, rng)
+        child = old.left[node] if rng.random() < 0.5 else old.right[node]
+        beside, above = old.sibling(node), old.parent[node]
+        if time.heights[beside] >= time.heights[node]:
+            return None
+        rooted = old.copy()
+        rooted.replace_child(node, child, beside)
+        rooted.replace_child(above, beside, child)
+        return self.space.propose(state, time._replace(rooted=rooted), 0.0)
+
+
+class SubtreeSlide(TimeMove):
+    """Slides the joint above a subtree up or down the rest of the tree, by a uniform time of at most `step` spans.
+
+    The subtree is drawn uniformly from those below the root, 2 n - 2 in every tree. The rest is the tree without the
+    subtree and its joint, which is at height t on a branch of the rest. Up to t + d there is one way, also above the
+    root of the rest. Down to t - d the joint goes to one of the k branches of the rest below it that exist at that
+    height, drawn uniformly. The way back from below goes up and has no choice; that from above has one of k', those at
+    t below the new place. The Hastings ratio is k down and 1 / k' up (Höhna, Defoin-Platel & Drummond 2008). The
+    joint may not be below the subtree.
+    """
+
+    name = "subtree slide"
+    step = 0.2
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        time = time_of(state)
+        rooted, heights = time.rooted, time.heights
+        node = draw_below_root(rooted, 1, rng)
+        begin = heights[rooted.parent[node]]
+        end = begin + step * self.space.span * (2.0 * rng.random() - 1.0)
+        if end <= heights[node]:
+            return None
+        rest, edge = prune(rooted, node)
+        if end > begin:
+            while rest.parent[edge] != ROOT and heights[rest.parent[edge]] < end:
+                edge = rest.parent[edge]
+            log_ratio = -math.log(len(branches_at(rest, heights, edge, begin)))
+        else:
+            edges = branches_at(rest, heights, edge, end)
+            if not edges:
+                return None
+            edge = edges[int(rng.integers(len(edges)))]
+            log_ratio = math.log(len(edges))
+        new, changed = regraft(rooted, heights, node, edge, end)
+        if not is_legal(new, changed):  # where heights are equal
+            return None
+        return self.space.propose(state, time._replace(rooted=new, heights=changed), log_ratio)
+
+
+def branches_at(rest: Topology, heights: list[float], edge: int, height: float) -> list[int]:
+    """Those branches of a tree that exist at a height, of a branch and all below it; by the nodes below them."""
+    found, stack = [], [edge]
+    while stack:
+        node = stack.pop()
+        if heights[node] < height:
+            found.append(node)
+        elif node >= rest.n_taxa:
+            stack += (rest.left[node], rest.right[node])
+    return found
+
+
+class WideRegraft(TimeMove):
+    """Takes a subtree, drawn as for `SubtreeSlide`, to any place of the rest of the tree that is above the subtree.
+
+    The new place of the joint is drawn uniformly from all points of branches of the rest above the subtree's height,
+    of W years together, or with the probability m / (W + m) it lies above the root of the rest, by an exponential time
+    with the mean m, half the height of that root. So the density of a point is 1 / (W + m), times exp(-x / m) at the
+    time x above that root, or above the subtree if that is higher. The rest and the subtree are the
+    same for the way back; the Hastings ratio is exp((x' - x) / m), where x = 0 elsewhere. It is the move of
+    Wilson & Balding 1998 with a place drawn at once instead of a branch.
+    """
+
+    name = "wide regraft"
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        time = time_of(state)
+        rooted, heights = time.rooted, time.heights
+        node = draw_below_root(rooted, 1, rng)
+        rest, _ = prune(rooted, node)
+        top, joint = rest.top, rooted.parent[node]
+        if top < rest.n_taxa:
+            return None
+        mean, first = heights[top] / 2.0, max(heights[top], heights[node])
+        edges, begins = [], []
+        stack = [rest.left[top], rest.right[top]]
+        while stack:
+            edge = stack.pop()
+            edges.append(edge)
+            begins.append(max(heights[edge], heights[node]))
+            if edge >= rest.n_taxa:
+                stack += (rest.left[edge], rest.right[edge])
+        widths = np.maximum(0.0, np.array([heights[rest.parent[edge]] for edge in edges]) - begins)
+        sums = np.cumsum(widths)
+        drawn = rng.random() * (sums[-1] + mean)
+        if drawn < sums[-1]:
+            number = int(np.searchsorted(sums, drawn, side="right"))
+            edge, height, beyond = edges[number], begins[number] + float(sums[number] - drawn), 0.0
+        else:
+            beyond = float(rng.exponential(mean))
+            edge, height = top, first + beyond
+        before = heights[joint] - first if joint == rooted.top else 0.0
+        new, changed = regraft(rooted, heights, node, edge, height)
+        if not is_legal(new, changed):  # where heights are equal
+            return None
+        return self.space.propose(state, time._replace(rooted=new, heights=changed), (beyond - before) / mean)
+
+
+class RateMultiplier(TimeMove):
+    """Multiplies the relative rate above a node, drawn uniformly, by m; the Hastings ratio is m."""
+
+    name = "multiplier of a branch's rate"
+    step = 1.0
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        time, factor = time_of(state), draw_factor(step, rng)
+        rates = time.rates.copy()
+        rates[int(rng.integers(1, len(rates)))] *= math.exp(factor)
+        return self.space.propose(state, time._replace(rates=rates), factor)
+
+
+class SpreadStretch(TimeMove):
+    """Multiplies the spread s of rates by m, and keeps the normal scores x_i = (log m_i + s^2 / 2) / s of all rates.
+
+    log m_i' = s' x_i - s'^2 / 2, so dm_i' / dm_i = m m_i' / m_i, and the Hastings ratio is m^(K + 1) prod m_i' / m_i,
+    where K is the number of rates and m that of the multiplier.
+    """
+
+    name = "spread of rates with all rates"
+    step = 0.5
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        time, factor = time_of(state), draw_factor(step, rng)
+        old = time.numbers[1]
+        new = old * math.exp(factor)
+        logs = np.log(time.rates[1:])
+        changed = (logs + old**2 / 2.0) * (new / old) - new**2 / 2.0
+        numbers = (time.numbers[0], new, *time.numbers[2:])
+        log_ratio = factor * (len(logs) + 1) + float((changed - logs).sum())
+        return self.space.propose(
+            state, time._replace(numbers=numbers, rates=[1.0, *np.exp(changed).tolist()]), log_ratio
+        )

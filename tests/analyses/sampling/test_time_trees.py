@@ -1,0 +1,378 @@
+"""Trees in time: their coordinates, priors and moves against closed forms, differences and exact draws."""
+
+import math
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from oracles.coalescents import jc_three, log_density, simulate_three
+from sampling.time_toys import (
+    DATED,
+    RATE,
+    SIZE,
+    SPREAD,
+    draw_state,
+    draw_tree,
+    make_time_space,
+    rank_key,
+    rooted_key,
+)
+from sampling.toys import draw_topology, make_parts
+from scipy import integrate, stats
+
+import plltool
+from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
+from plltool.analyses.sampling.parameters import Gamma, LogNormal, Normal
+from plltool.analyses.sampling.runs import make_time_moves
+from plltool.analyses.sampling.state import ALL_NODES, Proposal, Slopes
+from plltool.analyses.sampling.time_moves import HeightDraw, NarrowExchange, RootHeight, WideRegraft
+from plltool.analyses.sampling.time_state import TimeNumber
+from plltool.analyses.sampling.time_tree import (
+    changed_nodes,
+    coordinates_of_heights,
+    hang,
+    heights_at,
+    is_legal,
+    log_jacobian,
+    root_tree,
+)
+from plltool.analyses.sampling.tree import Topology
+from plltool.analyses.sampling.tree_priors import ConstantPopulation, ExponentialGrowth, Skygrid
+from plltool.engine.storage import Slots
+from plltool.hardware import Hardware
+from plltool.run.engines import open_engine
+
+LEAST_P = 1e-6  # as in test_sampling_moves.py
+GROWTH = [TimeNumber("popSize", True, SIZE), TimeNumber("growthRate", False, Normal(0.2, 0.5))]
+SKYGRID = [
+    TimeNumber("logPopSize1", False, SIZE, True),
+    *(TimeNumber(f"logPopSize{k}", False, None) for k in (2, 3, 4)),
+]
+SKYGRID.append(TimeNumber("precision", True, Gamma(2.0, 3.0)))
+PRIORS = [
+    (ConstantPopulation(), (), [1.2]),
+    (ExponentialGrowth(), GROWTH, [1.2, 0.3]),
+    (Skygrid(4, 1.8), SKYGRID, [0.2, 0.5, -0.1, 0.3, 2.0]),
+]
+
+
+def distances(parent, lengths, tips):
+    """Between all pairs of tips, by walking up."""
+
+    def path(node):
+        found = {}
+        total = 0.0
+        while node >= 0:
+            found[node] = total
+            total += lengths[node]
+            node = parent[node]
+        return found
+
+    paths = [path(tip) for tip in tips]
+    return [[min(a[node] + b[node] for node in a.keys() & b.keys()) for b in paths] for a in paths]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_tree_without_its_root_has_the_same_distances(seed):
+    """rel 1e-12: sums of a few lengths in another order."""
+    rng = np.random.default_rng(seed)
+    space = make_time_space((0.0, 0.7, 0.2, 1.5, 0.0, 0.3, 2.0), relaxed=True)
+    state = draw_state(space, rng)
+    time = state.time
+    rates = time.numbers[0] * np.array(time.rates)
+    expected = distances(time.rooted.parent, (rates * time.gaps).tolist(), range(1, 8))
+    found = distances(state.topology.parent, state.lengths, range(7))
+    assert np.array(found) == pytest.approx(np.array(expected), rel=1e-12)
+    children = {node for node in (*state.topology.left, *state.topology.right) if node >= 0}
+    assert children == set(range(1, state.topology.n_nodes))
+
+
+def test_clas_that_are_kept_are_those_of_the_new_tree():
+    """Walks of all moves on an engine, with the likelihoods of all nodes made again; rel 1e-12, the same sums."""
+    rng = np.random.default_rng(4)
+    space = make_time_space(relaxed=True)
+    parts = make_parts(5)
+    engine, _ = open_engine(parts, space.models, Slots(sampling_slots(5, 2)), Hardware(device="numpy"))
+    likelihoods = EngineLikelihoods(space, engine, 2)
+    state = likelihoods.begin([draw_state(space, rng)] * 2)[0]
+    some = 0
+    for _ in range(30):
+        for move in make_time_moves(space)[:-1]:
+            proposal = move.propose(state, 0.3, rng)
+            if proposal is None or not math.isfinite(proposal.state.log_prior):
+                continue
+            some += len(proposal.stale) < 3
+            whole = Proposal(proposal.state, 0.0, ALL_NODES)
+            new, again = likelihoods.ask([proposal, whole])
+            assert new.lnl == pytest.approx(again.lnl, rel=1e-12)
+            likelihoods.accept(0)
+            likelihoods.accept(1)
+            state = new
+    assert some > 10
+
+
+def test_changed_nodes_are_none_for_the_same_tree():
+    state = draw_state(make_time_space(), np.random.default_rng(1))
+    again, _ = hang(state.time.rooted)
+    assert changed_nodes(state.topology, state.lengths, again, state.lengths) == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_coordinates_of_heights_and_their_jacobian(seed):
+    """abs 1e-6: central differences."""
+    rng = np.random.default_rng(seed)
+    rooted, heights = draw_tree((0.0, 0.7, 0.2, 1.5, 0.0, 0.3), 1.0, rng)
+    z = coordinates_of_heights(rooted, heights)
+    assert heights_at(rooted, heights, z.tolist()) == pytest.approx(heights, rel=1e-12)
+    step = 1e-5
+
+    def at(change):
+        return np.array(heights_at(rooted, heights, (z + change).tolist())[rooted.n_taxa :])
+
+    matrix = [(at(step * e) - at(-step * e)) / (2 * step) for e in np.eye(len(z))]
+    assert log_jacobian(rooted, heights) == pytest.approx(np.linalg.slogdet(np.array(matrix))[1], abs=1e-6)
+    bold = heights_at(rooted, heights, (z + rng.normal(0, 3, len(z))).tolist())
+    inner = range(rooted.n_taxa, rooted.n_nodes)
+    assert all(bold[node] > max(bold[rooted.left[node]], bold[rooted.right[node]]) for node in inner)
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize(("prior", "more", "numbers"), PRIORS, ids=["constant", "exponential", "skygrid"])
+def test_slopes_and_jacobian_of_all_coordinates(prior, more, numbers, relaxed):
+    """abs 1e-6: central differences of lnL, prior and Jacobian together, on an engine; their values are about 8."""
+    rng = np.random.default_rng(1)
+    model = "HKY{2}+F{0.3/0.2/0.2/0.3}+G4{0.7}"
+    space = make_time_space(relaxed=relaxed, tree_prior=prior, more=more, model=model)
+    engine, _ = open_engine(make_parts(5), space.models, Slots(sampling_slots(5, 1)), Hardware(device="numpy"))
+    likelihoods = EngineLikelihoods(space, engine, 1)
+    rooted, heights = draw_tree(space.tip_heights, 1.2, rng)
+    rates = rng.lognormal(0, 0.4, rooted.n_nodes).tolist() if relaxed else []
+    (state,) = likelihoods.begin([space.at((rooted, heights, (0.3, *[0.4] * relaxed, *numbers), rates, []))])
+    z, heat, step = space.coordinates(state.time), 0.7, 1e-5
+
+    def ask(coordinates, question=None):
+        time = space.moved_to(state.time, coordinates)
+        return likelihoods.ask([space.propose(state, time, 0.0, question=question)])[0]
+
+    def value(coordinates):
+        found = ask(coordinates)
+        return heat * (found.lnl + found.length_prior) + space.log_jacobian(found.time)
+
+    def numbers_at(coordinates):
+        time = space.moved_to(state.time, coordinates)
+        return np.array([*time.heights[space.n_tips :], *time.numbers, *time.rates[1:]])
+
+    slopes = space.slopes(ask(z, Slopes(state.topology.n_nodes)), heat)
+    expected = [(value(z + step * e) - value(z - step * e)) / (2 * step) for e in np.eye(len(z))]
+    assert slopes == pytest.approx(np.array(expected), abs=1e-6)
+    matrix = [(numbers_at(z + step * e) - numbers_at(z - step * e)) / (2 * step) for e in np.eye(len(z))]
+    assert space.log_jacobian(state.time) == pytest.approx(np.linalg.slogdet(np.array(matrix))[1], abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tips", [DATED, (3.0,) * 5], ids=["dated", "of one age"])
+def test_start_trees_get_a_root_and_legal_heights(tips, seed):
+    space, rng = make_time_space(tips, relaxed=True), np.random.default_rng(seed)
+    topology = draw_topology(space, rng)
+    state = space.start(topology, [0.0, *rng.exponential(0.1, 7)])
+    assert set(state.topology.splits()) == set(topology.splits())
+    assert is_legal(state.time.rooted, state.time.heights)
+    assert math.isfinite(state.log_prior)
+    assert state.time.heights[1:6] == list(tips)
+
+
+def test_the_root_of_a_start_tree_is_where_a_clock_fits():
+    """Two cherries of one age, equally far from the middle of the branch between them; then tips with dates."""
+    topology = Topology(4, [-1, 4, 5, 5, 0, 4], [4, -1, -1, -1, 1, 2], [-1, -1, -1, -1, 5, 3])
+    rooted, lengths, rate = root_tree(topology, [0.0, 0.2, 0.1, 0.1, 0.2, 0.4], [0.0] * 4)
+    assert rate == 0.0
+    assert {1 << 1 | 1 << 2, 1 << 3 | 1 << 4} < set(rooted.splits())
+    assert distances(rooted.parent, lengths, [0])[0][0] == 0.0
+    assert [min(d for d in row if d) for row in distances(rooted.parent, lengths, range(1, 5))] == pytest.approx(
+        [0.4, 0.4, 0.2, 0.2]
+    )
+    dated = root_tree(topology, [0.0, 0.3, 0.1, 0.2, 0.2, 0.4], [0.0, 1.0, -1.0, 0.0])
+    assert dated[2] == pytest.approx(0.1)  # two tips are a tenth further from the root for each year
+
+
+# --- priors ---------------------------------------------------------------------------------------------
+
+
+def grid(numbers, cutoff):
+    """The population of a skygrid."""
+    logs = numbers[:-1]
+    return lambda t: math.exp(logs[min(int(t / (cutoff / (len(logs) - 1))), len(logs) - 1)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("prior", "numbers", "size"),
+    [
+        (ConstantPopulation(), [1.3], lambda t: 1.3),
+        (ExponentialGrowth(), [1.3, 0.4], lambda t: 1.3 * math.exp(-0.4 * t)),
+        (ExponentialGrowth(), [1.3, -0.4], lambda t: 1.3 * math.exp(0.4 * t)),
+        (ExponentialGrowth(), [1.3, 1e-9], lambda t: 1.3),
+        (Skygrid(4, 1.8), PRIORS[2][2], grid(PRIORS[2][2], 1.8)),
+    ],
+    ids=["constant", "growing", "shrinking", "nearly constant", "skygrid"],
+)
+def test_coalescents_are_those_of_the_oracle(prior, numbers, size, seed):
+    """rel 1e-6: the oracle integrates numerically, over steps as well."""
+    rooted, heights = draw_tree(DATED, 1.0, np.random.default_rng(seed))
+    inner = np.array(heights[rooted.n_taxa :])
+    found = prior.density(np.array(DATED), inner, numbers).value
+    assert found == pytest.approx(log_density(DATED, inner, size), rel=1e-6)
+
+
+@pytest.mark.parametrize("tips", [(0.0, 0.0, 0.0), (0.0, 0.0, 0.8), (0.0, 0.5, 0.9)])
+def test_coalescents_of_three_taxa_integrate_to_one(tips):
+    """Over both heights of the three topologies; abs 1e-5: the quadrature."""
+    prior, total = ConstantPopulation(), 0.0
+
+    def density(root, cherry):
+        return math.exp(prior.density(np.array(tips), np.array([cherry, root]), [0.7]).value)
+
+    for outside in range(3):
+        inside = [tips[k] for k in range(3) if k != outside]
+        points = sorted({max(inside), *[t for t in tips if t > max(inside)], 30.0})
+        for low, high in pairwise(points):
+            bounds = (lambda cherry, least=tips[outside]: max(cherry, least), 30.0)
+            total += integrate.dblquad(density, low, high, *bounds, epsabs=1e-8)[0]
+    assert total == pytest.approx(1.0, abs=1e-5)
+
+
+def test_the_prior_of_a_skygrid_is_a_walk():
+    """rel 1e-12: the sum of normal densities of the steps."""
+    numbers = PRIORS[2][2]
+    steps = np.diff(numbers[:-1])
+    expected = stats.norm(0, numbers[-1] ** -0.5).logpdf(steps).sum()
+    assert Skygrid(4, 1.8).log_prior(numbers)[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_densities_of_numbers_and_rates():
+    """rel 1e-12: a few terms in double."""
+    assert LogNormal(-1.0, 0.5).log_density(0.3) == pytest.approx(stats.lognorm(0.5, scale=math.exp(-1)).logpdf(0.3))
+    assert Gamma(2.0, 3.0).log_density(0.3) == pytest.approx(stats.gamma(2, scale=1 / 3).logpdf(0.3), rel=1e-12)
+    assert Normal(0.2, 0.5).log_density(0.3) == pytest.approx(stats.norm(0.2, 0.5).logpdf(0.3), rel=1e-12)
+    space = make_time_space(relaxed=True)
+    time = draw_state(space, np.random.default_rng(2)).time
+    rate, spread, size = time.numbers
+    expected = RATE.log_density(rate) + SPREAD.log_density(spread) + SIZE.log_density(size)
+    expected += log_density(DATED, time.heights[6:], lambda t: size)
+    scale = math.exp(-(spread**2) / 2)
+    expected += stats.lognorm(spread, scale=scale).logpdf(time.rates[1:]).sum()
+    assert stats.lognorm(spread, scale=scale).mean() == pytest.approx(1.0)
+    assert space.log_density(time) == pytest.approx(expected, rel=1e-9)  # the oracle's quadrature
+
+
+# --- moves ----------------------------------------------------------------------------------------------
+
+
+def numbers_of(space, states):
+    """Columns of numbers that tell where states are."""
+    found = {name: [space.shown(state)[k] for state in states] for k, name in enumerate(space.columns)}
+    found["tree length"] = [sum(state.lengths) for state in states]
+    found["heights"] = [sum(state.time.heights) for state in states]
+    found["lowest"] = [min(state.time.heights[space.n_tips :]) for state in states]
+    found["cherries"] = [
+        len(rooted_key(state.time) & {2**a + 2**b for a in range(7) for b in range(a)}) for state in states
+    ]
+    if space.is_relaxed:
+        found["a rate"] = [state.time.rates[3] for state in states]
+    return found
+
+
+@cache
+def prior_draws(relaxed):
+    space = make_time_space(relaxed=relaxed)
+    states = [draw_state(space, np.random.default_rng([0, k])) for k in range(2000)]
+    return numbers_of(space, states), Counter(rank_key(state.time) for state in states)
+
+
+NAMES = [move.name for move in make_time_moves(make_time_space(relaxed=True))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moves_keep_the_prior(name):
+    """Exact draws, moved; with another two-sample test for the commonest histories."""
+    relaxed = any(word in name for word in ("rate", "pread"))
+    space, rng = make_time_space(relaxed=relaxed), np.random.default_rng(2)
+    move = next(move for move in make_time_moves(space) if move.name == name)
+    states = [draw_state(space, rng) for _ in range(300)]
+    if hasattr(move, "directions"):
+        move.directions.learn(map(move.point, states))
+    move.step *= 0.5 if hasattr(move, "directions") else 2
+    chains = Chains([[move]] * 300, Likelihoods(), states, Heated(0.1, 1), rng, [rng] * 300)
+    for _ in range(25 // move.legs):
+        chains.advance()
+    assert sum(own.accepted.sum() for own in chains.runs) > 0.1 * sum(own.tried.sum() for own in chains.runs)
+    expected, histories = prior_draws(relaxed)
+    for column, values in numbers_of(space, chains.states).items():
+        p = stats.ks_2samp(values, expected[column]).pvalue
+        assert p > LEAST_P, f"{column}: {np.mean(values):.4g}, expected {np.mean(expected[column]):.4g}, p = {p:.2g}"
+    found = Counter(rank_key(state.time) for state in chains.states)
+    common = [key for key, count in histories.items() if count > 40]
+    rows = [[own[key] for key in common] for own in (found, histories)]
+    table = [[*row, n - sum(row)] for row, n in zip(rows, (300, 2000), strict=True)]
+    assert stats.chi2_contingency(table).pvalue > LEAST_P
+
+
+def test_all_ranked_histories_are_equally_likely():
+    """Four taxa of one age have 18 labelled histories: 12 of caterpillars, and 3 balanced trees in two orders each."""
+    space, rng = make_time_space((0.0,) * 4), np.random.default_rng(3)
+    moves = [kind(space, 1.0) for kind in (NarrowExchange, WideRegraft, RootHeight, HeightDraw)]
+    moves[2].step = 3.0
+    start = draw_state(space, rng)
+    chains = Chains([moves] * 300, Likelihoods(), [start] * 300, Heated(0.0, 1), rng, [rng] * 300)
+    for _ in range(100):
+        chains.advance()
+    counts = Counter(rank_key(state.time) for state in chains.states)
+    assert len(counts) == 18
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+    root = [state.time.heights[state.time.rooted.top] for state in chains.states]
+    size = start.time.numbers[-1]  # which no move has changed
+    expected = [sum(rng.exponential(size / (k * (k - 1) / 2)) for k in (2, 3, 4)) for _ in range(4000)]
+    assert stats.ks_2samp(root, expected).pvalue > 1e-3
+
+
+# --- the sampler ----------------------------------------------------------------------------------------
+
+THREE = {"a": "ACGTACGTACGTACGTACGT", "b": "ACGTACGTACGTACGAACTT", "c": "ACGTACGGACTTACGTCCGA"}
+THREE_DATES = {"a": 2000.0, "b": 1999.2, "c": 1998.5}
+
+
+def test_three_dated_taxa_have_their_exact_posterior():
+    """Draws from the prior, weighted by the likelihood, are the oracle; 5 of their standard errors and of the run's."""
+    rng, n = np.random.default_rng(5), 300_000
+    priors = plltool.ClockPriors(rate="lognormal(-2,0.7)", population="lognormal(0.3,0.5)")
+    tips = (0.0, 0.8, 1.5)
+    rate, size = rng.lognormal(-2, 0.7, n), rng.lognormal(0.3, 0.5, n)
+    cherry, root, outside = simulate_three(tips, size, rng, n)
+    rows = list(THREE.values())
+    kinds = [
+        [a == b == c, a != b == c, b != a == c, c != a == b, a != b != c != a] for a, b, c in zip(*rows, strict=True)
+    ]
+    lnls = jc_three(cherry, root, outside, rate, tips, np.sum(kinds, axis=0))
+    weights = np.exp(lnls - lnls.max())
+    weights /= weights.sum()
+    options = plltool.SampleOptions(generations=6_000, chains=1, sample_every=5, burnin=0.1)
+    asked = {"clock": "strict", "dates": THREE_DATES, "clock_priors": priors}
+    found = plltool.sample(THREE, "JC", options=options, device="numpy", workers=1, seed=1, **asked)
+    numbers = found.samples.numbers(found.first).reshape(-1, len(found.samples.columns))
+    table = dict(zip(found.samples.columns, numbers.T, strict=True))
+    expected = {"treeHeight": root, "clockRate": rate, "popSize": size, "LnL": lnls}
+    for name, values in expected.items():
+        for power in (1, 2):
+            mean = weights @ values**power
+            error = math.sqrt(weights**2 @ (values**power - mean) ** 2)
+            size_of = found.posterior.numbers[name].size
+            spread = (table[name] ** power).std() / math.sqrt(size_of)
+            away = abs((table[name] ** power).mean() - mean)
+            assert away < 5 * math.hypot(error, spread), f"{name}: {(table[name] ** power).mean()}, expected {mean}"
+    for tip in range(3):
+        share = found.posterior.splits.get(sum(2 << k for k in range(3) if k != tip), 0.0)
+        mean = weights @ (outside == tip)
+        error = math.sqrt(weights**2 @ ((outside == tip) - mean) ** 2 + mean * (1 - mean) / 300)
+        assert abs(share - mean) < 5 * error

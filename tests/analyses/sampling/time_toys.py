@@ -1,0 +1,74 @@
+"""Small spaces of time trees, exact draws from their priors, and the oracle of coalescent densities."""
+
+import math
+
+import numpy as np
+from sampling.toys import PRIORS
+
+from plltool.analyses.sampling.parameters import LogNormal, find_parameters
+from plltool.analyses.sampling.time_state import TimeNumber, TimeSpace
+from plltool.analyses.sampling.tree import Topology
+from plltool.analyses.sampling.tree_priors import ConstantPopulation
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
+
+RATE, SPREAD, SIZE = LogNormal(-1.0, 0.5), LogNormal(-1.0, 0.5), LogNormal(0.5, 0.4)
+DATED = (0.0, 0.7, 0.2, 1.5, 0.0)
+
+
+def make_time_space(tips=DATED, relaxed=False, tree_prior=None, size=SIZE, model="JC", more=()):
+    """A space of time trees of these tips."""
+    models = (Model(parse_model(model)),)
+    numbers = [TimeNumber("clockRate", True, RATE)]
+    if relaxed:
+        numbers.append(TimeNumber("clockSpread", True, SPREAD))
+    numbers += more or [TimeNumber("popSize", True, size)]
+    names = tuple(f"t{k}" for k in range(len(tips)))
+    parameters = tuple(find_parameters(models, PRIORS))
+    prior = tree_prior or ConstantPopulation()
+    return TimeSpace(names, models, parameters, tuple(tips), 2000.0, tuple(numbers), prior, relaxed)
+
+
+def draw_tree(tips, size, rng):
+    """A rooted tree and its heights by the constant coalescent: simulated back in time, pair by pair."""
+    n = len(tips)
+    parent, left, right = ([-1] * (2 * n) for _ in range(3))
+    heights = [0.0, *tips, *[0.0] * (n - 1)]
+    waiting = sorted(range(1, n + 1), key=lambda tip: heights[tip])
+    alive, time, inner = [], 0.0, list(rng.permutation(np.arange(n + 1, 2 * n)))
+    while waiting or len(alive) > 1:
+        pairs = len(alive) * (len(alive) - 1) / 2
+        meets = time + rng.exponential(size / pairs) if pairs else math.inf
+        if waiting and heights[waiting[0]] <= meets:
+            time = heights[waiting[0]]
+            alive.append(waiting.pop(0))
+            continue
+        time, node = meets, int(inner.pop())
+        a, b = (alive.pop(int(rng.integers(len(alive)))) for _ in range(2))
+        heights[node], left[node], right[node] = time, a, b
+        parent[a] = parent[b] = node
+        alive.append(node)
+    left[0], parent[alive[0]] = alive[0], 0
+    return Topology(n + 1, parent, left, right), heights
+
+
+def draw_state(space, rng):
+    """An exact draw from the prior, with a constant coalescent."""
+    numbers = [own.prior.draw(rng) for own in space.numbers]
+    rooted, heights = draw_tree(space.tip_heights, numbers[-1], rng)
+    rates = []
+    if space.is_relaxed:
+        rates = rng.lognormal(-(numbers[1] ** 2) / 2, numbers[1], rooted.n_nodes).tolist()
+    return space.at((rooted, heights, tuple(numbers), rates, [own.draw(rng) for own in space.parameters]))
+
+
+def rooted_key(time):
+    """The clades of a rooted tree."""
+    return frozenset(time.rooted.splits())
+
+
+def rank_key(time):
+    """The clades in the order of their heights: a labelled history."""
+    splits = time.rooted.splits()
+    inner = range(time.rooted.n_taxa, time.rooted.n_nodes)
+    return tuple(splits[node] for node in sorted(inner, key=lambda node: time.heights[node]))
