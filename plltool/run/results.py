@@ -56,7 +56,7 @@ class PartResult:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Result(RunResult):
-    """A tree with its likelihood, and how both were obtained.
+    """A tree with its likelihood, and how both were obtained; see `RunResult` for more attributes.
 
     The columns of its table are site, lnl and rate, as far as the lnL and the rates of sites were asked for.
 

@@ -94,19 +94,13 @@ class SiteData(NamedTuple):
 
 @dataclass(frozen=True)
 class DatedNode:
-    """When a node lived: a taxon, or Node1 (the root), Node2, ...
-
-    Attributes
-    ----------
-    interval : the years between which it lies with a probability of DATE_LEVEL; None if TreeTime does not tell
-    rate : of the branch above over the mean rate; 1 under a strict clock
-    """
+    """When a node lived: a taxon, or Node1 (the root), Node2, ..."""
 
     name: str
     year: float
     day: str
-    interval: tuple[float, float] | None
-    rate: float
+    interval: tuple[float, float] | None  # of years, with a probability of DATE_LEVEL; None if TreeTime does not tell
+    rate: float  # of the branch above over the mean rate; 1 under a strict clock
 
 
 class RootToTip(NamedTuple):
@@ -122,22 +116,13 @@ _TIP = Keys("expected:float", like=RootToTip)
 
 @dataclass(frozen=True)
 class Clock:
-    """The molecular clock: a line through the distances from the root to the tips over their dates.
+    """The molecular clock: a line through the distances from the root to the tips over their dates."""
 
-    Attributes
-    ----------
-    rate : substitutions per site and year, the slope
-    interval : in which the rate lies with a probability of DATE_LEVEL; None if it was given without an error
-    origin : the year in which the line meets the distance 0
-    r_squared : share of the variance of the distances that the line explains
-    coalescent_time : mean time in years in which two lineages meet, under a constant coalescent prior
-    """
-
-    rate: float
-    interval: tuple[float, float] | None
-    origin: float
-    r_squared: float
-    coalescent_time: float | None
+    rate: float  # substitutions per site and year, the slope
+    interval: tuple[float, float] | None  # of the rate, likewise; None if it was given without an error
+    origin: float  # the year in which the line meets the distance 0
+    r_squared: float  # share of the variance of the distances that the line explains
+    coalescent_time: float | None  # mean years in which two lineages meet, under a constant coalescent prior
 
     def expect(self, year: float) -> float:
         return self.rate * (year - self.origin)
@@ -145,21 +130,14 @@ class Clock:
 
 @dataclass(frozen=True, eq=False)
 class DatedTree:
-    """A tree in time.
+    """A tree in time."""
 
-    Attributes
-    ----------
-    nodes, dates : the tree, whose lengths are years, and the date of each node
-    tips : those with a known date, in the order of the tree
-    lengths, version : the branch-length mode that was used, and the version of TreeTime
-    """
-
-    nodes: RootedNodes
-    dates: tuple[DatedNode, ...]
+    nodes: RootedNodes  # with lengths in years
+    dates: tuple[DatedNode, ...]  # of the nodes
     clock: Clock
-    tips: tuple[RootToTip, ...]
-    lengths: str
-    version: str
+    tips: tuple[RootToTip, ...]  # those with a known date, in the order of the tree
+    lengths: str  # the branch-length mode that was used
+    version: str  # of TreeTime
 
     @Keys("clock nodes=dates root_to_tip lengths level:float treetime=version", root_to_tip=[_TIP])
     def as_record(self) -> dict[str, Any]:
@@ -206,9 +184,8 @@ def date_tree(
             path.write_text(format_fasta(list(names.values()), sites.rows))
             given = {"gtr": _as_gtr(sites), "aln": str(path)}
         tree = Path(folder) / "tree.nwk"
-        labels = [
-            names[label] if not below else "" for label, below in zip(nodes.labels, nodes.children(), strict=True)
-        ]
+        labelled = zip(nodes.labels, nodes.children(), strict=True)
+        labels = ["" if below else names[label] for label, below in labelled]
         tree.write_text(write_nodes(RootedNodes(nodes.parents, nodes.lengths, labels)))
         fitted = _run_treetime({"tree": str(tree), "dates": years, "rng_seed": seed, **given}, has_root, settings)
     return _read_back(fitted, {short: name for name, short in names.items()}, settings.coalescent == CONSTANT)

@@ -97,13 +97,11 @@ class Comparison(Recorded, Shown):
         return f"<Comparison: {self.a.label} and {self.b.label} {found}, RF {self.rf}, lnL {self.difference:+.4f}>"
 
     def _rows(self) -> Sequence[Row]:
-        table = []
-        for a, b in self.rows():
-            event = a or b
-            assert event is not None, "a row has a round of one of them"
-            kind = {"stage": event.stage, "radius": event.radius, "round": event.round}
-            table.append({**kind, "lnl_a": a.lnl if a else None, "lnl_b": b.lnl if b else None})
-        return table
+        return [
+            {name: getattr(a or b, name) for name in ("stage", "radius", "round")}
+            | {"lnl_a": a.lnl if a else None, "lnl_b": b.lnl if b else None}
+            for a, b in self.rows()
+        ]
 
     @property
     def rf(self) -> int:
@@ -135,8 +133,9 @@ class Comparison(Recorded, Shown):
         a, b = ({**own.get("settings", {}), **{name: own[name] for name in SETTINGS}} for own in records)
         if a.get("model") != b.get("model"):
             a, b = ({**own, "model values": None} for own in (a, b))  # they differ with it
-        both = [name for name in (*SETTINGS, *a) if name in b]
-        return [f"{name} {_tell(a[name])} and {_tell(b[name])}" for name in dict.fromkeys(both) if a[name] != b[name]]
+        differing = [name for name in dict.fromkeys((*SETTINGS, *a)) if name in b and a[name] != b[name]]
+        told = [["none" if own[name] is None else shorten(str(own[name])) for own in (a, b)] for name in differing]
+        return [f"{name} {' and '.join(values)}" for name, values in zip(differing, told, strict=True)]
 
     def rows(self) -> Iterator[tuple[Progress | None, Progress | None]]:
         """The rounds of both searches side by side; None where one has ended."""
@@ -200,24 +199,22 @@ class Comparison(Recorded, Shown):
             rows += [_describe_row(self, *own) for own in self.rows()]
             width = max(22, *(len(row[0]) for row in rows))
             lines += ["", *(f"{r[0]:<{width}} {r[1]:>18} {r[2]:>18} {r[3]:>12}{r[4]}" for r in rows)]
-        first = self.first_difference
+        first, distances = self.first_difference, self.replicates
         where = f"difference in moves, or in lnL above {self.tolerance:g}"
+        same = f"replicates with the same topology: {distances.count(0)} of {len(distances)}"
+        same += f", largest Robinson-Foulds distance {max(distances)}" if any(distances) else ""
         return [
             *lines,
             "",
             f"no {where}" if first is None else f"first {where}: row {first + 1} of the table",
             *_describe_parting(self),
-            *_describe_replicates(self.replicates),
+            *([same] if distances else []),
             f"final lnL: {a.lnl:.6f} and {b.lnl:.6f}, difference {self.difference:z.6f}",
             f"Robinson-Foulds distance: {self.rf}",
             f"branch score distance: {self.branch_score:.6f}",
             f"seconds: {a.seconds:.1f} and {b.seconds:.1f}",
             "the results agree" if self.agree else "the results DIFFER",
         ]
-
-
-def _tell(value: object) -> str:
-    return "none" if value is None else shorten(str(value))
 
 
 def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None) -> tuple[str, str, str, str, str]:
@@ -239,29 +236,20 @@ def _describe_parting(comparison: Comparison) -> list[str]:
     return [*lines, *(f"    {line}" for line in comparison.before.largest())]
 
 
-def _describe_replicates(distances: Sequence[int]) -> list[str]:
-    """How many replicates have the same topology on both devices."""
-    if not distances:
-        return []
-    text = f"replicates with the same topology: {distances.count(0)} of {len(distances)}"
-    return [f"{text}, largest Robinson-Foulds distance {max(distances)}" if any(distances) else text]
-
-
 def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
     """The trace of a record; InputError if it cannot be read."""
+    events = []
     try:
-        return tuple(_read_event(event) for event in given)
+        for event in given:
+            moves = tuple(
+                Move(tuple(move["subtree"]), tuple(move["branch"]), float(move["gain"]), tuple(move["nodes"]))
+                for move in event["chosen"]
+            )
+            values = {field.name: event[field.name] for field in fields(Progress)}
+            events.append(Progress(**values | {"lnl": float(event["lnl"]), "chosen": moves}))
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError(f"{source}: cannot read the trace of the search, expected a list of its rounds") from None
-
-
-def _read_event(given: dict[str, Any]) -> Progress:
-    moves = tuple(
-        Move(tuple(move["subtree"]), tuple(move["branch"]), float(move["gain"]), tuple(move["nodes"]))
-        for move in given["chosen"]
-    )
-    values = {field.name: given[field.name] for field in fields(Progress)}
-    return Progress(**values | {"lnl": float(given["lnl"]), "chosen": moves})
+    return tuple(events)
 
 
 def compare_records(

@@ -33,24 +33,14 @@ SHOWN_TAXA = 2  # of the smaller side of a branch
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What one device says of the tree.
+    """What one device says of the tree."""
 
-    Attributes
-    ----------
-    label : how the device was asked for
-    device : what it is
-    precision : "double", "mixed" or "single"
-    lnl : log-likelihood
-    site_lnl : (n_sites,) lnL of each site; NaN for sites that are in no part
-    slopes : (n,) slopes of lnL in the elements of `Likelihood.vector`: logarithms of lengths and parameters
-    """
-
-    label: str
-    device: str
-    precision: str
+    label: str  # how the device was asked for
+    device: str  # what it is
+    precision: str  # "double", "mixed" or "single"
     lnl: float
-    site_lnl: FloatArray
-    slopes: FloatArray
+    site_lnl: FloatArray  # (n_sites,) lnL of each site; NaN for sites that are in no part
+    slopes: FloatArray  # (n,) of lnL in the elements of `Likelihood.vector`: logarithms of lengths and parameters
 
 
 def _compare_pair(a: Answers, b: Answers, slopes_in: Sequence[str], tolerance: float) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -47,6 +48,10 @@ def devices() -> dict[str, Any]:
     except DeviceError as error:
         found, failures = [], [str(error)]
     rows = [_describe_device(device) for device in found]
+    packages: dict[str, str | None] = dict.fromkeys(PACKAGES)
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            packages[package] = version(package)
     return {
         "environment": describe_offer(),
         "devices": rows,
@@ -54,16 +59,9 @@ def devices() -> dict[str, Any]:
         "auto": _automatic(found, failures, {row["index"]: row["problem"] for row in rows}),
         "all": all_indices([device for device, row in zip(found, rows, strict=True) if row["problem"] is None]),
         "install": [] if any(row["problem"] is None for row in rows) else list(INSTALL_LINES),
-        "packages": {package: _version_of(package) for package in PACKAGES},
+        "packages": packages,
         "advice": [] if any(row["type"] == "gpu" for row in rows) else advise_on_gpus(),
     }
-
-
-def _version_of(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _describe_device(device: Device) -> dict[str, Any]:

@@ -32,18 +32,11 @@ GRAFT_EPSILON = 0.001  # lnL that a last step of all lengths must promise
 
 @dataclass(frozen=True)
 class Grafted:
-    """The reference tree with all queries that have data.
+    """The reference tree with all queries that have data."""
 
-    Attributes
-    ----------
-    tree : the taxa of the reference, then the queries in the order of their files
-    newick : the tree as text, with the root where the reference has it
-    lnl : log-likelihood of the reference and the queries on it, under the models of the reference
-    """
-
-    tree: Tree
-    newick: str
-    lnl: float
+    tree: Tree  # the taxa of the reference, then the queries in the order of their files
+    newick: str  # the tree as text, with the root where the reference has it
+    lnl: float  # log-likelihood of the reference and the queries on it, under the models of the reference
 
 
 def graft_queries(

@@ -115,7 +115,7 @@ TYPES: dict[str, Any] = {"counters": (Counters, Keys()), "data": describe_data}
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ChainsResult(RunResult):
-    """What chains found.
+    """What chains found; see `RunResult` for more attributes.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def swap_rates(states: Sequence[RunState]) -> tuple[float | None, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SampleResult(ChainsResult):
-    """Samples of the posterior distribution, and what they say.
+    """Samples of the posterior distribution, and what they say; see `ChainsResult` for more attributes.
 
     The columns of its table are number (its name) and those of `Summary`.
 

@@ -87,7 +87,7 @@ class StonesReached:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MarginalLikelihood(ChainsResult):
-    """The marginal likelihood of a model.
+    """The marginal likelihood of a model; see `ChainsResult` for more attributes.
 
     The columns of its table are power, mean lnL, and what the step from the next lower power adds.
 
