@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 import plltool
-from plltool import Hardware
 from plltool.cli.command import command
-from plltool.cli.options import hardware_options, seed_option, tree_option
+from plltool.cli.options import seed_option, tree_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.support import kinds_option
 from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
@@ -31,17 +31,8 @@ from plltool.constants import ALRT_KINDS, ALRT_REPLICATES, MOVE_KINDS
 )
 @seed_option
 @tree_task_options()
-@hardware_options
 @file_options("alrt")
-def alrt(
-    tree: Path,
-    supports: tuple[str, ...],
-    replicates: int,
-    seed: int,
-    task: TreeTask,
-    hardware: Hardware,
-    outputs: Outputs,
-) -> None:
+def alrt(tree: Path, supports: tuple[str, ...], replicates: int, seed: int, task: TreeTask, outputs: Outputs) -> None:
     """Compute the SH-aLRT, aBayes, LBP and SPRTA supports of TREE, a tree of the taxa in ALIGNMENT.
 
     Branch lengths and free parameters are optimised first. Each internal branch is compared with its two
@@ -49,11 +40,7 @@ def alrt(
     sprta compares the place of the subtree at either end of each branch with all other places (De Maio et al. 2025).
     `plltool support` computes supports by replicate trees, fbp and tbe.
     """
-    result = task.run(
-        lambda data, given, shared: plltool.alrt(
-            data, given, kinds=supports, replicates=replicates, seed=seed, **shared
-        ),
-        *(tree, hardware, outputs),
-    )
+    own: dict[str, Any] = {"kinds": supports, "replicates": replicates, "seed": seed}
+    result = task.run(lambda data, given, shared: plltool.alrt(data, given, **own, **shared), tree, outputs)
     lines = [*describe_fit(result), f"supports: {'/'.join(supports)}"]
     task.telling.print(result, [*lines, *outputs.describe(tree=result.supports.newick())])

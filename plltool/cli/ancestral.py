@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import plltool
-from plltool import Hardware
 from plltool.cli.command import command
-from plltool.cli.options import hardware_options, tree_option
+from plltool.cli.options import tree_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
 
@@ -15,9 +14,8 @@ from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
 @command()
 @tree_option
 @tree_task_options()
-@hardware_options
 @file_options("ancestral", source="alignment")
-def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
+def ancestral(tree: Path, task: TreeTask, outputs: Outputs) -> None:
     """Reconstruct ancestral states: the marginal probability of each state at each internal node of TREE.
 
     Also find the jointly most probable states of all nodes (Pupko et al. 2000) and the mutations on branches. Mutations
@@ -25,7 +23,5 @@ def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) 
 
     Branch lengths and free parameters are optimised first.
     """
-    result = task.run(
-        lambda data, given, shared: plltool.ancestral_states(data, given, **shared), tree, hardware, outputs
-    )
+    result = task.run(lambda data, given, shared: plltool.ancestral_states(data, given, **shared), tree, outputs)
     task.telling.print(result, [*describe_fit(result), *outputs.describe()])

@@ -39,6 +39,10 @@ def check(alignment: Path, model: str | None, reading: options.Reading, hardware
 
 def describe(facts: dict[str, Any]) -> list[str]:
     parts = facts["parts"]
+    memory = f"{facts['device_bytes'] / MEBIBYTE:.1f} MiB for each worker"
+    if not facts["suffices"]:
+        full = f"{facts['full_bytes'] / MEBIBYTE:.1f} MiB"
+        memory += f", some patterns at a time; with {full} it would be faster"
     return [
         f"alignment: {facts['alignment']} ({facts['data']})",
         f"taxa: {facts['n_taxa']}",
@@ -46,7 +50,7 @@ def describe(facts: dict[str, Any]) -> list[str]:
         f"patterns: {facts['n_patterns']}",
         f"gaps: {100 * facts['gap_share']:.2f} %",
         *(_describe_parts(parts) if parts[0]["name"] else _describe_content(parts[0])),
-        f"memory of a search under {facts['model']} on {facts['device']}: {_describe_memory(facts)}",
+        f"memory of a search under {facts['model']} on {facts['device']}: {memory}",
         *(f"warning: {warning}" for warning in facts["warnings"]),
     ]
 
@@ -91,10 +95,3 @@ def _describe_content(part: dict[str, Any]) -> list[str]:
         found = f"median distance between sequences is {100 * part['saturation']:.0f} % of that between unrelated ones"
         lines.append(f"saturation: {found}")
     return lines
-
-
-def _describe_memory(facts: dict[str, Any]) -> str:
-    held = f"{facts['device_bytes'] / MEBIBYTE:.1f} MiB for each worker"
-    if facts["suffices"]:
-        return held
-    return f"{held}, some patterns at a time; with {facts['full_bytes'] / MEBIBYTE:.1f} MiB it would be faster"

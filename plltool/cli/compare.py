@@ -110,10 +110,8 @@ def compare(
             _finish(task, plltool.compare_records(*what, task.tolerance), outputs)
         return
     if len(what) != 1 or has_devices == compare_all or (spec_a is None) != (spec_b is None):
-        raise click.UsageError(
-            "expected one alignment or folder with --a and --b, or with --tree and --all, or two records or folders"
-            " without"
-        )
+        one = "one alignment or folder with --a and --b, or with --tree and --all"
+        raise click.UsageError(f"expected {one}, or two records or folders without")
     if compare_all and not task.tree:
         raise click.UsageError("--all needs --tree")
     with task.telling.reporter(outputs) as reporter:
@@ -179,12 +177,7 @@ def _compare_many(
             show([line])
     counts = {"n_agree": n_agree, "n_differ": n_differ, "n_failed": n_failed}
     verdict = f"{len(records)} alignments: {n_agree} agree, {n_differ} differ, {n_failed} failed"
-    whole: dict[str, Any] = {
-        "agree": n_agree == len(records),
-        **counts,
-        "alignments": records,
-        "command": given_command(),
-    }
+    whole = {"agree": n_agree == len(records), **counts, "alignments": records, "command": given_command()}
     print_results([verdict], json.dumps(whole, indent=1) if task.telling.as_json else None)
     if n_differ:
         click.get_current_context().exit(EXIT_DIFFERENT)

@@ -53,6 +53,7 @@ class ConcordanceTask:
     seed: int = options.filled_by(options.seed_option)
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
     telling: options.Telling = options.filled_by(options.telling_options)
+    hardware: Hardware = options.filled_by(options.hardware_options)
 
 
 def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,9 +84,8 @@ def sort_files(command: Callable[..., Any]) -> Callable[..., Any]:
 @sort_files
 @click.option("--tree", type=PATH, help="The tree, Newick or NEXUS. It may also be the first argument.")
 @options.packed("task", ConcordanceTask)
-@options.hardware_options
 @file_options("concordance", source="tree")
-def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: Outputs) -> None:
+def concordance(tree: Path, task: ConcordanceTask, outputs: Outputs) -> None:
     """Compute how many gene trees and how many sites of an alignment agree with each internal branch of a tree.
 
     The arguments are TREE and files of GENE_TREES. Beside --tree the only argument is the ALIGNMENT.
@@ -111,7 +111,7 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
             fixed=task.fixed,
             outgroup=task.outgroup or None,
             listener=reporter.progress,
-            **asdict(hardware),
+            **asdict(task.hardware),
         )
         outputs.finish(found.texts(given_command()))
     task.telling.print(found, [*found.supports.describe(), *outputs.describe()])

@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import plltool
-from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import hardware_options, option, packed, seed_option, tree_option
+from plltool.cli.options import option, packed, seed_option, tree_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, describe_fit, tree_task_options
 from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS
@@ -66,16 +65,13 @@ class DateChoice:
 @packed("choice", DateChoice)
 @seed_option
 @tree_task_options()
-@hardware_options
 @file_options("date", source="alignment")
-def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
+def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, outputs: Outputs) -> None:
     """Date the nodes of TREE by the dates on which taxa of ALIGNMENT were sampled, with TreeTime.
 
     Branch lengths and free parameters are optimised first, unless --fixed is given. TreeTime then finds the root, the
     rate of the clock and the dates. It needs TreeTime: pip install 'plltool[dating]'.
     """
-    result = task.run(
-        lambda data, given, shared: plltool.date(data, given, seed=seed, **asdict(choice), **shared),
-        *(tree, hardware, outputs),
-    )
+    own = {"seed": seed, **asdict(choice)}
+    result = task.run(lambda data, given, shared: plltool.date(data, given, **own, **shared), tree, outputs)
     task.telling.print(result, [*describe_fit(result), *result.describe_dates(), *outputs.describe()])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import plltool
-from plltool import Hardware
 from plltool.cli import options
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH, WRITTEN
@@ -45,28 +45,18 @@ class SiteChoice:
 @options.tree_option
 @options.packed("sites", SiteChoice)
 @tree_task_options()
-@options.hardware_options
 @file_options("evaluate")
 @options.view_options
-def evaluate(
-    tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, outputs: Outputs, views: options.Views
-) -> None:
+def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, outputs: Outputs, views: options.Views) -> None:
     """Compute the log-likelihood of ALIGNMENT on a given TREE.
 
     Branch lengths and free model parameters are optimised, unless --fixed is given.
     """
+    own: dict[str, Any] = {name: bool(given) for name, given in vars(sites).items()}
+    own["site_frequencies"] = sites.site_frequencies
     result = task.run(
-        lambda data, given, shared: plltool.evaluate(
-            *(data, given),
-            site_lnl=sites.site_lnl is not None,
-            site_rates=sites.site_rates is not None,
-            pmsf=sites.pmsf is not None,
-            site_frequencies=sites.site_frequencies,
-            length_errors=sites.length_errors,
-            root_scan=sites.root_scan,
-            **shared,
-        ),
-        *(tree, hardware, outputs),
+        lambda data, given, shared: plltool.evaluate(data, given, **own, **shared),
+        *(tree, outputs),
         named=(
             (sites.site_lnl, lambda result: result.format_site_lnl(sites.site_lnl or "")),
             (sites.site_rates, lambda result: result.format_site_rates()),

@@ -31,14 +31,14 @@ class GenesTask:
     scfl: bool = options.filled_by(scfl_option)
     workers: int | None = options.filled_by(options.workers_option("genes to search"))
     telling: options.Telling = options.filled_by(options.telling_options)
+    effort: SearchOptions = options.filled_by(options.effort_options)
+    hardware: Hardware = options.filled_by(options.hardware_options)
 
 
 @command()
 @options.packed("task", GenesTask)
-@options.effort_options
-@options.hardware_options
 @file_options("genes", source="folder")
-def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: Outputs) -> None:
+def genes(task: GenesTask, outputs: Outputs) -> None:
     """Find the tree of each gene in FOLDER and the tree of all genes together, and compute concordance factors.
 
     FOLDER has one alignment per gene: FASTA, PHYLIP or NEXUS, compressed or not. Genes may lack taxa. For the tree of
@@ -57,7 +57,7 @@ def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: O
                 data_type=task.reading.data_type,
                 names=task.reading.names,
                 seed=task.seed,
-                options=effort,
+                options=task.effort,
                 brlen=task.brlen,
                 outgroup=task.outgroup or None,
                 quartets=task.scf,
@@ -66,7 +66,7 @@ def genes(task: GenesTask, effort: SearchOptions, hardware: Hardware, outputs: O
                 listener=reporter.progress,
                 checkpoint=outputs.checkpoints[0],
                 search_checkpoint=outputs.checkpoints[1],
-                **asdict(hardware),
+                **asdict(task.hardware),
             )
         )
         outputs.finish(found.texts(given_command()))

@@ -199,17 +199,18 @@ LAST = 99
 
 def draw_progress(facts: Facts, columns: int, in_colour: bool = False) -> str:
     """The line for a terminal of `columns` columns, the last of which stays free."""
+    best = facts.best_lnl
     fields: list[tuple[Field, dict[str, Any]]] = [
         (_bar(facts), {"fg": "cyan"}),
         (_time_left(facts), {}),
-        (_lnl(facts), {"bold": True}),
+        ([] if best is None else [(f"lnL {best:.3f}", 9), (f"lnL {best:.0f}", 11)], {"bold": True}),
         (_activity(facts), {}),
-        ([(facts.round, 6), ("", LAST)], {}),
-        ([(_clock(facts.seconds), 4), ("", LAST)], {}),
-        ([(facts.moves, 2), ("", LAST)], {}),
-        ([(facts.tree, 0), ("", LAST)], {}),
+        ([(facts.round, 6)], {}),
+        ([(_clock(facts.seconds), 4)], {}),
+        ([(facts.moves, 2)], {}),
+        ([(facts.tree, 0)], {}),
     ]
-    texts = fit([field for field, _ in fields], columns - 1)
+    texts = fit([[*field, ("", LAST)] for field, _ in fields], columns - 1)
     if in_colour:
         styled = zip(texts, [style for _, style in fields], strict=True)
         texts = [click.style(text, **style) if text and style else text for text, style in styled]
@@ -232,30 +233,24 @@ def fit(fields: Sequence[Field], width: int) -> list[str]:
 
 def _bar(facts: Facts) -> Field:
     if facts.left is None:
-        return [("", LAST)]
+        return []
     share = facts.seconds / max(facts.seconds + facts.left, 1e-9)
     wide, narrow = (f"[{'#' * int(share * width):-<{width}}]" for width in (WIDE, NARROW))
-    return [(wide, 1), (narrow, 3), ("", LAST)]
+    return [(wide, 1), (narrow, 3)]
 
 
 def _time_left(facts: Facts) -> Field:
     if facts.left is None:
-        return [("", LAST)]
+        return []
     left = about(facts.left)
-    return [(f"{left} left{facts.and_later}", 5), (f"{left} left", 10), (left, 12), ("", LAST)]
-
-
-def _lnl(facts: Facts) -> Field:
-    if facts.best_lnl is None:
-        return [("", LAST)]
-    return [(f"lnL {facts.best_lnl:.3f}", 9), (f"lnL {facts.best_lnl:.0f}", 11), ("", LAST)]
+    return [(f"{left} left{facts.and_later}", 5), (f"{left} left", 10), (left, 12)]
 
 
 def _activity(facts: Facts) -> Field:
     """What is being done, with fewer and fewer words."""
     words = facts.activity.split()
     shorter = [(" ".join(words[:number]), 8) for number in range(len(words) - 1, 1, -1)]
-    return [(facts.activity, 7), (facts.activity.replace(" radius", ""), 8), *shorter, (words[0], 10), ("", LAST)]
+    return [(facts.activity, 7), (facts.activity.replace(" radius", ""), 8), *shorter, (words[0], 10)]
 
 
 def _clock(seconds: float) -> str:

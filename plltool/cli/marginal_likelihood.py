@@ -18,13 +18,13 @@ class StoneTask(ChainTask):
 
     settings: StoneOptions = options.filled_by(options.packed("settings", StoneOptions, SAMPLING))
     telling: options.Telling = options.filled_by(options.telling_options)
+    hardware: Hardware = options.filled_by(options.hardware_options)
 
 
 @command()
 @options.packed("task", StoneTask)
-@options.hardware_options
 @file_options("marginal-likelihood", source="alignment")
-def marginal_likelihood(task: StoneTask, hardware: Hardware, outputs: Outputs) -> None:
+def marginal_likelihood(task: StoneTask, outputs: Outputs) -> None:
     """Compute the marginal likelihood of a model, over all trees and parameters, by stepping stones.
 
     The difference between two models is the logarithm of their Bayes factor. Parameters are sampled unless the model
@@ -32,4 +32,4 @@ def marginal_likelihood(task: StoneTask, hardware: Hardware, outputs: Outputs) -
 
     Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
     """
-    advance(task, hardware, outputs, plltool.marginal_likelihood)
+    advance(task, outputs, plltool.marginal_likelihood)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import plltool
-from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
-from plltool.cli.options import hardware_options, option, packed, reference_tree_option
+from plltool.cli.options import option, packed, reference_tree_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, describe_fit
 from plltool.constants import FILTER_MOST, FILTER_WEIGHT, PLACE_HEURISTIC
@@ -75,28 +74,15 @@ class PlacementChoice:
 @reference_tree_option
 @packed("choice", PlacementChoice)
 @packed("task", ReferenceTask)
-@hardware_options
 @file_options("place")
-def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
+def place(tree: Path, choice: PlacementChoice, task: TreeTask, outputs: Outputs) -> None:
     """Place sequences, such as reads, on the branches of a reference tree, each independently.
 
     Branch lengths and free parameters are optimised on the reference first, unless --fixed is given. The reference tree
     then stays as it is. --graft also attaches all queries to it, in a tree of their own.
     """
-    result = task.run(
-        lambda data, given, shared: plltool.place(
-            data,
-            given,
-            choice.queries,
-            heuristic=1.0 if choice.no_heur else choice.dyn_heur,
-            raxml_blo=choice.raxml_blo,
-            filter_acc_lwr=choice.filter_acc_lwr,
-            filter_min_lwr=choice.filter_min_lwr,
-            filter_max=choice.filter_max,
-            graft=choice.graft,
-            names=task.reading.names,
-            **shared,
-        ),
-        *(tree, hardware, outputs),
-    )
+    own = {**vars(choice), "names": task.reading.names}
+    dyn_heur, no_heur = own.pop("dyn_heur"), own.pop("no_heur")
+    own["heuristic"] = 1.0 if no_heur else dyn_heur
+    result = task.run(lambda data, given, shared: plltool.place(data, given, **own, **shared), tree, outputs)
     task.telling.print(result, [*describe_fit(result), *result.describe_placements(), *outputs.describe()])

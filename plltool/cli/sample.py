@@ -75,13 +75,13 @@ class SampleTask(ChainTask):
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
     time: ClockTask = options.filled_by(options.packed("time", ClockTask, "Trees in time"))
     telling: options.Telling = options.filled_by(options.telling_options)
+    hardware: Hardware = options.filled_by(options.hardware_options)
 
 
 @command()
 @options.packed("task", SampleTask)
-@options.hardware_options
 @file_options("sample", source="alignment")
-def sample(task: SampleTask, hardware: Hardware, outputs: Outputs) -> None:
+def sample(task: SampleTask, outputs: Outputs) -> None:
     """Sample trees, branch lengths and parameters from their posterior distribution, by Metropolis-coupled chains.
 
     Parameters are sampled unless the model gives values for them, or counts them in the alignment (+F). Partitions
@@ -90,12 +90,11 @@ def sample(task: SampleTask, hardware: Hardware, outputs: Outputs) -> None:
     Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
     """
     more = vars(task.time) | {"workers": task.workers, "outgroup": task.outgroup or None, "taken": outputs.write}
-    advance(task, hardware, outputs, plltool.sample, more)
+    advance(task, outputs, plltool.sample, more)
 
 
 def advance(
     task: Any,
-    hardware: Hardware,
     outputs: Outputs,
     work: Callable[..., plltool.SampleResult | plltool.MarginalLikelihood],
     more: dict[str, Any] | None = None,
@@ -120,7 +119,7 @@ def advance(
                 listener=reporter.progress,
                 checkpoint=outputs.checkpoints[0],
                 **(more or {}),
-                **asdict(hardware),
+                **asdict(task.hardware),
             )
         )
         outputs.finish(found.texts(given_command()))

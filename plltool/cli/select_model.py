@@ -91,6 +91,7 @@ class SelectionTask:
     reading: options.Reading = filled_by(options.reading_options)
     seed: int = filled_by(options.seed_option)
     telling: options.Telling = filled_by(options.telling_options)
+    hardware: Hardware = filled_by(options.hardware_options)
 
     def check(self) -> None:
         if self.partitions is None and self.merge is not None:
@@ -103,9 +104,8 @@ class SelectionTask:
 
 @command()
 @packed("task", SelectionTask)
-@options.hardware_options
 @file_options("select-model")
-def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> None:
+def select_model(task: SelectionTask, outputs: Outputs) -> None:
     """Choose the substitution model, and the rates across sites, that describe ALIGNMENT best.
 
     Candidates are all models for the kind of data, each with equal rates, +I, +G4, +I+G4, and free rates as long as
@@ -118,25 +118,16 @@ def select_model(task: SelectionTask, hardware: Hardware, outputs: Outputs) -> N
     outputs.claim()
     with task.telling.reporter(outputs) as reporter:
         sequences = options.load_alignment(task.alignment, task.reading)
-        common: dict[str, Any] = {
-            name: getattr(task, name) for name in ("criterion", "free_rates", "max_rates", "seed")
-        }
-        common |= {"candidates": split_words(task.candidates), **asdict(hardware)}
+        names = "criterion", "free_rates", "max_rates", "seed"
+        common: dict[str, Any] = {name: getattr(task, name) for name in names}
+        common |= {"candidates": split_words(task.candidates), **asdict(task.hardware)}
         choice: plltool.ModelChoice | plltool.SchemeChoice
         if task.partitions is None:
-            choice = plltool.select_model(
-                sequences, task.tree, ascertainment=task.ascertainment, also=task.also, **common
-            )
+            common |= {"ascertainment": task.ascertainment, "also": task.also}
+            choice = plltool.select_model(sequences, task.tree, **common)
         else:
-            choice = plltool.select_scheme(
-                sequences,
-                task.partitions,
-                task.tree,
-                merge=task.merge,
-                percent=task.cluster_percent,
-                brlen=task.brlen,
-                **common,
-            )
+            common |= {"merge": task.merge, "percent": task.cluster_percent, "brlen": task.brlen}
+            choice = plltool.select_scheme(sequences, task.partitions, task.tree, **common)
         outputs.finish(choice.texts(given_command()))
         reporter.write_log(*choice.table().splitlines())
     lines = [*choice.table(SHOWN).splitlines(), choice.describe(), f"seconds: {choice.seconds:.1f}"]

@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 import plltool
-from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import WRITTEN
-from plltool.cli.options import hardware_options, option_or_argument, seed_option
+from plltool.cli.options import option_or_argument, seed_option
 from plltool.cli.outputs import Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import TEST_REPLICATES
@@ -28,11 +27,8 @@ from plltool.constants import TEST_REPLICATES
     help="Write the lnL of each site on each tree to FILE, in TREE-PUZZLE's format, which CONSEL reads.",
 )
 @tree_task_options("[TREES]")
-@hardware_options
 @file_options("test")
-def test(
-    tree: Path, replicates: int, seed: int, site_lnl: Path | None, task: TreeTask, hardware: Hardware, outputs: Outputs
-) -> None:
+def test(tree: Path, replicates: int, seed: int, site_lnl: Path | None, task: TreeTask, outputs: Outputs) -> None:
     """Test which of several TREES the ALIGNMENT rejects: KH, SH, weighted KH, weighted SH, ELW and AU.
 
     Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
@@ -40,7 +36,7 @@ def test(
     """
     result = task.run(
         lambda data, trees, shared: plltool.topology_tests(data, trees, replicates=replicates, seed=seed, **shared),
-        *(tree, hardware, outputs),
+        *(tree, outputs),
         several=True,
         named=[(site_lnl, lambda result: result.format_site_lnl())],
     )

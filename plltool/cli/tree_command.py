@@ -31,12 +31,12 @@ class TreeTask:
     resolve: int | None = options.filled_by(options.resolve_option)
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
     telling: options.Telling = options.filled_by(options.telling_options)
+    hardware: Hardware = options.filled_by(options.hardware_options)
 
     def run(
         self,
         analyse: Callable[[plltool.Sequences, Any, dict[str, Any]], R],
         tree: Path,
-        hardware: Hardware,
         outputs: Outputs,
         *,
         several: bool = False,
@@ -53,13 +53,12 @@ class TreeTask:
         outputs.claim()
         with self.telling.reporter(outputs) as reporter:
             data = options.load_alignment(self.alignment, self.reading)
-            given = (
-                plltool.read_trees(tree, data.names, self.resolve)
-                if several
-                else options.load_tree(tree, data, self.brlen, self.resolve)
-            )
-            shared = {name: getattr(self, name) for name in ("model", "brlen", "fixed")} | asdict(hardware)
-            found = analyse(data, given, shared | {"outgroup": self.outgroup or None, "listener": reporter.progress})
+            shared = {name: getattr(self, name) for name in ("model", "brlen", "fixed")} | asdict(self.hardware)
+            shared |= {"outgroup": self.outgroup or None, "listener": reporter.progress}
+            if several:
+                found = analyse(data, plltool.read_trees(tree, data.names, self.resolve), shared)
+            else:
+                found = analyse(data, options.load_tree(tree, data, self.brlen, self.resolve), shared)
             result: Any = found
             outputs.write(result.texts(given_command(), **(views or {})))
             for path, write in named:

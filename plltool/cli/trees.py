@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import click
 
 import plltool
 from plltool.cli.command import Command, Group
 from plltool.cli.option_values import PATH, WRITTEN
-from plltool.cli.options import json_option, outgroup_option
+from plltool.cli.options import Decorator, json_option, outgroup_option
 from plltool.cli.outputs import claim_files, named_outputs, write_or_print
 from plltool.cli.reporting import Reporter
 from plltool.cli.show import root_option
@@ -19,8 +22,22 @@ from plltool.constants import MAJORITY
 from plltool.registry import ANALYSES
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILES...")
-output_option = click.option("--output", type=WRITTEN, help="Write to FILE instead of stdout.")
-redo_option = click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
+
+
+def written(what: str) -> Decorator:
+    """--output and --redo of a command that returns the text which is written or printed, and `what` it has."""
+
+    def decorate(command: Callable[..., str]) -> Callable[..., Any]:
+        @click.option("--output", type=WRITTEN, help="Write to FILE instead of stdout.")
+        @click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
+        @functools.wraps(command)
+        def with_output(output: Path | None, redo: bool, **values: Any) -> None:
+            claim_files(named_outputs(), redo)
+            write_or_print(command(**values), output, what)
+
+        return with_output
+
+    return decorate
 
 
 @click.group(cls=Group, short_help=ANALYSES["trees"].summary)
@@ -47,34 +64,27 @@ def trees() -> None:
 )
 @click.option("--relative", is_flag=True, help="Divide RF distances by the largest possible, 2 (taxa - 3).")
 @click.option("--pairs", is_flag=True, help="Write a row for each pair of trees instead of one for each tree.")
-@output_option
-@redo_option
+@written("distances")
 @json_option
-def distances(
-    files: tuple[Path, ...], kind: str, relative: bool, pairs: bool, output: Path | None, redo: bool, as_json: bool
-) -> None:
+def distances(files: tuple[Path, ...], kind: str, relative: bool, pairs: bool, as_json: bool) -> str:
     """Print the distances of all pairs of trees in FILES, as a table with a row and a column for each tree.
 
     Tabs separate the columns. A tree is called by its file and its number there, such as run.nwk:2.
     """
     if relative and kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
-    claim_files(named_outputs(), redo)
     with Reporter(quiet=True):
         trees = plltool.read_tree_set(files)
         matrix = plltool.tree_distances(trees, kind, relative).tolist()
     labels = trees.labels
     if as_json:
-        text = json.dumps({"kind": kind, "relative": relative, "trees": labels, "distances": matrix})
-    elif pairs:
-        rows = [f"{labels[a]}\t{labels[b]}\t{matrix[a][b]:.9g}" for a, b in combinations(range(len(labels)), 2)]
-        text = "\n".join(["tree\tother\tdistance", *rows])
+        return json.dumps({"kind": kind, "relative": relative, "trees": labels, "distances": matrix}) + "\n"
+    rows = [["tree", "other", "distance"]] if pairs else [["tree", *labels]]
+    if pairs:
+        rows += [[labels[a], labels[b], f"{matrix[a][b]:.9g}"] for a, b in combinations(range(len(labels)), 2)]
     else:
-        rows = [
-            "\t".join([label, *(f"{value:.9g}" for value in row)]) for label, row in zip(labels, matrix, strict=True)
-        ]
-        text = "\n".join(["\t".join(["tree", *labels]), *rows])
-    write_or_print(text + "\n", output, "distances")
+        rows += [[label, *(f"{value:.9g}" for value in row)] for label, row in zip(labels, matrix, strict=True)]
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
 @trees.command(
@@ -96,17 +106,14 @@ def distances(
     default=MAJORITY,
     help="Share of the trees that a split must exceed.",
 )
-@output_option
-@redo_option
-def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path | None, redo: bool) -> None:
+@written("consensus")
+def consensus(files: tuple[Path, ...], rule: str, threshold: float) -> str:
     """Print the consensus of the trees in FILES as Newick.
 
     Internal branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
     """
-    claim_files(named_outputs(), redo)
     with Reporter(quiet=True):
-        found = plltool.consensus(files, rule, threshold)
-    write_or_print(plltool.write_consensus(found) + "\n", output, "consensus")
+        return plltool.write_consensus(plltool.consensus(files, rule, threshold)) + "\n"
 
 
 @trees.command(
@@ -117,16 +124,14 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
 @files_argument
 @root_option
 @outgroup_option
-@output_option
-@redo_option
-def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...], output: Path | None, redo: bool) -> None:
+@written("trees")
+def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...]) -> str:
     """Print the trees in FILES with a root of two branches, as Newick, one on a line.
 
     Labels of internal nodes, such as supports, stay with their branches.
     """
     if not (root or outgroup):
         raise click.UsageError("expected --root or --outgroup")
-    claim_files(named_outputs(), redo)
     with Reporter(quiet=False):
         rooted = [newick for path in files for newick in plltool.root_trees(path, root, outgroup or None)]
-    write_or_print("".join(f"{newick}\n" for newick in rooted), output, "trees")
+    return "".join(f"{newick}\n" for newick in rooted)

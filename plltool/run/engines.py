@@ -222,16 +222,16 @@ class Opening:
 
     def open_all(self, shards: Sequence[PartsShard], categories: Sequence[IndexArray] = ()) -> Holder:
         """An engine for the parts of all shards; `categories` are the first ones of the patterns of each part."""
-        engines = [self._open_shard(shard, categories) for shard in shards]
+        engines: list[Holder] = []
+        for shard in shards:
+            open_patterns = partial(self._open_patterns, shard)
+            if shard.categories:
+                first = np.concatenate([categories[part] for part in shard.members]) if categories else None
+                engines.append(CategoryEngine(open_patterns, shard.data, shard.sizes, first))
+            else:
+                engine = open_patterns(shard.data, shard.engine_sizes)
+                engines.append(AscertainedEngine(engine, shard.corrections) if shard.corrected else engine)
         return engines[0] if len(engines) == 1 else Composite.of_whole_parts(engines, [own.members for own in shards])
-
-    def _open_shard(self, shard: PartsShard, categories: Sequence[IndexArray]) -> Holder:
-        open_patterns = partial(self._open_patterns, shard)
-        if shard.categories:
-            first = np.concatenate([categories[part] for part in shard.members]) if categories else None
-            return CategoryEngine(open_patterns, shard.data, shard.sizes, first)
-        engine = open_patterns(shard.data, shard.engine_sizes)
-        return AscertainedEngine(engine, shard.corrections) if shard.corrected else engine
 
     def _open_patterns(self, shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> Holder:
         """An engine for patterns, which ranks or devices divide."""

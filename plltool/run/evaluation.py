@@ -142,7 +142,11 @@ def evaluate_and_ask(
         run.engine_opened(likelihood.engine, likelihood.reason, likelihood.hardware)
         lnl = start_lnl = likelihood.lnl()
         announce("lengths and model")
-        unknown = _remarks_on_fixed(likelihood) if fixed else []
+        unknown: list[str] = []
+        if fixed:
+            if likelihood.is_rooted and not likelihood.root_is_given:
+                raise InputError("the tree given: found no root, expected one, with two branches, to keep it fixed")
+            unknown = [*remarks_on_values(likelihood.models), *remarks_on_lengths(likelihood.tree)]
         names = {name for own in likelihood.models for name in own.free_parameters} if only == PARAMETERS else ()
         if not fixed and (names or only != PARAMETERS):
             lnl = likelihood.optimise(*sorted(names or {LENGTHS} & {only}), listener=listener)
@@ -163,13 +167,3 @@ def optimise_all(likelihood: Likelihood, listener: Listener = ignore) -> tuple[T
     """The tree and the models, optimised, and lnL."""
     lnl = likelihood.optimise(listener=listener)
     return likelihood.tree, likelihood.models, lnl
-
-
-def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
-    """Warnings of what `fixed` leaves at start values: parameters without a value, a tree without lengths.
-
-    Raises InputError if the tree lacks a root that the model needs.
-    """
-    if likelihood.is_rooted and not likelihood.root_is_given:
-        raise InputError("the tree given: found no root, expected one, with two branches, to keep it fixed")
-    return [*remarks_on_values(likelihood.models), *remarks_on_lengths(likelihood.tree)]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.facts import (
@@ -17,7 +16,7 @@ from plltool.alignment.facts import (
     symmetry_statistics,
     without_root,
 )
-from plltool.alignment.states import DNA, MULTISTATE, CodeArray, StateSpace
+from plltool.alignment.states import DNA, MULTISTATE
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SIGNIFICANCE, UNLINKED
 from plltool.engine.select import NUMPY_REASON
@@ -227,12 +226,16 @@ def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
 def _count_pairs(alignment: Alignment) -> Iterator[FloatArray]:
     """For each taxon but the last the sites with each pair of states, beside each later one (later, states, states)."""
     n_taxa, n_sites, n_states = alignment.n_taxa, alignment.n_sites, alignment.states.n_states
+    sets = alignment.states.state_sets
+    single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float32)
     for first in range(0, n_taxa - 1, _TAXON_CHUNK):
         rows = alignment.codes[first:]
         n_rows = min(_TAXON_CHUNK, n_taxa - first)
         counts = np.zeros((n_rows * n_states, len(rows) * n_states))
         for start in range(0, n_sites, _SITE_CHUNK):
-            tables = _indicators(rows[:, start : start + _SITE_CHUNK], alignment.states)
+            codes = rows[:, start : start + _SITE_CHUNK]
+            # (taxa * states, sites) 1 where a taxon has this one state; sums below 2^24 are exact
+            tables = single[codes].swapaxes(1, 2).reshape(-1, codes.shape[1])
             own = tables[: n_rows * n_states]
             if alignment.weights is None:
                 counts += own @ tables.T
@@ -241,10 +244,3 @@ def _count_pairs(alignment: Alignment) -> Iterator[FloatArray]:
         met = counts.reshape(n_rows, n_states, len(rows), n_states)
         for taxon in range(min(n_rows, len(rows) - 1)):
             yield met[taxon, :, taxon + 1 :].swapaxes(0, 1)
-
-
-def _indicators(codes: CodeArray, states: StateSpace) -> npt.NDArray[np.float32]:
-    """(n_taxa * n_states, n_sites) 1 where a taxon has this one state; sums below 2^24 are exact."""
-    sets = states.state_sets
-    single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float32)
-    return single[codes].swapaxes(1, 2).reshape(-1, codes.shape[1])

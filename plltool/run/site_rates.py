@@ -72,14 +72,11 @@ def to_gamma(
     gamma = [model.under_gamma() if model.has_site_rates else model for model in models]
     specs = "; ".join(dict.fromkeys(str(model.spec) for model in gamma))
     log.info("per-site rates: lnL %.6f; the tree is now evaluated under %s", lnl, specs)
-    parts = tuple(
-        _describe(model, own) if model.has_site_rates else None for model, own in zip(models, patterns, strict=True)
-    )
-    return gamma, PerSiteRates(lnl, format_scheme(data, models), parts, tuple(models))
-
-
-def _describe(model: Model, patterns: Patterns) -> SiteCategories:
-    category_of = model.sites.category_of
-    if category_of is None:
-        category_of = np.zeros(patterns.n_patterns, dtype=np.intp)
-    return SiteCategories(*model.sites.categories(), category_of[patterns.site_pattern])
+    parts: list[SiteCategories | None] = []
+    for model, own in zip(models, patterns, strict=True):
+        category_of = model.sites.category_of
+        if category_of is None:
+            category_of = np.zeros(own.n_patterns, dtype=np.intp)
+        found = SiteCategories(*model.sites.categories(), category_of[own.site_pattern])
+        parts.append(found if model.has_site_rates else None)
+    return gamma, PerSiteRates(lnl, format_scheme(data, models), tuple(parts), tuple(models))

@@ -113,12 +113,8 @@ class GenesResult(Recorded, Shown):
         return self.concordance._drawn()
 
     def _rows(self) -> Sequence[Row]:
-        names = "n_sites", "n_patterns", "lnl", "spec", "model"
-        return [
-            {"name": gene.name, "source": gene.source, "n_taxa": gene.n_taxa}
-            | {name: getattr(gene, name) for name in names}
-            for gene in self.genes
-        ]
+        names = "name", "source", "n_taxa", "n_sites", "n_patterns", "lnl", "spec", "model"
+        return [{name: getattr(gene, name) for name in names} for gene in self.genes]
 
     def format_table(self) -> str:
         """A table separated by tabs, with a row for each gene in the order of the gene trees."""

@@ -84,7 +84,7 @@ class Concordance(Recorded, Shown):
         lengths = [float(np.mean(tree.lengths[branch])) for branch in self.supports.branches]
         values = [column.tolist() for column in self.columns.values()]
         names = "ID", *self.columns, "Label", "Length"
-        rows = zip(self._numbers(), *values, self.labels, lengths, strict=True)
+        rows = zip(range(1, len(self.labels) + 1), *values, self.labels, lengths, strict=True)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def newick(self) -> str:
@@ -96,7 +96,7 @@ class Concordance(Recorded, Shown):
 
     def branch_newick(self) -> str:
         """The tree with the number of each branch in the table as its label."""
-        return self._write(self._spread([str(number) for number in self._numbers()]))
+        return self._write(self._spread([str(number) for number in range(1, len(self.labels) + 1)]))
 
     def nexus(self) -> str:
         """The tree as NEXUS, all columns being named annotations such as ``[&gCF=50,gN=12]``, which FigTree reads."""
@@ -152,9 +152,6 @@ class Concordance(Recorded, Shown):
             "cf.stat": self.format_table(),
             "cf.json": self.to_json(command) + "\n",
         }
-
-    def _numbers(self) -> range:
-        return range(1, len(self.labels) + 1)
 
     def _spread(self, labels: Sequence[str]) -> list[str]:
         whole = [""] * self.supports.tree.n_edges

@@ -240,7 +240,11 @@ def _read_back(run: Any, names: Mapping[str, str], has_constant: bool) -> DatedT
         depths[number] = 0.0 if parent == NO_NODE else depths[parent] + float(clade.mutation_length)
         is_tip = not clade.clades
         made.labels[number] = names[clade.name] if is_tip else f"{NODE}{number - len(tips) + 1}"
-        dates.append(_read_node(run, clade, made.labels[number]))
+        interval, rate = None, float(clade.branch_length_interpolator.gamma) if clade.up is not None else 1.0
+        if not clade.bad_branch and hasattr(clade, "marginal_inverse_cdf"):
+            low, high = run.get_max_posterior_region(clade, fraction=DATE_LEVEL)
+            interval = float(low), float(high)
+        dates.append(DatedNode(made.labels[number], float(clade.numdate), clade.date, interval, rate))
         if parent != NO_NODE:
             made.lengths[number] = max(dates[number].year - dates[parent].year, 0.0)
         if is_tip:
@@ -250,15 +254,6 @@ def _read_back(run: Any, names: Mapping[str, str], has_constant: bool) -> DatedT
     used = tuple(tip for tip in tips if tip is not None)
     clock, version = _read_clock(run, has_constant), metadata.version("phylo-treetime")
     return DatedTree(made, tuple(dates), clock, used, run.branch_length_mode, version)
-
-
-def _read_node(run: Any, clade: Any, name: str) -> DatedNode:
-    interval = None
-    if not clade.bad_branch and hasattr(clade, "marginal_inverse_cdf"):
-        low, high = run.get_max_posterior_region(clade, fraction=DATE_LEVEL)
-        interval = float(low), float(high)
-    rate = float(clade.branch_length_interpolator.gamma) if clade.up is not None else 1.0
-    return DatedNode(name, float(clade.numdate), clade.date, interval, rate)
 
 
 def _read_clock(run: Any, has_constant: bool) -> Clock:

@@ -29,9 +29,8 @@ from plltool.tree.topology import Tree
 
 PLACE_BATCH = 64  # queries that an engine holds at a time; with similar ones it lacks the columns that none of them has
 PLACE_TIE = 0.5  # lnL between two best places of a query, up to which they are judged with the branch's length free
-LEAST_BRANCHES = (
-    5  # that are optimised for a query: with many sites one score takes all weight, and may be off by 40 lnL
-)
+# branches that are optimised for a query: with many sites one score takes all weight, and may be off by 40 lnL
+LEAST_BRANCHES = 5
 Finder: TypeAlias = Callable[[TreeLikelihood, IndexArray], Places]
 
 
@@ -163,7 +162,9 @@ class Placer:
             cells = _known_cells([own[some] for own in queries.codes], self.data)
             known = [np.asarray(own.any(axis=0)) for own in cells]
             found |= self._on_engine(queries, some, known, lnl, slide)
-        unsure = [query for query in order.tolist() if self._is_unsure(found[query])]
+        tied = {query: int(np.count_nonzero(own.lnl >= own.lnl.max() - PLACE_TIE)) > 1 for query, own in found.items()}
+        # at whose places the length of the branch is to be optimised, too
+        unsure = [query for query in order.tolist() if (tied[query] if self.raxml_blo is None else self.raxml_blo)]
         for some in _batches(np.array(unsure, dtype=np.int64)):
             announce("placing queries, the length of the branch is free")
             whole = [np.ones(own.shape[1], dtype=bool) for own in queries.codes]
@@ -175,12 +176,6 @@ class Placer:
         columns = np.concatenate([part.sites for part in self.data.parts])
         known = np.concatenate(_known_cells(queries.codes, self.data), axis=1)[:, np.argsort(columns)]
         return np.lexsort([-np.argmax(known[:, ::-1], axis=1), np.argmax(known, axis=1)])
-
-    def _is_unsure(self, places: Places) -> bool:
-        """Whether the length of the branch is to be optimised at the places of a query, too."""
-        if self.raxml_blo is not None:
-            return self.raxml_blo
-        return int(np.count_nonzero(places.lnl >= places.lnl.max() - PLACE_TIE)) > 1
 
     def _on_engine(
         self, queries: Queries, some: IndexArray, known: Sequence[BoolArray], lnl: float, find: Finder

@@ -105,9 +105,7 @@ def select_model(
     DeviceError if the device cannot be used.
     """
     began = perf_counter()
-    check_one_of("criterion", criterion, CRITERIA)
-    check_least("seed", seed, 0)
-    check_least("max_rates", max_rates, 2)
+    _check_choice(criterion, seed, max_rates)
     data, models = resolve_inputs(alignment, None)
     if len(data.parts) > 1:
         names = ", ".join(part.name for part in data.parts)
@@ -195,9 +193,7 @@ def select_scheme(
     device cannot be used.
     """
     began = perf_counter()
-    check_one_of("criterion", criterion, CRITERIA)
-    check_least("seed", seed, 0)
-    check_least("max_rates", max_rates, 2)
+    _check_choice(criterion, seed, max_rates)
     _check_merge(merge, percent, brlen)
     data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
@@ -210,6 +206,12 @@ def select_scheme(
     chosen = ask_fitter(request.choose, run, chosen_on, brlen) | run.known
     about: dict[str, Any] = {"seed": seed, "seconds": run.seconds, "warnings": run.warn(remarks)}
     return SchemeChoice(criterion=criterion, brlen=brlen, data=data, **chosen, **about)
+
+
+def _check_choice(criterion: str, seed: int, max_rates: int) -> None:
+    check_one_of("criterion", criterion, CRITERIA)
+    check_least("seed", seed, 0)
+    check_least("max_rates", max_rates, 2)
 
 
 def _check_merge(merge: str | None, percent: float, brlen: str) -> None:
@@ -246,7 +248,11 @@ class _Request:
         possible = self._candidates()
         announce("branch lengths of all partitions under default models")
         tree = fitter.tree.unlink(len(self.datasets)) if self.brlen == UNLINKED else fitter.tree.copy()
-        start = fitter.joint(self.datasets, self._default_models(), tree)
+        models = []
+        for data, correction in zip(self.datasets, self.corrections, strict=True):
+            spec = replace(default_model(data.patterns.states), ascertainment=correction, scaled=self.brlen == SCALED)
+            models.append(Model(spec, data.frequencies))
+        start = fitter.joint(self.datasets, models, tree)
         # until a round gains little
         optimiser = ModelOptimiser(start, scale=True)
         lnl = -math.inf
@@ -282,14 +288,6 @@ class _Request:
             except InputError as problem:
                 raise InputError(f"partition {show_name(part.name)}: {problem}") from None
         return possible
-
-    def _default_models(self) -> list[Model]:
-        models = []
-        for data, correction in zip(self.datasets, self.corrections, strict=True):
-            spec = default_model(data.patterns.states)
-            spec = replace(spec, ascertainment=correction, scaled=self.brlen == SCALED)
-            models.append(Model(spec, data.frequencies))
-        return models
 
     def _n_shared(self, tree: Tree) -> int:
         """The number of free branch lengths that parts share; one of their scalers is not free."""

@@ -63,21 +63,17 @@ def _mean_rates(source: Model, model: Model, classes: IndexArray) -> FloatArray:
 
     Where each change has a rate of its own, such rates.
     """
-    flow, pi = _flows(source), source.frequencies
+    pi = source.frequencies
+    if source.spec.is_directed:  # expected numbers of changes from one state to another, up to a common factor
+        flow = pi[:, None] * rates_matrix(source.exchangeabilities)
+    else:
+        flow = exchangeability_matrix(source.exchangeabilities) * np.outer(pi, pi)
     if model.spec.is_directed:
         at = ~np.eye(len(pi), dtype=bool)
         changes, chance = flow[at], np.repeat(pi, len(pi) - 1)
     else:
         changes, chance = (flow + flow.T)[np.triu_indices(len(pi), 1)], _chance(model.frequencies)
     return np.asarray((np.bincount(classes, changes) / np.bincount(classes, chance))[classes])
-
-
-def _flows(model: Model) -> FloatArray:
-    """(n_states, n_states) expected numbers of changes from one state to another, up to a common factor."""
-    pi = model.frequencies
-    if model.spec.is_directed:
-        return pi[:, None] * rates_matrix(model.exchangeabilities)
-    return exchangeability_matrix(model.exchangeabilities) * np.outer(pi, pi)
 
 
 def _with_rate_parameters(source: Model, model: Model) -> list[Model]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
 from os import PathLike
-from typing import Any, TypeAlias, Unpack
+from typing import TypeAlias, Unpack
 
 import numpy as np
 
@@ -127,7 +127,10 @@ class _Ultrafast:
         weights = draw_weights([part.weights for part in task.parts], self.replicates, rng)
         shares = share_hardware(self.workers, UFBOOT_STEP, task.parts, task.models, hardware)
         self._open = partial(open_excursions, ExcursionSetup(task, start, weights), shares)
-        self._store = store = self.run.open_checkpoint(self._identify(start))
+        identity = {"adopts better trees": climb is not None, "batch": UFBOOT_STEP} | self.run.identity
+        identity |= {"tree": describe_start(start), **describe_constraint(task.constraint)}
+        identity |= {"replicates": self.replicates, **self.run.planned_place}
+        self._store = store = self.run.open_checkpoint(identity)
         with store or nullcontext():
             saved = store.load(STATE, UfbootState) if store else None
             if saved is not None:
@@ -147,12 +150,6 @@ class _Ultrafast:
                 at.adopt()
         supports = self._count(target)
         return replace(supports, better=self._better() if at.has_better else None)
-
-    def _identify(self, start: Tree) -> dict[str, Any]:
-        run, constraint = self.run, describe_constraint(self.run.task.constraint)
-        batches = {"adopts better trees": self.climb is not None, "batch": UFBOOT_STEP}
-        given = {"tree": describe_start(start), **constraint, "replicates": self.replicates}
-        return batches | run.identity | given | run.planned_place
 
     def _better(self) -> BetterTree:
         return BetterTree(self._at.lnl, self._at.target_lnl, self.run.task.whole(self._at.best))

@@ -148,7 +148,11 @@ def topology_tests(
             pattern_lnl, trees = _evaluate_all(likelihood, trees, fixed)
         tests = run_tests(pattern_lnl, weights, replicates, generator(seed, TESTS))
         sites = np.stack([likelihood.spread_over_sites(row) for row in pattern_lnl])
-        remarks[:] = _remarks_on_topologies(trees)
+        groups: dict[frozenset[int], list[str]] = {}  # numbers of the trees that have a topology, with its root if any
+        for number, tree in enumerate(trees, start=1):
+            groups.setdefault(frozenset(inner_splits(tree, trees[0].names)), []).append(str(number))
+        same = [shorten(", ".join(numbers)) for numbers in groups.values() if len(numbers) > 1]
+        remarks[:] = [f"trees {numbers} have the same topology" for numbers in same]
         newicks = []
         for tree in trees:
             likelihood.tree = tree
@@ -168,16 +172,6 @@ def topology_tests(
     for remark in remarks:
         log.warning(remark)
     return replace(found, warnings=(*found.warnings, *remarks))
-
-
-def _remarks_on_topologies(trees: Sequence[Tree]) -> list[str]:
-    """A warning for each topology, with its root if trees have one, that several trees have."""
-    groups: dict[frozenset[int], list[str]] = {}
-    for number, tree in enumerate(trees, start=1):
-        groups.setdefault(frozenset(inner_splits(tree, trees[0].names)), []).append(str(number))
-    return [
-        f"trees {shorten(', '.join(numbers))} have the same topology" for numbers in groups.values() if len(numbers) > 1
-    ]
 
 
 def _evaluate_all(likelihood: Likelihood, trees: Sequence[TreeLike], fixed: bool) -> tuple[FloatArray, list[Tree]]:

@@ -181,7 +181,11 @@ def bench(
     rows: list[dict[str, Any]] = []
     fitting = QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
     if shapes is None and not quick:
-        fitting = tuple(shape for shape in DEFAULT_SHAPES if _cla_bytes(shape, n_states, hardware) <= MAX_CLA_BYTES)
+        layouts = {
+            shape: Layout(n_states, N_COMPONENTS, shape.n_taxa, (shape.n_patterns,), vw=1, precision=hardware.precision)
+            for shape in DEFAULT_SHAPES
+        }
+        fitting = tuple(shape for shape, own in layouts.items() if n_slots(shape) * own.slot_bytes <= MAX_CLA_BYTES)
         for shape in sorted(set(DEFAULT_SHAPES) - set(fitting)):
             log.info("%d taxa, %d patterns: left out, its CLAs need more than %d GiB", *shape, MAX_CLA_BYTES >> 30)
     for number, shape in enumerate(fitting, start=1):
@@ -273,9 +277,3 @@ def newview_bound(n_states: int, n_components: int, multiply_adds_per_second: fl
     See *bound* at the head of the module; each lane counts, VW to a vector operation.
     """
     return multiply_adds_per_second / (n_components * (2 * n_states**2 + 2 * n_states))
-
-
-def _cla_bytes(shape: Shape, n_states: int, hardware: Hardware) -> int:
-    parts = (shape.n_patterns,)
-    layout = Layout(n_states, N_COMPONENTS, shape.n_taxa, parts, vw=1, precision=hardware.precision)
-    return n_slots(shape) * layout.slot_bytes
