@@ -38,17 +38,16 @@ def describe(records: Records) -> list[Section]:
     )
     parent_of = dict(zip(nodes.labels[1:], (nodes.labels[parent] for parent in nodes.parents[1:]), strict=True))
     order = sorted(joint, key=lambda node: -len(joint[node]))
-    rows = tuple((node, _list(joint[node]), str(len(joint[node])), parent_of.get(node, "")) for node in order)
+    rows = []
+    for node in order:
+        labels, n = joint[node][:MOST_LISTED], len(joint[node])
+        labels += [f"and {n - MOST_LISTED} more"] if n > MOST_LISTED else []
+        rows.append((node, " ".join(labels), str(n), parent_of.get(node, "")))
     columns = ("Branch to", "Mutations", "Number", "From")
-    table = Table("Mutations by joint reconstruction, sorted by number", columns, rows, is_text=True)
+    table = Table("Mutations by joint reconstruction, sorted by number", columns, tuple(rows), is_text=True)
     remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
     picture = mark_tree(nodes, marks, caption, keeps_root=True)
     return [Section("ancestors", "Ancestral states", (facts, picture, table, Prose(remark)))]
-
-
-def _list(labels: list[str]) -> str:
-    left = len(labels) - MOST_LISTED
-    return " ".join(labels[:MOST_LISTED]) + (f" and {left} more" if left > 0 else "")
 
 
 def tell(records: Records, cited: Cited) -> list[str]:

@@ -40,6 +40,11 @@ class Table:
     rows: tuple[tuple[str | Cell, ...], ...]
     is_text: bool = False
 
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The rows; what is only a text has no mark."""
+        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+
 
 @dataclass(frozen=True)
 class Prose:

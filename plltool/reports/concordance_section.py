@@ -8,7 +8,7 @@ from plltool.reports.blocks import Block, Items, Picture, Prose, Section, Table,
 from plltool.reports.methods import Cited, list_words
 from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
 from plltool.reports.plots import draw_points
-from plltool.reports.records import Record, Records, Row, split_keys, split_of
+from plltool.reports.records import Record, Records, split_keys, split_of
 from plltool.reports.tree_section import mark_tree
 
 LABELLED = {GCF: "gCF", SCF: "sCF", SCFL: "sCFL"}  # the factors on the tree, and their columns
@@ -20,20 +20,23 @@ COLOURS = ((50.0, GOOD_COLOUR), (100.0 / 3.0, FAIR_COLOUR))  # from which per ce
 
 
 def describe(records: Records) -> list[Section]:
-    name = records.prefix.name
-    genes = [_describe_genes(records.genes, name)] if records.genes else []
-    return genes if records.concordance is None else [*genes, _describe_concordance(records.concordance, name)]
+    name, sections = records.prefix.name, []
+    if records.genes:
+        columns = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
+        rows = tuple(tuple(_shorten(row[column]) for column in columns) for row in records.genes)
+        remark = f"{name}.genes.nwk has their trees, {name}.genes.tsv their files and the values of all parameters."
+        sections.append(Section("genes", "Genes", (Table("Genes", columns, rows), Prose(remark))))
+    return sections if records.concordance is None else [*sections, _describe_concordance(records.concordance, name)]
 
 
 def _describe_concordance(found: Record, name: str) -> Section:
     nodes, branches = parse_nodes(found["tree"], "the record"), found["branches"]
-    shown = {kind: column for kind, column in LABELLED.items() if kind in found["kinds"]}
+    columns = [column for kind, column in LABELLED.items() if kind in found["kinds"]]
     by_split = {split_of(branch["taxa"], nodes): branch for branch in branches}
     marks = []
     for key, below in zip(split_keys(nodes), nodes.children(), strict=True):
         branch = by_split.get(key) if below else None
-        marks.append(Mark() if branch is None else _mark(branch, list(shown.values())))
-    columns = list(shown.values())
+        marks.append(Mark() if branch is None else _mark(branch, columns))
     caption = f"The number of the branch in the table: {' / '.join(columns)}."
     legend = ""
     if columns:
@@ -57,13 +60,6 @@ def _describe_concordance(found: Record, name: str) -> Section:
         " FigTree."
     )
     return Section("concordance", "Concordance", (*blocks, Prose(remark)))
-
-
-def _describe_genes(genes: tuple[Row, ...], name: str) -> Section:
-    columns = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
-    rows = tuple(tuple(_shorten(row[column]) for column in columns) for row in genes)
-    remark = f"{name}.genes.nwk has their trees, {name}.genes.tsv their files and the values of all parameters."
-    return Section("genes", "Genes", (Table("Genes", columns, rows), Prose(remark)))
 
 
 def _mark(branch: Record, columns: list[str]) -> Mark:

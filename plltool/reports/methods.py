@@ -47,8 +47,11 @@ def write_methods(records: Records) -> Methods | None:
     if first is None and records.concordance is None and records.supports is None:
         return None
     sentences = [] if first is None else [_tell_data(first), *_tell_choice(records, cited)]
-    if "search" not in records.runs and records.main is not None:
-        sentences += _tell_evaluation(records.main, cited)
+    main = records.main or {}
+    if "search" not in records.runs and "parts" in main and "start_lnls" not in main:  # it has only been evaluated
+        likelihood, trees = cited.cite("Felsenstein 1981"), "trees" if "tests" in main else "tree"
+        computed = f"was computed under {tell_model(main, cited)}"
+        sentences.append(f"The likelihood{likelihood} of the given {trees} {computed}.")
     sentences += [sentence for module in modules_of(records) for sentence in module.tell(records, cited)]
     version = VERSION if first is None else first["version"]
     is_prior = first is not None and first is records.samples and first["options"]["prior_only"]
@@ -150,10 +153,3 @@ def tell_models(specs: Sequence[str], brlen: str, cited: Cited) -> str:
         told.append(f"{given} with {list_words(rates)}" if rates else given)
     models = f"the model {told[0]}" if len(told) == 1 else f"the models {'; '.join(told[:-1])}; and {told[-1]}"
     return models if len(specs) == 1 else f"{models}, for {len(specs)} partitions with {LINKING[brlen]}"
-
-
-def _tell_evaluation(run: Record, cited: Cited) -> list[str]:
-    if "parts" not in run or "start_lnls" in run:  # no evaluation but a search
-        return []
-    trees = "the given trees" if "tests" in run else "the given tree"
-    return [f"The likelihood{cited.cite('Felsenstein 1981')} of {trees} was computed under {tell_model(run, cited)}."]

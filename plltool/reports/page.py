@@ -14,7 +14,6 @@ from plltool.constants import REPORT_ROWS, VERSION
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import (
     Block,
-    Cell,
     Drawn,
     Facts,
     Folded,
@@ -114,23 +113,15 @@ def _fold(title: str, *content: Markup) -> Markup:
 def _write_table(table: Table) -> Markup:
     names = element("tr", *[element("th", name, scope="col") for name in table.columns])
     rows = [
-        element("tr", element("th", _text(row[0]), scope="row"), *[_write_cell(cell) for cell in row[1:]])
-        for row in table.rows
+        element(
+            "tr", element("th", first.text, scope="row"), *[element("td", c.text, class_=c.mark or None) for c in rest]
+        )
+        for first, *rest in table.cells
     ]
-    class_ = "text" if table.is_text else None
-    written = element(
-        "table", element("caption", table.caption), element("thead", names), element("tbody", *rows), class_=class_
-    )
+    content = element("caption", table.caption), element("thead", names), element("tbody", *rows)
+    written = element("table", *content, class_="text" if table.is_text else None)
     framed = element("div", written, class_="scroll", tabindex="0", role="group", aria_label=table.caption)
     return framed if len(rows) <= FOLDED_ROWS else _fold(f"{table.caption}: {len(rows)} rows", framed)
-
-
-def _text(cell: str | Cell) -> str:
-    return cell.text if isinstance(cell, Cell) else cell
-
-
-def _write_cell(cell: str | Cell) -> Markup:
-    return element("td", _text(cell), class_=cell.mark or None if isinstance(cell, Cell) else None)
 
 
 def draw_tree(block: TreePicture | MarkedTree) -> tuple[TreeDrawing, str]:

@@ -366,18 +366,10 @@ def draw_timed(nodes: RootedNodes, time: TimeScale, width: float, marks: Marks) 
         x = MARGIN + (year - first) * scale
         picture.lines.append(Line(x, MARGIN, x, bottom, colour=GRID_COLOUR))
         picture.texts.append(Text(x, bottom + FONT + GAP, text, SMALL_FONT, "middle", colour=LABEL_COLOUR))
-    _add_ranges(picture, nodes, time.ranges, first, scale)
-    add_rows(picture, nodes, MARGIN + (years - first) * scale, marks)
-    return picture
-
-
-def _add_ranges(
-    picture: Picture, nodes: RootedNodes, ranges: Sequence[tuple[float, float] | None], first: float, scale: float
-) -> None:
-    """Bars of nodes whose dates are not exact."""
-    rows = node_rows(nodes).tolist()
-    for row, ends in zip(rows, ranges, strict=False):
-        if ends is not None and ends[0] < ends[1]:
+    for row, ends in zip(node_rows(nodes).tolist(), time.ranges, strict=False):
+        if ends is not None and ends[0] < ends[1]:  # dates that are not exact
             y = MARGIN + ROW / 2.0 + row * ROW
             x1, x2 = (MARGIN + (year - first) * scale for year in ends)
             picture.lines.append(Line(x1, y, x2, y, RANGE_WIDTH, BAND_COLOUR))
+    add_rows(picture, nodes, MARGIN + (years - first) * scale, marks)
+    return picture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from statistics import median
 
 from plltool.constants import SURE_WEIGHT
@@ -22,12 +21,12 @@ MOST_QUERIES, MOST_BRANCHES = 500, 200  # rows of tables
 def describe(records: Records) -> list[Section]:
     if records.placements is None:
         return []
-    section, grafted = _describe_placements(records.placements, records.prefix.name), _find_grafted(records)
-    if grafted:
-        name = f"{records.prefix.name}.grafted.nwk"
-        text = f"{name} is the reference tree with all queries placed. Its lnL is {grafted['lnl']:.4f}."
-        section = replace(section, blocks=(*section.blocks, Prose(text)))
-    return [section]
+    name, blocks = records.prefix.name, _describe_placements(records.placements)
+    blocks.append(Prose(f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others."))
+    if grafted := _find_grafted(records):
+        text = f"{name}.grafted.nwk is the reference tree with all queries placed. Its lnL is {grafted['lnl']:.4f}."
+        blocks.append(Prose(text))
+    return [Section("placements", "Placements", tuple(blocks))]
 
 
 def _find_grafted(records: Records) -> Record | None:
@@ -39,7 +38,7 @@ def _find_grafted(records: Records) -> Record | None:
 Best = list[tuple[str, JplaceRow]]  # each query, and its best place
 
 
-def _describe_placements(found: Jplace, name: str) -> Section:
+def _describe_placements(found: Jplace) -> list[Block]:
     n_nodes = len(found.nodes.parents)
     weights, numbers = [0.0] * n_nodes, [0] * n_nodes  # of all places, and queries that have their best place there
     best: Best = []
@@ -57,10 +56,12 @@ def _describe_placements(found: Jplace, name: str) -> Section:
         (f"Queries with a weight of at least {SURE_WEIGHT:g}", str(sum(share >= SURE_WEIGHT for share in shares))),
         ("Branches with a best placement", str(sum(number > 0 for number in numbers))),
     ))  # fmt: skip
-    drawn = _draw_tree(found, weights, numbers), *([_draw_weights(shares)] if best else [])
-    pointer = f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others."
-    tables = _tabulate(found, weights, numbers, best)
-    return Section("placements", "Placements", (facts, *drawn, *tables, Prose(pointer)))
+    blocks: list[Block] = [facts, _draw_tree(found, weights, numbers)]
+    if best:
+        names = "weight of the best placement", "queries"
+        text = "The likelihood weight of the best placement of each query; 1 means that no other placement is likely."
+        blocks.append(Picture(draw_histogram(shares, 1.0, names, "Weights of best placements"), text))
+    return [*blocks, *_tabulate(found, weights, numbers, best)]
 
 
 def _draw_tree(found: Jplace, weights: list[float], numbers: list[int]) -> Block:
@@ -75,12 +76,6 @@ def _draw_tree(found: Jplace, weights: list[float], numbers: list[int]) -> Block
     )
     legend = "The width of the band behind a branch shows the sum of the weights of all placements on it."
     return mark_tree(found.nodes, marks, caption, legend=legend, widest=WIDEST)
-
-
-def _draw_weights(shares: list[float]) -> Block:
-    plot = draw_histogram(shares, 1.0, ("weight of the best placement", "queries"), "Weights of best placements")
-    text = "The likelihood weight of the best placement of each query; 1 means that no other placement is likely."
-    return Picture(plot, text)
 
 
 def _tabulate(found: Jplace, weights: list[float], numbers: list[int], best: Best) -> tuple[Block, Block]:

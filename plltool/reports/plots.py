@@ -26,7 +26,10 @@ def element(name: str, /, *content: str, **attributes: object) -> Markup:
     Names of attributes lose a trailing underscore, and others become hyphens; True is an attribute without a value,
     None and False leave it out.
     """
-    written = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
+    written = ""
+    for key, value in attributes.items():
+        called, text = key.rstrip("_").replace("_", "-"), xml_text(str(value)).replace('"', "&quot;")
+        written += "" if value in (None, False) else f" {called}" if value is True else f' {called}="{text}"'
     end = "" if name in VOID else f"</{name}>"
     return Markup(f"<{name}{written}>{join(*content)}{end}")
 
@@ -39,13 +42,6 @@ def join(*content: str) -> Markup:
 def xml_text(text: str) -> str:
     """A text as XML holds it; what XML does not allow becomes U+FFFD."""
     return _NOT_XML.sub("\ufffd", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _attribute(key: str, value: object) -> str:
-    name = key.rstrip("_").replace("_", "-")
-    if value is True:
-        return f" {name}"
-    return f' {name}="{xml_text(str(value)).replace(chr(34), "&quot;")}"'
 
 
 WIDTH, HEIGHT = 560.0, 240.0

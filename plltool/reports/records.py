@@ -58,11 +58,8 @@ class Records:
         A record of other data than the first one is left out, and so is one of another model or tree, unless its
         analysis chooses models or trees itself.
         """
-        runs = {}
-        for command, ending in ENDINGS.items():
-            path = name_file(prefix, ending)
-            if path.exists():
-                runs[command] = read_object(path, RUN_KEYS, "the record of a run")
+        found = {name: _read_if_there(prefix, end, RUN_KEYS, "the record of a run") for name, end in ENDINGS.items()}
+        runs = {command: run for command, run in found.items() if run is not None}
         supports = _read_if_there(prefix, SUPPORTS, SUPPORT_KEYS, "supports of a tree")
         concordance = _read_if_there(prefix, CONCORDANCE, CONCORDANCE_KEYS, "concordance factors of a tree")
         if concordance is not None and "evaluation" in concordance:
@@ -82,9 +79,8 @@ class Records:
         placements, path = None, name_file(prefix, JPLACE)
         if path.exists() and ("place" in runs or not name_file(prefix, ENDINGS["place"]).exists()):
             placements = parse_jplace(read_content(path), str(path))
-        path, n_bootstraps = name_file(prefix, BOOTSTRAPS), 0
-        if path.exists():
-            n_bootstraps = read_content(path).count(b";\n")
+        path = name_file(prefix, BOOTSTRAPS)
+        n_bootstraps = read_content(path).count(b";\n") if path.exists() else 0
         if not (runs or supports or concordance or samples or placements or n_bootstraps):
             endings = (*ENDINGS.values(), SUPPORTS, CONCORDANCE, SAMPLES, JPLACE, BOOTSTRAPS)
             expected = ", ".join(f"PREFIX.{ending}" for ending in endings)
@@ -94,7 +90,9 @@ class Records:
             raise InputError(f"{prefix}: found no record of a run with this prefix, expected one of: {expected}")
         others = concordance or {}, samples or {}
         commands = [str(run["command"]) for run in (*runs.values(), *others) if run.get("command")]
-        commands += _logged_commands(name_file(prefix, BOOTSTRAP_LOG))
+        log = name_file(prefix, BOOTSTRAP_LOG)
+        logged = read_content(log).decode("utf-8", "surrogateescape").splitlines() if log.exists() else []
+        commands += [line.removeprefix(COMMAND) for line in logged if line.startswith(COMMAND)][-1:]  # the last one
         tables = (
             _read_rows(name_file(prefix, MUTATIONS), MUTATION_COLUMNS) if "ancestral" in runs else (),
             _read_rows(name_file(prefix, GENES), GENE_COLUMNS),
@@ -139,14 +137,6 @@ class Records:
         choice, used = self.model_choice or {}, _models_of(self.main or {})
         best = [part["best"] for part in choice["parts"]] if "parts" in choice else [choice.get("best", "")]
         return not used or set(map(_strip_values, best)) == set(used)
-
-
-def _logged_commands(log: Path) -> list[str]:
-    """The last command in a log, which may be missing."""
-    if not log.exists():
-        return []
-    lines = read_content(log).decode("utf-8", "surrogateescape").splitlines()
-    return [line.removeprefix(COMMAND) for line in lines if line.startswith(COMMAND)][-1:]
 
 
 def _read_if_there(prefix: Path, ending: str, keys: tuple[str, ...], what: str) -> Record | None:

@@ -116,7 +116,10 @@ def _describe_verdict(run: Record) -> list[Block]:
         name = max(r_hats, key=r_hats.__getitem__)
         found.append(f"largest R-hat {r_hats[name]:.3f} ({name})")
         rows.append(("Largest R-hat", f"{r_hats[name]:.3f} ({name})", f"below {ADVISED_R_HAT:g} is advised"))
-    text = f"{_verdict(run['converged'])}: {', '.join(found)}. {_advise(run, sizes)}"
+    verdict = f"The runs have {'' if run['converged'] else 'not '}converged"
+    if run["converged"] is None:
+        verdict = "There is only one run, so convergence between runs cannot be assessed"
+    text = f"{verdict}: {', '.join(found)}. {_advise(run, sizes)}"
     about = (
         "ASDSF is the average standard deviation of split frequencies between runs (Lakner et al. 2008); ESS and R-hat"
         " are those of Vehtari et al. (2021)."
@@ -125,12 +128,6 @@ def _describe_verdict(run: Record) -> list[Block]:
     if rows:
         blocks += [Table("Convergence", ("Measure", "Found", "Enough"), tuple(rows)), Prose(about)]
     return blocks
-
-
-def _verdict(converged: bool | None) -> str:
-    if converged is None:
-        return "There is only one run, so convergence between runs cannot be assessed"
-    return "The runs have converged" if converged else "The runs have not converged"
 
 
 def _advise(run: Record, sizes: dict[str, float]) -> str:

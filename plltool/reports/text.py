@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from plltool.constants import REPORT_ROWS, VERSION
-from plltool.reports.blocks import Block, Cell, Facts, Folded, Items, MarkedTree, Prose, Section, Table, TreePicture
+from plltool.reports.blocks import Block, Facts, Folded, Items, MarkedTree, Prose, Section, Table, TreePicture
 from plltool.reports.tree_drawing import TreeDrawing
 from plltool.reports.tree_section import draw_marked
 
@@ -44,23 +44,19 @@ def _write_block(block: Block) -> list[str]:
         written = [lines for own in block.blocks if (lines := _write_block(own))]
         return [line for lines in written for line in (*lines, "")][:-1]
     if isinstance(block, TreePicture):
-        return _draw_tree(block)
+        drawing = TreeDrawing(block.nodes)
+        if drawing.n_taxa > REPORT_ROWS:
+            pointer = "is too large for text; the HTML page and `plltool show` draw it."
+            return _wrap(f"The tree of {drawing.n_taxa} taxa {pointer}")
+        return drawing.text(REPORT_WIDTH).rstrip("\n").split("\n")
     if isinstance(block, MarkedTree):
         drawing, caption = draw_marked(block)
         return [*drawing.text(REPORT_WIDTH).rstrip("\n").split("\n"), "", *_wrap(caption)]
     return []
 
 
-def _draw_tree(block: TreePicture) -> list[str]:
-    drawing = TreeDrawing(block.nodes)
-    if drawing.n_taxa > REPORT_ROWS:
-        pointer = "is too large for text; the HTML page and `plltool show` draw it."
-        return _wrap(f"The tree of {drawing.n_taxa} taxa {pointer}")
-    return drawing.text(REPORT_WIDTH).rstrip("\n").split("\n")
-
-
 def _write_table(table: Table) -> list[str]:
-    cells = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in table.rows[:_MOST_ROWS]]
+    cells = [[cell.text for cell in row] for row in table.cells[:_MOST_ROWS]]
     left = len(table.rows) - len(cells)
     more = [f"  ... and {left} more, see the HTML page"] if left else []
     if table.is_text:

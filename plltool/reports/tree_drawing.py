@@ -71,7 +71,9 @@ def draw_characters(nodes: RootedNodes, width: int, labels: bool = True, ascii_o
     for tip in tips:
         drawn[rows[tip]] += f" {nodes.labels[tip]}"
     if are_own:
-        drawn += ["", _scale_bar(scale, max(columns))]
+        length = nice_length(max(max(columns) * BAR_SHARE, 2.0) / scale) if scale else 0.0
+        bar = f"├{'─' * max(round(length * scale) - 1, 0)}┤ {length:g}"
+        drawn += ["", bar if round(length * scale) else ""]
     text = "\n".join(drawn) + "\n"
     return text.translate(ASCII) if ascii_only else text
 
@@ -105,12 +107,6 @@ def _draw_branch(cells: IntArray, top_row: int, left: int, row: int, right: int)
     cells[row, left + 1 : right] |= LEFT | RIGHT
 
 
-def _scale_bar(scale: float, width: int) -> str:
-    length = nice_length(max(width * BAR_SHARE, 2.0) / scale) if scale else 0.0
-    n_characters = round(length * scale)
-    return f"├{'─' * max(n_characters - 1, 0)}┤ {length:g}" if n_characters else ""
-
-
 # --- any picture ------------------------------------------------------------------------------------------
 
 
@@ -141,16 +137,13 @@ class TreeDrawing:
 
     def text(self, width: int = TEXT_WIDTH, labels: bool = True, ascii_only: bool = False) -> str:
         """The tree as lines of characters, see `draw_characters`."""
-        return draw_characters(self.nodes if self.marks is None else self._marked(), width, labels, ascii_only)
-
-    def _marked(self) -> RootedNodes:
-        """The tree with its marks as labels, which stand behind the names of tips."""
-        texts = [mark.text or "*" * (mark.dot is not None) for mark in self.marks or ()]
-        labels = [
-            text if below else f"{name} [{text}]" if text else name
-            for name, text, below in zip(self.nodes.labels, texts, self.nodes.children(), strict=True)
-        ]
-        return RootedNodes(self.nodes.parents, self.nodes.lengths, labels)
+        nodes = self.nodes
+        if self.marks is not None:  # they stand behind the names of tips
+            texts = [mark.text or "*" * (mark.dot is not None) for mark in self.marks]
+            rows = zip(nodes.labels, texts, nodes.children(), strict=True)
+            marked = [text if below else f"{name} [{text}]" if text else name for name, text, below in rows]
+            nodes = RootedNodes(nodes.parents, nodes.lengths, marked)
+        return draw_characters(nodes, width, labels, ascii_only)
 
     def svg(self, width: float = DRAWING_WIDTH, labels: bool = True, unrooted: bool = False) -> str:
         """The tree as an SVG document.

@@ -107,7 +107,10 @@ def collapse_large(nodes: RootedNodes) -> tuple[RootedNodes, list[int]]:
         made.lengths[-1], made.labels[-1] = nodes.lengths[node], nodes.labels[node]
         if children[node] and node not in opened:
             made.lengths[-1] += depths[node] / sizes[node]
-            made.labels[-1] = f"[{sizes[node]} taxa, among them {_first_tip(nodes, children, node)}]"
+            tip = node
+            while children[tip]:
+                tip = children[tip][0]
+            made.labels[-1] = f"[{sizes[node]} taxa, among them {nodes.labels[tip]}]"
     return made, list(numbers)
 
 
@@ -136,9 +139,3 @@ def name_branches(nodes: RootedNodes) -> list[str]:
         f"{first[node]} … {last[node]} ({sizes[node]} taxa)" if below else nodes.labels[node]
         for node, below in enumerate(children)
     ]
-
-
-def _first_tip(nodes: RootedNodes, children: list[list[int]], node: int) -> str:
-    while children[node]:
-        node = children[node][0]
-    return nodes.labels[node]
