@@ -103,7 +103,10 @@ def read_alignment_sets(
 
 def _read_text(text: bytes, source: str, states: StateSpace | None, names: str | None, least: int) -> Sequences:
     if starts_like_vcf(text):
-        return _read_genotypes(text, source, states)
+        _refuse_states(source, "a VCF file with genotypes", states)
+        samples, warnings = read_vcf(text, source)
+        taxa, rows = tuple(own.name for own in samples), tuple(own.sequence for own in samples)
+        return Sequences(taxa, rows, source, GENOTYPES, told=True, warnings=warnings)
     if starts_like_catg(text):
         return read_catg(text, source, states, least)
     if starts_like_table(text) and not starts_like_alignment(text):
@@ -157,19 +160,10 @@ def _read_weights(path: str | os.PathLike[str]) -> list[int]:
     for number, line in enumerate(read_text(path).splitlines(), 1):
         for word in line.split():
             if not (word.isdigit() and len(word) <= _MAX_DIGITS):
-                found = f"found {show_name(word.decode('utf-8', 'replace'))}"
-                raise InputError(
-                    f"{source_name(path)}: line {number}: {found}, expected a weight: a whole number from 0 on"
-                )
+                found = f"line {number}: found {show_name(word.decode('utf-8', 'replace'))}"
+                raise InputError(f"{source_name(path)}: {found}, expected a weight: a whole number from 0 on")
             weights.append(int(word))
     return weights
-
-
-def _read_genotypes(text: bytes, source: str, states: StateSpace | None) -> Sequences:
-    _refuse_states(source, "a VCF file with genotypes", states)
-    records, warnings = read_vcf(text, source)
-    names, rows = tuple(record.name for record in records), tuple(record.sequence for record in records)
-    return Sequences(names, rows, source, GENOTYPES, told=True, warnings=warnings)
 
 
 def _refuse_states(source: str, found: str, states: StateSpace | None) -> None:
@@ -278,11 +272,8 @@ def read_folder(
     place = Path(folder)
     with explained(f"{place}: cannot read the folder"):
         files = sorted(path for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
-    others = [
-        path
-        for path in files
-        if Path(unpacked_name(path)).suffix not in ENDINGS and not starts_like_alignment(read_text(path))
-    ]
+    unlike = [path for path in files if Path(unpacked_name(path)).suffix not in ENDINGS]
+    others = [path for path in unlike if not starts_like_alignment(read_text(path))]
     if others:
         log.warning("%s: left out, no alignments: %s", place, list_names([path.name for path in others]))
     files = [path for path in files if path not in others]

@@ -6,6 +6,7 @@ Objects are told apart by their attributes, so that none of these libraries is i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -51,21 +52,15 @@ def _identify_tree(given: TreeObject) -> _TreeKind:
     """The kind of a tree; InputError if it is none of those that are accepted."""
     if hasattr(given, "seed_node"):
         return _TreeKind(
-            "dendropy tree",
-            given.seed_node,
-            lambda node: node.child_nodes(),
-            lambda node: node.label if node.taxon is None else node.taxon.label,
-            lambda node: node.edge_length,
+            *("dendropy tree", given.seed_node, methodcaller("child_nodes")),
+            label=lambda node: node.label if node.taxon is None else node.taxon.label,
+            length=attrgetter("edge_length"),
         )
     root = getattr(given, "root", None)
     if hasattr(root, "clades"):
-        return _TreeKind(
-            "Biopython tree", root, lambda node: node.clades, lambda node: node.name, lambda node: node.branch_length
-        )
+        return _TreeKind("Biopython tree", root, *map(attrgetter, ("clades", "name", "branch_length")))
     if all(hasattr(given, name) for name in ("children", "name", "dist")):
-        return _TreeKind(
-            "ete tree", given, lambda node: node.children, lambda node: node.name or None, lambda node: node.dist
-        )
+        return _TreeKind("ete tree", given, attrgetter("children"), lambda node: node.name or None, attrgetter("dist"))
     raise InputError(f"tree: found {_describe_type(given)}, expected {ACCEPTED_TREES}")
 
 

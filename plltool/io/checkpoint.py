@@ -179,8 +179,10 @@ class Checkpoint:
         with suppress(FileNotFoundError):
             os.replace(path, self.folder / (name + OLD_STATE))
         write_bytes(path, content)
-        best = self.folder / BEST_FILE
-        if self._show is not None and state.lnl > _read_lnl(best):
+        best, before = self.folder / BEST_FILE, -math.inf
+        with suppress(OSError, ValueError), open(best, encoding="ascii", errors="replace") as stream:
+            before = float(stream.read(60).removeprefix("[lnL ").split("]")[0])
+        if self._show is not None and state.lnl > before:
             write_text(best, f"[lnL {state.lnl!r}]{self._show(state.best)}\n")
 
     def _encode(self, state: object) -> bytes:
@@ -287,12 +289,3 @@ def _without_equals(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any
 def _make_folder(folder: Path) -> None:
     with explained(f"{folder}: cannot make the folder"):
         folder.mkdir(exist_ok=True)
-
-
-def _read_lnl(path: Path) -> float:
-    """The lnL of the best tree so far, from the comment in front of it."""
-    try:
-        with open(path, encoding="ascii", errors="replace") as stream:
-            return float(stream.read(60).removeprefix("[lnL ").split("]")[0])
-    except (OSError, ValueError):
-        return -math.inf

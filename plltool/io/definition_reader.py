@@ -145,22 +145,14 @@ def _expand(pieces: Sequence[_Piece], known: Definitions, where: str, names: tup
     """A model string with all values; `names` are those whose definitions it is in."""
     kinds = [MODEL, *[FREQUENCY] * (len(pieces) - 1)]
     texts = [_expand_piece(*pair, known, where, names) for pair in zip(pieces, kinds, strict=True)]
-    model, frequencies, others = _take_frequencies(texts[0])
-    given = [*others, *texts[1:]]
-    if frequencies and not any(_FREQUENCIES.match(text) for text in given):
-        given.insert(0, frequencies)
+    model, *parts = map(str, _split(texts[0]) or (texts[0],))
+    given = [*parts, *texts[1:]]
+    if parts and parts[0].startswith("FU{") and any(_FREQUENCIES.match(text) for text in given[1:]):
+        del given[0]  # frequencies that stand behind the name, which others replace
     text = "+".join([model, *given])
     if len(text) > _MAX_LENGTH:
         raise InputError(f"{where}: found a model of {len(text)} characters, expected at most {_MAX_LENGTH}")
     return text
-
-
-def _take_frequencies(text: str) -> tuple[str, str, list[str]]:
-    """A model string, the frequencies that stand behind its name, which others replace, and its other parts."""
-    name, *parts = map(str, _split(text) or (text,))
-    if parts and parts[0].startswith("FU{"):
-        return name, parts[0], parts[1:]
-    return name, "", parts
 
 
 def _expand_piece(piece: _Piece, kind: str, known: Definitions, where: str, names: tuple[str, ...]) -> str:

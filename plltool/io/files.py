@@ -114,7 +114,9 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
                 stream.write(content)
                 stream.flush()
                 os.fsync(handle)
-            os.chmod(temporary, _NEW_FILE_MODE & ~_user_mask())
+            mask = os.umask(0)  # which can only be read by setting it
+            os.umask(mask)
+            os.chmod(temporary, _NEW_FILE_MODE & ~mask)
             os.replace(temporary, target)
         except BaseException:
             with suppress(OSError):
@@ -133,13 +135,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _user_mask() -> int:
-    """The process's mask of file permissions, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that the content of a file may take; parsed data need more

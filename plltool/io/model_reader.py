@@ -135,7 +135,9 @@ def read_states(path: str) -> tuple[str, FloatArray | None]:
     diagonal does not count. Text after ``#`` is a comment.
     """
     source = source_name(path)
-    lines = _split_lines(read_content(path).decode("utf-8", "replace"))
+    text = read_content(path).decode("utf-8", "replace")
+    whole = [(number, line.split("#", 1)[0].split()) for number, line in enumerate(text.splitlines(), start=1)]
+    lines = [(number, words) for number, words in whole if words]
     start = next((place for place, (_, words) in enumerate(lines) if [w.lower() for w in words] == [_MATRIX]), None)
     if start is None:
         raise InputError(f"{source}: found no line 'matrix', expected a line for each state, 'matrix', rows of rates")
@@ -155,12 +157,6 @@ def read_states(path: str) -> tuple[str, FloatArray | None]:
         return make_name(symbols, (rates / frequencies)[upper].tolist()), frequencies
     with errors_at(source):
         return make_name(symbols, rates[~np.eye(len(symbols), dtype=bool)].tolist()), None
-
-
-def _split_lines(text: str) -> list[tuple[int, list[str]]]:
-    """Number and words of each line that has any."""
-    lines = [(number, line.split("#", 1)[0].split()) for number, line in enumerate(text.splitlines(), start=1)]
-    return [(number, words) for number, words in lines if words]
 
 
 def _read_rates(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], source: str) -> FloatArray:

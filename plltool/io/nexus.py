@@ -53,15 +53,12 @@ class StateSets:
 
 def parse_symbols(text: str, where: str) -> str:
     """The symbols of ``symbols="0 1 2"`` or ``"0~2"``, in upper case."""
-    symbols = _RANGE.sub(_expand, "".join(text.split())).upper()
+    whole = _RANGE.sub(lambda ends: "".join(map(chr, range(ord(ends[1]), ord(ends[2]) + 1))), "".join(text.split()))
+    symbols = whole.upper()
     if not 2 <= len(symbols) <= MAX_STATES or not symbols.isascii() or len(set(symbols)) < len(symbols):
         expected = f"2 to {MAX_STATES} different ASCII characters, upper and lower case being the same"
         raise InputError(f"{where}: found symbols={show_name(text)}, expected {expected}")
     return symbols
-
-
-def _expand(match: re.Match[str]) -> str:
-    return "".join(map(chr, range(ord(match[1]), ord(match[2]) + 1)))
 
 
 def _renumbering(symbols: str) -> dict[int, int]:
@@ -302,8 +299,15 @@ def _read_matrix(
 ) -> list[Record]:
     """The rows of a matrix, each of the announced length; raises InputError otherwise."""
 
+    def replace_set(found: re.Match[bytes]) -> bytes:
+        """One character for a set of states in brackets; a set that none stands for stays as it is."""
+        members = found[0][1:-1].translate(declared.plain_symbols, b",")
+        if declared.states is not None and declared.states.name != MULTISTATE:
+            return declared.states.letter_for(members) or found[0]
+        return sets.character_for(members, declared.symbols) or found[0]
+
     def clean(text: bytes) -> bytes:
-        return _replace_state_sets(formats.remove_blanks(text), declared, sets)
+        return _STATE_SET.sub(replace_set, formats.remove_blanks(text))
 
     def split(line: bytes) -> tuple[str, bytes]:
         name, sequence = formats.split_name(line)
@@ -320,20 +324,6 @@ def _read_matrix(
     if records is None:
         raise InputError(f"{source}: {announced.explain_mismatch(readings[:2])}")
     return records
-
-
-def _replace_state_sets(sequence: bytes, declared: _Format, sets: StateSets) -> bytes:
-    """Replace each set of states in brackets by one character; a set that none stands for stays as it is."""
-    if not _BRACKET.search(sequence):
-        return sequence
-
-    def replace_set(found: re.Match[bytes]) -> bytes:
-        members = found[0][1:-1].translate(declared.plain_symbols, b",")
-        if declared.states is not None and declared.states.name != MULTISTATE:
-            return declared.states.letter_for(members) or found[0]
-        return sets.character_for(members, declared.symbols) or found[0]
-
-    return _STATE_SET.sub(replace_set, sequence)
 
 
 def _refuse_brackets(lines: Iterable[formats.Line], source: str, states: StateSpace | None) -> None:

@@ -112,7 +112,11 @@ def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) ->
     position = _skip_separators(text, 0)
     while position < len(text):
         if pair := _PAIR.match(text, position):
-            ranges.append(_read_pair(pair, f"{where}: partition {show_name(name)}"))
+            first, last = sorted((int(pair[1]), int(pair[2])))
+            if first == last:
+                what = f"{where}: partition {show_name(name)}: found {show_name(pair[0])}"
+                raise InputError(f"{what}, expected two different columns")
+            ranges.append(SitePair(first, last))
             position = _skip_separators(text, pair.end())
             continue
         match = _RANGE.match(text, position)
@@ -126,17 +130,9 @@ def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) ->
             found = show_name(text[position:].strip())
             raise InputError(rf"{where}: partition {show_name(name)}: found {found}, expected columns such as 1-100\3")
         start, stop, to_end, stride = match.groups()
-        last = None if to_end else int(stop or start)
-        ranges.append(SiteRange(int(start), last, int(stride or 1)))
+        ranges.append(SiteRange(int(start), None if to_end else int(stop or start), int(stride or 1)))
         position = _skip_separators(text, match.end())
     return tuple(ranges if charsets is None else dict.fromkeys(ranges))  # members may have ranges in common
-
-
-def _read_pair(match: re.Match[str], where: str) -> SitePair:
-    first, last = sorted((int(match[1]), int(match[2])))
-    if first == last:
-        raise InputError(f"{where}: found {show_name(match[0])}, expected two different columns")
-    return SitePair(first, last)
 
 
 def _skip_separators(text: str, position: int) -> int:

@@ -117,9 +117,8 @@ def read_part_model(text: str, where: str, read_model: ModelReader) -> ModelSpec
 def check_name(name: str, where: str) -> None:
     """Raise InputError unless a part's name can be written to a partition file."""
     if "=" in name or len(name.splitlines()) != 1:
-        raise InputError(
-            f"{where}: found {show_name(name)} as a partition's name, expected one without '=' and line breaks"
-        )
+        found = f"found {show_name(name)} as a partition's name"
+        raise InputError(f"{where}: {found}, expected one without '=' and line breaks")
 
 
 def check_new(name: str, seen: dict[str, str], where: str) -> None:
@@ -185,9 +184,8 @@ def _split_set(command: Command, source: str) -> tuple[str, str, str]:
     where = f"{source}: line {command.line}"
     match = _SET.fullmatch(decode_name(command.text))
     if match is None or not command.is_closed:
-        raise InputError(
-            f"{where}: found {command.word} without a name and a final semicolon, expected {command.word} NAME = ... ;"
-        )
+        found = f"found {command.word} without a name and a final semicolon"
+        raise InputError(f"{where}: {found}, expected {command.word} NAME = ... ;")
     return match["name"].strip("'"), match["text"].strip(), where
 
 

@@ -59,17 +59,20 @@ def read_vcf(text: bytes, source: str) -> tuple[list[Record], tuple[str, ...]]:
         where = f"{source}: line {number}"
         if len(fields) != len(_FIXED) + len(samples):
             raise InputError(f"{where}: found {len(fields)} columns, expected {len(_FIXED) + len(samples)} as above")
-        alleles = _find_bases(fields)
-        if alleles is None:
-            skipped.append(number)
-        else:
+        alternatives = [] if fields[_ALT] == _NO_CALL else fields[_ALT].upper().split(",")
+        alleles = [fields[_REF].upper(), *alternatives]
+        if all(allele in DNA.symbols for allele in alleles):
             columns.append(_read_genotypes(fields, alleles, samples, where))
+        else:
+            skipped.append(number)
     if not columns:
         found = f"no SNP, other records: {len(skipped)}" if samples else "no line that begins with #CHROM"
         raise InputError(f"{source}: found {found}, expected genotypes of at least one SNP")
     rows = ("".join(row).encode("ascii") for row in zip(*columns, strict=True))
     names = [decode_name(name.encode("utf-8", "surrogateescape")) for name in samples]
-    return [Record(name, row, start) for name, row in zip(names, rows, strict=True)], _describe_skipped(skipped, source)
+    records = [Record(name, row, start) for name, row in zip(names, rows, strict=True)]
+    what = "1 record that is not a SNP" if len(skipped) == 1 else f"{len(skipped)} records that are not SNPs"
+    return records, (f"{source}: {what} left out, first line {skipped[0]}",) if skipped else ()
 
 
 def _read_header(fields: Sequence[str], where: str) -> list[str]:
@@ -77,13 +80,6 @@ def _read_header(fields: Sequence[str], where: str) -> list[str]:
         found = show_name("\t".join(fields))
         raise InputError(f"{where}: found {found}, expected the columns {' '.join(_FIXED)} and samples, with tabs")
     return list(fields[len(_FIXED) :])
-
-
-def _find_bases(fields: Sequence[str]) -> list[str] | None:
-    """The bases of a record's alleles, the reference first; None if one is not a single base."""
-    other = [] if fields[_ALT] == _NO_CALL else fields[_ALT].upper().split(",")
-    alleles = [fields[_REF].upper(), *other]
-    return alleles if all(allele in DNA.symbols for allele in alleles) else None
 
 
 def _read_genotypes(fields: Sequence[str], alleles: Sequence[str], samples: Sequence[str], where: str) -> str:
@@ -117,13 +113,6 @@ def _character_of(genotype: str, alleles: Sequence[str], where: str) -> str:
     if pair in HOMOZYGOTES:
         return HOMOZYGOTES[pair]
     return PHASED[pair] if match[2] == "|" else UNPHASED["".join(sorted(pair))]
-
-
-def _describe_skipped(lines: Sequence[int], source: str) -> tuple[str, ...]:
-    if not lines:
-        return ()
-    number = "1 record that is not a SNP" if len(lines) == 1 else f"{len(lines)} records that are not SNPs"
-    return (f"{source}: {number} left out, first line {lines[0]}",)
 
 
 _SPACES = {space.n_states: space for space in (DNA, GENOTYPES, PHASED_GENOTYPES, PROTEIN)}

@@ -36,7 +36,9 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
     either of two or more, ``?`` or nothing where it is unknown. Fields may be quoted as in CSV.
     """
     header, rows = read_fields(text, source)
-    filled = [[_tidy(cell) for cell in fields[1:]] for _, fields in rows]
+    # without blanks around names
+    split = [[[name.strip() for name in cell.split(EITHER)] for cell in fields[1:]] for _, fields in rows]
+    filled = [[EITHER.join(names) or UNKNOWN_CELL for names in row] for row in split]
     cells = sorted({cell for row in filled for cell in row})
     if len(cells) > MAX_CELLS:
         raise InputError(f"{source}: found {len(cells)} different cells, expected at most {MAX_CELLS}")
@@ -77,11 +79,6 @@ def read_fields(text: bytes, source: str) -> tuple[list[str], list[tuple[int, li
             where = f"{source}: line {number}: taxon {show_name(fields[0])}"
             raise InputError(f"{where}: found {len(fields)} fields, expected {len(header)} as in the first line")
     return header, rows
-
-
-def _tidy(cell: str) -> str:
-    """A cell without blanks around names, `UNKNOWN_CELL` where it is empty."""
-    return EITHER.join(name.strip() for name in cell.split(EITHER)) or UNKNOWN_CELL
 
 
 NAME_COLUMNS = ("name", "strain", "accession")  # in any case
