@@ -133,7 +133,8 @@ def _read_declarations() -> tuple[dict[str, Table], dict[str, Analysis]]:
 SHARED, ANALYSES = _read_declarations()
 IN_REPORTS = sorted(ANALYSES.values(), key=lambda declared: declared.order)
 BOOTSTRAPS = "bootstraps.nwk"
-REPLICATE_FOLDER, UFBOOT_FOLDER, ADOPTED_FOLDER = "bootstrap.checkpoint", "ufboot.checkpoint", "adopted.checkpoint"
+SUPPORT_FOLDERS = "bootstrap.checkpoint", "ufboot.checkpoint", "adopted.checkpoint"
+REPLICATE_FOLDER = SUPPORT_FOLDERS[0]
 _CPUS = ("", "-SSE3", "-AVX", "-AVX2")  # at the ends of names of RAxML's commands
 FRONT_ENDS = {  # programs whose options and files `plltool.front_ends` has, and the names of their commands
     **{"iqtree": ("iqtree", "iqtree2", "iqtree3"), "raxml-ng": ("raxml-ng",), "epa-ng": ("epa-ng",)},

@@ -105,19 +105,11 @@ class SupportChoice:
         they were interrupted.
         """
         files = ReplicateFiles(outputs)
-        made = plltool.search_supports(
-            result,
-            self.kinds,
-            replicates=self.bootstrap,
-            workers=task.workers,
-            listener=listener,
-            taken=files.take,
-            bootstrap_checkpoint=outputs.path(registry.REPLICATE_FOLDER),
-            ufboot_checkpoint=outputs.path(registry.UFBOOT_FOLDER),
-            adopted_checkpoint=outputs.path(registry.ADOPTED_FOLDER),
-            **self.how.settings(),
-            **asdict(hardware),
-        )
+        how: dict[str, Any] = {"replicates": self.bootstrap, "workers": task.workers, **self.how.settings()}
+        for name in registry.SUPPORT_FOLDERS:
+            how[name.replace(".", "_")] = outputs.path(name)
+        how |= {"listener": listener, "taken": files.take, **asdict(hardware)}
+        made = plltool.search_supports(result, self.kinds, **how)
         lines = []
         if made.bootstrap is not None:
             files.write()
@@ -217,19 +209,10 @@ def bootstrap(
 
         def make() -> tuple[plltool.BootstrapResult, ReplicateFiles]:
             files = ReplicateFiles(outputs)
-            made = plltool.bootstrap(
-                sequences,
-                task.model,
-                replicates=replicates,
-                tree=tree,
-                kinds=supports,
-                listener=reporter.progress,
-                taken=files.take,
-                checkpoint=outputs.path(registry.REPLICATE_FOLDER),
-                **how.settings(),
-                **task.settings(hardware),
-            )
-            return made, files
+            wanted = {"replicates": replicates, "tree": tree, "kinds": supports, **how.settings()}
+            wanted |= {"listener": reporter.progress, "taken": files.take, **task.settings(hardware)}
+            folder = outputs.path(registry.REPLICATE_FOLDER)
+            return plltool.bootstrap(sequences, task.model, checkpoint=folder, **wanted), files
 
         found, files = outputs.go_on_or_start_over(make)
         files.write()

@@ -99,19 +99,9 @@ def concordance(tree: Path, task: ConcordanceTask, outputs: Outputs) -> None:
         raise click.UsageError("--scfl needs an alignment")
     outputs.claim()
     with task.telling.reporter(outputs) as reporter:
-        found = plltool.concordance(
-            tree,
-            list(task.gcf) or None,
-            None if task.alignment is None else options.load_alignment(task.alignment, task.reading),
-            task.model,
-            quartets=task.scf,
-            likelihood=task.scfl,
-            seed=task.seed,
-            brlen=task.brlen,
-            fixed=task.fixed,
-            outgroup=task.outgroup or None,
-            listener=reporter.progress,
-            **asdict(task.hardware),
-        )
+        data = None if task.alignment is None else options.load_alignment(task.alignment, task.reading)
+        how = options.keywords(task, "model", "seed", "brlen", "fixed") | asdict(task.hardware)
+        how |= {"quartets": task.scf, "likelihood": task.scfl, "outgroup": task.outgroup or None}
+        found = plltool.concordance(tree, list(task.gcf) or None, data, listener=reporter.progress, **how)
         outputs.finish(found.texts(given_command()))
     task.telling.print(found, [*found.supports.describe(), *outputs.describe()])

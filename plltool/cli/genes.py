@@ -50,25 +50,11 @@ def genes(task: GenesTask, outputs: Outputs) -> None:
     reporter = task.telling.reporter(outputs)
     with reporter, ExitStack() as stack:
         stack.enter_context(outputs.checkpointed())
-        found = outputs.go_on_or_start_over(
-            lambda: plltool.genes(
-                task.folder,
-                task.model,
-                data_type=task.reading.data_type,
-                names=task.reading.names,
-                seed=task.seed,
-                options=task.effort,
-                brlen=task.brlen,
-                outgroup=task.outgroup or None,
-                quartets=task.scf,
-                likelihood=task.scfl,
-                workers=task.workers,
-                listener=reporter.progress,
-                checkpoint=outputs.checkpoints[0],
-                search_checkpoint=outputs.checkpoints[1],
-                **asdict(task.hardware),
-            )
-        )
+        how = options.keywords(task, "seed", "brlen", "workers") | vars(task.reading) | asdict(task.hardware)
+        how |= {"options": task.effort, "quartets": task.scf, "likelihood": task.scfl}
+        how |= {"outgroup": task.outgroup or None, "listener": reporter.progress}
+        how["checkpoint"], how["search_checkpoint"] = outputs.checkpoints
+        found = outputs.go_on_or_start_over(lambda: plltool.genes(task.folder, task.model, **how))
         outputs.finish(found.texts(given_command()))
         outputs.forget_checkpoints()
         lines = [f"genes: {len(found.genes)}", f"lnL: {found.search.lnl:.6f}", *found.concordance.supports.describe()]

@@ -112,6 +112,11 @@ def _parsed_by(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Pa
     return callback
 
 
+def keywords(task: Any, *names: str) -> dict[str, Any]:
+    """The fields of these names as keywords of a function of the library, which calls them so."""
+    return {name: getattr(task, name) for name in names}
+
+
 def option_or_argument(option: str, name: str = "", **settings: Any) -> Decorator:
     """An option of a command in place of its argument NAME_argument; exactly one of them must be given."""
     name = name or option.lstrip("-")
@@ -307,14 +312,8 @@ class SearchTask:
 
     def settings(self, hardware: Hardware) -> dict[str, Any]:
         """Keywords of `plltool.search` and `plltool.bootstrap`."""
-        return {
-            "outgroup": self.outgroup or None,
-            "seed": self.seed,
-            "brlen": self.brlen,
-            "constraint": self.constraint,
-            "workers": self.workers,
-            **asdict(hardware),
-        }
+        own = keywords(self, "seed", "brlen", "constraint", "workers")
+        return {"outgroup": self.outgroup or None, **own, **asdict(hardware)}
 
 
 search_task_options = packed("task", SearchTask)
@@ -343,13 +342,8 @@ def describe_short_branches(result: plltool.SearchResult | plltool.EvaluationRes
 
 
 def load_alignment(path: Path, reading: Reading) -> plltool.Sequences:
-    return plltool.read_alignment(
-        path,
-        reading.data_type,
-        names=reading.names,
-        constant_sites=reading.constant_sites,
-        site_weights=reading.site_weights,
-    )
+    how = keywords(reading, "names", "constant_sites", "site_weights")
+    return plltool.read_alignment(path, reading.data_type, **how)
 
 
 def load_tree(path: str | Path, alignment: plltool.Sequences, brlen: str, resolve: int | None) -> plltool.Tree:

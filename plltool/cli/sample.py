@@ -108,20 +108,10 @@ def advance(
     with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = options.load_alignment(task.alignment, task.reading)
         stack.enter_context(outputs.checkpointed())
-        found = outputs.go_on_or_start_over(
-            lambda: work(
-                sequences,
-                task.model,
-                options=task.settings,
-                priors=task.priors,
-                start=task.start.load(sequences),
-                seed=task.seed,
-                listener=reporter.progress,
-                checkpoint=outputs.checkpoints[0],
-                **(more or {}),
-                **asdict(task.hardware),
-            )
-        )
+        how = options.keywords(task, "model", "priors", "seed") | asdict(task.hardware) | (more or {})
+        how |= {"options": task.settings, "start": task.start.load(sequences)}
+        how |= {"listener": reporter.progress, "checkpoint": outputs.checkpoints[0]}
+        found = outputs.go_on_or_start_over(lambda: work(sequences, **how))
         outputs.finish(found.texts(given_command()))
         if not found.interrupted:
             outputs.finish_checkpoint()

@@ -80,18 +80,9 @@ def search(
         stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
         reporter.expect("supports" if choice.kinds else "")
         settings = task.settings(hardware) | {"partitions": partitions, "options": effort, "time": time}
-        result = outputs.go_on_or_start_over(
-            lambda: plltool.search(
-                sequences,
-                task.model,
-                start=start.load(sequences, task.brlen),
-                profile=profile,
-                site_lnl=site_lnl is not None,
-                listener=reporter.progress,
-                checkpoint=outputs.checkpoints[0],
-                **settings,
-            )
-        )
+        settings |= {"start": start.load(sequences, task.brlen), "profile": profile, "site_lnl": site_lnl is not None}
+        settings |= {"listener": reporter.progress, "checkpoint": outputs.checkpoints[0]}
+        result = outputs.go_on_or_start_over(lambda: plltool.search(sequences, task.model, **settings))
         write_results(result, outputs, views, site_lnl)
         best, interrupted, told = result, result.interrupted, list[str]()
         if choice.kinds and not interrupted:

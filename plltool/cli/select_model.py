@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -118,15 +117,14 @@ def select_model(task: SelectionTask, outputs: Outputs) -> None:
     outputs.claim()
     with task.telling.reporter(outputs) as reporter:
         sequences = options.load_alignment(task.alignment, task.reading)
-        names = "criterion", "free_rates", "max_rates", "seed"
-        common: dict[str, Any] = {name: getattr(task, name) for name in names}
+        common = options.keywords(task, "criterion", "free_rates", "max_rates", "seed")
         common |= {"candidates": split_words(task.candidates), **asdict(task.hardware)}
         choice: plltool.ModelChoice | plltool.SchemeChoice
         if task.partitions is None:
-            common |= {"ascertainment": task.ascertainment, "also": task.also}
+            common |= options.keywords(task, "ascertainment", "also")
             choice = plltool.select_model(sequences, task.tree, **common)
         else:
-            common |= {"merge": task.merge, "percent": task.cluster_percent, "brlen": task.brlen}
+            common |= options.keywords(task, "merge", "brlen") | {"percent": task.cluster_percent}
             choice = plltool.select_scheme(sequences, task.partitions, task.tree, **common)
         outputs.finish(choice.texts(given_command()))
         reporter.write_log(*choice.table().splitlines())

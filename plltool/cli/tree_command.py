@@ -53,7 +53,7 @@ class TreeTask:
         outputs.claim()
         with self.telling.reporter(outputs) as reporter:
             data = options.load_alignment(self.alignment, self.reading)
-            shared = {name: getattr(self, name) for name in ("model", "brlen", "fixed")} | asdict(self.hardware)
+            shared = options.keywords(self, "model", "brlen", "fixed") | asdict(self.hardware)
             shared |= {"outgroup": self.outgroup or None, "listener": reporter.progress}
             if several:
                 found = analyse(data, plltool.read_trees(tree, data.names, self.resolve), shared)

@@ -65,12 +65,7 @@ def devices() -> dict[str, Any]:
 
 
 def _describe_device(device: Device) -> dict[str, Any]:
-    return {
-        "index": device.index,
-        "name": device.name,
-        "platform": device.platform,
-        "version": device.version,
-        "driver": device.driver,
+    return {name: getattr(device, name) for name in ("index", "name", "platform", "version", "driver")} | {
         "type": device.kind,
         "cores": device.compute_units,
         "memory_bytes": device.memory,

@@ -104,13 +104,9 @@ def search_supports(
         raise InputError(f"supports: found {by_replicates[0]!r} without replicates, expected their number")
     heard = Watch(listener)
     own: dict[str, dict[str, Any]] = {kind: {"replicates": number} for kind, number in (resamples or {}).items()}
-    shared: dict[str, Any] = {
-        "seed": DEFAULT_SEED if result.seed is None else result.seed,
-        "constraint": result.constraint,
-        "brlen": result.brlen,
-        "listener": heard,
-        **hardware,
-    }
+    seed = DEFAULT_SEED if result.seed is None else result.seed
+    shared: dict[str, Any] = {"seed": seed, "constraint": result.constraint, "brlen": result.brlen, "listener": heard}
+    shared |= hardware
     per_site = None if result.psr is None else result.psr.fitted  # a tree that is adopted is searched under gamma rates
     ultrafast = made = None
     if UFBOOT in kinds:
@@ -125,22 +121,18 @@ def search_supports(
         announce("supports by moves")
         asked, began = Hardware.of(**hardware), perf_counter()
         run = Run(result.data, list(result.models), result.brlen, asked, began, all_taxa=True)
-        ask = partial(_compare_neighbours, kinds=by_neighbours, seed=shared["seed"], **own.get(SH_ALRT, {}))
+        ask = partial(_compare_neighbours, kinds=by_neighbours, seed=seed, **own.get(SH_ALRT, {}))
         found = found.joined(run.ask_likelihood(ask, result.tree, result.models, neighbours=True))
     if replicates is not None and not heard.stopped:
-        made = bootstrap(
-            result.data,
-            per_site or result.models,
-            replicates=replicates,
-            tree=result.tree if by_replicates else None,
-            kinds=by_replicates or REPLICATE_KINDS,
-            rapid=rapid,
-            options=options,
-            workers=workers,
-            taken=taken,
-            checkpoint=bootstrap_checkpoint,
-            **shared,
-        )
+        how = {
+            "replicates": replicates,
+            "rapid": rapid,
+            "options": options,
+            "workers": workers,
+            "taken": taken,
+        } | shared
+        how |= {"tree": result.tree if by_replicates else None, "kinds": by_replicates or REPLICATE_KINDS}
+        made = bootstrap(result.data, per_site or result.models, checkpoint=bootstrap_checkpoint, **how)
         found = found if made.supports is None else found.joined(made.supports)
     return SearchSupports(result, found.in_order(kinds), made, heard.stopped)
 
@@ -184,16 +176,9 @@ class _Adoption:
 
     def _search(self, start: Tree) -> SearchResult:
         before = self._before
-        return search(
-            before.data,
-            before.models,
-            start=start,
-            outgroup=before.outgroup,
-            options=replace(before.options, starts=None),
-            site_lnl=before.site_lnl is not None,
-            checkpoint=self._checkpoint,
-            **self._shared,
-        )
+        how = {"start": start, "outgroup": before.outgroup, "site_lnl": before.site_lnl is not None} | self._shared
+        how |= {"options": replace(before.options, starts=None), "checkpoint": self._checkpoint}
+        return search(before.data, before.models, **how)
 
 
 def _compare_neighbours(likelihood: Likelihood, kinds: Sequence[str], **how: Any) -> Supports:
