@@ -171,7 +171,11 @@ def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], com
     token, value = _find(unknown, given)
     names = list(known)
     if token not in ELSEWHERE:
-        return token, _ask(_closest_option(token, names))
+        long = [name[2:] for name in names if name.startswith("--")]  # no short option is close to another
+        # options of which it is a word come first
+        close = [name for name in long if token[2:] in name.split("-")]
+        close = close or _closest(token[2:], [name for name in long if name[:1] == token[2:3]])
+        return token, _ask([f"--{name}" for name in close] if token.startswith("--") else [])
     if ELSEWHERE[token] == ALIGNMENT:
         return token, _ask([f"plltool {command or 'search'} {value}"])
     texts = ELSEWHERE[token]
@@ -245,15 +249,6 @@ def hint_at_command(unknown: str, known: Iterable[str]) -> str:
     if unknown.lower() in OTHER_COMMANDS:
         return _ask([OTHER_COMMANDS[unknown.lower()]])
     return _ask(_closest(unknown, list(known)))
-
-
-def _closest_option(unknown: str, known: Sequence[str]) -> list[str]:
-    """Likewise; options of which it is a word come first, dashes do not count, a short option is close to none."""
-    if not unknown.startswith("--"):
-        return []
-    names = [name[2:] for name in known if name.startswith("--")]
-    longer = [name for name in names if unknown[2:] in name.split("-")]
-    return [f"--{name}" for name in longer or _closest(unknown[2:], [n for n in names if n[:1] == unknown[2:3]])]
 
 
 def _closest(unknown: str, known: Sequence[str]) -> list[str]:

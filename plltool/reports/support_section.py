@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from plltool.constants import ABAYES, FBP, LBP, ROOTSTRAP, SH_ALRT, SPRTA, TBE, TEST_LEVEL, UFBOOT
+from plltool.constants import SUPPORT_KINDS, TEST_LEVEL
 from plltool.reports.blocks import Block, Cell, Picture, Prose, Section, Table, count, share
-from plltool.reports.methods import Cited, list_words
+from plltool.reports.methods import Cited, list_words, read_table
 from plltool.reports.plots import draw_histogram, draw_path
 from plltool.reports.records import Record, Records
 
@@ -15,16 +15,8 @@ BINS = 10
 STRONG = 0.95  # of the largest support: branches from here on are counted
 MEANS = {"autoMRE": "weighted RF distance", "autoFC": "correlation"}  # by which halves of the replicates are compared
 CONVERGED = {True: ("yes", "good"), False: ("no", "bad")}
-SUPPORT_SOURCES = {  # what a kind of support is called in a text, and its source
-    FBP: ("the nonparametric bootstrap", "Felsenstein 1985"),
-    TBE: ("the transfer bootstrap expectation", "Lemoine et al. 2018"),
-    ROOTSTRAP: ("rootstrap support for the root", "Naser-Khdour, Minh & Lanfear 2022"),
-    UFBOOT: ("the ultrafast bootstrap", "Minh et al. 2013"),
-    SH_ALRT: ("the SH-like approximate likelihood ratio test", "Guindon et al. 2010"),
-    ABAYES: ("the approximate Bayes test", "Anisimova et al. 2011"),
-    LBP: ("the local bootstrap", "Adachi & Hasegawa 1996b"),
-    SPRTA: ("SPR-based tree assessment", "De Maio et al. 2025"),
-}
+_KINDS = read_table("supports.txt").items()  # meaning, unit, of what there is a number; name in a text, source
+SUPPORT_SOURCES = {kind: text.split(" | ")[3:] for kind, text in _KINDS if kind in SUPPORT_KINDS}
 TESTS = ("kh", "sh", "wkh", "wsh", "au")
 
 

@@ -124,9 +124,7 @@ class ModelChoice(Choice):
 
     def _rows(self) -> Sequence[Row]:
         rows = [asdict(own) for own in self.candidates]
-        for row in rows:
-            row["model"] = row.pop("model")  # the longest text comes last
-        return rows
+        return [row | {"model": row.pop("model")} for row in rows]  # the longest text comes last
 
     def table(self, most: int | None = None) -> str:
         """The candidates as text, one a line, the best one first; at most as many as given."""
@@ -216,12 +214,12 @@ class SchemeChoice(Choice):
     @property
     def model(self) -> str:
         """The chosen models with all values, optimised together, a line for each part."""
-        return _lines(self.parts, [part.model for part in self.parts])
+        return "\n".join(f"{part.model}, {part.name} = {part.sites}" for part in self.parts)
 
     @property
     def scheme(self) -> str:
         """The chosen models without values, a line for each part: a partition file."""
-        return _lines(self.parts, [part.best.name for part in self.parts])
+        return "\n".join(f"{part.best.name}, {part.name} = {part.sites}" for part in self.parts)
 
     def __repr__(self) -> str:
         numbers = f"{len(self.data.parts)} partitions, {len(self.parts)} models"
@@ -242,7 +240,7 @@ class SchemeChoice(Choice):
 
     def describe(self) -> str:
         """How many models there are, and the score of all, in one line."""
-        score = {"BIC": self.bic, "AIC": self.aic, "AICc": self.aicc}[self.criterion]
+        score: float = getattr(self, self.criterion.lower())
         merged = f", {len(self.data.parts)} partitions merged to {len(self.parts)}" if self.merges else ""
         models = "model of 1 partition" if len(self.parts) == 1 else f"models of {len(self.parts)} partitions"
         return f"{models} by {self.criterion}: {score:.3f}, lnL {self.lnl:.3f}{merged}"
@@ -260,8 +258,3 @@ class SchemeChoice(Choice):
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
         return {"parts": [asdict(part) | {"best": part.best.name} for part in self.parts]}
-
-
-def _lines(parts: Sequence[PartChoice], models: Sequence[str]) -> str:
-    pairs = zip(parts, models, strict=True)
-    return "\n".join(f"{model}, {part.name} = {part.sites}" for part, model in pairs)

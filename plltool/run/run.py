@@ -21,6 +21,7 @@ from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
+from plltool.processes.ranks import current
 from plltool.progress import log
 from plltool.run.engines import settle_share
 from plltool.run.inputs import TreeLike
@@ -29,7 +30,7 @@ from plltool.run.memory import plan_memory, until_answered
 from plltool.run.messages import Announced, announce_engine
 from plltool.run.results import describe_tree
 from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree, write_rooted
-from plltool.run.task import Task, describe_place
+from plltool.run.task import Task
 from plltool.tree.topology import Tree
 
 T = TypeVar("T")
@@ -187,11 +188,13 @@ class Run:
         }
 
     def place(self, device_name: str, layout: object) -> dict[str, Any]:
-        """Where the run takes place, see `describe_place`; after a device has been lost, where it did before.
+        """Where the run takes place; after a device has been lost, where it did before.
 
-        So a device that takes over goes on from the checkpoint.
+        So a device that takes over goes on from the checkpoint, and an MPI job with another number of ranks.
         """
-        self._place = self._place or {"share": self.hardware.share} | describe_place(device_name, layout)
+        if current() is not None:
+            device_name = layout = "ranks"
+        self._place = self._place or {"share": self.hardware.share, "device": device_name, "layout": layout}
         return self._place
 
     @property

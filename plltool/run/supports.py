@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 from plltool import constants
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import ABAYES, FBP, GCF, IC, ICA, LBP, QCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, SPRTA, TBE, UFBOOT
+from plltool.constants import ROOTSTRAP
 from plltool.errors import InputError, show_name
 from plltool.io.files import Recorded, nan_to_null
 from plltool.io.newick import list_names
@@ -22,6 +22,7 @@ from plltool.io.tree_files import write_splits
 from plltool.progress import log
 from plltool.registry import split_words
 from plltool.reports.blocks import Drawn, Row
+from plltool.reports.methods import read_table
 from plltool.reports.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.schema import Keys
@@ -34,7 +35,6 @@ MAX_SHOWN_ROOTS = 3  # places of the root with the best supports that are shown 
 PERCENT, SHARE, CERTAINTY = "per cent", "0 to 1", "-1 to 1"
 DECIMALS = {PERCENT: 1, SHARE: 3, CERTAINTY: 3}  # of labels, at most
 RECORD_DECIMALS = 10
-GENES = "gene trees"
 NOT_AVAILABLE = "NA"  # the label of a branch for which there is no value
 
 
@@ -43,35 +43,10 @@ class Kind(NamedTuple):
 
     meaning: str
     unit: str
-    counted: str = "replicates"
+    counted: str
 
 
-KINDS = {
-    FBP: Kind("Felsenstein's bootstrap: replicate trees that contain the branch", PERCENT),
-    TBE: Kind("transfer bootstrap expectation", SHARE),
-    ROOTSTRAP: Kind("rootstrap: replicate trees with the root on the branch", PERCENT),
-    UFBOOT: Kind(
-        "ultrafast bootstrap (UFBoot): replicates whose best tree, among those met in the search, has the branch",
-        PERCENT,
-    ),
-    SH_ALRT: Kind("SH-like approximate likelihood ratio test (SH-aLRT)", PERCENT),
-    ABAYES: Kind(
-        "approximate Bayes support (aBayes): posterior probability of the branch against its two NNI alternatives",
-        SHARE,
-    ),
-    LBP: Kind(
-        "local bootstrap (LBP): resampled alignments for which the branch is better than its NNI alternatives", PERCENT
-    ),
-    SPRTA: Kind(
-        "SPR-based tree assessment (SPRTA): weight of the tree among the other places of a subtree at the branch", SHARE
-    ),
-    GCF: Kind("gene concordance factor: decisive gene trees that contain the branch", PERCENT, GENES),
-    QCF: Kind("quartet support: gene-tree quartets around the branch that agree with it", PERCENT, GENES),
-    SCF: Kind("site concordance factor: decisive sites that agree with the branch", PERCENT, "quartets"),
-    SCFL: Kind("site concordance factor, by the likelihoods of ancestral states", PERCENT),
-    IC: Kind("internode certainty: the branch against the most frequent conflicting branch", CERTAINTY, GENES),
-    ICA: Kind("internode certainty: the branch against all frequent conflicting branches", CERTAINTY, GENES),
-}
+KINDS = {kind: Kind(*text.split(" | ")[:3]) for kind, text in read_table("supports.txt").items()}
 BRANCH = Keys("taxa:str[] length:float", {"lnl": [float], **dict.fromkeys(KINDS, float | None)})
 CONVERGENCE = Keys("converged:bool", like=Convergence)
 

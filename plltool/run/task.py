@@ -20,7 +20,6 @@ from plltool.errors import check_least
 from plltool.model.duplicates import without_duplicates
 from plltool.model.model import Model
 from plltool.model.partition import Dataset
-from plltool.processes.ranks import current
 from plltool.progress import announce
 from plltool.run.inputs import TreeLike, as_constraint, as_tree, check_obedience, link_lengths
 from plltool.seeds import STARTS, generator
@@ -145,8 +144,3 @@ def describe_constraint(constraint: Constraint | None) -> dict[str, Any]:
 def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
     content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
     return hashlib.sha256(content).hexdigest()[:DIGEST_LETTERS]
-
-
-def describe_place(device: str, layout: object) -> dict[str, Any]:
-    """Where a run takes place. An MPI job may go on with another number of ranks, and so on other devices."""
-    return {"device": device, "layout": layout} if current() is None else {"device": "ranks", "layout": "ranks"}

@@ -14,31 +14,12 @@ from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
 from plltool.io.files import Recorded, nan_to_null
 from plltool.io.newick_writer import write_newick, write_nexus, written_label
 from plltool.reports.blocks import Drawn, Row
+from plltool.reports.methods import read_table
 from plltool.reports.shown import Shown
 from plltool.run.results import Result
 from plltool.run.supports import BRANCH, NOT_AVAILABLE, Supports
 from plltool.schema import Keys
 
-MEANINGS = {
-    "gCF": "per cent of decisive gene trees that have the branch",
-    "gDF1": "per cent of decisive gene trees that have its first interchange, AC|BD",
-    "gDF2": "per cent of decisive gene trees that have its second interchange, AD|BC",
-    "gDFP": "per cent of decisive gene trees that have none of the three",
-    "gN": "number of decisive gene trees",
-    "sCF": "per cent of decisive sites that agree with the branch, mean over quartets",
-    "sDF1": "per cent of decisive sites that agree with its first interchange, AC|BD",
-    "sDF2": "per cent of decisive sites that agree with its second interchange, AD|BC",
-    "sN": "number of decisive sites, mean over quartets",
-    "sCFL": "per cent of decisive sites by likelihood that agree with the branch",
-    "sDFL1": "per cent of decisive sites by likelihood that agree with its first interchange, AC|BD",
-    "sDFL2": "per cent of decisive sites by likelihood that agree with its second interchange, AD|BC",
-    "sNL": "expected number of decisive sites by likelihood",
-    "qCF": "per cent of the quartets around the branch that gene trees resolve as the branch does, mean over trees",
-    "qDF1": "per cent of these quartets that they resolve as its first interchange",
-    "qDF2": "per cent of these quartets that they resolve as its second interchange",
-    "IC": "internode certainty of gene trees with all taxa, -1 to 1",
-    "ICA": "internode certainty against all frequent branches that contradict it, -1 to 1",
-}
 COLUMN_OF_KIND = {GCF: "gCF", QCF: "qCF", SCF: "sCF", SCFL: "sCFL", IC: "IC", ICA: "ICA"}
 FACTORS = (GCF, SCF, SCFL)  # the kinds in the labels of the main tree
 NUMBER = "_N"  # the end of the name of a column with numbers in place of per cent
@@ -105,8 +86,8 @@ class Concordance(Recorded, Shown):
 
     def describe_columns(self) -> dict[str, str]:
         """What each column of the table means."""
-        shares = {name: name.removesuffix(NUMBER) for name in self.columns}
-        return {name: MEANINGS.get(name, f"{share} as a number") for name, share in shares.items()}
+        meanings, shares = read_table("concordance.txt"), {name: name.removesuffix(NUMBER) for name in self.columns}
+        return {name: meanings.get(name, f"{share} as a number") for name, share in shares.items()}
 
     def format_table(self) -> str:
         """A table separated by tabs, with a row for each inner branch and the columns of IQ-TREE's .cf.stat files.

@@ -133,18 +133,19 @@ def select_model(
     best = selection.best
     return ModelChoice(
         lnl=best.lnl,
+        n_patterns=patterns.n_patterns,
         candidates=compare_fits(list(selection.fits.values()), n_sites, criterion),
-        criterion=criterion,
         left_out=tuple(selection.left_out),
         newick=write_rooted(best.tree, None)[0],
         spec=best.spec,
-        data=data,
-        n_patterns=patterns.n_patterns,
-        **run.known,
-        seed=seed,
-        seconds=run.seconds,
-        warnings=run.warn(remarks),
+        **_describe(run, criterion, remarks),
     )
+
+
+def _describe(run: Run, criterion: str, remarks: Sequence[str]) -> dict[str, Any]:
+    """The fields of both kinds of choice that tell of the run, whose remarks are logged."""
+    told = {"criterion": criterion, "data": run.data, **run.known, "seed": run.task.seed}
+    return {**told, "seconds": run.seconds, "warnings": run.warn(remarks)}
 
 
 def choose_tree(run: Run, tree: TreeLike | None) -> tuple[Tree, tuple[str, ...]]:
@@ -203,9 +204,8 @@ def select_scheme(
     run.announce_data()
     corrections = [model.spec.ascertainment for model in given]
     request = _Request(data, corrections, criterion, free_rates * max_rates, candidates, merge, percent, brlen)
-    chosen = ask_fitter(request.choose, run, chosen_on, brlen) | run.known
-    about: dict[str, Any] = {"seed": seed, "seconds": run.seconds, "warnings": run.warn(remarks)}
-    return SchemeChoice(criterion=criterion, brlen=brlen, data=data, **chosen, **about)
+    chosen = ask_fitter(request.choose, run, chosen_on, brlen)
+    return SchemeChoice(brlen=brlen, **chosen, **_describe(run, criterion, remarks))
 
 
 def _check_choice(criterion: str, seed: int, max_rates: int) -> None:
