@@ -246,10 +246,8 @@ def _read_chunks(file: IO[bytes], source: str, believable: int | None = None) ->
         chunks.append(chunk)
         n_bytes += len(chunk)
         if believable is not None and n_bytes > believable:
-            raise InputError(
-                f"{source}: found a compressed file that unpacks to more than {believable} bytes, beyond belief for its"
-                " size, expected an alignment, a tree or a model; unpack it if it is one"
-            )
+            found = f"found a compressed file that unpacks to more than {believable} bytes, beyond belief for its size"
+            raise InputError(f"{source}: {found}, expected an alignment, a tree or a model; unpack it if it is one")
         if n_bytes > room:
             raise InputError(f"{source}: found more than {room} bytes, expected a file that fits the free memory")
     return b"".join(chunks)

@@ -74,15 +74,10 @@ def format_jplace(
     metadata : what made the file
     """
     lines = [json.dumps({"p": rows, "n": names}, allow_nan=False) for names, rows in placements]
-    return (
-        "{\n"
-        f' "version": {JPLACE_VERSION},\n'
-        f' "tree": {json.dumps(tree)},\n'
-        f' "fields": {json.dumps(JplaceRow._fields)},\n'
-        ' "placements": [\n  ' + ",\n  ".join(lines) + "\n ],\n"
-        f' "metadata": {json.dumps(metadata)}\n'
-        "}\n"
-    )
+    parts = {"version": JPLACE_VERSION, "tree": tree, "fields": JplaceRow._fields}
+    written = [f' "{name}": {json.dumps(part)}' for name, part in parts.items()]
+    written.append(' "placements": [\n  ' + ",\n  ".join(lines) + "\n ]")
+    return "{\n" + ",\n".join([*written, f' "metadata": {json.dumps(metadata)}']) + "\n}\n"
 
 
 @dataclass(frozen=True, eq=False)

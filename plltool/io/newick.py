@@ -133,13 +133,6 @@ _EXPECTED = {
 }
 
 
-def _expected(state: _State, at_root: bool) -> str:
-    options = list(_EXPECTED[state])
-    if state >= _State.CLOSED:
-        options += ["';'"] if at_root else ["','", "')'"]
-    return " or ".join(filter(None, [", ".join(options[:-1]), options[-1]]))
-
-
 class _Parser:
     """Turns a text into nodes; every error names the line and column."""
 
@@ -175,13 +168,10 @@ class _Parser:
                 continue  # PHYLIP and PAML write the number of trees, or of taxa and trees, before the first one
             elif kind == "(" and state <= _State.OPENED:
                 node, state = nodes.add(node), _State.OPENED
-            elif kind in ("bare", "quoted") and state == _State.OPENED:
+            elif kind in ("bare", "quoted") and state in (_State.OPENED, _State.CLOSED):
                 nodes.labels[node] = value
-                if kind == "bare":
+                if kind == "bare" and state == _State.OPENED:
                     nodes.bare.add(value)
-                state = _State.LABELLED
-            elif kind in ("bare", "quoted") and state == _State.CLOSED:
-                nodes.labels[node] = value
                 state = _State.LABELLED
             elif kind == ":" and state in (_State.CLOSED, _State.LABELLED):
                 state = _State.COLON
@@ -195,7 +185,10 @@ class _Parser:
             elif kind == ";" and state >= _State.CLOSED and not node:
                 return nodes
             else:
-                expected = _expected(state, at_root=node == 0)
+                options = list(_EXPECTED[state])
+                if state >= _State.CLOSED:
+                    options += ["','", "')'"] if node else ["';'"]
+                expected = " or ".join(filter(None, [", ".join(options[:-1]), options[-1]]))
                 raise self._error(position, _END if kind == "end" else show_name(value), expected)
 
     def _tokens(self) -> Iterator[tuple[str, str, int]]:
@@ -215,12 +208,10 @@ class _Parser:
                 if text.startswith("[&", start):
                     yield "note", text[start + 2 : position - 1], start
                 continue
-            if kind == "mark":
-                yield match[0], match[0], position
-            elif kind == "quoted":
+            if kind == "quoted":
                 yield kind, match["quoted"].replace("''", "'"), position
-            elif kind == "bare":
-                yield kind, match[0], position
+            elif kind != "blank":
+                yield match[0] if kind == "mark" else kind, match[0], position
             position = match.end()
         yield "end", "", position
 
@@ -272,10 +263,8 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
         end += 1
     inner = set(nodes.parents[node:end])
     below = [nodes.labels[tip] for tip in range(node, end) if tip not in inner]
-    raise InputError(
-        f"{source}: the node above {list_names(below)} has {degrees[node]} branches, expected 3; "
-        "resolve such nodes at random with --resolve SEED"
-    )
+    found = f"the node above {list_names(below)} has {degrees[node]} branches, expected 3"
+    raise InputError(f"{source}: {found}; resolve such nodes at random with --resolve SEED")
 
 
 LISTED_NAMES = 5  # how many names an error lists before it counts the rest

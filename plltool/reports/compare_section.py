@@ -40,13 +40,11 @@ def tell(records: Records, cited: Cited) -> list[str]:
 def _describe_likelihoods(found: Record, tree: str = "the tree") -> list[Block]:
     """The answers of all devices, and how each pair differs."""
     answers = tuple((own["label"], own["device"], own["precision"], f"{own['lnl']:.6f}") for own in found["devices"])
-    rows = tuple(
-        (
-            *(f"{pair['a']} and {pair['b']}", f"{pair['lnl']:.1e}", f"{pair['site_lnl']:.1e}", str(pair["site"])),
-            *(f"{pair['slope']:.1e}", pair["slope_in"], VERDICTS[pair["agree"]]),
-        )
-        for pair in found["pairs"]
-    )
+    rows = []
+    for pair in found["pairs"]:
+        lnl, site_lnl, slope = (f"{pair[name]:.1e}" for name in ("lnl", "site_lnl", "slope"))
+        site = f"{pair['a']} and {pair['b']}", lnl, site_lnl, str(pair["site"])
+        rows.append((*site, slope, pair["slope_in"], VERDICTS[pair["agree"]]))
     text = (
         "Slopes are derivatives of lnL by the logarithms of branch lengths and model parameters. Devices agree if lnL,"
         f" the lnL of each site and each slope differ by at most {found['tolerance']:g}, or by 1e-6 of lnL in mixed and"
@@ -55,7 +53,7 @@ def _describe_likelihoods(found: Record, tree: str = "the tree") -> list[Block]:
     return [
         Facts(((f"Likelihoods of {tree}", "agree" if found["agree"] else "differ"),)),
         Table(f"lnL of {tree}", ("Device", "Name", "Precision", "lnL"), answers),
-        Table("Largest differences", PAIR_COLUMNS, rows),
+        Table("Largest differences", PAIR_COLUMNS, tuple(rows)),
         *(Prose(failure) for failure in found["failures"]),
         Prose(text),
     ]

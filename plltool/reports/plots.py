@@ -176,14 +176,12 @@ class _Frame:
         bottom, middle = HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2.0
         lines = [element("path", d=f"M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}", class_="axis")]
         for value, text in round_ticks(*self._x, TICKS):
-            lines.append(
-                element("text", text, x=f"{self.x(value):.1f}", y=bottom + 15.0, text_anchor="middle", class_="tick")
-            )
+            x = f"{self.x(value):.1f}"
+            lines.append(element("text", text, x=x, y=bottom + 15.0, text_anchor="middle", class_="tick"))
         for value, text in round_ticks(*self._y, TICKS):
-            lines.append(element("path", d=f"M{LEFT - 4} {self.y(value):.1f}h4", class_="axis"))
-            lines.append(
-                element("text", text, x=LEFT - 7.0, y=f"{self.y(value) + 4.0:.1f}", text_anchor="end", class_="tick")
-            )
+            y = self.y(value)
+            lines.append(element("path", d=f"M{LEFT - 4} {y:.1f}h4", class_="axis"))
+            lines.append(element("text", text, x=LEFT - 7.0, y=f"{y + 4.0:.1f}", text_anchor="end", class_="tick"))
         lines.append(element("text", names[0], x=(LEFT + WIDTH - RIGHT) / 2.0, y=HEIGHT - 8.0, text_anchor="middle"))
         lines.append(element("text", names[1], transform=f"translate(14 {middle}) rotate(-90)", text_anchor="middle"))
         return _svg([element("title", title), *lines, *drawn], HEIGHT)
@@ -201,6 +199,5 @@ def _svg(content: Sequence[Markup], height: float) -> Markup:
 
 def _bar(x: float, y: float, width: float, height: float, text: str) -> Markup:
     numbers = {"x": x, "y": y, "width": width, "height": height}
-    return element(
-        "rect", element("title", text), class_="bar", **{key: f"{value:.1f}" for key, value in numbers.items()}
-    )
+    written = {key: f"{value:.1f}" for key, value in numbers.items()}
+    return element("rect", element("title", text), class_="bar", **written)

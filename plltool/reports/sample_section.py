@@ -78,8 +78,7 @@ def _describe_run(run: Record) -> Facts:
     of_each = " of each run" if options["runs"] > 1 else ""
     burnin = count(run["burnin_samples"], "sample")
     rows = [("Model", "; ".join(dict.fromkeys(run["models"])))]
-    if options["prior_only"]:
-        rows.append(("Likelihood", "none: the prior was sampled"))
+    rows += [("Likelihood", "none: the prior was sampled")] if options["prior_only"] else []
     rows += [(f"Prior of {kind}", text) for kind, text in run["priors"].items()]
     rows += [
         ("Chains", f"{chains}{temperature}, seed {run['seed']}"),
@@ -187,16 +186,13 @@ def _describe_numbers(run: Record, name: str) -> Section:
     drawn = "Traces by run. The burn-in is shaded; values outside the plot are drawn at its edge."
     caption = f"{drawn} Lines connect a subset of the samples.{shown}"
     columns = ("Number", "Mean", "Standard deviation", "Median", "95 % from", "to", "ESS", "R-hat")
-    rows = tuple(
-        (
-            own,
-            *(f"{found[key]:.6g}" for key in ("mean", "deviation", "median", "low", "high")),
-            Cell.judged(f"{found['size']:.0f}", found["size"] > ENOUGH_SIZE) if "size" in found else "-",
-            f"{found['r_hat']:.3f}" if "r_hat" in found else "-",
-        )
-        for own, found in run["posterior"]["numbers"].items()
-    )
-    table = Table("Means, medians and 95 % highest posterior density intervals", columns, rows)
+    rows = []
+    for own, found in run["posterior"]["numbers"].items():
+        size = Cell.judged(f"{found['size']:.0f}", found["size"] > ENOUGH_SIZE) if "size" in found else Cell("-")
+        r_hat = f"{found['r_hat']:.3f}" if "r_hat" in found else "-"
+        summary = [f"{found[key]:.6g}" for key in ("mean", "deviation", "median", "low", "high")]
+        rows.append((own, *summary, size, r_hat))
+    table = Table("Means, medians and 95 % highest posterior density intervals", columns, tuple(rows))
     text = (
         "LnL is the log-likelihood, LnPr the log prior density, and TL the tree length."
         f" {name}.run1.p and the files of other runs contain all samples; Tracer and other programs read them."
@@ -245,10 +241,8 @@ def _plot_splits(splits: list[Record], n_runs: int) -> Markup:
     for (x, y), names in places.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         points.append((x, y, f"{names[0]}{more}"))
-    others = "frequency in run 2" if n_runs == 2 else "frequency in another run"
-    return draw_points(
-        points, [(0.0, 0.0), (1.0, 1.0)], ("frequency in run 1", others), "Split frequencies of the runs"
-    )
+    axes = "frequency in run 1", f"frequency in {'run 2' if n_runs == 2 else 'another run'}"
+    return draw_points(points, [(0.0, 0.0), (1.0, 1.0)], axes, "Split frequencies of the runs")
 
 
 def _name_split(taxa: list[str]) -> str:

@@ -53,17 +53,12 @@ def describe(records: Records) -> list[Section]:
     rounds: dict[str, list[Record]] = {}
     for event in trace:
         rounds.setdefault(event["stage"], []).append(event)
-    stages = tuple(
-        (
-            STAGES.get(stage, stage),
-            str(len(events)),
-            str(sum(event["moves"] for event in events)),
-            f"{max(event['lnl'] for event in events):.4f}",
-        )
-        for stage, events in rounds.items()
-    )
+    stages = []
+    for stage, events in rounds.items():
+        moves, best = sum(event["moves"] for event in events), max(event["lnl"] for event in events)
+        stages.append((STAGES.get(stage, stage), str(len(events)), str(moves), f"{best:.4f}"))
     if stages:
-        blocks.append(Table("Stages of the search", ("Stage", "Rounds", "Subtrees moved", "Best lnL"), stages))
+        blocks.append(Table("Stages of the search", ("Stage", "Rounds", "Subtrees moved", "Best lnL"), tuple(stages)))
     return [Section("search", "Search", tuple(blocks))]
 
 
@@ -89,9 +84,8 @@ def tell(records: Records, cited: Cited) -> list[str]:
 def tell_search(run: Record, cited: Cited) -> list[str]:
     """The methods of a search."""
     kind = run.get("settings", {}).get("start", "")
-    starts = count(
-        len(run["start_lnls"]), f"{kind} starting tree" if kind in ("parsimony", "random") else "starting tree"
-    )
+    made = f"{kind} " if kind in ("parsimony", "random") else ""
+    starts = count(len(run["start_lnls"]), f"{made}starting tree")
     stages = {event["stage"] for event in run.get("trace", ())}
     moves = [words for stage, words in MOVES if stage in stages]
     if "perturb" in stages:

@@ -41,7 +41,11 @@ def describe_runs(records: Records) -> list[Section]:
     if records.main is not None:
         sections.append(describe_model(records))
     sections += _describe_analyses(records, AFTER_MODEL)
-    sections.append(_describe_warnings(records))
+    found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
+    if records.supports is not None and not records.supports_are_of_main_tree:
+        found.append(f"{records.prefix.name}.support.json has support values for a different tree from the one shown")
+    warnings: Block = Items(tuple(dict.fromkeys(found))) if found else Prose("None.")
+    sections.append(Section("warnings", "Warnings", (warnings,)))
     sections.append(_describe_computation(records))
     methods = write_methods(records)
     if methods is not None:
@@ -55,27 +59,14 @@ def _describe_analyses(records: Records, where: str) -> list[Section]:
     return [section for module in modules_of(records, where) for section in module.describe(records)]
 
 
-def _describe_warnings(records: Records) -> Section:
-    found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
-    if records.supports is not None and not records.supports_are_of_main_tree:
-        found.append(f"{records.prefix.name}.support.json has support values for a different tree from the one shown")
-    block: Block = Items(tuple(dict.fromkeys(found))) if found else Prose("None.")
-    return Section("warnings", "Warnings", (block,))
-
-
 def _describe_computation(records: Records) -> Section:
     """Device, versions and commands."""
     run = next(iter(records.all_runs.values()), None)
     blocks: list[Block] = []
     if run is not None:
         versions = ", ".join(f"{name} {version}" for name, version in run.get("software", {}).items())
-        rows = [
-            ("Device", run["device"]),
-            ("Reason for the choice", run.get("reason", "")),
-            ("Driver", run.get("driver", "")),
-        ]
-        precision = run.get("layout", {}).get("precision")
-        rows += [("Precision", str(precision))] if precision else []
+        rows = [("Device", run["device"]), ("Reason for the choice", run.get("reason", ""))]
+        rows += [("Driver", run.get("driver", "")), ("Precision", str(run.get("layout", {}).get("precision") or ""))]
         rows += [("plltool version", run["version"]), ("Other software", versions)]
         runs = records.all_runs.items()
         rows += [(f"Time of {command}", duration(own["seconds"])) for command, own in runs if "seconds" in own]
@@ -122,9 +113,8 @@ def _describe_alignment(run: Record) -> Section:
     rows_of_taxa = tuple((taxon["name"], share(taxon["gaps"]), _judge(taxon.get("composition", []))) for taxon in taxa)
     n_parts = len(taxa[0].get("composition", []))
     of = "Composition p-value" if n_parts == 1 else "Composition p-value (lowest of all partitions)"
-    blocks.append(
-        Table("Taxa, sorted by proportion of gaps", ("Taxon", "Gaps and unknown characters", of), rows_of_taxa)
-    )
+    columns = ("Taxon", "Gaps and unknown characters", of)
+    blocks.append(Table("Taxa, sorted by proportion of gaps", columns, rows_of_taxa))
     n_deviating = sum(cell.mark == "bad" for _, _, cell in rows_of_taxa)
     found = "1 taxon" if n_deviating == 1 else f"{n_deviating} taxa"
     text = (
@@ -149,18 +139,16 @@ def describe_model(records: Records) -> Section:
     run = records.main or {}
     blocks: list[Block] = []
     parts = run.get("parts", [])
-    several = len(parts) > 1
     if "parameters" in run:
         blocks.append(_describe_fit(run, parts))
-    if several:
+    if len(parts) > 1:
         blocks += _describe_parts(run, parts)
     if len(parts) > _SHOWN_PARTS:
         models = tuple((part["name"], part["model"]) for part in parts)
         blocks.append(Table("Models of the partitions with all values", ("Partition", "Model"), models, is_text=True))
-    elif several:
-        blocks += [
-            Folded(f"Parameters of partition {part['name']}", _describe_part(part, part["name"])) for part in parts
-        ]
+    elif len(parts) > 1:
+        for part in parts:
+            blocks.append(Folded(f"Parameters of partition {part['name']}", _describe_part(part, part["name"])))
     elif parts:
         blocks += _describe_part(parts[0], "")
     choice = records.model_choice
@@ -202,19 +190,14 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
         sum_lengths(parse_nodes(part["newick"], "the record")) if part["newick"] else part["scaler"] * whole
         for part in parts
     ]
-    rows = tuple(
-        (
-            *(str(part[name]) for name in ("name", "sites", "n_sites", "n_patterns")),
-            shorten_model(part["parameters"]["spec"]),
-            f"{part['lnl']:.3f}",
-            f"{length:.4f}",
-        )
-        for part, length in zip(parts, lengths, strict=True)
-    )
+    rows = []
+    for part, length in zip(parts, lengths, strict=True):
+        own = [str(part[name]) for name in ("name", "sites", "n_sites", "n_patterns")]
+        rows.append((*own, shorten_model(part["parameters"]["spec"]), f"{part['lnl']:.3f}", f"{length:.4f}"))
     columns = ("Partition", "Columns", "Sites", "Patterns", "Model", "lnL", "Tree length")
     bars = draw_named_bars([part["name"] for part in parts], lengths, "Tree length in each partition")
     caption = "Tree length in each partition: expected substitutions per site, summed over branches."
-    return [Table("Partitions", columns, rows), Picture(bars, caption, len(parts))]
+    return [Table("Partitions", columns, tuple(rows)), Picture(bars, caption, len(parts))]
 
 
 def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Picture, ...]:
@@ -248,9 +231,8 @@ def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Pic
         blocks.append(Table(f"State frequencies and substitution rates of the classes{of}", header, cells))
     rates, weights = own["category_rates"], own["category_weights"]
     if len(rates) > 1:
-        table = tuple(
-            (str(k), f"{rate:.5f}", share(w)) for k, (rate, w) in enumerate(zip(rates, weights, strict=True), start=1)
-        )
+        numbered = enumerate(zip(rates, weights, strict=True), start=1)
+        table = tuple((str(k), f"{rate:.5f}", share(weight)) for k, (rate, weight) in numbered)
         blocks.append(Table(f"Rates across sites{of}", ("Category", "Relative rate", "Proportion of sites"), table))
         plot = draw_bars(rates, weights, ("proportion of sites", "relative rate"), f"Rates across sites{of}")
         caption = f"Rates across sites{of}: each bar is a category, as wide as its proportion of the sites."
@@ -262,9 +244,8 @@ def _describe_choice(choice: Record) -> list[Block]:
     if "candidates" not in choice:
         chosen = tuple((part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"])
         scores = ", ".join(f"{name} {score(choice[name.lower()])}" for name in CRITERIA)
-        text = (
-            f"The models of the partitions were selected by {choice['criterion']}; all partitions together: {scores}."
-        )
+        by = f"selected by {choice['criterion']}; all partitions together: {scores}"
+        text = f"The models of the partitions were {by}."
         return [Prose(text), Table("Chosen models", ("Partition", "Model", "lnL"), chosen)]
     columns = ("Model", "lnL", "Parameters", "AIC", "AICc", "BIC", "Weight by AIC", "by AICc", "by BIC")
     names = ("aic", "aicc", "bic", "aic_weight", "aicc_weight", "bic_weight")

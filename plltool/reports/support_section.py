@@ -17,16 +17,18 @@ MEANS = {"autoMRE": "weighted RF distance", "autoFC": "correlation"}  # by which
 CONVERGED = {True: ("yes", "good"), False: ("no", "bad")}
 _KINDS = read_table("supports.txt").items()  # meaning, unit, of what there is a number; name in a text, source
 SUPPORT_SOURCES = {kind: text.split(" | ")[3:] for kind, text in _KINDS if kind in SUPPORT_KINDS}
+TEST_SOURCES = {
+    "the KH test": "Kishino & Hasegawa 1989",
+    "the SH test": "Shimodaira & Hasegawa 1999",
+    "the weighted KH and SH tests and the AU test": "Shimodaira 2002",
+    "expected likelihood weights": "Strimmer & Rambaut 2002",
+}
 TESTS = ("kh", "sh", "wkh", "wsh", "au")
 
 
 def describe(records: Records) -> list[Section]:
-    return _describe_supports(records) + [_describe_tests(run) for name, run in records.runs.items() if name == "test"]
-
-
-def tell(records: Records, cited: Cited) -> list[str]:
-    tests = [_tell_tests(run, cited) for name, run in records.runs.items() if name == "test"]
-    return _tell_supports(records, cited) + tests
+    tests = [_describe_tests(records.runs["test"])] if "test" in records.runs else []
+    return _describe_supports(records) + tests
 
 
 def _describe_supports(records: Records) -> list[Section]:
@@ -63,15 +65,9 @@ def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
         return []
     criterion = tests[0]["criterion"]
     what = MEANS[criterion]
-    rows = tuple(
-        (
-            str(test["n_trees"]),
-            f"{test['mean']:.4f}",
-            share(test["agreeing"]),
-            Cell(*CONVERGED[test["converged"]]),
-        )
-        for test in tests
-    )
+    cells = [Cell(*CONVERGED[test["converged"]]) for test in tests]
+    numbers = [(str(test["n_trees"]), f"{test['mean']:.4f}", share(test["agreeing"])) for test in tests]
+    rows = tuple((*own, cell) for own, cell in zip(numbers, cells, strict=True))
     text = (
         f"The replicates were split into random halves. There are enough if nearly all halves agree by {criterion}"
         " (Pattengale et al. 2010)."
@@ -118,29 +114,23 @@ def _largest(kind: Record) -> float:
     return 1.0 if kind["unit"] == "0 to 1" else 100.0
 
 
-def _tell_supports(records: Records, cited: Cited) -> list[str]:
-    if records.supports is None or not records.supports_are_of_main_tree:
-        return []
+def tell(records: Records, cited: Cited) -> list[str]:
     told = []
-    for kind, own in records.supports["kinds"].items():
-        name, source = SUPPORT_SOURCES[kind]
-        number = "" if own["replicates"] is None else count(own["replicates"], "replicate")
-        told.append(name + cited.cite(source, also=number))
-    stop = ""
-    if records.supports.get("convergence"):
-        criterion = records.supports["convergence"][-1]["criterion"]
-        source = cited.cite("Pattengale et al. 2010")
-        stop = f" The {criterion} criterion{source} determined the number of bootstrap replicates."
-    return [f"Branch support was assessed with {list_words(told)}.{stop}"]
-
-
-def _tell_tests(run: Record, cited: Cited) -> str:
-    sources = {
-        "the KH test": "Kishino & Hasegawa 1989",
-        "the SH test": "Shimodaira & Hasegawa 1999",
-        "the weighted KH and SH tests and the AU test": "Shimodaira 2002",
-        "expected likelihood weights": "Strimmer & Rambaut 2002",
-    }
-    tests, told = run["tests"], [name + cited.cite(source) for name, source in sources.items()]
-    number = f"{tests['n_replicates']:,} RELL replicates"
-    return f"We compared {len(tests['trees'])} trees with {list_words(told)}, using {number}."
+    if records.supports is not None and records.supports_are_of_main_tree:
+        kinds = []
+        for kind, own in records.supports["kinds"].items():
+            name, source = SUPPORT_SOURCES[kind]
+            number = "" if own["replicates"] is None else count(own["replicates"], "replicate")
+            kinds.append(name + cited.cite(source, also=number))
+        text = f"Branch support was assessed with {list_words(kinds)}."
+        if records.supports.get("convergence"):
+            criterion = records.supports["convergence"][-1]["criterion"]
+            source = cited.cite("Pattengale et al. 2010")
+            text += f" The {criterion} criterion{source} determined the number of bootstrap replicates."
+        told.append(text)
+    if "test" in records.runs:
+        tests = records.runs["test"]["tests"]
+        names = [name + cited.cite(source) for name, source in TEST_SOURCES.items()]
+        number = f"{tests['n_replicates']:,} RELL replicates"
+        told.append(f"We compared {len(tests['trees'])} trees with {list_words(names)}, using {number}.")
+    return told

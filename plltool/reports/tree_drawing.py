@@ -254,22 +254,17 @@ def write_svg(picture: Picture, title: str, is_inline: bool = False) -> str:
 
 def _write_path(lines: Sequence[Line], colours: Mapping[str, str]) -> str:
     """Lines of one colour and width."""
-    drawn = "".join(
-        f"M{_write_number(line.x1)} {_write_number(line.y1)}L{_write_number(line.x2)} {_write_number(line.y2)}"
-        for line in lines
-    )
-    colour, cap = lines[0].colour, "butt" if lines[0].is_thick else "square"
-    stroke = (
-        f'stroke="{colours.get(colour, colour)}" stroke-width="{_write_number(lines[0].width)}" stroke-linecap="{cap}"'
-    )
+    ends = [[_write_number(own) for own in (line.x1, line.y1, line.x2, line.y2)] for line in lines]
+    drawn = "".join(f"M{x1} {y1}L{x2} {y2}" for x1, y1, x2, y2 in ends)
+    colour, cap = colours.get(lines[0].colour, lines[0].colour), "butt" if lines[0].is_thick else "square"
+    stroke = f'stroke="{colour}" stroke-width="{_write_number(lines[0].width)}" stroke-linecap="{cap}"'
     return f'<path d="{drawn}" fill="none" {stroke}/>'
 
 
 def _write_text(text: Text, colour: str) -> str:
     x, y = _write_number(text.x), _write_number(text.y)
-    turned = (
-        f' transform="rotate({_write_number(text.angle)} {x} {y})" dominant-baseline="central"' if text.angle else ""
-    )
+    turn = f"rotate({_write_number(text.angle)} {x} {y})"
+    turned = f' transform="{turn}" dominant-baseline="central"' if text.angle else ""
     anchor = "" if text.anchor == "start" else f' text-anchor="{text.anchor}"'
     return (
         f'<text x="{x}" y="{y}" font-size="{_write_number(text.size)}" fill="{colour}"{anchor}{turned}>'

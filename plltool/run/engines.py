@@ -102,25 +102,17 @@ class PartsShard:
 
     def shape_of(self, part_patterns: tuple[int, ...]) -> DataShape:
         sets = state_sets(self.patterns[0].states, self.components.n_states)
-        return DataShape(
-            self.components.n_states,
-            1 if self.categories and not self.by_site else self.components.n_each,
-            self.patterns[0].n_taxa,
-            part_patterns,
-            0 if sets is None else len(sets),
-            self.components.is_reversible,
-        )
+        own, n_sets = self.components, 0 if sets is None else len(sets)
+        n_each = 1 if self.categories and not self.by_site else own.n_each
+        return DataShape(own.n_states, n_each, self.patterns[0].n_taxa, part_patterns, n_sets, own.is_reversible)
 
     @property
     def data(self) -> EngineData:
         invariable = [invariable_columns(part) for part in self.corrected]
         states, n_states = self.patterns[0].states, self.components.n_states
         codes = np.concatenate([*(part.codes for part in self.patterns), *invariable], axis=1)
-        return EngineData(
-            hidden_codes(codes, states, n_states),
-            np.concatenate([*(part.weights for part in self.patterns), *(np.ones(len(own.T)) for own in invariable)]),
-            state_sets(states, n_states),
-        )
+        weights = [*(part.weights for part in self.patterns), *(np.ones(len(own.T)) for own in invariable)]
+        return EngineData(hidden_codes(codes, states, n_states), np.concatenate(weights), state_sets(states, n_states))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +155,7 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
             members.setdefault(key, []).append(number)
         return tuple(
             PartsShard(
-                tuple(some),
-                tuple(parts[number] for number in some),
-                components[some[0]],
+                *(tuple(some), tuple(parts[number] for number in some), components[some[0]]),
                 sum(sizes[number] * counts[number] for number in some) / total,
                 tuple(categories[number] for number in some if categories[number]),
                 by_site[some[0]],

@@ -280,9 +280,8 @@ class Likelihood(Parameters, Density):
     def scan_root(self) -> tuple[RootPlace, ...]:
         """The lnL of the root on each branch, best first, with its two lengths optimised; made with `roots` only."""
         if not self.is_rooted:
-            raise InputError(
-                f"model {self.model_string!r} is time-reversible, so the root does not matter; choose another model"
-            )
+            found = f"model {self.model_string!r} is time-reversible, so the root does not matter"
+            raise InputError(f"{found}; choose another model")
         return describe_places(self._likelihood, scan_root(self._likelihood))
 
     def place_root(self, listener: Listener = ignore) -> float:
@@ -348,10 +347,9 @@ class Likelihood(Parameters, Density):
         """
         kinds = check_neighbour_request(kinds, replicates, seed)
         rng = generator(seed, SUPPORTS)
-        by_neighbours = [kind for kind in kinds if kind in NEIGHBOUR_KINDS]
-        values, lnl = (
-            support_branches(self._likelihood, by_neighbours, replicates, rng) if by_neighbours else ({}, None)
-        )
+        values, lnl = dict[str, FloatArray](), None
+        if by_neighbours := [kind for kind in kinds if kind in NEIGHBOUR_KINDS]:
+            values, lnl = support_branches(self._likelihood, by_neighbours, replicates, rng)
         if SPRTA in kinds:
             values[SPRTA] = smaller_support(self._likelihood)
         values = {kind: values[kind] for kind in kinds}

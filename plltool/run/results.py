@@ -324,13 +324,7 @@ def describe_tree(
     newick, remarks = write_rooted(shown, outgroup)
     parts = tuple(
         PartResult(
-            name=part.name,
-            sites=part.ranges,
-            n_sites=part.n_sites,
-            n_patterns=own.n_patterns,
-            model=model.to_string(),
-            scaler=model.scaler,
-            lnl=lnl,
+            *(part.name, part.ranges, part.n_sites, own.n_patterns, model.to_string(), model.scaler, lnl),
             parameters=describe.describe_model(model),
             newick=write_rooted(tree.with_lengths(tree.lengths[:, number]), outgroup)[0] if unlinked else None,
         )
