@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from importlib import import_module
@@ -57,6 +57,11 @@ def nan_to_null(value: Any) -> Any:
     if isinstance(value, list):
         return [nan_to_null(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def tabbed(rows: Iterable[Sequence[str]]) -> str:
+    """A table as text: tabs between the cells, a row a line."""
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
 def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:

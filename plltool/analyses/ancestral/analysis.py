@@ -15,6 +15,7 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import NODE
 from plltool.errors import check_one_of
 from plltool.io.alignment_formats import format_fasta, format_table
+from plltool.io.files import tabbed
 from plltool.io.newick_writer import find_root, write_newick, write_nexus
 from plltool.model.components import Components
 from plltool.reports.blocks import Drawn, Row
@@ -197,15 +198,13 @@ class AncestralResult(Result):
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool ancestral` writes, by the ends of their names; `command` as for `as_record`."""
-        names, rows = self.nodes, list(self.sequences(JOINT).values())
-        if any(len(symbol) > part.columns.shape[1] for part in self.ancestors for symbol in part.symbols):
-            joint = {"joint.tsv": format_table(names, rows)}  # where states have names
-        else:
-            joint = {"joint.fasta": format_fasta(names, rows)}
+        rows = list(self.sequences(JOINT).values())
+        has_names = any(len(symbol) > part.columns.shape[1] for part in self.ancestors for symbol in part.symbols)
+        ending, write = ("tsv", format_table) if has_names else ("fasta", format_fasta)
         return {
             "state": self.format_states(),
             "state.nwk": self.labelled + "\n",
-            **joint,
+            f"joint.{ending}": write(self.nodes, rows),
             "mutations.tsv": self.format_mutations(),
             "mutations.nex": self.mutations_nexus(),
             "ancestral.json": self.to_json(command) + "\n",
@@ -221,7 +220,7 @@ class AncestralResult(Result):
         It gives the node below the branch, its parent, the part if there are several, the site from 1, and both states.
         """
         several = len(self.ancestors) > 1
-        lines = ["\t".join(["Node", "Parent", *["Part"] * several, "Site", "From", "To", "Marginal", "Joint"])]
+        rows = [["Node", "Parent", *["Part"] * several, "Site", "From", "To", "Marginal", "Joint"]]
         found = {kind: set(self.mutations[kind]) for kind in STATE_KINDS}
         root = self.nodes.index(f"{NODE}1") + self.tree.n_taxa
         branches = {branch: k for k, (_, _, branch) in enumerate(self.tree.ordered_from(root))}
@@ -230,8 +229,8 @@ class AncestralResult(Result):
             name = [self.ancestors[own.part].name] * several
             ends = [self.name_of(own.node), self.name_of(own.parent), *name]
             flags = [str(int(own in found[kind])) for kind in STATE_KINDS]
-            lines.append("\t".join([*ends, str(own.site + 1), own.before, own.after, *flags]))
-        return "\n".join(lines) + "\n"
+            rows.append([*ends, str(own.site + 1), own.before, own.after, *flags])
+        return tabbed(rows)
 
     def mutations_nexus(self) -> str:
         """The tree as NEXUS; branches have their mutations by joint states: ``[&mutations="A12G C30T",number=2]``."""
@@ -250,20 +249,19 @@ class AncestralResult(Result):
         """
         several = len(self.ancestors) > 1
         order = sorted(range(len(self.nodes)), key=lambda k: int(self.nodes[k].removeprefix(NODE)))
-        lines: list[str] = []
+        rows: list[list[str]] = []
         symbols: tuple[str, ...] = ()
         for part in self.ancestors:
             if part.symbols != symbols:
                 symbols = part.symbols
-                lines.append("\t".join(["Node", *["Part"] * several, "Site", "State", *(f"p_{s}" for s in symbols)]))
+                rows.append(["Node", *["Part"] * several, "Site", "State", *(f"p_{s}" for s in symbols)])
             best = part.probabilities.argmax(axis=2)
             for k in order:
-                node = self.nodes[k]
-                head = f"{node}\t{part.name}" if several else node
+                head = [self.nodes[k], *[part.name] * several]
                 for column, site in enumerate(part.sites.tolist()):
-                    numbers = "\t".join([f"{p:.5f}" for p in part.probabilities[k, column].tolist()])
-                    lines.append(f"{head}\t{site + 1}\t{symbols[best[k, column]]}\t{numbers}")
-        return "\n".join(lines) + "\n"
+                    numbers = [f"{p:.5f}" for p in part.probabilities[k, column].tolist()]
+                    rows.append([*head, str(site + 1), symbols[best[k, column]], *numbers])
+        return tabbed(rows)
 
 
 @takes_keywords(EvaluationSettings)

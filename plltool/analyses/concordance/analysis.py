@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
@@ -13,7 +13,7 @@ import numpy as np
 
 from plltool.alignment.patterns import batches
 from plltool.analyses.concordance.result import COLUMN_OF_KIND, NUMBER, Concordance
-from plltool.analyses.supports.support import Target, load_target
+from plltool.analyses.supports.support import load_target
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GCF, IC, ICA, QCF, QUARTET_VALUES, SCF, SITE_QUARTETS
 from plltool.errors import InputError, check_least
@@ -139,7 +139,12 @@ def concordance(
     columns: dict[str, FloatArray] = {}
     numbers: dict[str, int] = {}
     if gene_trees is not None:
-        genes = read_gene_trees(_as_list(gene_trees), names)
+        if isinstance(gene_trees, (str, PathLike)):
+            gene_trees = [gene_trees]
+        if isinstance(gene_trees, Tree) or not isinstance(gene_trees, Iterable):
+            found = f"found an object of type {type(gene_trees).__name__}"
+            raise InputError(f"gene trees: {found}, expected a file, or a list")
+        genes = read_gene_trees(list(gene_trees), names)
         columns |= _gene_columns(around, genes)
         numbers[GCF] = len(genes)
     if data is not None and quartets:
@@ -155,17 +160,16 @@ def concordance(
         columns |= zip(("qCF", "qDF1", "qDF2"), shares.T, strict=True)
         numbers[QCF] = len(genes)
         columns |= _certainty_columns(target.tree, around, genes, numbers)
-    return Concordance(
-        _make_supports(target, around, columns, numbers).with_outgroup(settings.get("outgroup")),
-        columns,
-        tuple(
-            tuple(names[next(members_of(own.taxa))] for own in place.subtrees) if place.is_resolved else None
-            for place in around
-        ),
-        tuple(target.labels[place.branch] for place in around),
-        evaluation,
-        seed if data is not None and quartets else None,
-    )
+    values = {}
+    for kind, name in COLUMN_OF_KIND.items():
+        if name in columns:
+            values[kind] = np.full(target.tree.n_edges, np.nan)
+            values[kind][[place.branch for place in around]] = columns[name]
+    supports = Supports(target.tree, values, numbers, added=target.added).with_outgroup(settings.get("outgroup"))
+    of_subtrees = [[names[next(members_of(own.taxa))] for own in place.subtrees] for place in around]
+    taxa = tuple(tuple(own) if place.is_resolved else None for own, place in zip(of_subtrees, around, strict=True))
+    labels = tuple(target.labels[place.branch] for place in around)
+    return Concordance(supports, columns, taxa, labels, evaluation, seed if data is not None and quartets else None)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -173,25 +177,6 @@ class SiteEvaluation(Result):
     """An evaluation of a tree; expected numbers of sites (n_branches, 3) agree with branches and interchanges."""
 
     site_counts: FloatArray
-
-
-def _as_list(given: str | PathLike[str] | Sequence[TreeLike]) -> list[TreeLike]:
-    if isinstance(given, (str, PathLike)):
-        return [given]
-    if isinstance(given, Tree) or not isinstance(given, Iterable):
-        raise InputError(f"gene trees: found an object of type {type(given).__name__}, expected a file, or a list")
-    return list(given)
-
-
-def _make_supports(
-    target: Target, around: Sequence[Surroundings], columns: Mapping[str, FloatArray], numbers: Mapping[str, int]
-) -> Supports:
-    values = {}
-    for kind, name in COLUMN_OF_KIND.items():
-        if name in columns:
-            values[kind] = np.full(target.tree.n_edges, np.nan)
-            values[kind][[place.branch for place in around]] = columns[name]
-    return Supports(target.tree, values, dict(numbers), added=target.added)
 
 
 def _resolved(around: Sequence[Surroundings]) -> BoolArray:

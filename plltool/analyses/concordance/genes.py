@@ -28,7 +28,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.alignment_formats import format_fasta
 from plltool.io.alignment_reader import join_alignments, read_folder
 from plltool.io.checkpoint import Checkpoint
-from plltool.io.files import Recorded
+from plltool.io.files import Recorded, tabbed
 from plltool.io.model_reader import read_model
 from plltool.io.newick_writer import write_newick
 from plltool.model.scheme import PartSpec, SiteRange
@@ -118,18 +118,18 @@ class GenesResult(Recorded, Shown):
 
     def format_table(self) -> str:
         """A table separated by tabs, with a row for each gene in the order of the gene trees."""
-        lines = ["Gene\tFile\tTaxa\tSites\tPatterns\tlnL\tModel\n"]
+        rows = [["Gene", "File", "Taxa", "Sites", "Patterns", "lnL", "Model"]]
         for own in self.genes:
-            sizes = f"{own.n_taxa}\t{own.n_sites}\t{own.n_patterns}"
-            lines.append(f"{own.name}\t{own.source}\t{sizes}\t{own.lnl:.6f}\t{own.model}\n")
-        return "".join(lines)
+            sizes = map(str, (own.n_taxa, own.n_sites, own.n_patterns))
+            rows.append([own.name, own.source, *sizes, f"{own.lnl:.6f}", own.model])
+        return tabbed(rows)
 
     @Keys("genes search concordance seconds version:str command:str?", genes=[_GENE])
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The genes, and the records of the search and of the concordance factors; `command` is the command line."""
         return {
             "genes": [
-                {**row, "tree": write_newick(gene.tree)} for row, gene in zip(self._rows(), self.genes, strict=True)
+                {**row, "tree": write_newick(own.tree)} for row, own in zip(self._rows(), self.genes, strict=True)
             ],
             "search": self.search.as_record(command),
             "concordance": self.concordance.as_record(command),

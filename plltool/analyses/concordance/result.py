@@ -11,7 +11,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
-from plltool.io.files import Recorded, nan_to_null
+from plltool.io.files import Recorded, nan_to_null, tabbed
 from plltool.io.newick_writer import write_newick, write_nexus, written_label
 from plltool.reports.blocks import Drawn, Row
 from plltool.reports.methods import read_table
@@ -95,17 +95,17 @@ class Concordance(Recorded, Shown):
         Lines that begin with # say what the columns mean. NA stands where nothing tells.
         """
         lines = [
-            "# Concordance factors of the branches AB|CD of a tree; NA: nothing tells",
-            "# ID: number of the branch",
-            *(f"# {name}: {meaning}" for name, meaning in self.describe_columns().items()),
-            "# Label: what the tree had at the branch before",
-            "# Length: branch length",
-            "\t".join(["ID", *self.columns, "Label", "Length"]),
+            ["# Concordance factors of the branches AB|CD of a tree; NA: nothing tells"],
+            ["# ID: number of the branch"],
+            *([f"# {name}: {meaning}"] for name, meaning in self.describe_columns().items()),
+            ["# Label: what the tree had at the branch before"],
+            ["# Length: branch length"],
+            ["ID", *self.columns, "Label", "Length"],
         ]
         for row in self._rows():
             values = [_show(row[name]) for name in ("ID", *self.columns)]
-            lines.append("\t".join([*values, row["Label"] or NOT_AVAILABLE, f"{row['Length']:.10g}"]))
-        return "\n".join(lines) + "\n"
+            lines.append([*values, row["Label"] or NOT_AVAILABLE, f"{row['Length']:.10g}"])
+        return tabbed(lines)
 
     @Keys(
         "seed command:str?",

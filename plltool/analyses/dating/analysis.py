@@ -14,6 +14,7 @@ from plltool.analyses.dating import treetime
 from plltool.analyses.dating.dates import DatesLike, match_dates
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED
 from plltool.errors import InputError, check_least
+from plltool.io.files import tabbed
 from plltool.io.newick_writer import write_nexus, write_nodes
 from plltool.progress import announce
 from plltool.reports.blocks import MarkedTree, Row
@@ -94,20 +95,20 @@ class DateResult(Result):
     def format_dates(self) -> str:
         """A table separated by tabs: each node with its date, interval, and rate; the root first."""
         rows = self._rows()
-        lines = ["\t".join(rows[0])]
+        lines = [list(rows[0])]
         for row in rows:
             years = ("" if math.isnan(row[key]) else f"{row[key]:.4f}" for key in ("numeric_date", "lower", "upper"))
-            lines.append("\t".join([row["node"], row["date"], *years, row["parent"], f"{row['rate']:.6g}"]))
-        return "\n".join(lines) + "\n"
+            lines.append([row["node"], row["date"], *years, row["parent"], f"{row['rate']:.6g}"])
+        return tabbed(lines)
 
     def format_regression(self) -> str:
         """A table separated by tabs: the distance of each dated tip from the root, and what the clock expects."""
-        lines = ["taxon\tdate\tdistance\texpected\tresidual"]
+        lines = [["taxon", "date", "distance", "expected", "residual"]]
         for tip in self.dated.tips:
             expected = self.dated.clock.expect(tip.year)
             numbers = (tip.distance, expected, tip.distance - expected)
-            lines.append("\t".join([tip.name, f"{tip.year:.4f}", *(f"{number:.8f}" for number in numbers)]))
-        return "\n".join(lines) + "\n"
+            lines.append([tip.name, f"{tip.year:.4f}", *(f"{number:.8f}" for number in numbers)])
+        return tabbed(lines)
 
     @Keys("dated_tree=dated_newick dating=dated")
     def as_record(self, command: str | None = None) -> dict[str, Any]:

@@ -221,10 +221,8 @@ def place(
             raise InputError(f"{found}, expected a model without it")
     if isinstance(queries, Sequences):
         files: tuple[Sequences, ...] = (queries,)
-    elif isinstance(queries, (str, PathLike)):
-        files = read_queries([queries], names=names)
-    elif isinstance(queries, Iterable):
-        files = read_queries(list(queries), names=names)
+    elif isinstance(queries, (str, PathLike, Iterable)):
+        files = read_queries([queries] if isinstance(queries, (str, PathLike)) else list(queries), names=names)
     else:
         raise InputError(f"queries: found an object of type {type(queries).__name__}, expected sequences or files")
     given, start = encode_queries(files, data), as_tree(tree, data.names)

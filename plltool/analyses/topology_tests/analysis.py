@@ -56,26 +56,21 @@ class TopologyTestResult(Result):
     tree_site_lnl: FloatArray
 
     def _rows(self) -> Sequence[Row]:
-        columns = {f.name: getattr(self.tests, f.name).tolist() for f in fields(self.tests)}
-        rows = zip(*columns.values(), strict=True)
-        return [{"tree": number, **dict(zip(columns, row, strict=True))} for number, row in enumerate(rows, start=1)]
+        rows = zip(*(values.tolist() for values in vars(self.tests).values()), strict=True)
+        named = [dict(zip(vars(self.tests), row, strict=True)) for row in rows]
+        return [{"tree": number, **row} for number, row in enumerate(named, start=1)]
 
     @Keys(tests=Keys("n_replicates:int seed:int model_tree:int?", trees=[_TREE]))
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the tests tree by tree; missing numbers are null."""
-        columns = {f.name: nan_to_null(getattr(self.tests, f.name).tolist()) for f in fields(self.tests)}
+        unclear = self.tests.au_undetermined.tolist()
         trees = [
-            {"tree": newick, "au_undetermined": bool(self.tests.au_undetermined[row])}
-            | {name: column[row] for name, column in columns.items()}
-            for row, newick in enumerate(self.newicks)
+            {"tree": newick, "au_undetermined": own} | {name: nan_to_null(row[name]) for name in vars(self.tests)}
+            for newick, own, row in zip(self.newicks, unclear, self._rows(), strict=True)
         ]
-        described = {
-            "n_replicates": self.n_replicates,
-            "seed": self.test_seed,
-            "model_tree": None if self.model_tree is None else self.model_tree + 1,
-            "trees": trees,
-        }
-        return super().as_record(command) | {"tests": described}
+        model_tree = None if self.model_tree is None else self.model_tree + 1
+        described = {"n_replicates": self.n_replicates, "seed": self.test_seed, "model_tree": model_tree}
+        return super().as_record(command) | {"tests": {**described, "trees": trees}}
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool test` writes, by the ends of their names; `command` as for `as_record`."""

@@ -77,14 +77,10 @@ def random_components(n_states: int, rng: np.random.Generator) -> Components:
     """A random reversible model with N_COMPONENTS gamma rates."""
     frequencies = rng.dirichlet(np.full(n_states, 5.0))
     exchangeabilities = rng.random((n_states, n_states)) + 0.1
-    eigenvalues, right, left = eigensystem(exchangeabilities + exchangeabilities.T, frequencies)
-
-    def repeat(array: FloatArray) -> FloatArray:
-        return np.repeat(array[None], N_COMPONENTS, axis=0)
-
-    weights = np.full(N_COMPONENTS, 1 / N_COMPONENTS)
-    rates = gamma_means(ALPHA, N_COMPONENTS)
-    return Components(repeat(eigenvalues), repeat(right), repeat(left), repeat(frequencies), rates, weights)
+    arrays = *eigensystem(exchangeabilities + exchangeabilities.T, frequencies), frequencies
+    eigenvalues, right, left, pi = (np.repeat(array[None], N_COMPONENTS, axis=0) for array in arrays)
+    weights, rates = np.full(N_COMPONENTS, 1 / N_COMPONENTS), gamma_means(ALPHA, N_COMPONENTS)
+    return Components(eigenvalues, right, left, pi, rates, weights)
 
 
 def encode_states(
