@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -49,19 +48,18 @@ def describe(facts: dict[str, Any]) -> list[str]:
         f"sites: {facts['n_sites']}",
         f"patterns: {facts['n_patterns']}",
         f"gaps: {100 * facts['gap_share']:.2f} %",
-        *(_describe_parts(parts) if parts[0]["name"] else _describe_content(parts[0])),
+        *(line for part in parts for line in _describe_part(part)),
         f"memory of a search under {facts['model']} on {facts['device']}: {memory}",
         *(f"warning: {warning}" for warning in facts["warnings"]),
     ]
 
 
-def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
-    lines = []
-    for part in parts:
-        size = f"{part['n_sites']} sites, {part['n_patterns']} patterns, {100 * part['gap_share']:.2f} % gaps"
-        lines.append(f"partition {part['name']}: {size}, {part['model']}")
-        lines += [f"  {line}" for line in _describe_content(part)]
-    return lines
+def _describe_part(part: dict[str, Any]) -> list[str]:
+    if not part["name"]:
+        return _describe_content(part)
+    size = f"{part['n_sites']} sites, {part['n_patterns']} patterns, {100 * part['gap_share']:.2f} % gaps"
+    lines = [f"  {line}" for line in _describe_content(part)]
+    return [f"partition {part['name']}: {size}, {part['model']}", *lines]
 
 
 def _describe_frequencies(part: dict[str, Any]) -> list[str]:

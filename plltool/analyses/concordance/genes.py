@@ -261,8 +261,12 @@ def _find_genes(
     if checkpoint is not None:
         place = plan_memory(cut.patterns, models, hardware)
         names = ", ".join(dict.fromkeys(own.names_are for own in data.values()))
+        digest = hashlib.sha256()
+        for name, own in data.items():
+            digest.update("\0".join([name, *own.names]).encode("utf-8", "surrogateescape"))
+            digest.update(b"\0".join(own.rows))
         identity = {"model": model, "seed": seed, "device": place.device_name, "options": asdict(options)}
-        store = Checkpoint(checkpoint, {"version": VERSION, "names": names, "genes": _digest(data), **identity})
+        store = Checkpoint(checkpoint, {"version": VERSION, "names": names, "genes": digest.hexdigest(), **identity})
     announce(GENE_STAGE)
     began = time.perf_counter()
     found: list[Gene] = []
@@ -303,11 +307,3 @@ def _in_order(
             if store is not None and not gene.kept:
                 store.save(place, gene)
             yield gene
-
-
-def _digest(data: Mapping[str, Sequences]) -> str:
-    digest = hashlib.sha256()
-    for name, own in data.items():
-        digest.update("\0".join([name, *own.names]).encode("utf-8", "surrogateescape"))
-        digest.update(b"\0".join(own.rows))
-    return digest.hexdigest()

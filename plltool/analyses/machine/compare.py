@@ -339,7 +339,10 @@ def compare_record_folders(
     Yields each name and its comparison; an error takes its place where one of them is missing or cannot be compared.
     Raises InputError if a folder cannot be read, or both have no such record.
     """
-    found = [{path.name for path in _files_of(folder) if _is_search(path)} for folder in (a, b)]
+    # the record of a search is called PREFIX.json, not PREFIX.evaluate.json
+    others = tuple(f".{row.ending}" for own in ANALYSES.values() for row in own.files if row.ending.endswith(".json"))
+    records = [[path.name for path in _files_of(folder) if path.suffix == ".json"] for folder in (a, b)]
+    found = [{name for name in names if not name.endswith(others)} for names in records]
     if not (found[0] or found[1]):
         raise InputError(f"{os.fspath(a)}: found no records of searches, expected files such as NAME.json")
     for name in sorted(found[0] | found[1]):
@@ -356,13 +359,6 @@ def _files_of(folder: str | os.PathLike[str]) -> list[Path]:
     """The files of a folder; InputError if it cannot be read."""
     with explained(f"{os.fspath(folder)}: cannot read the folder"):
         return sorted(path for path in Path(folder).iterdir() if path.is_file())
-
-
-def _is_search(path: Path) -> bool:
-    """Whether a file is called as the record of a search is: PREFIX.json, not PREFIX.evaluate.json."""
-    endings = {row.ending for own in ANALYSES.values() for row in own.files}
-    others = tuple(f".{ending}" for ending in endings if ending.endswith(".json"))
-    return path.suffix == ".json" and not path.name.endswith(others)
 
 
 def compare_folder(

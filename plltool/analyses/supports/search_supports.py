@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from os import PathLike
 from time import perf_counter
 from typing import Any, Unpack
@@ -121,7 +120,12 @@ def search_supports(
         announce("supports by moves")
         asked, began = Hardware.of(**hardware), perf_counter()
         run = Run(result.data, list(result.models), result.brlen, asked, began, all_taxa=True)
-        ask = partial(_compare_neighbours, kinds=by_neighbours, seed=seed, **own.get(SH_ALRT, {}))
+
+        def ask(likelihood: Likelihood) -> Supports:
+            """SH-aLRT, aBayes, LBP and SPRTA supports; branch lengths are optimised, the model is held."""
+            likelihood.optimise(LENGTHS)
+            return likelihood.support_branches(by_neighbours, seed=seed, **own.get(SH_ALRT, {}))
+
         found = found.joined(run.ask_likelihood(ask, result.tree, result.models, neighbours=True))
     if replicates is not None and not heard.stopped:
         how = {
@@ -179,9 +183,3 @@ class _Adoption:
         how = {"start": start, "outgroup": before.outgroup, "site_lnl": before.site_lnl is not None} | self._shared
         how |= {"options": replace(before.options, starts=None), "checkpoint": self._checkpoint}
         return search(before.data, before.models, **how)
-
-
-def _compare_neighbours(likelihood: Likelihood, kinds: Sequence[str], **how: Any) -> Supports:
-    """SH-aLRT, aBayes, LBP and SPRTA supports; branch lengths are optimised, the model is held."""
-    likelihood.optimise(LENGTHS)
-    return likelihood.support_branches(kinds, **how)

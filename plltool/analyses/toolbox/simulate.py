@@ -111,7 +111,10 @@ def simulate(
             found = f"model {own.spec.shown}: a simulation cannot use a correction for ascertainment bias (+ASC)"
             raise InputError(f"{found}, expected the model without it; remove invariable columns afterwards")
     on = _as_tree(tree, len(models))
-    on = _with_root(on) if rooted else on
+    if rooted and not (on.is_rooted or on.root_place):
+        why = "because the model is not time-reversible"
+        raise InputError(f"the tree given: found no root, expected one, with two branches, {why}")
+    on = as_tree(on, (ROOT_NAME, *on.names)) if rooted and not on.is_rooted else on  # columns evolve from it
     if on.lengths.ndim > 1:
         on = link_lengths(on, len(models))
     columns = assign_sites(scheme, n_sites, f"an alignment of {n_sites} sites") if scheme else [np.arange(n_sites)]
@@ -166,14 +169,6 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
             raise InputError(f"{counts} invariable sites in an alignment, expected a value: +IU{{...}}")
         models.append(Model(part.model))
     return scheme, models
-
-
-def _with_root(tree: Tree) -> Tree:
-    """The tree with the root that it was read with, from which columns evolve; InputError if it had none."""
-    if not (tree.is_rooted or tree.root_place):
-        why = "because the model is not time-reversible"
-        raise InputError(f"the tree given: found no root, expected one, with two branches, {why}")
-    return tree if tree.is_rooted else as_tree(tree, (ROOT_NAME, *tree.names))
 
 
 def _as_tree(given: TreeLike, n_parts: int) -> Tree:
