@@ -124,7 +124,9 @@ class ModelChoice(Choice):
 
     def _rows(self) -> Sequence[Row]:
         rows = [asdict(own) for own in self.candidates]
-        return [row | {"model": row.pop("model")} for row in rows]  # the longest text comes last
+        for row in rows:
+            row["model"] = row.pop("model")  # the longest text comes last
+        return rows
 
     def table(self, most: int | None = None) -> str:
         """The candidates as text, one a line, the best one first; at most as many as given."""
