@@ -33,11 +33,14 @@ start_options = options.packed(
 
 @dataclass(frozen=True, kw_only=True)
 class ChainTask:
-    """What chains start from."""
+    """What chains start from, and how they go on."""
 
     alignment: Path = options.filled_by(options.alignment_argument)
     model: str | None = options.filled_by(options.model_option)
     reading: options.Reading = options.filled_by(options.reading_options)
+    settings: Any = options.filled_by(
+        options.packed("settings", SampleOptions, SAMPLING, generations={"type": NumberOr("auto")})
+    )
     priors: Priors = options.filled_by(options.packed("priors", Priors, "Priors"))
     start: options.StartChoice = options.filled_by(start_options)
     seed: int = options.filled_by(options.seed_option)
@@ -66,11 +69,8 @@ class ClockTask:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleTask(ChainTask):
-    """The same with how chains sample, and how the work is done and reported."""
+    """The same with how the work is done and reported."""
 
-    settings: SampleOptions = options.filled_by(
-        options.packed("settings", SampleOptions, SAMPLING, generations={"type": NumberOr("auto")})
-    )
     workers: int | None = options.filled_by(options.workers_option("runs to advance"))
     outgroup: tuple[str, ...] = options.filled_by(options.outgroup_option)
     time: ClockTask = options.filled_by(options.packed("time", ClockTask, "Trees in time"))
