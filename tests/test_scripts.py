@@ -81,6 +81,7 @@ OTHERWISE = {
     "compare_replicates.py": "needs IQ-TREE 2",
     "compare_rivals.py": "needs IQ-TREE 2 and RAxML",
     "compare_site_rates.py": "its smallest set takes minutes",
+    "experiment_parts.py": "a part of experiments.py",
     "experiments.py": "see test_the_experiment_with_chains",
     "fill_tables.py": "writes pages of the documentation, which tests/docs compares",
     "figures.py": "a part of fill_tables.py",
@@ -129,6 +130,25 @@ def test_the_experiment_with_searches(monkeypatch):
     monkeypatch.setattr(experiments, "SIZES", (30,))
     rows = list(experiments.run_experiment("searches", experiments.Machine("numpy", 1, 1)))
     assert [(row["patterns"], row["processor_seconds"] > 0) for row in rows] == [(30, True)]
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+def test_the_experiments_with_parts_of_searches(monkeypatch):
+    """What kinds of instructions take, with the rest, is the search; the layouts and stages that are timed in turn."""
+    monkeypatch.setattr(experiments, "SIZES", (30,))
+    monkeypatch.setattr(experiments, "FUNCTION_SIZES", (30,))
+    monkeypatch.setattr(experiments, "WIDTHS", (2, 4))
+    monkeypatch.setattr(experiments, "GRADIENT_SHAPES", {4: ((6, 30),)})
+    machine = experiments.Machine("opencl", 1, 1)
+    found = {name: list(experiments.run_experiment(name, machine)) for name in ("functions", "older", "gradients")}
+    spent = {(row["vw"], row["item"]): row["seconds"] for row in found["functions"]}
+    for vw in (2, 4):
+        whole = spent.pop((vw, "search"))
+        assert whole == pytest.approx(sum(value for (own, _), value in spent.items() if own == vw), abs=1e-9)
+    assert [row["item"] for row in found["older"]] == ["older", "vw 2", "vw 4"]
+    assert [row["item"] for row in found["gradients"]] == ["post-order", "pre-order", "gradient"]
+    assert all(row["seconds"] > 0 for row in found["older"])
 
 
 def test_every_script_has_a_smallest_case_or_a_reason():

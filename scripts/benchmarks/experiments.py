@@ -3,14 +3,22 @@
 
     python scripts/benchmarks/experiments.py [EXPERIMENT ...] [--device auto] [--threads N] --output FILE.json
 
-Experiments, all but searches and chains a number of runs of `plltool bench`:
+Experiments; sizes, widths, states, columns and taxa are runs of `plltool bench`:
 - sizes: 15 taxa, 1,024 to 262,144 patterns (Izquierdo-Carrasco et al. 2013, table I)
-- searches: whole fast searches of 15 taxa, 1,024 to 16,384 patterns (the same table): the median of all repetitions
+- searches: whole fast searches of 15 taxa, the same sizes (the same table): the median of all repetitions
 - widths: the same sizes with 2, 4 and 8 patterns side by side; for devices of the CPU
+- older: newview of the same sizes in the layout of RAxML-Light, the states of a pattern side by side (the same, figure
+  1), and in plltool's; for one core of a CPU, processor seconds, the least of all repetitions in turn
+- functions: what searches spend on each kind of instruction, with 2, 4 and 8 patterns side by side; for devices of the
+  CPU, processor seconds (the same, figure 4)
+- gradients: CLAs towards the root, those away from it, and the slopes in all branch lengths, for three data sets of
+  nucleotides and codons (Gangavarapu et al. 2024, table 1), and 1 to 1,024 patterns of codons (figure 4)
 - states: 64 taxa, 1,000 patterns of 4, 20, 61 and 122 states, in double and single precision (Ayres et al. 2012,
   figure 1)
 - columns: 62 taxa, 1 to 3,600 patterns of codons (Suchard & Rambaut 2009, figure 4)
 - taxa: 4 to 62 taxa, 200 patterns of codons (the same)
+- mrbayes: MrBayes (`mb`) with eight chains on the shapes of the next experiment (Zhou et al. 2011, table 3): processor
+  seconds of 1,000 generations, from the difference between runs of 100 and 600
 - chains: `plltool sample` under GTR+G4 with 1, 2, 4 and 8 chains, five shapes (Zhou et al. 2011, table 2): seconds, and
   processor time, of 1,000 generations; bytes over the bus and launches of one. They are differences between runs of
   100 and of 600 generations, each the least of all repetitions
@@ -19,20 +27,43 @@ What FILE.json holds of other experiments is kept. `time_gradients.py` makes the
 the chart of chains.
 """
 
+import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from experiment_parts import OlderLayout, spent_by_kind
 from rivals import commit, load, make_parser, save, today
 
 import plltool
+from plltool.analyses.machine.bench.items import (
+    FixedModel,
+    Shape,
+    encode_states,
+    engine_of,
+    make_data,
+    n_slots,
+    record,
+    replay,
+)
+from plltool.arrays import FloatArray, IntArray
+from plltool.engine.base import EngineData
+from plltool.engine.contract import Opcode
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.opencl.engine import OpenCLEngine
+from plltool.engine.program import Request
+from plltool.engine.select import Slots, make_engine
+from plltool.hardware import Hardware
+from plltool.model.model import Model
+from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.random_tree import random_tree
 
 SIZES = [2**power for power in range(10, 19)]
@@ -57,7 +88,14 @@ BENCHES = {  # options of each run of `plltool bench`
     "columns": [["--states", "61", "--shape", f"62x{patterns}"] for patterns in CODON_COLUMNS],
     "taxa": [["--states", "61", "--shape", f"{taxa}x200"] for taxa in CODON_TAXA],
 }
-EXPERIMENTS = (*BENCHES, "searches", "chains")
+FUNCTION_SIZES = (1024, 8192, 65536)
+WIDTHS = (2, 4, 8)
+GRADIENT_SHAPES = {  # the carnivores, dengue viruses and yeasts of the paper, and the columns of its figure 4
+    4: ((62, 5565), (997, 6869), (49, 12878)),
+    61: ((62, 3600), (997, 3343), (49, 22151), *((62, 4**power) for power in range(6))),
+}
+LARGE = 100_000  # taxa times patterns, from which on gradients are timed once
+EXPERIMENTS = (*BENCHES, "searches", "older", "functions", "gradients", "chains", "mrbayes")
 
 
 @dataclass(frozen=True)
@@ -141,7 +179,7 @@ def run_chains(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
 
 def run_searches(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
     """The rows of the experiment with whole searches."""
-    for n_patterns in SIZES[:5][:most]:
+    for n_patterns in SIZES[:most]:
         alignment, found = distinct_columns(15, n_patterns), []
         for _ in range(machine.repetitions + 1):
             began = perf_counter(), process_time()
@@ -154,9 +192,153 @@ def run_searches(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]
         yield row | {"launches": result.counters["launches"], "device": result.device}
 
 
+def run_functions(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
+    """The rows of the experiment with kinds of instructions; the rest is what a whole search takes besides."""
+    for n_patterns in FUNCTION_SIZES[:most]:
+        alignment = distinct_columns(15, n_patterns)
+        for vw in WIDTHS:
+
+            def search(vw: int = vw, alignment: dict[str, str] = alignment) -> float:
+                began, hardware = process_time(), {"device": machine.device, "threads": 1, "vw": vw, "workers": 1}
+                plltool.search(alignment, "GTR+FO+G4", effort="fast", **hardware)
+                return process_time() - began
+
+            search()  # loads modules and compiles kernels
+            whole = min(search() for _ in range(machine.repetitions))
+            with spent_by_kind(machine.repetitions) as found:
+                search()
+            found |= {"rest": whole - sum(found.values()), "search": whole}
+            shape = {"taxa": 15, "patterns": n_patterns, "vw": vw}
+            yield from ({"item": item, **shape, "seconds": seconds} for item, seconds in found.items())
+
+
+def make_likelihood(
+    n_taxa: int, n_patterns: int, n_states: int, n_rates: int, hardware: Hardware
+) -> tuple[TreeLikelihood, IntArray]:
+    """A likelihood of data that evolved along a random tree, as `plltool bench` has, and the states of tips."""
+    components, tree, states = make_data(Shape(n_taxa, n_patterns), n_states, np.random.default_rng(n_taxa))
+    names = "eigenvalues", "right", "left", "frequencies"
+    kept: dict[str, Any] = {name: getattr(components, name)[:n_rates] for name in names}
+    components = dataclasses.replace(
+        components, **kept, rates=components.rates[-n_rates:], weights=np.full(n_rates, 1 / n_rates)
+    )
+    codes, sets = encode_states(states, n_states)
+    data = EngineData(codes, np.ones(n_patterns), sets)
+    shape = DataShape(n_states, n_rates, n_taxa, (n_patterns,), data.n_codes)
+    engine, _ = make_engine(data, shape, Slots(n_slots(Shape(n_taxa, n_patterns))), hardware)
+    return TreeLikelihood(tree, [cast(Model, FixedModel(components))], engine), states
+
+
+def least_seconds(works: Sequence[Callable[[], None]], repetitions: int, clock: Callable[[], float]) -> list[float]:
+    """Of each piece of work, which take turns; the first turn does not count."""
+    spent = np.empty((repetitions + 1, len(works)))
+    for turn in spent:
+        for number, work in enumerate(works):
+            began = clock()
+            work()
+            turn[number] = clock() - began
+    return [float(value) for value in spent[1:].min(axis=0)]
+
+
+def run_older(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
+    """The rows of the experiment with the older layout."""
+    for n_patterns in SIZES[:most]:
+        made = [make_likelihood(15, n_patterns, 4, 4, Hardware(machine.device, vw=vw, threads=1)) for vw in WIDTHS]
+        likelihood, states = made[-1]
+        engine = cast(OpenCLEngine, likelihood.engine)
+        program, matrices = newviews_of(likelihood)
+        tile = engine.layout.tile_blocks * engine.layout.vw
+        works = [OlderLayout(engine._queue, matrices, 1 << states, program, tile).run]
+        works += [stage_of(own, own.lnl, [Opcode.NEWVIEW]) for own, _ in made]
+        seconds = least_seconds(works, machine.repetitions, process_time)
+        for item, own in zip(("older", *(f"vw {vw}" for vw in WIDTHS)), seconds, strict=True):
+            yield {"item": item, "taxa": 15, "patterns": n_patterns, "seconds": own, "device": engine.device_name}
+        for own, _ in made:
+            engine_of(own).close()
+
+
+def newviews_of(likelihood: TreeLikelihood) -> tuple[IntArray, FloatArray]:
+    """What `OlderLayout` takes for the likelihood of a tree: its program, and the P matrices."""
+    (execution,) = record(engine_of(likelihood), likelihood.lnl)
+    components = likelihood.models[0].components()
+    matrices = np.array([components.transition_matrices(length) for length in execution.lengths.ravel()])
+    return keep_rows(execution.request, [Opcode.NEWVIEW]).program[:, 1:6], matrices
+
+
+def keep_rows(request: Request, opcodes: Sequence[int]) -> Request:
+    """The request with these instructions alone; without values unless it has instructions that make them."""
+    program = request.program[np.isin(request.program[:, 0], opcodes)]
+    has_values = bool(np.any(program[:, 0] >= Opcode.EVALUATE))
+    return dataclasses.replace(request, program=program, n_values=request.n_values * has_values)
+
+
+def stage_of(likelihood: TreeLikelihood, ask: Callable[[], object], opcodes: Sequence[int]) -> Callable[[], None]:
+    """Runs the instructions of a request that have these opcodes."""
+    engine = cast(OpenCLEngine, likelihood.engine)
+    executions = [own._replace(request=keep_rows(own.request, opcodes)) for own in record(engine, ask)]
+
+    def run() -> None:
+        replay(engine, executions)
+        engine._queue.finish()
+
+    return run
+
+
+def run_gradients(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
+    """The rows of the experiment with gradients: each stage without those before it."""
+    for n_states, shapes in GRADIENT_SHAPES.items():
+        for n_taxa, n_patterns in shapes[:most]:
+            hardware = Hardware(machine.device, threads=machine.threads)
+            likelihood, _ = make_likelihood(n_taxa, n_patterns, n_states, 4 if n_states == 4 else 1, hardware)
+            clas = [Opcode.NEWVIEW, Opcode.PROPAGATE]
+            stages = [
+                stage_of(likelihood, likelihood.lnl, clas),
+                stage_of(likelihood, likelihood.all_derivatives, clas),
+                stage_of(likelihood, likelihood.all_derivatives, [*clas, Opcode.DERIVATIVE]),
+            ]
+            engine = engine_of(likelihood)
+            clock = perf_counter if engine.layout.lane_per_item else process_time
+            before, shape = 0.0, {"states": n_states, "taxa": n_taxa, "patterns": n_patterns}
+            repetitions = machine.repetitions if n_taxa * n_patterns < LARGE else 1
+            spent = least_seconds(stages, repetitions, clock)
+            for item, seconds in zip(("post-order", "pre-order", "gradient"), spent, strict=True):
+                yield {"item": item, **shape, "seconds": seconds - before, "device": engine.device_name}
+                before = seconds
+            engine.close()
+
+
+def run_mrbayes(machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:
+    """The rows of the experiment with MrBayes: two runs of four chains, as Zhou et al. have them."""
+    for n_taxa, n_patterns in CHAIN_SHAPES[:most]:
+        spent = []
+        for generations in GENERATIONS:
+            with tempfile.TemporaryDirectory() as folder:
+                write_nexus(Path(folder) / "data.nex", distinct_columns(n_taxa, n_patterns), generations)
+                began = os.times().children_user
+                subprocess.run(["mb", "data.nex"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+                spent.append(os.times().children_user - began)
+        seconds = (spent[1] - spent[0]) / (GENERATIONS[1] - GENERATIONS[0]) * 1000
+        yield {"item": "8 chains", "taxa": n_taxa, "patterns": n_patterns, "seconds": seconds, "device": "MrBayes"}
+
+
+def write_nexus(file: Path, sequences: dict[str, str], generations: int) -> None:
+    """Data and commands for MrBayes."""
+    n_columns = len(next(iter(sequences.values())))
+    rows = "\n".join(f"{name} {text}" for name, text in sequences.items())
+    file.write_text(
+        f"#NEXUS\nbegin data;\ndimensions ntax={len(sequences)} nchar={n_columns};\nformat datatype=dna;\n"
+        f"matrix\n{rows}\n;\nend;\nbegin mrbayes;\nset autoclose=yes nowarn=yes seed=1 swapseed=1;\n"
+        f"lset nst=6 rates=gamma;\nmcmc ngen={generations} nruns=2 nchains=4 samplefreq={generations}"
+        f" printfreq={generations} diagnfreq={generations};\nend;\n"
+    )
+
+
 def run_experiment(name: str, machine: Machine, most: int | None = None) -> Iterator[dict[str, Any]]:
     """The rows of an experiment, or of its first `most` runs or shapes."""
-    own = {"chains": run_chains, "searches": run_searches}
+    own = {
+        **{"chains": run_chains, "searches": run_searches, "older": run_older, "functions": run_functions},
+        **{"gradients": run_gradients, "mrbayes": run_mrbayes},
+    }
     return own[name](machine, most) if name in own else run_benches(name, machine, most)
 
 

@@ -124,12 +124,12 @@ class Day:
         sizes = (2000,) if self.small else (2000, 16000, 64000)
         shapes = {4: [f"{taxa}x{n}" for taxa in (64, 400) for n in sizes], 20: [f"64x{n}" for n in sizes]}
         for states, shape in ((states, shape) for states, own in shapes.items() for shape in own):
-            for what, width in (("one launch", 1e9), ("by levels", 1)):
-                change = {"schedule.GPU_LEVEL_WIDTH": width, "schedule.GPU_LEVEL_SPANS": 1e9}
+            for what, share in (("one launch", 0), ("by levels", 1e9)):
+                change = {"schedule.GPU_LEVEL_SHARE": share, "schedule.GPU_LEVEL_SPANS": 1e9}
                 yield f"{states} states, {shape}, {what}", lambda a=(states, shape, None, change): self._bench(*a)
 
     def experiments(self) -> Iterator[Step]:
-        for name in ("sizes", "searches", "states", "columns", "taxa", "chains"):
+        for name in ("sizes", "searches", "states", "columns", "taxa", "chains", "gradients"):
             yield name, lambda name=name: self._experiment(name)
 
     def wide(self) -> Iterator[Step]:

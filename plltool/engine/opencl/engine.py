@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
+from plltool.constants import MASK_STATES
 from plltool.engine.base import Engine, EngineData, Peak, Tables
 from plltool.engine.branch_tables import Spectra, pack_matrices, pack_tables
 from plltool.engine.contract import ARRAYS, SpanWord
@@ -309,7 +310,7 @@ class OpenCLEngine(Engine):
             name = bytes([request.keep]) + request.program.tobytes()
             if name not in self._planned:
                 program = request.program if request.keep else spread_slots(request.program, self.n_slots)
-                plan = plan_levels(program, n_spans, self._wanted_groups)
+                plan = plan_levels(program, n_spans, self._wanted_groups, self.layout.n_states > MASK_STATES)
                 tracks = plan_tracks(request, self.n_slots, n_spans, self._wanted_groups)
                 for oldest in list(self._planned)[: 1 - KEPT_PLANS]:
                     del self._planned[oldest]
