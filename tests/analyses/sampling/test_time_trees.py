@@ -27,7 +27,7 @@ from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, 
 from plltool.analyses.sampling.parameters import Gamma, LogNormal, Normal
 from plltool.analyses.sampling.runs import make_time_moves
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Slopes
-from plltool.analyses.sampling.time_moves import HeightDraw, NarrowExchange, RootHeight, WideRegraft
+from plltool.analyses.sampling.time_moves import HeightDraw, NarrowExchange, RootHeight, SubtreeSlide, WideRegraft
 from plltool.analyses.sampling.time_state import TimeNumber
 from plltool.analyses.sampling.time_tree import (
     changed_nodes,
@@ -319,6 +319,39 @@ def test_moves_keep_the_prior(name):
     assert stats.chi2_contingency(table).pvalue > LEAST_P
 
 
+def places_at(time, joint, subtree, height):
+    """How many branches below a joint, but for those of the subtree, exist at a height."""
+    splits, parent = time.rooted.splits(), time.rooted.parent
+    beside = time.rooted.sibling(subtree)
+    below = [node for node, split in enumerate(splits) if split and split & splits[beside] == split]
+    tops = {node: math.inf if node == beside else time.heights[parent[node]] for node in below}
+    return sum(time.heights[node] < height <= tops[node] for node in below)
+
+
+def test_slides_count_the_places_of_the_way_back():
+    """rel 1e-12: a logarithm of a small number; the joint is the one node whose height changes."""
+    rng = np.random.default_rng(6)
+    space = make_time_space((0.0, 0.7, 0.2, 0.5, 0.0, 0.3, 0.1))
+    move, seen = SubtreeSlide(space, 1.0), set()
+    for _ in range(300):
+        state = draw_state(space, rng)
+        proposal = move.propose(state, 2.0, rng)
+        if proposal is None:
+            continue
+        old, new = state.time, proposal.state.time
+        (joint,) = (node for node in range(8, 14) if old.heights[node] != new.heights[node])
+        children = [{time.rooted.left[joint], time.rooted.right[joint]} for time in (old, new)]
+        kept = children[0] & children[1]
+        expected = 0.0
+        if len(kept) == 1:
+            high, low = (old, new) if old.heights[joint] > new.heights[joint] else (new, old)
+            number = places_at(high, joint, *kept, low.heights[joint])
+            expected = math.log(number) * (1 if high is old else -1)
+            seen.add((number, high is old))
+        assert proposal.log_ratio == pytest.approx(expected, rel=1e-12)
+    assert {(2, True), (2, False), (3, False)} <= seen
+
+
 def test_all_ranked_histories_are_equally_likely():
     """Four taxa of one age have 18 labelled histories: 12 of caterpillars, and 3 balanced trees in two orders each."""
     space, rng = make_time_space((0.0,) * 4), np.random.default_rng(3)
@@ -357,7 +390,7 @@ def test_three_dated_taxa_have_their_exact_posterior():
     lnls = jc_three(cherry, root, outside, rate, tips, np.sum(kinds, axis=0))
     weights = np.exp(lnls - lnls.max())
     weights /= weights.sum()
-    options = plltool.SampleOptions(generations=6_000, chains=1, sample_every=5, burnin=0.1)
+    options = plltool.SampleOptions(generations=4_000, chains=1, sample_every=4, burnin=0.1)
     asked = {"clock": "strict", "dates": THREE_DATES, "clock_priors": priors}
     found = plltool.sample(THREE, "JC", options=options, device="numpy", workers=1, seed=1, **asked)
     numbers = found.samples.numbers(found.first).reshape(-1, len(found.samples.columns))
