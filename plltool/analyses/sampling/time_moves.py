@@ -9,7 +9,7 @@ import numpy as np
 
 from plltool.analyses.sampling.joint_moves import LearntMove
 from plltool.analyses.sampling.moves import Move, draw_factor
-from plltool.analyses.sampling.state import Proposal, Slopes, State
+from plltool.analyses.sampling.state import ALL_NODES, Proposal, Slopes, State
 from plltool.analyses.sampling.time_state import TimeSpace, time_of
 from plltool.analyses.sampling.time_tree import is_legal, regraft
 from plltool.analyses.sampling.topology_moves import prune
@@ -68,12 +68,13 @@ class HamiltonianStep(LearntMove):
         return np.asarray(self.space.slopes(state, heat) @ self.directions.factor)
 
     def _go(self, state: State, momentum: FloatArray, size: float, log_ratio: float) -> Proposal | None:
-        """The next point of a trajectory."""
+        """The next point of a trajectory. All CLAs are made again: those that are there belong to its first point."""
         time = self.space.moved_to(time_of(state), self.point(state) + size * (self.directions.factor @ momentum))
         if time is None:
             return None
         question = Slopes(state.topology.n_nodes)
-        return self.space.propose(state, time, log_ratio, question=question, trajectory=(momentum, size))
+        proposal = self.space.propose(state, time, log_ratio, question=question, trajectory=(momentum, size))
+        return proposal._replace(stale=ALL_NODES)
 
 
 @dataclass(eq=False)

@@ -319,6 +319,67 @@ def test_moves_keep_the_prior(name):
     assert stats.chi2_contingency(table).pvalue > LEAST_P
 
 
+class Given:
+    """Random numbers of a trajectory: its momentum, and a step of the tuned length."""
+
+    def __init__(self, momentum):
+        self.momentum = momentum
+
+    def standard_normal(self, size):
+        assert size == len(self.momentum)
+        return self.momentum
+
+    def uniform(self, low, high):
+        return (low + high) / 2
+
+
+def follow(move, likelihoods, state, momentum, heat):
+    """The state at the end of a trajectory, its momentum there, and the logarithm of the Hastings ratio."""
+    state = likelihoods.ask([Proposal(state, 0.0, ALL_NODES, question=move.ask(state, None))])[0]
+    proposal = move.propose(state, move.step, Given(momentum), heat)
+    for _ in range(move.legs - 1):
+        proposal = move.go_on(proposal, likelihoods.ask([proposal])[0], heat)
+    end = likelihoods.ask([proposal])[0]
+    last = proposal.trajectory[0] + move.step / 2 * move.directions.factor.T @ move.space.slopes(end, heat)
+    return end, last, move.log_ratio(state, proposal, end, move.step, heat)
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.6])
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_trajectories_lead_back(relaxed, heat):
+    """With the opposite momentum a trajectory ends where it began, with the inverse ratio.
+
+    The error of its energy falls at least with the square of the step.
+    """
+    space, rng = make_time_space(relaxed=relaxed), np.random.default_rng(4)
+    move = next(move for move in make_time_moves(space) if "trajectory" in move.name)
+    move.step = 0.2
+    move.directions.learn(move.point(draw_state(space, rng)) for _ in range(200))
+    begin, momentum = draw_state(space, rng), rng.standard_normal(space.n_coordinates)
+    end, last, ratio = follow(move, Likelihoods(), begin, momentum, heat)
+    back, first, inverse = follow(move, Likelihoods(), end, -last, heat)
+    assert np.abs(move.point(end) - move.point(begin)).max() > 0.05, "else nothing is tested"
+    np.testing.assert_allclose(move.point(back), move.point(begin), atol=1e-9)
+    np.testing.assert_allclose(first, -momentum, atol=1e-9)
+    assert inverse == pytest.approx(-ratio, abs=1e-9)
+    errors = []
+    for move.step in (0.02, 0.01):
+        end, _, ratio = follow(move, Likelihoods(), begin, momentum, heat)
+        errors.append(heat * (end.log_posterior - begin.log_posterior) + ratio)
+    assert abs(errors[1]) < abs(errors[0]) / 4 < 0.01
+
+
+def test_trajectories_make_all_clas_again():
+    """Two points of a trajectory may share a length at its bound that the first point does not have."""
+    space = make_time_space()
+    move = next(move for move in make_time_moves(space) if "trajectory" in move.name)
+    state = draw_state(space, np.random.default_rng(5))
+    state = Likelihoods().ask([Proposal(state, 0.0, ALL_NODES, question=move.ask(state, None))])[0]
+    first = move.propose(state, 0.1, Given(np.ones(space.n_coordinates)))
+    assert first.stale is ALL_NODES
+    assert move.go_on(first, Likelihoods().ask([first])[0], 1.0).stale is ALL_NODES
+
+
 def places_at(time, joint, subtree, height):
     """How many branches below a joint, but for those of the subtree, exist at a height."""
     splits, parent = time.rooted.splits(), time.rooted.parent
