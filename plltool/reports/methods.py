@@ -48,7 +48,7 @@ def write_methods(records: Records) -> Methods | None:
         return None
     sentences = [] if first is None else [_tell_data(first), *_tell_choice(records, cited)]
     main = records.main or {}
-    if "search" not in records.runs and "parts" in main and "start_lnls" not in main:  # it has only been evaluated
+    if "search" not in records.runs and "parts" in main and "trace" not in main:  # the tree was given
         likelihood, trees = cited.cite("Felsenstein 1981"), "trees" if "tests" in main else "tree"
         computed = f"was computed under {tell_model(main, cited)}"
         sentences.append(f"The likelihood{likelihood} of the given {trees} {computed}.")

@@ -17,7 +17,7 @@ Experiments; sizes, widths, states, columns and taxa are runs of `plltool bench`
   figure 1)
 - columns: 62 taxa, 1 to 3,600 patterns of codons (Suchard & Rambaut 2009, figure 4)
 - taxa: 4 to 62 taxa, 200 patterns of codons (the same)
-- mrbayes: MrBayes (`mb`) with eight chains on the shapes of the next experiment (Zhou et al. 2011, table 3): processor
+- mrbayes: MrBayes with eight chains on the shapes of the next experiment (Zhou et al. 2011, table 3): processor
   seconds of 1,000 generations, from the difference between runs of 100 and 600
 - chains: `plltool sample` under GTR+G4 with 1, 2, 4 and 8 chains, five shapes (Zhou et al. 2011, table 2): seconds, and
   processor time, of 1,000 generations; bytes over the bus and launches of one. They are differences between runs of
