@@ -147,7 +147,8 @@ class SearchOptions:
         characters, `gaps`, is above MANY_GAPS. The limit of the perturbations grows with the taxa beyond MANY_TAXA: the
         more places there are where a climb can get stuck, the longer each perturbation mends some. If taxa times
         patterns are LARGE_ALIGNMENT or more and the effort is not thorough, there is one climb, which ends when a stage
-        gains nothing significant.
+        gains nothing significant. Where only one start tree is wanted, half of the perturbations may fail in a row: no
+        other climb leads out of its surroundings.
         """
         preset = EFFORTS[self.effort]
         hard = min(max((difficulty - EASY) / (1.0 - EASY), 0.0), 1.0)
@@ -159,6 +160,7 @@ class SearchOptions:
         perturbations = math.ceil(math.ceil(most) * max(1.0, n_taxa / MANY_TAXA))
         stop = "kh" if large else preset.plan.stop
         persistence = preset.persistence[unlinked] if n_parts > 1 else 1
-        perturbations, nstop = persistence * perturbations, persistence * preset.plan.nstop
+        patience = max(preset.plan.nstop, math.ceil(most) // 2 if self.starts == 1 else 0)
+        perturbations, nstop = persistence * perturbations, persistence * patience
         planned = replace(preset.plan, starts=n_starts, perturbations=perturbations, nstop=nstop, stop=stop)
         return replace(planned, **{name: value for name, value in chosen.items() if value is not None})

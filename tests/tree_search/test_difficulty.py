@@ -109,9 +109,18 @@ def test_what_a_user_asks_for_overrides_the_preset():
 def test_default_searches_of_parts_persist():
     one = SearchOptions(starts=1)
     alone, shared, own = (one.plan(1.0, 0, 0, *parts) for parts in ((1, False), (2, False), (2, True)))
-    assert [(plan.perturbations, plan.nstop) for plan in (alone, shared, own)] == [(12, 3), (24, 6), (36, 9)]
+    assert [(plan.perturbations, plan.nstop) for plan in (alone, shared, own)] == [(12, 6), (24, 12), (36, 18)]
     assert SearchOptions("fast").plan(1.0, 0, 0, 2, True) == SearchOptions("fast").plan(1.0)
     assert SearchOptions(nstop=1, perturbations=2).plan(1.0, 0, 0, 2, True).perturbations == 2
+
+
+@pytest.mark.parametrize(
+    ("effort", "difficulty", "nstop"), [("default", 0.0, 3), ("default", 0.55, 4), ("thorough", 1.0, 30)]
+)
+def test_one_start_tree_is_perturbed_with_more_patience(effort, difficulty, nstop):
+    """Half of the perturbations may fail: of 3, of 8 and of 60; as few as otherwise, 3 and 20, at least."""
+    assert SearchOptions(effort, starts=1).plan(difficulty).nstop == nstop
+    assert SearchOptions(effort).plan(difficulty).nstop == {"default": 3, "thorough": 20}[effort]
 
 
 def test_hard_data_have_more_starts():
