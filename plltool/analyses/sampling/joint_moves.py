@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.alignment.spaces import CODON
 from plltool.analyses.sampling.moves import Move, divide_step
 from plltool.analyses.sampling.parameters import ALPHA, PINV, RATES, SHARES, Dirichlet, Parameter, Value
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Question, QuestionProgram, State, StateSpace
@@ -26,6 +27,8 @@ def coordinates_of(parameter: Parameter, value: Value) -> FloatArray:
     if parameter.kind in SHARES:
         logs = np.log(np.asarray(value))
         return np.asarray(logs[:-1] - logs[-1])
+    if parameter.kind == CODON:
+        return np.log(np.asarray(value))
     number = float(value)
     return np.array([math.log(number) if parameter.kind == ALPHA else math.log(number / (1.0 - number))])
 
@@ -38,6 +41,8 @@ def change_value(parameter: Parameter, value: Value, change: FloatArray) -> tupl
         new[:-1] *= np.exp(change)
         whole = float(new.sum())
         return new / whole, float(change.sum()) - len(new) * math.log(whole)
+    if parameter.kind == CODON:
+        return np.asarray(value) * np.exp(change), float(change.sum())
     number = float(value)
     if parameter.kind == ALPHA:
         return number * math.exp(change[0]), float(change[0])
@@ -52,6 +57,8 @@ def density_slopes(parameter: Parameter, value: Value, heat: float) -> FloatArra
         shares = np.asarray(value)
         powers = heat * (parameter.prior.of_size(len(shares)) - 1.0) + 1.0  # of the shares in the density
         return np.asarray(powers - shares * powers.sum())[:-1]
+    if parameter.kind == CODON:
+        return np.array([heat * parameter.prior.slope(number) * number + 1.0 for number in np.asarray(value).tolist()])
     number, of_prior = float(value), heat * parameter.prior.slope(float(value))
     if parameter.kind == ALPHA:
         return np.array([of_prior * number + 1.0])
@@ -263,10 +270,11 @@ class CoordinateSlopes(Question):
         (c, s), slopes, scale = self.space.shape, [], 0.0
         for part, (model, own) in enumerate(zip(state.models, values.T, strict=True)):
             matrices, masses = own[: c * s * s].reshape(c, s, s), own[c * s * s :].reshape(c, s)
-            kinds = [parameter.kind for parameter in self.space.parameters if parameter.part == part]
-            ends = np.cumsum([len(model.ratios(kind)) for kind in kinds])
-            by_kind = np.split(parameter_slopes(model, kinds, matrices, masses), ends)[:-1]
-            slopes += [data_slopes(kind, model, found) for kind, found in zip(kinds, by_kind, strict=True)]
+            parameters = [parameter for parameter in self.space.parameters if parameter.part == part]
+            groups = [parameter.group for parameter in parameters]
+            ends = np.cumsum([len(model.ratios(group)) for group in groups])
+            by_group = np.split(parameter_slopes(model, groups, matrices, masses), ends)[:-1]
+            slopes += [data_slopes(own.kind, model, found) for own, found in zip(parameters, by_group, strict=True)]
             scale += scale_slope(model, matrices)
         return np.concatenate([*slopes, [scale]])
 

@@ -228,6 +228,18 @@ class NumberMultiplier(ValueMove):
         return self._proposal(state, state.values[self.number] * math.exp(factor), factor)
 
 
+class CodonMultiplier(ValueMove):
+    """Multiplies omega or a kappa of a codon model, drawn uniformly, by m; the Hastings ratio is m."""
+
+    kind = "multiplier"
+    step = 2.0 * math.log(1.5)
+
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
+        values, factor = np.array(state.values[self.number]), draw_factor(step, rng)
+        values[int(rng.integers(len(values)))] *= math.exp(factor)
+        return self._proposal(state, values, factor)
+
+
 class ShareSlider(ValueMove):
     """Adds step (u - 1/2) to a number between 0 and 1, and reflects it at the bounds.
 

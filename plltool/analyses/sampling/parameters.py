@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from plltool.alignment.spaces import CODON, genetic_code_of
 from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import FloatArray
 from plltool.constants import MIN_ALPHA
@@ -301,20 +302,29 @@ class Parameter:
     """A parameter of the model of one part.
 
     The rates of a model are those of its classes of equal exchangeabilities, scaled to sum 1, so that GTR has six and
-    HKY two; with two, a Dirichlet prior is a beta distribution of kappa / (kappa + 1).
+    HKY two; with two, a Dirichlet prior is a beta distribution of kappa / (kappa + 1). Omega and the kappas of a codon
+    model are one parameter, whose values are independent in the prior.
     """
 
-    kind: str  # one of KINDS, which are attributes of models, but for the rates
+    kind: str  # one of KINDS, which are attributes of models, but for the rates; or CODON for those of a codon model
     part: int  # number of the part
-    size: int  # number of values; 1 unless they are shares
+    size: int  # number of values; 1 unless they are shares or those of a codon model
     prior: Dirichlet | NumberPrior  # its distribution
     columns: tuple[str, ...]  # the names of the values that a table of samples has
+    limits: FloatArray | None = None  # (size, 2) bounds of the values of a codon model
+
+    @property
+    def group(self) -> str:
+        """The group of `Model.free_parameters` to which it belongs."""
+        return RATES if self.kind == CODON else self.kind
 
     def value_of(self, model: Model) -> Value:
         """The value in a model."""
         if self.kind == RATES:
             rates = model.spec.named.rates.with_reference(model.ratios(RATES))
             return np.asarray(rates / rates.sum())
+        if self.kind == CODON:
+            return model.ratios(RATES).copy()
         found: Value = getattr(model, self.kind)
         return found
 
@@ -349,6 +359,8 @@ class Parameter:
         if self.kind == RATES:
             design = model.spec.named.rates
             model.set_ratios(RATES, design.relative(np.asarray(value))[design.is_free])
+        elif self.kind == CODON:
+            model.set_ratios(RATES, np.asarray(value))
         elif self.kind == FREQUENCIES:
             model.set_frequencies(value)
         else:
@@ -359,17 +371,26 @@ class Parameter:
         """Whether models can have the value; other values have the prior density 0."""
         if self.kind in SHARES:
             return bool(np.min(value) >= MIN_SHARE)
+        if self.limits is not None:
+            return bool(np.all((value >= self.limits[:, 0]) & (value <= self.limits[:, 1])))
         low, high = LIMITS[self.kind]
         return bool(low <= value <= high)
 
     def log_prior(self, value: Value) -> float:
         """The logarithm of the prior density; -inf where the value is impossible."""
+        if self.kind == CODON and self.is_possible(value):
+            return math.fsum(map(self.prior.log_density, np.asarray(value).tolist()))
         return self.prior.log_density(value) if self.is_possible(value) else -math.inf  # type: ignore[arg-type]
 
     def draw(self, rng: np.random.Generator) -> Value:
         """A value from the prior."""
         while True:
-            value = self.prior.draw(rng, self.size) if isinstance(self.prior, Dirichlet) else self.prior.draw(rng)
+            if isinstance(self.prior, Dirichlet):
+                value: Value = self.prior.draw(rng, self.size)
+            elif self.kind == CODON:
+                value = np.array([self.prior.draw(rng) for _ in range(self.size)])
+            else:
+                value = self.prior.draw(rng)
             if self.is_possible(value):
                 return value
 
@@ -393,19 +414,27 @@ def find_parameters(models: Sequence[Model], priors: Mapping[str, Any]) -> list[
         _refuse_others(model)
         suffix = f"{{{part + 1}}}" if len(models) > 1 else ""
         for kind in model.free_parameters:
-            size = {RATES: model.spec.named.rates.n_parameters, FREQUENCIES: len(model.spec.symbols)}.get(kind, 1)
+            design = model.spec.named.rates
+            size = {RATES: design.n_parameters, FREQUENCIES: len(model.spec.symbols)}.get(kind, 1)
+            limits = None
+            if kind == RATES and genetic_code_of(model.spec.named.data) is not None:
+                assert design.limits is not None, "parameters with names have bounds"
+                kind, size, limits = CODON, design.n_free, design.limits[design.is_free]
             prior = priors[kind]
             if isinstance(prior, Dirichlet) and len(prior.concentrations) not in (1, size):
                 wanted = f"1 or {size} for model {model.spec.shown}"
                 raise InputError(f"prior of {kind}: found {len(prior.concentrations)} values, expected {wanted}")
             columns = tuple(name + suffix for name in _column_names(kind, model))
-            found.append(Parameter(kind, part, size, prior, columns))
+            found.append(Parameter(kind, part, size, prior, columns, limits))
             found[-1].check_prior()
     return found
 
 
 def _column_names(kind: str, model: Model) -> list[str]:
     """As in the files of MrBayes."""
+    if kind == CODON:
+        design = model.spec.named.rates
+        return [name for name, is_free in zip(design.names, design.is_free, strict=True) if is_free]
     if kind == RATES:
         if model.spec.named.rates.n_parameters == 2 and model.spec.name in ("HKY", "K80"):
             return ["kappa"]
@@ -428,6 +457,10 @@ def _refuse_others(model: Model) -> None:
         raise InputError(f"{name}: found {what}, which sampling cannot use, {expected}")
     if others:
         raise InputError(f"{name}: found parameters that cannot be sampled ({', '.join(others)}), {expected}")
-    if RATES in model.free_parameters and spec.named.rates.class_of_pair is None:
+    if (
+        RATES in model.free_parameters
+        and spec.named.rates.class_of_pair is None
+        and genetic_code_of(spec.named.data) is None
+    ):
         wanted = "give them values in braces, or take a model with a rate for each pair of states"
         raise InputError(f"{name}: found rates that cannot be sampled; {wanted}")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
+from plltool.alignment.spaces import CODON
 from plltool.analyses.sampling import informed_moves, joint_moves, moves, time_moves, topology_moves
 from plltool.analyses.sampling.chains import (
     Chains,
@@ -111,8 +112,8 @@ def make_value_moves(space: StateSpace, factor: float = 1.0) -> list[moves.Move]
         if parameter.kind in SHARES:
             made += [kind(space, factor * SIMPLEX_WEIGHT, number) for kind in (moves.SimplexDraw, moves.SimplexSlider)]
         else:
-            kind = moves.NumberMultiplier if parameter.kind == ALPHA else moves.ShareSlider
-            made.append(kind(space, factor * NUMBER_WEIGHT, number))
+            kinds = {ALPHA: moves.NumberMultiplier, CODON: moves.CodonMultiplier}
+            made.append(kinds.get(parameter.kind, moves.ShareSlider)(space, factor * NUMBER_WEIGHT, number))
     return made
 
 

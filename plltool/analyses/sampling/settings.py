@@ -18,6 +18,7 @@ PRIOR_FORMS = {
     "frequencies": ("dirichlet",),
     "alpha": ("exponential", "uniform"),
     "pinv": ("uniform",),
+    "codon": ("lognormal", "gamma", "exponential"),
 }
 AUTO = "auto"
 STEPS, MOST_STEPS = 32, 1000  # of stepping stones
@@ -42,6 +43,8 @@ class Priors:
     frequencies : of states: "dirichlet(1)", or a value for each
     alpha : of the shape of the gamma distribution of rates: "exponential(1)" or "uniform(low,high)"
     pinv : of the share of invariable sites: "uniform(0,1)"
+    codon : of omega and of each kappa of a codon model: "lognormal(mean,sd)" of the logarithm, "gamma(shape,rate)" or
+        "exponential(rate)"
     """
 
     lengths: str = _prior(
@@ -62,6 +65,12 @@ class Priors:
         "the shape of the gamma distribution of rates: exponential(RATE) or uniform(LOW,HIGH).",
     )
     pinv: str = _prior("pinv", "uniform(0.0,1.0)", "the proportion of invariable sites: uniform(LOW,HIGH).")
+    codon: str = _prior(
+        "codon",
+        "lognormal(0.0,1.5)",
+        "omega and of each kappa of a codon model: lognormal(MEAN,SD) of the logarithm, gamma(SHAPE,RATE) or"
+        " exponential(RATE).",
+    )
 
     def parsed(self) -> dict[str, Any]:
         """The distributions, by the names of the fields; errors as in `parse_prior`."""
