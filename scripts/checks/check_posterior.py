@@ -29,7 +29,7 @@ from plltool.alignment.encoding import encode
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, sampling_slots
-from plltool.analyses.sampling.parameters import Exponential
+from plltool.analyses.sampling.priors import Exponential
 from plltool.analyses.sampling.runs import make_moves
 from plltool.analyses.sampling.state import State, StateSpace
 from plltool.analyses.sampling.tree import from_tree

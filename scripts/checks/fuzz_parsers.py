@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from plltool.alignment.patterns import compress
-from plltool.analyses.sampling.parameters import parse_prior
+from plltool.analyses.sampling.priors import parse_prior
 from plltool.analyses.toolbox.report import report
 from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_alignment

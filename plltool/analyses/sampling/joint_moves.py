@@ -11,7 +11,8 @@ import numpy as np
 
 from plltool.alignment.spaces import CODON
 from plltool.analyses.sampling.moves import Move, divide_step
-from plltool.analyses.sampling.parameters import ALPHA, PINV, RATES, SHARES, Dirichlet, Parameter, Value
+from plltool.analyses.sampling.parameters import ALPHA, PINV, RATES, SHARES, Parameter, Value
+from plltool.analyses.sampling.priors import Dirichlet
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Question, QuestionProgram, State, StateSpace
 from plltool.analyses.sampling.tree import ROOT
 from plltool.arrays import FloatArray

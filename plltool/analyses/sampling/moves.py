@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.analyses.sampling.parameters import MIN_SHARE, Value, log_dirichlet
+from plltool.analyses.sampling.parameters import MIN_SHARE, Value
+from plltool.analyses.sampling.priors import log_dirichlet
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Question, Slopes, State, StateSpace
 from plltool.analyses.sampling.tree import ROOT
 from plltool.arrays import FloatArray
@@ -49,7 +50,7 @@ class Move(ABC):
 
     def go_on(self, proposal: Proposal, reached: State, heat: float) -> Proposal | None:
         """The next state of a move with several legs, from the one reached, with the answer for it."""
-        raise NotImplementedError
+        raise AssertionError(f"{self.name} has one leg")
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         """The logarithm of the Hastings ratio, once the likelihood and the surroundings of the new state are known."""
@@ -112,10 +113,6 @@ class LengthLangevin(Move):
         new = self.space.moved(state, state.topology, lengths)
         there = _log_density(change - drift, curvature, added)
         return Proposal(new, float(change.sum()) - there, ALL_NODES, question=Slopes(state.topology.n_nodes))
-
-    def go_on(self, proposal: Proposal, reached: State, heat: float) -> Proposal | None:
-        """The next state of a move with several legs, from the one reached, with the answer for it."""
-        raise NotImplementedError
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         drift, curvature = self._force(new, step, heat)
@@ -228,11 +225,8 @@ class NumberMultiplier(ValueMove):
         return self._proposal(state, state.values[self.number] * math.exp(factor), factor)
 
 
-class CodonMultiplier(ValueMove):
+class CodonMultiplier(NumberMultiplier):
     """Multiplies omega or a kappa of a codon model, drawn uniformly, by m; the Hastings ratio is m."""
-
-    kind = "multiplier"
-    step = 2.0 * math.log(1.5)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         values, factor = np.array(state.values[self.number]), draw_factor(step, rng)

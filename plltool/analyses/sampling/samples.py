@@ -125,7 +125,7 @@ def take_sample(state: State, space: StateSpace) -> Sample:
 class Samples:
     """Samples of several runs, generation by generation.
 
-    Of a clock, trees have a root and another tip, and heights in place of lengths; see `StateSpace.sampled_tree`.
+    With a clock, trees have a root, one tip more, and heights in place of lengths; see `StateSpace.sampled_tree`.
     """
 
     def __init__(self, space: StateSpace, n_runs: int):

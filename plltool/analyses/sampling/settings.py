@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from plltool import constants
 from plltool.errors import InputError, check_least
 from plltool.settings import setting
 
 TUNING_GENERATIONS = 5_000  # in which steps are tuned, at most; common moves are then made some hundred times
-PRIOR_FORMS = {
-    "lengths": ("exponential", "gammadir"),
-    "rates": ("dirichlet",),
-    "frequencies": ("dirichlet",),
-    "alpha": ("exponential", "uniform"),
-    "pinv": ("uniform",),
-    "codon": ("lognormal", "gamma", "exponential"),
-}
 AUTO = "auto"
 STEPS, MOST_STEPS = 32, 1000  # of stepping stones
 STONE_GENERATIONS = 50_000
@@ -29,8 +21,24 @@ def _prior(name: str, default: str, text: str) -> Any:
     return setting(default, f"Prior of {text}", f"--prior-{name}", metavar="PRIOR")
 
 
+class PriorTexts:
+    """Priors by their names, each as the text that names its distribution."""
+
+    forms: ClassVar[dict[str, tuple[str, ...]]]  # names of the distributions that each may have
+
+    def parsed(self) -> dict[str, Any]:
+        """The distributions, by the names of the fields; errors as in `parse_prior`."""
+        from plltool.analyses.sampling.priors import parse_prior  # not above: help needs no numpy
+
+        return {name: parse_prior(getattr(self, name), name, forms) for name, forms in self.forms.items()}
+
+    def canonical(self) -> Self:
+        """The same with each text as the program writes it."""
+        return type(self)(**{name: str(prior) for name, prior in self.parsed().items()})
+
+
 @dataclass(frozen=True)
-class Priors:
+class Priors(PriorTexts):
     """The priors, each as the text that names its distribution; by default MrBayes 3.2's.
 
     Topologies are equally likely.
@@ -46,6 +54,15 @@ class Priors:
     codon : of omega and of each kappa of a codon model: "lognormal(mean,sd)" of the logarithm, "gamma(shape,rate)" or
         "exponential(rate)"
     """
+
+    forms: ClassVar[dict[str, tuple[str, ...]]] = {
+        "lengths": ("exponential", "gammadir"),
+        "rates": ("dirichlet",),
+        "frequencies": ("dirichlet",),
+        "alpha": ("exponential", "uniform"),
+        "pinv": ("uniform",),
+        "codon": ("lognormal", "gamma", "exponential"),
+    }
 
     lengths: str = _prior(
         "lengths",
@@ -73,12 +90,8 @@ class Priors:
     )
 
     def parsed(self) -> dict[str, Any]:
-        """The distributions, by the names of the fields; errors as in `parse_prior`."""
-        from plltool.analyses.sampling.parameters import parse_prior  # not above: help needs no numpy
-
-        found: dict[str, Any] = {
-            name: parse_prior(getattr(self, name), name, forms) for name, forms in PRIOR_FORMS.items()
-        }
+        """As in `PriorTexts`; the bounds of pinv are from 0 to 1."""
+        found = super().parsed()
         if found["pinv"].log_density(1.0 + 1e-9) > -float("inf"):
             raise InputError(f"prior of pinv: found {self.pinv}, expected bounds from 0 to 1")
         return found
@@ -87,22 +100,9 @@ class Priors:
         """The texts of some kinds, by their names."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in kinds}
 
-    def canonical(self) -> Priors:
-        """The same with each text as the program writes it."""
-        return Priors(**{name: str(prior) for name, prior in self.parsed().items()})
-
-
-CLOCK_PRIOR_FORMS = {
-    "rate": ("lognormal", "gamma", "exponential", "uniform"),
-    "spread": ("exponential", "lognormal", "gamma", "uniform"),
-    "population": ("lognormal", "gamma", "exponential", "uniform"),
-    "growth": ("normal",),
-    "grid_precision": ("gamma", "lognormal", "exponential"),
-}
-
 
 @dataclass(frozen=True)
-class ClockPriors:
+class ClockPriors(PriorTexts):
     """The priors of a clock and of its tree, each as the text that names its distribution; times are in years.
 
     "lognormal(mean,sd)" has the mean and the standard deviation of the logarithm, "gamma(shape,rate)" the mean
@@ -114,8 +114,16 @@ class ClockPriors:
     spread : of a relaxed clock: the standard deviation of the logarithms of rates
     population : effective size times the length of a generation, in years; of a skygrid, the latest one
     growth : of the population, per year
-    grid_precision : of a skygrid: that of the difference of neighbouring logarithms of sizes
+    grid_precision : of a skygrid, the precision of the differences of neighbouring logarithms of sizes
     """
+
+    forms: ClassVar[dict[str, tuple[str, ...]]] = {
+        "rate": ("lognormal", "gamma", "exponential", "uniform"),
+        "spread": ("exponential", "lognormal", "gamma", "uniform"),
+        "population": ("lognormal", "gamma", "exponential", "uniform"),
+        "growth": ("normal",),
+        "grid_precision": ("gamma", "lognormal", "exponential"),
+    }
 
     rate: str = setting(
         "lognormal(-7.0,3.0)",
@@ -139,16 +147,6 @@ class ClockPriors:
     grid_precision: str = _prior(
         "grid-precision", "gamma(1.0,0.1)", "a skygrid's precision of differences of neighbouring logarithms of sizes."
     )
-
-    def parsed(self) -> dict[str, Any]:
-        """The distributions, by the names of the fields; errors as in `parse_prior`."""
-        from plltool.analyses.sampling.parameters import parse_prior
-
-        return {name: parse_prior(getattr(self, name), name, forms) for name, forms in CLOCK_PRIOR_FORMS.items()}
-
-    def canonical(self) -> ClockPriors:
-        """The same with each text as the program writes it."""
-        return ClockPriors(**{name: str(prior) for name, prior in self.parsed().items()})
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from plltool.analyses.sampling.parameters import SHARES, LengthPrior, Parameter, Value
+from plltool.analyses.sampling.parameters import SHARES, Parameter, Value
+from plltool.analyses.sampling.priors import LengthPrior
 from plltool.analyses.sampling.time_tree import TimePoint
 from plltool.analyses.sampling.tree import ROOT, Topology, to_tree
 from plltool.arrays import FloatArray

@@ -30,8 +30,8 @@ class HamiltonianStep(LearntMove):
     of the mass, z = L w, and momenta p are standard normal. A trajectory has `legs` steps of the leapfrog integrator:
     p += e/2 L^T s(z), z += e L p, p += e/2 L^T s(z), where s are the slopes of log f. Its map of (w, p), followed by
     p -> -p, is its own inverse and keeps volumes, so the Hastings ratio is
-    exp((|p|^2 - |p'|^2) / 2) |dy'/dz'| / |dy/dz|. The length of a step, e, is drawn anew for each trajectory from a
-    fifth around the tuned one, whatever the state, so that no trajectory is a closed one for ever.
+    exp((|p|^2 - |p'|^2) / 2) |dy'/dz'| / |dy/dz|. Each trajectory draws its step e uniformly from 0.8 to 1.2 times the
+    tuned one, independently of the state, so that no orbit repeats for ever.
     """
 
     space: TimeSpace

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from plltool.analyses.sampling.parameters import LengthPrior, NumberPrior
+from plltool.analyses.sampling.priors import LengthPrior, NumberPrior
 from plltool.analyses.sampling.state import Proposal, State, StateSpace
 from plltool.analyses.sampling.time_tree import (
     TimePoint,

@@ -17,7 +17,8 @@ from plltool.analyses.sampling.joint_moves import (
     density_slopes,
 )
 from plltool.analyses.sampling.moves import CodonMultiplier
-from plltool.analyses.sampling.parameters import Exponential, Gamma, LogNormal, find_parameters
+from plltool.analyses.sampling.parameters import find_parameters
+from plltool.analyses.sampling.priors import Exponential, Gamma, LogNormal
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, StateSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.constants import LINKED

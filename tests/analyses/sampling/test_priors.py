@@ -7,7 +7,7 @@ import pytest
 from sampling.toys import LENGTHS, draw_topology, make_space
 from scipy import integrate, stats
 
-from plltool.analyses.sampling.parameters import Dirichlet, Exponential, GammaDirichlet, Uniform, parse_prior
+from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform, parse_prior
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.errors import InputError
 

@@ -38,7 +38,7 @@ from plltool.analyses.sampling.informed_moves import (
 )
 from plltool.analyses.sampling.joint_moves import Directions, JointDraw, JointLangevin, JointMove
 from plltool.analyses.sampling.moves import LengthLangevin, NodeSlider
-from plltool.analyses.sampling.parameters import Exponential, GammaDirichlet
+from plltool.analyses.sampling.priors import Exponential, GammaDirichlet
 from plltool.analyses.sampling.runs import make_moves
 from plltool.analyses.sampling.state import Proposal
 from plltool.analyses.sampling.topology_moves import COST, Extension, FitchSets, Interchange, ParsimonyRegraft, Regrafts

@@ -24,7 +24,7 @@ from scipy import integrate, stats
 
 import plltool
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
-from plltool.analyses.sampling.parameters import Gamma, LogNormal, Normal
+from plltool.analyses.sampling.priors import Gamma, LogNormal, Normal
 from plltool.analyses.sampling.runs import make_time_moves
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Slopes
 from plltool.analyses.sampling.time_moves import HeightDraw, NarrowExchange, RootHeight, SubtreeSlide, WideRegraft

@@ -5,7 +5,8 @@ import math
 import numpy as np
 from sampling.toys import PRIORS
 
-from plltool.analyses.sampling.parameters import LogNormal, find_parameters
+from plltool.analyses.sampling.parameters import find_parameters
+from plltool.analyses.sampling.priors import LogNormal
 from plltool.analyses.sampling.time_state import TimeNumber, TimeSpace
 from plltool.analyses.sampling.tree import Topology
 from plltool.analyses.sampling.tree_priors import ConstantPopulation

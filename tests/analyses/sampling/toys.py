@@ -9,7 +9,8 @@ from oracles.substitution import gamma_category_means, q_matrix
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.chains import Likelihoods
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes
-from plltool.analyses.sampling.parameters import Dirichlet, Exponential, GammaDirichlet, Uniform, find_parameters
+from plltool.analyses.sampling.parameters import find_parameters
+from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
 from plltool.analyses.sampling.state import Known, Neighbours, StateSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.model.model import Model
