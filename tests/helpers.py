@@ -11,8 +11,7 @@ from oracles.likelihood import orient
 from oracles.substitution import gamma_category_means
 from scipy.linalg import expm, null_space
 
-from plltool.alignment.alignment import Sequences, to_bytes
-from plltool.alignment.encoding import encode
+from plltool.alignment.alignment import Sequences, encode, to_bytes
 from plltool.alignment.facts import data_warnings
 from plltool.alignment.spaces import detect_states
 from plltool.alignment.states import DNA
@@ -27,9 +26,9 @@ from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.model.nonreversible import real_eigensystem
+from plltool.model.substitution import real_eigensystem
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.random_tree import random_topology
+from plltool.tree.moves import random_topology
 from plltool.tree.topology import Tree
 
 PROTEIN_SEQUENCES = {

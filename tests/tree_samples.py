@@ -4,7 +4,7 @@ import dendropy
 import numpy as np
 
 from plltool.io.newick_writer import write_newick
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 
 def similar_trees(n_taxa, n_trees, swaps, seed):

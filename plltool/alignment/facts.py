@@ -20,7 +20,7 @@ from hashlib import blake2b, sha256
 
 import numpy as np
 
-from plltool.alignment.alignment import MIN_TAXA, Alignment
+from plltool.alignment.alignment import MIN_TAXA, Alignment, count_noun
 from plltool.alignment.states import CodeArray, GradedSpace
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import ROOT_NAME
@@ -161,10 +161,6 @@ def _list_taxa(names: Sequence[str], taxa: Sequence[int]) -> str:
     """The names of `taxa`; beyond `_MAX_LISTED` only their number."""
     listed = ", ".join(show_name(names[taxon]) for taxon in taxa[:_MAX_LISTED])
     return listed if len(taxa) <= _MAX_LISTED else f"{listed} and {len(taxa) - _MAX_LISTED} more"
-
-
-def count_noun(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def composition_statistic(counts: FloatArray, frequencies: FloatArray) -> FloatArray:

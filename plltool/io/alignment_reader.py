@@ -26,8 +26,7 @@ from plltool.io.alignment_formats import (
 )
 from plltool.io.files import read_text, source_name, unpacked_name
 from plltool.io.newick import list_names
-from plltool.io.nexus import NexusMatrix, read_nexus
-from plltool.io.nexus_commands import starts_like_nexus
+from plltool.io.nexus import NexusMatrix, read_nexus, starts_like_nexus
 from plltool.io.site_formats import read_catg, read_vcf, starts_like_catg, starts_like_vcf
 from plltool.io.table_reader import read_table, starts_like_table
 from plltool.progress import log

@@ -26,8 +26,8 @@ from plltool.arrays import FloatArray
 from plltool.errors import InputError, errors_at, shorten, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.files import find_file, read_text, source_name
-from plltool.io.nexus_commands import Command, bracket_end, split_commands, starts_like_nexus
-from plltool.model import mixtures, nucleotides, proteins, user
+from plltool.io.nexus import Command, bracket_end, split_commands, starts_like_nexus
+from plltool.model import mixtures, nucleotides, other_data, proteins
 from plltool.model.model import Model
 from plltool.model.model_string import check_member, parse_model
 from plltool.model.named import unpack_triangle
@@ -35,7 +35,7 @@ from plltool.model.values import format_values
 
 MODEL, FREQUENCY = "model", "frequency"
 _BLOCK = "models"
-_OTHER_FILES = (user.PREFIX, proteins.GTR20, "PROTGTR")  # names whose braces may hold another kind of file
+_OTHER_FILES = (other_data.OWN_PREFIX, proteins.GTR20, "PROTGTR")  # names whose braces may hold another kind of file
 _RESERVED = (mixtures.MATRICES, mixtures.PROFILES, *_OTHER_FILES)
 _SIZES = {len(names) + n: n for names, n in ((nucleotides.PAIRS, 4), (proteins.PAIRS, proteins.N_STATES))}
 _MODES = {"EMPIRICAL": "FC", "OPTIMIZED": "FO", "OPTIMISED": "FO", "EQUAL": "FE"}  # of a class that is no profile

@@ -14,13 +14,13 @@ from plltool.constants import STDIN
 from plltool.errors import InputError, errors_at, show_name
 from plltool.io.definition_reader import expand_definitions
 from plltool.io.files import names_files, parse_object, read_content, read_text, source_name
-from plltool.io.nexus_commands import starts_like_nexus
+from plltool.io.nexus import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets, unwrap
 from plltool.model.model_string import parse_model
+from plltool.model.other_data import OWN_PREFIX, check_symbols, make_name
 from plltool.model.proteins import N_STATES, PAIRS, unpack_protein_matrix
 from plltool.model.scheme import PartSpec, Scheme
 from plltool.model.spec import ModelSpec
-from plltool.model.user import PREFIX, check_symbols, make_name
 from plltool.model.values import MAX_GIVEN, MIN_GIVEN, format_values
 
 _FILE_NAME = re.compile(r"[^{}]*(/[^{}]*|\.[A-Za-z]\w*)")  # of models, only Q.plant and its like look so
@@ -113,7 +113,7 @@ def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 _MATRIX = "matrix"  # the line between states and rates
 _BALANCE = 1e-6  # relative difference of the flows between two states: files may have few digits
-_FILE = re.compile(rf"\s*{PREFIX}\{{([^{{}}]+)\}}(?!\{{)(.*)", re.IGNORECASE | re.DOTALL)
+_FILE = re.compile(rf"\s*{OWN_PREFIX}\{{([^{{}}]+)\}}(?!\{{)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def expand_matrix(text: str) -> str:

@@ -20,8 +20,8 @@ import numpy as np
 from plltool.arrays import IntArray
 from plltool.constants import CONCORDANCE_KINDS, DEFAULT_BRANCH_LENGTH, NO_NODE, SUPPORT_KINDS
 from plltool.errors import InputError, show_name
-from plltool.io.nexus_commands import bracket_end
-from plltool.tree.random_tree import resolve_nodes
+from plltool.io.nexus import bracket_end
+from plltool.tree.moves import resolve_nodes
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
 from plltool.tree.topology import Tree
 

@@ -1,18 +1,97 @@
-"""NEXUS alignments (Maddison, Swofford & Maddison 1997): the matrix of a data or characters block, and its symbols."""
+"""NEXUS (Maddison, Swofford & Maddison 1997): commands, and the matrix of a data or characters block."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import AnyStr
 
 from plltool.alignment.alignment import DeclaredKind
 from plltool.alignment.spaces import COUNTED, SPACES, detect_states
 from plltool.alignment.states import DNA, MAX_STATES, MULTISTATE, PROTEIN, SYMBOLS, StateSpace
 from plltool.errors import InputError, show_name
 from plltool.io import alignment_formats as formats
-from plltool.io.alignment_formats import Record
-from plltool.io.nexus_commands import Command, split_commands
+from plltool.io.alignment_formats import Record, decode_name
+
+_SIGNATURE = b"#nexus"
+
+# A quoted name starts where a word starts, and ends on its line: an apostrophe inside a word quotes nothing.
+_MARK = re.compile(rb"(?<![^\s;,=()\[\]])'[^'\n]*(?:''[^'\n]*)*'|[\[;]")
+_REMARKS = re.compile(rb"\A(?:\s*+#[^\n]*+)++")  # lines before the first block that some programs write
+_TREE = re.compile(rb"\s*+u?tree\b", re.IGNORECASE)  # a command whose comments may be annotations of nodes
+_BRACKET = re.compile(rb"[\[\]]")
+_OPTION = re.compile(r"""([^\s=]+)(?:\s*=\s*("[^"]*"|'[^']*'|\S+))?""")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command without comments: its first word in lower case, the text after that, the line on which it starts."""
+
+    word: str
+    text: bytes
+    line: int
+    is_closed: bool
+
+    def parse_options(self) -> dict[str, str]:
+        """``key = value`` pairs and lone keys (value ""), keys in lower case, values without quotes."""
+        found = _OPTION.findall(decode_name(self.text))
+        return {key.lower(): value.strip("\"'") for key, value in found}
+
+
+def starts_like_nexus(text: bytes) -> bool:
+    return text.lstrip()[: len(_SIGNATURE)].lower() == _SIGNATURE
+
+
+def split_commands(content: bytes, source: str) -> Iterator[Command]:
+    """The commands of a NEXUS file, each ended by ``;``; a comment becomes a blank and its line breaks.
+
+    Lines before the first command that begin with ``#`` are no part of the format, and are left out.
+
+    Comments that begin with ``&`` stay in trees, where they are annotations.
+    """
+    text = content.lstrip()[len(_SIGNATURE) :]
+    text = _REMARKS.sub(b"", text, count=1)
+    first_line = 1 + content[: len(content) - len(text)].count(b"\n")
+    parts: list[bytes] = []
+    line, copied, position, is_tree = first_line, 0, 0, False
+    while (mark := _MARK.search(text, position)) is not None:
+        position = mark.end()
+        if mark[0] == b"[":
+            position = bracket_end(_BRACKET.finditer(text, mark.start()), b"[")
+            if position < 0:
+                line = first_line + text.count(b"\n", 0, mark.start())
+                raise InputError(f"{source}: line {line}: found a comment without end, expected ']'")
+            is_tree = is_tree or _TREE.match(text, copied) is not None
+            if is_tree and text.startswith(b"[&", mark.start()):
+                continue
+            line_breaks = b"\n" * text.count(b"\n", mark.start(), position)
+            parts += [text[copied : mark.start()], b" ", line_breaks]
+            copied = position
+        elif mark[0] == b";":
+            command = b"".join([*parts, text[copied : mark.start()]])
+            yield _make_command(command, line, is_closed=True)
+            line += command.count(b"\n")
+            parts, copied, is_tree = [], position, False
+    yield _make_command(b"".join([*parts, text[copied:]]), line, is_closed=False)
+
+
+def bracket_end(brackets: Iterator[re.Match[AnyStr]], opening: AnyStr) -> int:
+    """The position after the bracket that closes the first of some, which may be nested; -1 without one."""
+    depth = 0
+    for bracket in brackets:
+        depth += 1 if bracket[0] == opening else -1
+        if depth == 0:
+            return bracket.end()
+    return -1
+
+
+def _make_command(text: bytes, line: int, is_closed: bool) -> Command:
+    stripped = text.lstrip()
+    line += text[: len(text) - len(stripped)].count(b"\n")
+    word = stripped.split(None, 1)[0] if stripped else b""
+    return Command(decode_name(word).lower(), stripped[len(word) :], line, is_closed)
+
 
 # --- symbols of standard data -----------------------------------------------------------------------------
 
@@ -96,7 +175,7 @@ _DATATYPES = {  # the state space of each
 _EXAMPLES = {"DNA": "such as {AG} for R", "protein": "such as {DN} for B"}  # of sets of states
 _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
 _UNREAD_FORMATS = ("nolabels", "transpose", "tokens", "equate")  # each changes what the matrix means
-_BRACKET = re.compile(rb"[{}()]")
+_STATE_BRACKET = re.compile(rb"[{}()]")
 _STATE_SET = re.compile(rb"\{[^{}()]*\}|\([^{}()]*\)")
 _MIXED = re.compile(r"\bdatatype\s*=\s*mixed\s*\(([^)]*+)(\))?", re.IGNORECASE)  # MrBayes: kinds of data by columns
 _KIND = re.compile(r"\s*([A-Za-z]+)\s*:\s*([0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*")
@@ -319,7 +398,7 @@ def _read_matrix(
         readings.reverse()
     readings.append(formats.read_interleaved(lines, announced.n_taxa, split, clean))
     records = announced.choose_reading(readings, (declared.states or COUNTED).with_sets(sets.members))
-    if records is None or any(_BRACKET.search(record.sequence) for record in records):
+    if records is None or any(_STATE_BRACKET.search(record.sequence) for record in records):
         _refuse_brackets([(number, split(line)[1]) for number, line in lines], source, declared.states)
     if records is None:
         raise InputError(f"{source}: {announced.explain_mismatch(readings[:2])}")
@@ -328,7 +407,7 @@ def _read_matrix(
 
 def _refuse_brackets(lines: Iterable[formats.Line], source: str, states: StateSpace | None) -> None:
     for number, sequence in lines:
-        bracket = _BRACKET.search(sequence)
+        bracket = _STATE_BRACKET.search(sequence)
         if bracket is not None:
             shown = _STATE_SET.match(sequence, bracket.start())
             found = formats.decode_name(shown[0] if shown else sequence[bracket.start() :])

@@ -22,7 +22,7 @@ from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.files import parse_object, read_text, source_name
 from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_nodes, parse_trees, unrooted_tree
 from plltool.io.newick_writer import write_newick, written_label
-from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
+from plltool.io.nexus import Command, split_commands, starts_like_nexus
 from plltool.progress import log
 from plltool.tree.concordance import GeneTree
 from plltool.tree.constraint import Constraint, make_constraint

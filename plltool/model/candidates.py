@@ -14,12 +14,12 @@ from plltool.alignment.states import MULTISTATE, StateSpace
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_RATE_CATEGORIES
 from plltool.errors import InputError
-from plltool.model import codons, multistate, proteins
-from plltool.model.ascertainment import Ascertainment
+from plltool.model import codons, other_data, proteins
 from plltool.model.model_string import parse_model
 from plltool.model.named import RateDesign
 from plltool.model.nucleotides import SYMMETRIES
 from plltool.model.spec import ModelSpec
+from plltool.model.values import Ascertainment
 from plltool.registry import split_words
 
 SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
@@ -39,10 +39,10 @@ def substitution_models(states: StateSpace) -> tuple[str, ...]:
         return tuple(name + frequencies for frequencies in ("", "+F") for name in proteins.published_matrices())
     if states.name == MULTISTATE:
         # with 2 states, ORDERED is MK, and MK+FO is GTR
-        published = (multistate.ORDERED, multistate.MK)
-        kinds = [*(f"{kind}+FO" for kind in published), *published] if states.n_states > 2 else [multistate.MK]
+        published = (other_data.ORDERED, other_data.MK)
+        kinds = [*(f"{kind}+FO" for kind in published), *published] if states.n_states > 2 else [other_data.MK]
         if states.n_states <= SELECTION_GTR_STATES:
-            kinds.insert(0, multistate.GTR)
+            kinds.insert(0, other_data.GTR)
         return tuple(f"MULTI{states.n_states}_{kind}" for kind in kinds)
     genetic_code = genetic_code_of(states.name)
     if genetic_code is not None:

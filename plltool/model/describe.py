@@ -13,7 +13,7 @@ from plltool.alignment.alignment import Alignment
 from plltool.alignment.facts import composition_p_values, digest_data, identical_groups, may_be_invariable, without_root
 from plltool.arrays import BoolArray
 from plltool.constants import MAX_ALPHA, MAX_SHOWN_VALUES, ROOT_NAME
-from plltool.model import covarion
+from plltool.model import components
 from plltool.model.model import SCALER, Model
 from plltool.model.partition import Dataset
 from plltool.schema import Keys
@@ -47,7 +47,7 @@ def describe_model(model: Model) -> dict[str, Any]:
         "n_free_parameters": model.n_free_parameters,
     }
     if model.switching is not None:
-        described["switching"] = dict(zip(covarion.NAMES, model.switching.tolist(), strict=True))
+        described["switching"] = dict(zip(components.SWITCH_NAMES, model.switching.tolist(), strict=True))
     if model.spec.scaled:
         described["scaler"] = model.scaler
     if model.rate_parameters:

@@ -16,9 +16,14 @@ from plltool.codec import saved
 from plltool.errors import InputError, shorten, show_name
 from plltool.model import mixtures
 from plltool.model.codons import per_base_factors
-from plltool.model.components import Classes, Components
-from plltool.model.covarion import hidden_frequencies, switching_components, switching_matrices
-from plltool.model.nonreversible import directed_components, frequencies_of_rates, rates_matrix, scaled_matrix
+from plltool.model.components import (
+    Classes,
+    Components,
+    directed_components,
+    hidden_frequencies,
+    switching_components,
+    switching_matrices,
+)
 from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import (
     DEFAULT_SWITCH_RATES,
@@ -28,7 +33,14 @@ from plltool.model.spec import (
     initial_rates,
     initial_sites,
 )
-from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
+from plltool.model.substitution import (
+    eigensystem,
+    exchangeability_matrix,
+    frequencies_of_rates,
+    rate_matrix,
+    rates_matrix,
+    scaled_matrix,
+)
 from plltool.model.values import (
     check_alpha,
     check_exchangeabilities,
@@ -163,7 +175,7 @@ class Model:
         There is one component per class and rate category, with the categories of a class side by side; a tied mixture
         has one per class. Invariable sites are a component in front, with the mean frequencies of the classes. With
         +SSF patterns with the same frequencies have components of their own, which are side by side. With +COV the
-        components have twice the states, see `plltool.model.covarion`.
+        components have twice the states, see `plltool.model.components`.
         """
         class_of, frequencies, rates, weights = self.mixture()
         if not self._has_systems:

@@ -20,8 +20,7 @@ import numpy as np
 
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
 from plltool.errors import InputError, shorten
-from plltool.model import codons, covarion, mixtures, proteins
-from plltool.model.ascertainment import find_correction
+from plltool.model import codons, components, mixtures, proteins
 from plltool.model.names import MatrixReader, Token, read_name, tokenise, weigh_classes
 from plltool.model.rates import SiteRates
 from plltool.model.spec import FREQUENCY_WORDS, ModelSpec
@@ -34,6 +33,7 @@ from plltool.model.values import (
     check_positive,
     check_scaler,
     check_shares,
+    find_correction,
 )
 
 _FREQUENCY_MODES = {word: mode for mode, words in FREQUENCY_WORDS.items() for word in words}
@@ -213,7 +213,7 @@ def _read_switching(token: Token, spec: ModelSpec) -> ModelSpec:
     if token.values is None:
         return replace(spec, switching=True)
     rates = token.numbers()
-    if len(rates) != len(covarion.NAMES):
+    if len(rates) != len(components.SWITCH_NAMES):
         raise token.error(f"expected 2 rates, from off to on and from on to off; found {len(rates)}")
     return replace(spec, switching=True, switch_rates=token.checked(check_positive, rates, "rates of switching"))
 

@@ -14,11 +14,11 @@ import numpy as np
 from plltool.alignment.spaces import split_states
 from plltool.alignment.states import MAX_STATES, MIN_STATES, MULTISTATE
 from plltool.errors import InputError, show_name
-from plltool.model import codons, doublets, genotypes, lie_markov, mixtures, multistate, nonreversible, proteins, user
-from plltool.model.ascertainment import Ascertainment
+from plltool.model import codons, mixtures, nucleotides, other_data, proteins
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.values import (
+    Ascertainment,
     check_exchangeabilities,
     check_frequencies,
     check_positive,
@@ -111,7 +111,7 @@ _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"(?:KOSI07|ECM.*)_MG.*", "empirical codon models with frequencies of bases are"),
 )
 _ACCEPTED = (
-    f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a Lie Markov model such as RY8.8,"
+    f"{', '.join((*SYMMETRIES, *nucleotides.DIRECTED))}, six digits such as 010010, a Lie Markov model such as RY8.8,"
     " a protein model such as LG, one of multistate data such as MK, of doublets such as S16, GT10, GT16, or a"
     f" codon model: {', '.join(codons.NAMES)}, with the number of another genetic code in front, such as CODON2_GY (see"
     " docs/models.md)"
@@ -126,32 +126,32 @@ _PUBLISHED = "the exchangeabilities of this model are published, so no values in
 def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     """The model that a name stands for, with its values in braces."""
     word = token.word.upper()
-    if word == user.PREFIX:
+    if word == other_data.OWN_PREFIX:
         return _read_user(token)
     if word == mixtures.MATRICES:
         return _read_mixture(token)
-    is_mkv = word.endswith(multistate.MKV)  # MK of variable columns (Lewis 2001)
-    multistate_name, codon_name = multistate.find_name(word[:-1] if is_mkv else word), codons.canonical_name(word)
+    is_mkv = word.endswith(other_data.MKV)  # MK of variable columns (Lewis 2001)
+    multistate_name, codon_name = other_data.find_multistate(word[:-1] if is_mkv else word), codons.canonical_name(word)
     read: Callable[[Token, ModelSpec], ModelSpec]
     if custom := re.fullmatch(f"(?:{CUSTOM_PREFIX})?([0-9]{{6}})", word):
         name, read = CUSTOM_PREFIX + renumber(custom[1]), partial(_read_rates, custom[1])
     elif word in CANONICAL_NAMES:
         name, read = CANONICAL_NAMES[word], partial(_read_rates, SYMMETRIES[CANONICAL_NAMES[word]])
-    elif word in nonreversible.CLASSES:
-        name, read = word, partial(_read_rates, nonreversible.CLASSES[word])
-    elif word in lie_markov.model_names():
-        own = lie_markov.model_names()[word]
-        name, read = lie_markov.ALIASES.get(own, own), partial(_read_lie_markov, own)
+    elif word in nucleotides.DIRECTED:
+        name, read = word, partial(_read_rates, nucleotides.DIRECTED[word])
+    elif word in nucleotides.lie_markov_names():
+        own = nucleotides.lie_markov_names()[word]
+        name, read = nucleotides.LIE_ALIASES.get(own, own), partial(_read_lie_markov, own)
     elif word in proteins.canonical_names():
         name, read = proteins.canonical_names()[word], partial(_read_protein, read_matrix)
-    elif word in genotypes.NAMES:
+    elif word in other_data.GENOTYPE_MODELS:
         name, read = word, partial(_read_rates, SYMMETRIES["GTR"])
     elif multistate_name is not None:
         name, read = multistate_name, _read_exchangeabilities
-        number = multistate.split_name(name)[0]
+        number = other_data.split_name(name)[0]
         if number.isdigit() and not MIN_STATES <= int(number) <= MAX_STATES:
             raise token.error(f"expected {MIN_STATES} to {MAX_STATES} states")
-    elif word in doublets.NAMES:
+    elif word in other_data.DOUBLET_MODELS:
         name, read = word, _read_exchangeabilities
     elif codon_name is not None:
         name, read = codon_name, _read_codon
@@ -172,7 +172,7 @@ def _explain_unknown(word: str) -> str:
 
 def _similar_name(word: str) -> str:
     """The model that a name of RAxML, such as PROTGAMMALGF, or a misspelt one may mean; empty if none is close."""
-    names = CANONICAL_NAMES | {name: name for name in nonreversible.CLASSES} | proteins.canonical_names()
+    names = CANONICAL_NAMES | {name: name for name in nucleotides.DIRECTED} | proteins.canonical_names()
     names |= {name.upper(): name for name in codons.NAMES}
     raxml = _RAXML.fullmatch(word)
     name = names.get(raxml["name"] or raxml["matrix"]) if raxml else None
@@ -191,9 +191,11 @@ def _default_spec(name: str) -> ModelSpec:
 def _read_user(token: Token) -> ModelSpec:
     symbols, _, values = (token.values or "").partition("}{")
     if not values or "{" in values:
-        raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{STATES}}{{rate/rate/...}}")
+        raise token.error(
+            f"expected a file, {other_data.OWN_PREFIX}{{FILE}}, or {other_data.OWN_PREFIX}{{STATES}}{{rate/rate/...}}"
+        )
     rates = replace(token, values=values).numbers()
-    return _default_spec(token.checked(user.make_name, split_states(symbols), rates))
+    return _default_spec(token.checked(other_data.make_name, split_states(symbols), rates))
 
 
 def _read_rates(code: str, token: Token, spec: ModelSpec) -> ModelSpec:
@@ -218,7 +220,7 @@ def _read_lie_markov(name: str, token: Token, spec: ModelSpec) -> ModelSpec:
     """Read weights of basis matrices, separated by commas (IQ-TREE), or parameters of rays, separated by slashes."""
     design, values = spec.named.rates, token.numbers()
     if "/" not in (token.values or ""):
-        rates = token.checked(lie_markov.rates_of_weights, values, name)
+        rates = token.checked(nucleotides.rates_of_weights, values, name)
         return replace(spec, rates=tuple(design.parameters_of(rates).tolist()))
     if len(values) != design.n_parameters:
         raise token.error(f"expected {design.n_parameters} parameters separated by slashes; found {len(values)}")
@@ -230,7 +232,7 @@ def _read_lie_markov(name: str, token: Token, spec: ModelSpec) -> ModelSpec:
 def _read_exchangeabilities(token: Token, spec: ModelSpec) -> ModelSpec:
     """Read parameters with names, or exchangeabilities of pairs of states; with commas the last one, 1, is left out."""
     if not spec.n_states:
-        raise token.error(f"values need a number of states, such as {multistate.with_states(spec.name, 3)}{{...}}")
+        raise token.error(f"values need a number of states, such as {other_data.with_states(spec.name, 3)}{{...}}")
     if spec.named.rates.names:
         return replace(spec, rates=token.checked(check_rate_parameters, token.numbers(), spec.named.rates))
     if spec.named.rates.n_free == 0:

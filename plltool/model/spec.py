@@ -11,24 +11,12 @@ import numpy.typing as npt
 from plltool.alignment.spaces import CODON, genetic_code_of
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, show_name
-from plltool.model import (
-    codons,
-    doublets,
-    genotypes,
-    lie_markov,
-    mixtures,
-    multistate,
-    nonreversible,
-    nucleotides,
-    proteins,
-    user,
-)
-from plltool.model.ascertainment import Ascertainment
+from plltool.model import codons, mixtures, nucleotides, other_data, proteins
 from plltool.model.codons import base_frequencies, product_frequencies
 from plltool.model.named import COUNTED_MODES, FrequencyMode, NamedModel
-from plltool.model.nonreversible import frequencies_of_rates
 from plltool.model.rates import SiteRates
-from plltool.model.values import check_frequencies, format_values
+from plltool.model.substitution import frequencies_of_rates
+from plltool.model.values import Ascertainment, check_frequencies, format_values
 
 DEFAULT_SWITCH_RATES = (1.0, 1.0)  # from off to on, and from on to off
 FREQUENCY_WORDS: dict[FrequencyMode, tuple[str, ...]] = {  # suffixes, of which the first is written
@@ -47,13 +35,12 @@ def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
     families = (
         (nucleotides.is_nucleotide, nucleotides.named_model),
-        (nonreversible.CLASSES.__contains__, nonreversible.named_model),
-        (lie_markov.is_lie_markov, lie_markov.named_model),
+        (nucleotides.is_lie_markov, nucleotides.lie_markov_model),
         (codons.is_codon, codons.named_model),
-        (genotypes.NAMES.__contains__, genotypes.named_model),
-        (doublets.NAMES.__contains__, doublets.named_model),
-        (multistate.is_multistate, multistate.named_model),
-        (user.is_user, user.named_model),
+        (other_data.GENOTYPE_MODELS.__contains__, other_data.genotype_model),
+        (other_data.DOUBLET_MODELS.__contains__, other_data.doublet_model),
+        (other_data.is_multistate, other_data.multistate_model),
+        (other_data.is_user, other_data.own_model),
         (mixtures.is_own, mixtures.named_model),
     )
     return next((find for is_member, find in families if is_member(name)), proteins.named_model)(name)
@@ -77,7 +64,7 @@ class ModelSpec:
     scaled: bool = False  # whether branch lengths are multiplied by a scaler
     scaler: float | None = None  # fixed value of the scaler; None if free
     ascertainment: Ascertainment | None = None  # the correction of lnL for ascertainment bias; None for none
-    switching: bool = False  # whether sites switch between on and off, see `plltool.model.covarion`
+    switching: bool = False  # whether sites switch between on and off, see `plltool.model.components`
     switch_rates: tuple[float, ...] | None = None  # fixed rates from off to on and from on to off; None if free
     members: tuple[ModelSpec, ...] = ()  # the models of the classes of a free mixture; empty for other models
     member_rates: tuple[float, ...] = ()  # their relative rates
@@ -107,16 +94,16 @@ class ModelSpec:
     @property
     def tells_data(self) -> bool:
         """Whether the model alone tells what the data are, because other data may have the same characters."""
-        return user.is_user(self.name) or self.name in genotypes.NAMES
+        return other_data.is_user(self.name) or self.name in other_data.GENOTYPE_MODELS
 
     @property
     def splits_columns(self) -> bool:
         """Whether there is to be a part for each number of states that columns have."""
-        return self.n_states == 0 and multistate.split_name(self.name)[0] == multistate.EACH
+        return self.n_states == 0 and other_data.split_name(self.name)[0] == other_data.EACH
 
     def with_states(self, n_states: int) -> ModelSpec:
         """The model of data with this number of states; itself if it has one already."""
-        return self if self.n_states else replace(self, name=multistate.with_states(self.name, n_states))
+        return self if self.n_states else replace(self, name=other_data.with_states(self.name, n_states))
 
     @property
     def pairs(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object
 from plltool.io.files import source_name
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, list_names, parse_newick
-from plltool.io.site_values import read_frequencies
+from plltool.io.table_reader import read_frequencies
 from plltool.io.tree_files import read_constraint, read_tree, read_tree_set
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, check_states, cut_alignment

@@ -30,7 +30,7 @@ from plltool.errors import InputError, check_least, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.describe import format_scheme
 from plltool.model.model import GROUPS, Model
-from plltool.model.parameters import Parameters
+from plltool.model.vector import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.density import Density, length_errors

@@ -16,7 +16,7 @@ from plltool.engine.counters import Counters
 from plltool.errors import InputError, shorten
 from plltool.io.files import nan_to_null
 from plltool.io.newick_writer import collapse_newick, write_nexus
-from plltool.io.site_values import format_for, format_frequencies, format_sites, site_rows
+from plltool.io.table_reader import format_for, format_frequencies, format_sites, site_rows
 from plltool.model import describe
 from plltool.model.candidates import information_score
 from plltool.model.model import Model

@@ -17,16 +17,14 @@ from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.errors import check_least
-from plltool.model.duplicates import without_duplicates
 from plltool.model.model import Model
-from plltool.model.partition import Dataset
+from plltool.model.partition import Dataset, without_duplicates
 from plltool.progress import announce
 from plltool.run.inputs import TreeLike, as_constraint, as_tree, check_obedience, link_lengths
 from plltool.seeds import STARTS, generator
 from plltool.tree.constraint import Constraint
-from plltool.tree.duplicates import restore_duplicates, restrict_tree
-from plltool.tree.random_tree import random_tree
-from plltool.tree.topology import Tree
+from plltool.tree.moves import random_tree
+from plltool.tree.topology import Tree, restore_duplicates, restrict_tree
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.parsimony import parsimony_tree
 

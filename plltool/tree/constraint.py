@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from plltool.arrays import BoolArray, IndexArray, IntArray
 from plltool.constants import NO_NODE
-from plltool.tree.random_tree import attach_tip, resolve_nodes
+from plltool.tree.moves import attach_tip, resolve_nodes
 from plltool.tree.topology import Tree
 
 ANYWHERE = -1  # the region of a subtree that no split of the constraint restricts

@@ -24,7 +24,7 @@ from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.constants import NO_NODE
 from plltool.errors import InputError
 from plltool.tree.constraint import Constraint, Growth, Regions
-from plltool.tree.random_tree import attach_tip
+from plltool.tree.moves import attach_tip
 from plltool.tree.topology import Tree
 
 CodeArray = npt.NDArray[Any]  # of unsigned integers, or beyond 64 states of Python's

@@ -22,8 +22,8 @@ from rivals import IQTREE, is_there, make_parser, run_iqtree, save, today, write
 
 import plltool
 from plltool.run.inputs import as_tree_set
-from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import branch_splits, inner_splits
+from plltool.tree.topology import restrict_tree
 
 MODEL = "GTR+F+G4"
 RANGES = ((0.95, 1.0), (0.8, 0.95), (0.5, 0.8), (0.0, 0.5))

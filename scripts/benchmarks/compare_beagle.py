@@ -37,8 +37,8 @@ from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.moves import random_tree
 from plltool.tree.operations import ROOT, directed_slots
-from plltool.tree.random_tree import random_tree
 
 SHAPES = ((4, 4_000), (20, 1_000), (20, 4_000), (61, 1_000), (61, 4_000))  # states, patterns
 N_TAXA = 32

@@ -30,8 +30,8 @@ from rivals import IQTREE, comparison_parser, load, parsimony_tree, plain_alignm
 import plltool
 from plltool.alignment.states import MULTISTATE
 from plltool.io.model_reader import read_scheme
-from plltool.model.multistate import GTR, split_name
 from plltool.model.nucleotides import is_nucleotide, symmetry
+from plltool.model.other_data import GTR, split_name
 from plltool.model.spec import ModelSpec
 
 SETS = ("primates", "avian", "dna150", "dna101", "dna218", "dna59", "aa140", "abglobin", "cynmix", "cynmix-all")

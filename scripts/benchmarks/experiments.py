@@ -64,7 +64,7 @@ from plltool.engine.select import Slots, make_engine
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 SIZES = [2**power for power in range(10, 19)]
 STATES = (4, 20, 61, 122)

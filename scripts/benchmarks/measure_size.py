@@ -51,7 +51,7 @@ Figures = tuple[str, dict[str, Any]]  # what was measured, and what it took
 
 READ = """
 import sys
-from plltool.model.duplicates import without_duplicates
+from plltool.model.partition import without_duplicates
 from plltool.alignment.patterns import compress
 from plltool.run.inputs import resolve_inputs
 data, _ = resolve_inputs(sys.argv[1], sys.argv[2])

@@ -17,7 +17,7 @@ import numpy as np
 import plltool
 from plltool.io.alignment_formats import format_fasta
 from plltool.io.newick_writer import write_newick
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 N_TAXA, N_SITES = 30, 500  # defaults; the last taxon is the duplicate
 MODEL = "GTR{1.5/4.0/0.8/1.2/5.0/1.0}+FU{0.32/0.18/0.21/0.29}+G4{0.5}"

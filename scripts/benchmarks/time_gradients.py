@@ -19,7 +19,7 @@ from rivals import make_parser, save, today
 import plltool
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 MODELS = {  # by number of states: to simulate, to evaluate, columns of a pattern, patterns
     4: ("GTR{1/4/1/1/4/1}+FE+G4{0.5}", "GTR+FO+G4", 1, 256),

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import plltool
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 DNA_MODELS = ("GTR", "SYM", "TVM", "TIM2", "HKY")
 PROTEIN_MODELS = ("LG", "WAG", "JTT")

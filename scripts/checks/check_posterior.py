@@ -24,8 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plltool.alignment.alignment import Sequences
-from plltool.alignment.encoding import encode
+from plltool.alignment.alignment import Sequences, encode
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, sampling_slots
@@ -38,7 +37,7 @@ from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.run.engines import open_engine
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 ROWS = ["ACGTAACA", "ACGTACCA", "ACTTAGCC", "ATTTCGCA", "GTTTCACC", "GTGTCATA"]
 PRIOR = Exponential(10.0)

@@ -25,7 +25,7 @@ from plltool.io.files import read_record
 from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
-from plltool.io.part_columns import read_structure
+from plltool.io.partition_reader import read_structure
 from plltool.io.table_reader import read_dates
 from plltool.io.tree_files import read_constraint, read_gene_trees, read_tree, read_tree_set
 from plltool.model.model_string import parse_model

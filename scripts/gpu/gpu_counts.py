@@ -52,7 +52,7 @@ from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.memory import search_slots
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 from plltool.tree_search.climb import find_moves
 
 SHAPES = {"4 x 4": (4, 4, 64), "20 x 4": (20, 4, 32), "61 x 1": (61, 1, 32)}  # states, components, lanes of a GPU

@@ -8,8 +8,7 @@ from helpers import make_alignment
 from plltool.alignment.alignment import show_name
 from plltool.alignment.facts import gap_share, has_informative_site, identical_groups
 from plltool.errors import InputError
-from plltool.model.duplicates import without_duplicates
-from plltool.model.partition import cut_alignment
+from plltool.model.partition import cut_alignment, without_duplicates
 from plltool.model.scheme import PartSpec
 
 NAMES = ["A", "B", "C", "D"]

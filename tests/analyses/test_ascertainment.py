@@ -17,15 +17,15 @@ from plltool.analyses.toolbox.simulate import simulate
 from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.model.ascertainment import Ascertainment
 from plltool.model.model_string import parse_model
+from plltool.model.values import Ascertainment
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.engines import open_engine, plan_shards
 from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import search_slots
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.neighbours import neighbour_sites
 

@@ -19,8 +19,8 @@ from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick_writer import write_newick
 from plltool.run import memory
 from plltool.run.evaluation import evaluate
-from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import branch_splits, members_of, rf_distance, splits_of
+from plltool.tree.topology import restrict_tree
 from plltool.tree_search.effort import SearchOptions
 
 MODEL = "K80+G4"  # no frequencies, which would be those of all sites and not of the drawn ones

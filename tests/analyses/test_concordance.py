@@ -15,9 +15,9 @@ from plltool.analyses.concordance.analysis import concordance
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
-from plltool.tree.duplicates import restrict_tree
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 from plltool.tree.splits import smaller_sides
+from plltool.tree.topology import restrict_tree
 
 # iqtree2 2.0.7 -t TREE -s data/primates.phy --scf 5000 -seed 3, TREE below: sCF, sDF1, sDF2, sN by branch length
 TREE = (

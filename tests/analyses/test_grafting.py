@@ -12,7 +12,7 @@ from plltool.analyses.placement import grafting
 from plltool.analyses.placement.branches import Places
 from plltool.io.newick_writer import write_newick
 from plltool.run.inputs import as_tree
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 NEAR = 1e-3  # lnL: the last steps of the lengths promise less, those of places 1e-4
 

@@ -8,7 +8,7 @@ from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
 from plltool.run.evaluation import evaluate
 from plltool.run.likelihood import Likelihood
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 LETTER_OF_CODE = "?ACMGRSVTWYHKDBN"  # IUPAC, by the set of A, C, G, T as bits
 

@@ -8,7 +8,7 @@ from helpers import read_states
 from plltool.analyses.search.analysis import search
 from plltool.errors import DeviceError
 from plltool.hardware import Hardware
-from plltool.model.duplicates import without_duplicates
+from plltool.model.partition import without_duplicates
 from plltool.run import engines
 from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs

@@ -16,7 +16,7 @@ from plltool.analyses.placement.analysis import Placement, PlacementFilter
 from plltool.analyses.placement.queries import PLACE_TIE
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_newick
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 ROWS = {
     "Homo_s": "ACGTACGTACGTTTGAACGGCTTA",

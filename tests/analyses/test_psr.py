@@ -25,7 +25,7 @@ from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
 from plltool.run.likelihood import Likelihood
 from plltool.run.memory import plan_memory, search_slots
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 from plltool.tree_search.effort import SearchOptions
 
 OPTIONS = SearchOptions("fast", starts=1, radii=(1, 2), perturbations=0)

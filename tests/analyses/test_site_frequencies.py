@@ -9,7 +9,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.cli import main
 from plltool.errors import DeviceError, InputError
-from plltool.io.site_values import format_frequencies, read_frequencies
+from plltool.io.table_reader import format_frequencies, read_frequencies
 from plltool.model import proteins
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model

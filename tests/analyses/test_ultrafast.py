@@ -14,7 +14,7 @@ from plltool.analyses.supports.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.io.checkpoint import remove_checkpoint
-from plltool.model.duplicates import without_duplicates
+from plltool.model.partition import without_duplicates
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import StopSearch
 from plltool.run.evaluation import evaluate

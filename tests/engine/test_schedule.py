@@ -19,7 +19,7 @@ from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
 from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 N_TAXA = 5
 PARTS = (70, 9)

@@ -17,7 +17,7 @@ from plltool.errors import InputError
 from plltool.io.bridge import alignment_from_object, tree_from_object
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 NASTY_NAMES = ("Homo_sapiens", "Pan paniscus", "it's", "", "(a,b);", "é", "a\nb")
 ROOTED = "((a:1,b_c:2):3,(d,e:5):4);"

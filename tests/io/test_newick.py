@@ -12,7 +12,7 @@ from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.io.tree_files import read_tree
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 from plltool.tree.splits import branch_score_distance, rf_distance
 
 NAMES = ["a", "b", "c", "d", "e"]

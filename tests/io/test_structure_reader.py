@@ -4,7 +4,7 @@ import pytest
 
 from plltool.errors import InputError
 from plltool.io.model_reader import read_scheme
-from plltool.io.part_columns import read_structure
+from plltool.io.partition_reader import read_structure
 from plltool.run.inputs import resolve_inputs
 
 ROWS = dict.fromkeys("abcd", "ACGUACGUAC")

@@ -10,7 +10,7 @@ from plltool.model import proteins
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.model.named import read_figures
-from plltool.model.nonreversible import rates_matrix, real_eigensystem, scaled_matrix, stationary_frequencies
+from plltool.model.substitution import rates_matrix, real_eigensystem, scaled_matrix, stationary_frequencies
 
 PAIRS = ("AC", "AG", "AT", "CA", "CG", "CT", "GA", "GC", "GT", "TA", "TC", "TG")
 COMPLEMENT = str.maketrans("ACGT", "TGCA")

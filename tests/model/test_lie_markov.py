@@ -6,9 +6,9 @@ from analyses.test_rooted import IQTREE_TREE, PRIMATES, SMALL
 
 import plltool
 from plltool.errors import InputError
-from plltool.model.lie_markov import MODELS, PAIRINGS, WITHOUT_PAIRS, basis_of, find_rays
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.model.nucleotides import LIE_MODELS, PAIRINGS, WITHOUT_PAIRS, basis_of, find_rays
 
 PAIRED = {"RY": ("AG", "CT"), "WS": ("AT", "CG"), "MK": ("AC", "GT")}
 # -m RY8.8{0.3,0.2,0.1,-0.2,0.6,0.1,0.2} of IQ-TREE 2.0.7: rates AC AG AT CA CG CT GA GC GT TA TC TG
@@ -33,7 +33,7 @@ def canonical(pairing, model):
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_the_name_counts_dimensions_and_rays(pairing):
-    for model in MODELS:
+    for model in LIE_MODELS:
         basis = basis_of(canonical(pairing, model))
         rays = find_rays(basis)
         dimension, n_rays = model.rstrip("abc").split(".")
@@ -43,7 +43,7 @@ def test_the_name_counts_dimensions_and_rays(pairing):
         assert np.linalg.matrix_rank(np.hstack([basis, rays])) == int(dimension)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", LIE_MODELS)
 def test_closed(model):
     """Products of exp(Q) are closed if Q R - R Q is in the space for all Q and R of it."""
     found = matrices(canonical("WS", model))
@@ -52,7 +52,7 @@ def test_closed(model):
     assert np.linalg.matrix_rank(np.vstack([flat, brackets])) == len(found)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", LIE_MODELS)
 def test_symmetry(model):
     """The space stays the same if the members of a pair change places, or the pairs; without pairs, under all."""
     for pairing, (first, second) in PAIRED.items():
@@ -73,7 +73,7 @@ def test_weights_as_another_program_reads_them():
     assert parse_model("8.8") == parse_model("ry8.8")
 
 
-@pytest.mark.parametrize("model", [model for model in MODELS if model != "1.1"])
+@pytest.mark.parametrize("model", [model for model in LIE_MODELS if model != "1.1"])
 def test_every_matrix_has_parameters(model):
     """Rates close to and far from the walls of the cone are found again, in every pairing."""
     rng = np.random.default_rng(3)
@@ -88,7 +88,7 @@ def test_every_matrix_has_parameters(model):
         assert Model(parse_model(found.to_string())).exchangeabilities.tolist() == rates.tolist()
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", LIE_MODELS)
 def test_reversible(model):
     named = parse_model(canonical("MK", model)).named
     assert named.is_reversible == (model in REVERSIBLE)

@@ -11,7 +11,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import Other, _begin, _climb_together, polish
 from plltool.run.messages import remarks_on_optima
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 
 def primates(data_dir, n_taxa=6, n_sites=300):

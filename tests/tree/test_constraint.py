@@ -8,8 +8,7 @@ from helpers import assert_valid_tree
 from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
 
 from plltool.tree.constraint import Growth, make_constraint
-from plltool.tree.moves import prune_regraft
-from plltool.tree.random_tree import attach_tip, random_tree
+from plltool.tree.moves import attach_tip, prune_regraft, random_tree
 from plltool.tree.topology import Tree
 
 

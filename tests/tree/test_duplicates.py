@@ -7,9 +7,9 @@ from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
-from plltool.tree.duplicates import restore_duplicates, restrict_tree
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 from plltool.tree.splits import branch_score_distance, rf_distance
+from plltool.tree.topology import restore_duplicates, restrict_tree
 
 
 def test_joined_branches_are_as_long_as_both():

@@ -7,7 +7,7 @@ import pytest
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.tree.random_tree import attach_tip, random_topology, random_tree, randomise_short_branches, resolve_nodes
+from plltool.tree.moves import attach_tip, random_topology, random_tree, randomise_short_branches, resolve_nodes
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 

@@ -9,7 +9,7 @@ from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.tree.concordance import find_surroundings
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 from plltool.tree.splits import branch_score_distance, branch_splits, inner_splits, members_of, rf_distance, splits_of
 
 NAMES = ["a", "b", "c", "d", "e"]

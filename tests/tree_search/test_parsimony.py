@@ -13,7 +13,7 @@ from plltool.alignment.patterns import compress
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_newick
 from plltool.io.tree_files import read_constraint, read_tree
-from plltool.tree.random_tree import random_topology
+from plltool.tree.moves import random_topology
 from plltool.tree_search.parsimony import SprRounds, _GrowingTree, bit_slice, informative_sites, parsimony_tree
 
 

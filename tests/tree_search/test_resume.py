@@ -15,7 +15,7 @@ from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.run import engines
-from plltool.tree.duplicates import restrict_tree
+from plltool.tree.topology import restrict_tree
 from plltool.tree_search import state
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.state import ClimbState

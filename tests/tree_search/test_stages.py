@@ -15,9 +15,9 @@ from plltool.model.model_string import parse_model
 from plltool.optimise.polish import polish
 from plltool.progress import Forecast
 from plltool.run.evaluation import evaluate
-from plltool.tree.duplicates import restrict_tree
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 from plltool.tree.splits import rf_distance
+from plltool.tree.topology import restrict_tree
 from plltool.tree_search.climb import Round
 from plltool.tree_search.effort import LARGE_ALIGNMENT, SearchOptions, SearchPlan
 from plltool.tree_search.parsimony import parsimony_tree

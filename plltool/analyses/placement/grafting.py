@@ -21,11 +21,10 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.progress import announce
 from plltool.run.memory import ask_engine
-from plltool.tree.duplicates import restore_duplicates
 from plltool.tree.operations import directed_slots
 from plltool.tree.rooted import add_root, place_outgroup
 from plltool.tree.rooted_nodes import UnrootedNodes
-from plltool.tree.topology import Tree
+from plltool.tree.topology import Tree, restore_duplicates
 
 GRAFT_EPSILON = 0.001  # lnL that a last step of all lengths must promise
 

@@ -12,10 +12,9 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_ALPHA, MAX_EXCHANGEABILITY, MIN_EXCHANGEABILITY, MIN_PINV, START_ALPHAS, START_PINVS
 from plltool.model.model import Model
-from plltool.model.nonreversible import rates_matrix
 from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
-from plltool.model.substitution import exchangeability_matrix
+from plltool.model.substitution import exchangeability_matrix, rates_matrix
 
 ALPHA_FACTORS = (1.0, 1.5, 2.5)  # of alpha where invariable sites are added
 NEW_WEIGHTS = (0.05, 0.15, 0.4)  # of a rate that is added to free rates

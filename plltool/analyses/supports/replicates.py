@@ -33,9 +33,8 @@ from plltool.progress import Forecast, ignore, log
 from plltool.run.memory import ask_engine, open_workers, search_slots
 from plltool.run.task import Task
 from plltool.seeds import BOOTSTRAP, RAPID, generator
-from plltool.tree.duplicates import restrict_tree
-from plltool.tree.random_tree import randomise_short_branches
-from plltool.tree.topology import Tree
+from plltool.tree.moves import randomise_short_branches
+from plltool.tree.topology import Tree, restrict_tree
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.root_scan import explore_roots
 from plltool.tree_search.stages import TreeSearch, planned_stages

@@ -8,9 +8,8 @@ from plltool.alignment.facts import composition_p_values, gap_share, without_roo
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.constants import DEFAULT_LINKAGE
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.model.duplicates import without_duplicates
 from plltool.model.model import Model
-from plltool.model.partition import Part
+from plltool.model.partition import Part, without_duplicates
 from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
 from plltool.run.memory import plan_memory
 from plltool.run.messages import compare_pairs, remarks_on_data, remarks_on_saturation

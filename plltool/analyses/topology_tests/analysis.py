@@ -14,7 +14,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
 from plltool.errors import InputError, check_least, shorten
 from plltool.io.files import nan_to_null
-from plltool.io.site_values import format_puzzle
+from plltool.io.table_reader import format_puzzle
 from plltool.io.tree_files import read_trees
 from plltool.progress import ignore, log
 from plltool.reports.blocks import Row

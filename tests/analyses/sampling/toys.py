@@ -15,7 +15,7 @@ from plltool.analyses.sampling.state import Known, Neighbours, StateSpace
 from plltool.analyses.sampling.tree import from_tree
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.tree.random_tree import random_tree
+from plltool.tree.moves import random_tree
 
 ONES = Dirichlet((1.0,))
 PRIORS = {"rates": ONES, "frequencies": ONES, "alpha": Exponential(1.0), "pinv": Uniform(0.0, 1.0)}

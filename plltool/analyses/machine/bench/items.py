@@ -26,8 +26,8 @@ from plltool.model.components import Components, evolve
 from plltool.model.rates import gamma_means
 from plltool.model.substitution import eigensystem
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.moves import random_tree
 from plltool.tree.operations import ROOT, directed_slots
-from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import Tree
 from plltool.tree_search.scan import all_prunes, scan
 
