@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 import click
 
 from plltool.cli import job
-from plltool.cli.command import COMMAND_KEY, Group, hint_at_command
+from plltool.cli.command import Group, hint_at_command
+from plltool.cli.options import declared_modules
 from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, drop_stdout, echo_message, usage_errors_in_colour
 from plltool.constants import VERSION
 from plltool.errors import PlltoolError, PlltoolWarning
@@ -85,8 +86,8 @@ def _stop(ctx: click.Context, code: int, message: str, kind: str = "") -> NoRetu
 
 
 def load_command(name: str) -> click.Command:
-    stem = name.replace("-", "_")
-    command: click.Command = getattr(import_module(f"plltool.cli.{stem}"), stem)
+    module, _ = declared_modules()[name]
+    command: click.Command = getattr(import_module(f"plltool.cli.{module}"), name.replace("-", "_"))
     return command
 
 
@@ -131,7 +132,7 @@ class MainGroup(Group):
                 ctx = super().make_context(info_name, args, *rest, **extra)
         except PlltoolError as error:
             raise click.ClickException(str(error)) from error
-        ctx.meta[COMMAND_KEY] = command
+        ctx.meta[job.COMMAND_KEY] = command
         return ctx
 
     def invoke(self, ctx: click.Context) -> Any:

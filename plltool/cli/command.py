@@ -2,51 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from plltool.cli.options import EXPERT, METAVARS, OPTIONS, read_options
+from plltool.cli.task import Task
 from plltool.cli.terminal import Context, stdout_errors_are_told
-from plltool.registry import ANALYSES, Table
+from plltool.registry import ANALYSES
 
-OPTIONS = "Options"  # title of the first section of the help
-SEARCH, SUPPORTS = "Search options", "Support options"  # titles of further sections
-DEVICE, OUTPUT, EXPERT = "Device options", "Output options", "Expert options"
-COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
-METAVARS = {click.IntRange: "N", click.FloatRange: "X", click.Path: "FILE"}  # of options that have none of their own
 CONTINUED = " \\"  # the end of a line of a command that goes on
-_TITLES = "plltool_titles"  # attribute of a function: the titles that its parameters are under
-PREFIX_ENDING = ".plltool"  # of the prefix, behind the name of the file that the command reads
-
-
-def given_command() -> str:
-    """The command line of the running command."""
-    return str(click.get_current_context().meta[COMMAND_KEY])
-
-
-class PrefixOption(click.Option):
-    """--prefix of a command that writes the files of a `table`.
-
-    `source` is the parameter whose file names the prefix where none is given; None if nothing is written then.
-    """
-
-    def __init__(self, names: Sequence[str], *, table: Table, source: str | None, **settings: Any):
-        super().__init__(names, **settings)
-        self.table = table
-        self.source = source
-
-    @property
-    def remark(self) -> str:
-        """What happens without the option."""
-        if self.source is None:
-            return "Without --prefix no files are written."
-        return f"Without --prefix, PREFIX is {self.source.upper()}{PREFIX_ENDING}."
 
 
 class HintingCommand(click.Command):
@@ -81,14 +52,21 @@ class Group(HintingCommand, click.Group):
 class Command(HintingCommand):
     """A command whose help has sections of options, of the files that it writes with a prefix, and of examples.
 
-    `examples`: command lines, by default those of the registry.
+    `callback` gets a `Task`. The help is its docstring; `options.txt` has the options, and the registry, unless they
+    are given, the line of help and the examples.
     """
 
-    def __init__(self, *positional: Any, examples: Sequence[str] = (), **named: Any):
-        super().__init__(*positional, **named)
-        if self.short_help is None:
-            self.short_help = ANALYSES[str(self.name)].summary
-        self.examples = tuple(examples) or ANALYSES[str(self.name)].examples
+    def __init__(self, name: str, callback: Callable[[Task], None], short_help: str = "", examples: Sequence[str] = ()):
+        self.own = read_options(name)
+        declared = ANALYSES[name.split()[0]]
+        super().__init__(
+            name.split()[-1],
+            params=self.own.params,
+            callback=lambda **values: callback(Task(self.own, values)),
+            help=inspect.getdoc(callback),
+            short_help=short_help or declared.summary,
+        )
+        self.examples = tuple(examples) or declared.examples
         for option in self.params:
             if isinstance(option, click.Option):
                 known = (word for kind, word in METAVARS.items() if isinstance(option.type, kind))
@@ -96,19 +74,13 @@ class Command(HintingCommand):
                 if option.show_default is None:
                     option.show_default = not option.is_flag
 
-    @property
-    def prefix_option(self) -> PrefixOption | None:
-        """The option that the names of its files begin with."""
-        return next((option for option in self.params if isinstance(option, PrefixOption)), None)
-
     def option_sections(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Options and their help by the titles of their sections: those without a title first, for experts last."""
-        titles = getattr(self.callback, _TITLES, {})
         sections: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):  # newer versions of click have arguments here
-                sections.setdefault(titles.get(param.name, OPTIONS), []).append(record)
+                sections.setdefault(self.own.titles.get(str(param.name), OPTIONS), []).append(record)
         return dict(sorted(sections.items(), key=lambda section: section[0] == EXPERT))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -117,24 +89,18 @@ class Command(HintingCommand):
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        option = self.prefix_option
-        if option is not None:
+        if self.own.files:
             with formatter.section("Files"):
-                formatter.write_text(option.remark)
-                formatter.write_dl([(f"PREFIX.{row.ending}", row.help) for row in option.table])
+                formatter.write_text(self.own.remark)
+                formatter.write_dl([(f"PREFIX.{row.ending}", row.help) for row in self.own.files])
         with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
             for example in self.examples:
                 formatter.write(wrap_example(example, formatter.current_indent, formatter.width))
 
 
-def put_under(title: str, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let the help of a command show parameters, by their names, in a section with a title."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        setattr(function, _TITLES, {**getattr(function, _TITLES, {}), **dict.fromkeys(names, title)})
-        return function
-
-    return decorate
+def command(name: str = "", **more: Any) -> Callable[[Callable[[Task], None]], Command]:
+    """Make a command of a function, by default with its name; `more` is for `Command`."""
+    return lambda function: Command(name or function.__name__.replace("_", "-"), function, **more)
 
 
 def wrap_example(example: str, indent: int, width: int) -> str:
@@ -149,9 +115,6 @@ def wrap_example(example: str, indent: int, width: int) -> str:
         break_long_words=False,
     )
     return f"{CONTINUED}\n".join(lines) + "\n"
-
-
-command: Callable[..., Callable[[Callable[..., Any]], Command]] = partial(click.command, cls=Command)
 
 
 ALIGNMENT = ("FILE",)  # the alignment has no option

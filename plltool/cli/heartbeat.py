@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import click
 
 import plltool
-from plltool.cli.locks import is_taken
+from plltool.cli.outputs import is_taken
 from plltool.constants import PERTURB, REPLICATE_STAGE
 from plltool.errors import InputError, explained
 

@@ -1,7 +1,7 @@
-"""The command as one of the ranks of an MPI job: rank 0 alone writes to the terminal and to the user's files.
+"""The running command: its line, and what it does as one of the ranks of an MPI job.
 
-With ``--workers mpi`` the other ranks do its tasks. Otherwise they take the same decisions from copies of these files,
-in a folder of their own, which they also write to.
+Rank 0 alone writes to the terminal and to the user's files. With ``--workers mpi`` the other ranks do its tasks.
+Otherwise they take the same decisions from copies of these files, in a folder of their own, which they also write to.
 """
 
 from __future__ import annotations
@@ -14,16 +14,22 @@ from pathlib import Path
 
 import click
 
+from plltool.cli.options import BY_RANKS, WORKERS
 from plltool.cli.terminal import ERROR, echo_message
 from plltool.errors import InputError, PlltoolError
 from plltool.processes import ranks
 from plltool.registry import ANALYSES
 
-WORKERS, BY_RANKS = "--workers", "mpi"
+COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
 TOGETHER = 5.0  # seconds within which an error that all ranks have reaches all of them
 
 _stderr: int | None = None  # a copy of what `silence` has closed
 _folder: tempfile.TemporaryDirectory[str] | None = None
+
+
+def given_command() -> str:
+    """The command line of the running command."""
+    return str(click.get_current_context().meta[COMMAND_KEY])
 
 
 def join(args: list[str]) -> None:

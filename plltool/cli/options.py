@@ -1,351 +1,333 @@
-"""Options that several commands share; nothing heavy is imported here, so that ``--help`` is instant."""
+"""The options of commands, which `options.txt` declares, and the types of their values.
+
+Nothing heavy is imported here, so that ``--help`` is instant.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache, partial
+from itertools import groupby, takewhile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 import plltool
-from plltool import Hardware, SearchOptions
-from plltool.cli.command import DEVICE, EXPERT, OUTPUT, SEARCH, given_command, put_under
-from plltool.cli.job import WORKERS
-from plltool.cli.option_values import (
-    PATH,
-    DataType,
-    Threads,
-    Workers,
-    WrittenPath,
-    completes,
-    parse_constant_sites,
-)
-from plltool.cli.outputs import Outputs
-from plltool.cli.reporting import Reporter
-from plltool.cli.terminal import print_results
-from plltool.constants import (
-    COLLAPSE_LENGTH,
-    DEFAULT_CODON_MODEL,
-    DEFAULT_GENOTYPE_MODEL,
-    DEFAULT_LINKAGE,
-    DEFAULT_MODEL,
-    DEFAULT_MULTISTATE_MODEL,
-    DEFAULT_PROTEIN_MODEL,
-    DEFAULT_SEED,
-    LINKAGES,
-    NAME_KINDS,
-    START_KINDS,
-    UNLINKED,
-    WHOLE,
-)
-from plltool.errors import InputError
+from plltool import constants
+from plltool.errors import InputError, show_name
+from plltool.processes.ranks import crew
+from plltool.registry import ANALYSES, FRONT_ENDS, Table, split_words
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-BOUNDS = ("min", "max", "min_open", "max_open")  # of click's ranges of numbers
+OPTIONS, EXPERT = "Options", "Expert options"  # titles of the first and of the last section of the help
+METAVARS = {click.IntRange: "N", click.FloatRange: "X", click.Path: "FILE"}  # of options that have none of their own
+PREFIX_ENDING = ".plltool"  # of the prefix, behind the name of the file that the command reads
+WORKERS, BY_RANKS = "--workers", "mpi"
+PLAIN_KINDS = ("auto", "dna", "rna", "protein", "bin", "morph", "multi", "codon")  # of data
+KINDS = (*PLAIN_KINDS, *(f"codon{number}" for number in constants.GENETIC_CODES))
+OTHER_KINDS = ("nt", "nucleotide", "aa", "prot", "binary")  # words of other programs, see `plltool.read_alignment`
+LEAST_TAXA = 4  # of a benchmark
+_NUMBER = r"([0-9]+(?:\.[0-9]*)?)"
+_DURATION = re.compile(rf"{_NUMBER}|(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
+_FROM_ONE = "0*[1-9][0-9]{0,8}"
+_WORDS: dict[str, dict[str, Any]] = {
+    **{"multiple": {"multiple": True}, "required": {"required": True}, "any_number": {"nargs": -1}},
+    **{"shown": {"show_default": True}, "any_case": {}},
+}
+_BOUNDS = re.compile(r"([NX])(>=?)(\w+)(?:(<=?)(\w+))?")
 
 
-def option(*names: str, **settings: Any) -> Any:
-    """A field of a dataclass for `packed`, which an option of click fills; it is called --FIELD without `names`."""
-    return field(metadata={"names": names, **settings})
+# --- types of values ----------------------------------------------------------------------------------------
 
 
-def filled_by(decorator: Decorator) -> Any:
-    """A field of a dataclass for `packed`, which an argument or options that several commands share fill."""
-    return field(metadata={"decorator": decorator})
+class WrittenPath(click.Path):
+    """A file that the command writes. `plltool.cli.outputs` sees to it that nothing of the user's is lost."""
 
 
-def packed(keyword: str, kind: type[Any], title: str = "", **more: Mapping[str, Any]) -> Decorator:
-    """Adds an option for each field of the dataclass `kind` to a command, which gets them as one, named `keyword`.
+class Prefix(click.Path):
+    """The start of the names of files, which is not the name of a folder."""
 
-    Fields are made by `option`, `filled_by` or `plltool.settings.setting`. With a `title` the options have a section of
-    their own in the help, except for those that are for experts. `more` has further settings of click, by fields.
-    """
-    made = {row.name: _make_option(row, more.get(row.name, {})) for row in fields(kind) if row.metadata}
-    experts = [row.name for row in fields(kind) if row.metadata.get("expert")]
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def with_packed(**values: Any) -> Any:
-            given = {name: values.pop(name) for name in made}
-            return command(**values, **{keyword: kind(**given)})
-
-        wrapped: Callable[..., Any] = with_packed
-        for make in reversed(made.values()):
-            wrapped = make(wrapped)
-        return put_under(EXPERT, *experts)(put_under(title, *made)(wrapped)) if title else wrapped
-
-    return decorate
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and os.path.basename(value) in ("", os.curdir, os.pardir):
+            found = f"found {show_name(value)}, expected the start of file names, such as run or folder/run"
+            self.fail(found, param, ctx)
+        return super().convert(value, param, ctx)
 
 
-def _make_option(row: Field[Any], more: Mapping[str, Any]) -> Decorator:
-    settings = {**row.metadata, **more}
-    if "decorator" in settings:
-        return cast("Decorator", settings["decorator"])
-    names = settings.pop("names") or (f"--{row.name.replace('_', '-')}",)
-    settings.pop("expert", None)
-    if row.default is not MISSING:
-        settings["default"] = row.default
-    if parse := settings.pop("parse", None):
-        settings["callback"] = _parsed_by(parse)
-    bounds = {name: settings.pop(name) for name in BOUNDS if name in settings}
-    if bounds:
-        settings["type"] = (click.IntRange if str(row.type).startswith("int") else click.FloatRange)(**bounds)
-    if choices := settings.pop("choices", ()):
-        settings["type"] = click.Choice(choices, case_sensitive=settings.pop("case_sensitive", True))
-    if row.type == "bool" and "/" not in names[0]:
-        settings["is_flag"] = True
-    return click.option(*names, row.name, **settings)
+class Parsed(click.ParamType):
+    """A value that a function makes from the text; its InputError need not repeat the name of the option."""
 
+    def __init__(self, parse: Callable[[str], Any], name: str = "text", words: Sequence[str] = ()):
+        self.parse, self.name, self.words = parse, name, words
 
-def _parsed_by(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
-    """A callback of an option; an InputError becomes one of the option, whose name it need not repeat."""
+    def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
 
-    def callback(_ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
         try:
-            return None if value is None else parse(value)
+            return self.parse(value)
         except InputError as error:
-            raise click.BadParameter(str(error).removeprefix(f"{param.name}: ")) from error
-
-    return callback
+            self.fail(str(error).removeprefix(f"{getattr(param, 'name', '')}: "), param, ctx)
 
 
-def keywords(task: Any, *names: str) -> dict[str, Any]:
-    """The fields of these names as keywords of a function of the library, which calls them so."""
-    return {name: getattr(task, name) for name in names}
+def parse_duration(text: str) -> float:
+    """Seconds of a time in hours, minutes and seconds."""
+    match, seconds = _DURATION.fullmatch(text), 0.0
+    if match is not None:
+        numbers = [float(number or 0) for number in match.groups()]
+        seconds = sum(number * unit for number, unit in zip(numbers, (1, 3600, 60, 1), strict=True))
+    if not 0 < seconds < math.inf:
+        raise InputError(f"found {text!r}, expected a time above 0, such as 90s, 10m or 1h30m")
+    return seconds
 
 
-def option_or_argument(option: str, name: str = "", **settings: Any) -> Decorator:
-    """An option of a command in place of its argument NAME_argument; exactly one of them must be given."""
-    name = name or option.lstrip("-")
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option(option, name, type=PATH, **settings)
-        @functools.wraps(command)
-        def with_one(**values: Any) -> Any:
-            ctx = click.get_current_context()
-            by_option, by_argument = values.pop(name), values.pop(f"{name}_argument")
-            if by_option and by_argument:
-                first = by_argument if isinstance(by_argument, Path) else by_argument[0]
-                raise click.UsageError(f"found {first} as an argument and also {option}, expected only one", ctx)
-            if not (by_option or by_argument):
-                raise click.UsageError(f"missing {option.lstrip('-').upper()}, as an argument or by {option}", ctx)
-            ctx.params[name] = by_option or by_argument
-            return command(**values, **{name: ctx.params[name]})
-
-        return with_one
-
-    return decorate
+def _parse_data_type(text: str) -> str:
+    """A kind of data; codons have the number of their genetic code, unless it is the standard one."""
+    if text.lower() not in (*KINDS, *OTHER_KINDS):
+        expected = f"{', '.join(PLAIN_KINDS)}, or codon2 and the like (a genetic code by NCBI's number)"
+        raise InputError(f"found {show_name(text)}, expected one of: {expected}")
+    return text.lower()
 
 
-alignment_argument = click.argument("alignment", type=PATH, metavar="ALIGNMENT")
-model_option = click.option(
-    "--model",
-    metavar="MODEL|FILE",
-    **completes(),
-    help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, a partition file of RAxML or"
-    " RAxML-NG, or NEXUS with charsets, which gives each partition of the alignment its own model."
-    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins, {DEFAULT_CODON_MODEL} for codons,"
-    f" {DEFAULT_MULTISTATE_MODEL} for morphology, {DEFAULT_GENOTYPE_MODEL} for VCF files]",
-)
-brlen_option = click.option(
-    "--brlen",
-    type=click.Choice(LINKAGES),
-    default=DEFAULT_LINKAGE,
-    help="Branch lengths of partitions: the same (linked), proportional, with a scaler for each partition (scaled), or"
-    " separate (unlinked).",
-)
+def _parse_counts(text: str) -> tuple[int, ...]:
+    numbers = text.split(",")
+    if len(numbers) != len(constants.BASES) or not all(re.fullmatch(r"[0-9]{1,15}", number) for number in numbers):
+        raise InputError(f"found {show_name(text)}, expected {constants.CONSTANT_SITES}")
+    return tuple(map(int, numbers))
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileReading:
-    """How files of alignments are read; None leaves names whole, with a note if they have blanks."""
-
-    data_type: str = option(
-        type=DataType(),
-        default="auto",
-        **completes(*DataType.words, files=False),
-        help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by"
-        " NCBI's number; bin is binary, and morph, also called multi, has as many states as it shows.",
-    )
-    names: str | None = option(
-        choices=NAME_KINDS,
-        help="Take the whole FASTA header as the name of the taxon, or only its first word, as IQ-TREE and RAxML-NG do."
-        f"  [default: {WHOLE}]",
-    )
+def _parse_shape(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d+)x(\d+)", text, re.ASCII)
+    if found is None or int(found[1]) < LEAST_TAXA or int(found[2]) < 1:
+        raise InputError(f"found {text!r}, expected TAXAxPATTERNS, {LEAST_TAXA}x1 at least")
+    return int(found[1]), int(found[2])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading(FileReading):
-    """The same, with constant sites and weights of columns."""
+def _parse_number_or(*words: str) -> Callable[[str], int | str]:
+    def parse(text: str) -> int | str:
+        if text not in words and not re.fullmatch(_FROM_ONE, text):
+            raise InputError(f"found {show_name(text)}, expected a whole number from 1 on, or {' or '.join(words)}")
+        return text if text in words else int(text)
 
-    constant_sites: tuple[int, ...] | None = option(
-        parse=parse_constant_sites,
-        metavar="A,C,G,T",
-        help="Add constant sites: how many have A, C, G and T, such as 310,190,205,295. Use it for DNA alignments that"
-        " have only variable sites.",
-    )
-    site_weights: Path | None = option(
-        type=PATH,
-        metavar="FILE",
-        help="File with a whole number for each column, between blanks or line ends: how often the column counts.",
-    )
+    return parse
+
+
+def _parse_threads(text: str) -> int | None:
+    """A number from 1, or "auto", which is no limit."""
+    return None if text == "auto" else click.IntRange(min=1).convert(text, None, None)
+
+
+def _parse_workers(text: str) -> int | None:
+    """A number from 1, or "mpi": the ranks of an MPI job, whose number its launcher says."""
+    if text != BY_RANKS:
+        return click.IntRange(min=1).convert(text, None, None)
+    if crew() is None:
+        raise InputError(f"found {BY_RANKS!r}, expected an MPI job of several ranks, as mpiexec starts it")
+    return None
+
+
+RESULTS = {name: own.results for name, own in ANALYSES.items() if own.results}
+TYPES: dict[str, Any] = {
+    "FILE": click.Path(path_type=Path),
+    "WRITTEN": WrittenPath(path_type=Path),
+    "WRITTEN_TEXT": WrittenPath(path_type=str),
+    "PREFIX": Prefix(path_type=Path),
+    "DATA_TYPE": Parsed(_parse_data_type, "kind", KINDS),
+    "COUNTS": Parsed(_parse_counts),
+    "SHAPE": Parsed(_parse_shape),
+    "DURATION": Parsed(parse_duration),
+    "AUTOMATIC": Parsed(_parse_number_or("auto", "autoMRE", "autoFC")),
+    "AUTO_NUMBER": Parsed(_parse_number_or("auto")),
+    "THREADS": Parsed(_parse_threads),
+    "WORKERS": Parsed(_parse_workers),
+    "NUMBER": float,
+    "TWO_NUMBERS": (float, float),
+    "RESULTS": click.Choice(tuple(RESULTS)),
+    "FRONT_ENDS": click.Choice(tuple(FRONT_ENDS)),
+}
+
+
+# --- options ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Options:
+    """The options of a command: their titles in the help, and those that are the fields of one value."""
+
+    files: Table  # that it writes with --prefix
+    source: str  # the value whose file names the prefix where none is given; if empty, nothing is written then
+    params: list[click.Parameter] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)  # by the names of parameters
+    packed: dict[str, tuple[type[Any], list[str]]] = field(default_factory=dict)  # the class of a value, and its fields
 
     @property
-    def changes_sites(self) -> bool:
-        """Whether columns stand for other numbers of sites than one."""
-        return self.constant_sites is not None or self.site_weights is not None
+    def remark(self) -> str:
+        """What happens without --prefix."""
+        if not self.source:
+            return "Without --prefix no files are written."
+        return f"Without --prefix, PREFIX is {self.source.upper()}{PREFIX_ENDING}."
 
 
-file_reading_options, reading_options = packed("reading", FileReading), packed("reading", Reading)
-seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, help="Seed for all random choices."
-)
-outgroup_option = click.option(
-    "--outgroup", multiple=True, metavar="NAME[,NAME]...", help="Taxa to root the written tree with; may be repeated."
-)
-constraint_option = click.option(
-    "--constraint",
-    type=PATH,
-    help="File with a tree of all or some taxa, Newick or NEXUS, such as ((Homo,Pan),Gorilla,Pongo,Macaca); every tree"
-    " of the search contains all its splits. It may have multifurcations; taxa that it lacks go anywhere.",
-)
-resolve_option = click.option(
-    "--resolve",
-    type=click.IntRange(min=0),
-    metavar="SEED",
-    help="Resolve multifurcations of a tree file at random, with this seed.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-quiet_option = click.option("--quiet", is_flag=True, help="Print only warnings and errors on stderr.")
+class _Constants(dict[str, Any]):
+    """Constants of plltool by their names, for texts; several words are joined."""
+
+    def __missing__(self, name: str) -> Any:
+        value = getattr(constants, name)
+        return ", ".join(value) if isinstance(value, tuple) else value
 
 
-@dataclass(frozen=True, kw_only=True)
-class Telling:
-    """How a command tells of its work."""
-
-    as_json: bool = filled_by(json_option)
-    quiet: bool = filled_by(quiet_option)
-    json_progress: str | None = option(
-        type=WrittenPath(path_type=str),
-        **completes(),
-        help="Write progress and messages to FILE as JSON, one object a line; - is stderr, which then has nothing else"
-        " but a final error.",
-    )
-
-    def reporter(self, outputs: Outputs) -> Reporter:
-        """What reports the progress, and keeps the log among the `outputs`."""
-        return Reporter(self.quiet, outputs.log, self.json_progress, append=outputs.resumes)
-
-    def print(self, found: Any, lines: Sequence[str]) -> None:
-        """Print the record of a result as JSON, or lines for people."""
-        print_results(lines, found.to_json(given_command()) if self.as_json else None)
+@cache
+def _read_blocks() -> dict[str, list[str]]:
+    """The lines of the blocks of `options.txt` by their first lines, each option on one line."""
+    lines: list[str] = []
+    for line in Path(__file__).with_name("options.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("    "):
+            lines[-1] += line[3:]
+        elif not line.startswith("#"):
+            lines.append(line)
+    blocks = (list(own) for is_block, own in groupby(lines, bool) if is_block)
+    return {first: own for first, *own in blocks}
 
 
-telling_options = packed("telling", Telling)
-hardware_options = packed(
-    "hardware",
-    Hardware,
-    DEVICE,
-    device=completes("auto", "numpy", "opencl", "cpu", "gpu", "all", files=False),
-    threads={"type": Threads()},
-)
+@cache
+def declared_modules() -> dict[str, tuple[str, str]]:
+    """The module of each command, and the value that names its files."""
+    heads = (first.split(" | ") for first in _read_blocks() if not first.startswith("+"))
+    return {name: (module, *rest, "")[:2] for name, module, *rest in heads}  # type: ignore[misc]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StartChoice:
-    """Where a search starts: "parsimony", "random" or a tree file, and the seed for nodes that need resolving."""
-
-    start: str = option(
-        default="parsimony",
-        metavar="parsimony|random|FILE",
-        **completes(*START_KINDS),
-        help="Start tree, or how to make it. A file, Newick or NEXUS, need not have branch lengths; with --brlen"
-        " unlinked it may have a tree for each partition.",
-    )
-    resolve: int | None = filled_by(resolve_option)
-
-    def load(self, alignment: plltool.Sequences, brlen: str = DEFAULT_LINKAGE) -> str | plltool.Tree:
-        """The kind of start tree, or the tree from the file."""
-        return self.start if self.start in START_KINDS else load_tree(self.start, alignment, brlen, self.resolve)
+def read_options(command: str) -> Options:
+    """The options of a command, by `options.txt`."""
+    module, source = declared_modules()[command]
+    made = Options(ANALYSES[command.split()[0]].files, source)
+    _add_block(made, " | ".join(filter(None, (command, module, source))))
+    return made
 
 
-start_options = packed("start", StartChoice, SEARCH)
-effort_options = packed("effort", SearchOptions, SEARCH)
-_TREE_HELP = (
-    "Tree file, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each"
-    " partition."
-)
-reference_tree_option = click.option("--tree", required=True, type=PATH, help=_TREE_HELP)
-tree_option = option_or_argument("--tree", help=f"{_TREE_HELP} It may also be an argument.")
-fixed_option = click.option(
-    "--fixed", is_flag=True, help="Use branch lengths and parameters as they are given; optimise nothing."
-)
+def _add_block(made: Options, first: str, title: str = "") -> None:
+    lines = _read_blocks()[first]
+    for number, line in enumerate(lines):
+        if match := re.fullmatch(r"\[(.*)\]", line):
+            title = match[1]
+        elif line.startswith("+ "):
+            _add_block(made, line, title)
+        elif match := re.fullmatch(r"(\w+) = (\w+)", line):
+            more = dict(row[2:].split(" | ") for row in takewhile(lambda row: row[0] == ".", lines[number + 1 :]))
+            _add_fields(made, match[1], getattr(plltool, match[2]), title, more)
+        elif not line.startswith(". "):
+            _add(made, _make_option(line) if line.startswith("-") else _make_argument(line), title)
 
 
-def workers_option(what: str) -> Decorator:
-    """--workers, the number of `what`, such as "genes to search"."""
-    return click.option(
-        WORKERS,
-        type=Workers(),
-        metavar=Workers.name,
-        help=f"Number of {what} in parallel, each in a process with its share of the threads; mpi: one on each rank of"
-        " an MPI job but the first.  [default: as many as threads, on a GPU 1]",
-    )
+def _add(made: Options, param: click.Parameter, title: str) -> None:
+    made.params.append(param)
+    made.titles[str(param.name)] = title or OPTIONS
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchTask:
-    """What a search and a bootstrap have in common: the data, the model, and how the work is done and reported."""
-
-    alignment: Path = filled_by(alignment_argument)
-    model: str | None = filled_by(model_option)
-    brlen: str = filled_by(brlen_option)
-    reading: Reading = filled_by(reading_options)
-    seed: int = filled_by(seed_option)
-    outgroup: tuple[str, ...] = filled_by(outgroup_option)
-    constraint: Path | None = filled_by(constraint_option)
-    workers: int | None = filled_by(workers_option("searches to run"))
-    telling: Telling = filled_by(telling_options)
-
-    def settings(self, hardware: Hardware) -> dict[str, Any]:
-        """Keywords of `plltool.search` and `plltool.bootstrap`."""
-        own = keywords(self, "seed", "brlen", "constraint", "workers")
-        return {"outgroup": self.outgroup or None, **own, **asdict(hardware)}
-
-
-search_task_options = packed("task", SearchTask)
+def _add_fields(made: Options, name: str, kind: type[Any], title: str, more: Mapping[str, str]) -> None:
+    """An option for each field of a dataclass that `plltool.settings.setting` made; those for experts have a title."""
+    own = [row for row in fields(kind) if row.metadata]
+    made.packed[name] = kind, [row.name for row in own]
+    for row in own:
+        settings = dict(row.metadata)
+        names, is_expert = settings.pop("names") or (f"--{row.name.replace('_', '-')}",), settings.pop("expert")
+        if row.default is not MISSING:
+            settings["default"] = row.default
+        if parse := settings.pop("parse", None):
+            settings["type"] = Parsed(parse)
+        bounds = {key: settings.pop(key) for key in ("min", "max", "min_open", "max_open") if key in settings}
+        if bounds:
+            settings["type"] = (click.IntRange if str(row.type).startswith("int") else click.FloatRange)(**bounds)
+        if choices := settings.pop("choices", ()):
+            settings["type"] = click.Choice(choices)
+        settings["is_flag"] = row.type == "bool"
+        settings |= _read_value(more.get(row.name, ""))
+        _add(made, click.Option([*names, row.name], **settings), EXPERT if is_expert and title else title)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Views:
-    """Other ways in which the tree is written: as NEXUS, and without inner branches of at most `collapse`."""
-
-    nexus: bool = option(help="Also write the tree as NEXUS.")
-    collapse: float = option(
-        min=0,
-        default=COLLAPSE_LENGTH,
-        metavar="LENGTH",
-        help="Leave internal branches up to this length out of the collapsed tree.",
-    )
+def _make_option(line: str) -> click.Option:
+    names, value, text = (part.strip() for part in re.split(r" \|(?= )", line, maxsplit=2))
+    settings = _read_value(value)
+    own = [settings.pop("name")] if "name" in settings else []
+    settings["is_flag"] = "/" in names or not (settings.keys() - {"show_default"})
+    return click.Option([*names.split(), *own], help=text.format_map(_Constants()), **settings)
 
 
-view_options = packed("views", Views, OUTPUT)
+def _make_argument(line: str) -> click.Argument:
+    shown, _, value = line.rpartition(" | ")
+    settings = _read_value(value)
+    if shown.startswith("["):
+        settings["required"] = False
+    return click.Argument([settings.pop("name", shown.lower().rstrip("."))], metavar=shown, **settings)
 
 
-def describe_short_branches(result: plltool.SearchResult | plltool.EvaluationResult, views: Views) -> list[str]:
-    """How many inner branches the collapsed tree lacks, if there is one."""
-    _, number = result.collapsed(views.collapse)
-    return [f"internal branches of (near-)zero length, at most {views.collapse:g}: {number}"] if number else []
+def _read_value(text: str) -> dict[str, Any]:
+    """Settings of click from the words behind an option."""
+    settings: dict[str, Any] = {}
+    words = text.split()
+    for word in words:
+        key, equals, value = word.partition("=")
+        if match := _BOUNDS.fullmatch(word):
+            settings["type"] = _make_range(*match.groups())
+        elif key == "default":
+            settings[key] = _find_value(value)
+        elif key == "kinds":
+            known = getattr(constants, value)
+            settings |= {"callback": partial(_parse_kinds, known), "metavar": "KIND[,KIND]", **_completes(known)}
+            settings |= {"default": "", "show_default": "default=" in text}
+        elif key == "completes":
+            settings |= _completes([own for name in value.split(",") for own in getattr(constants, name, (name,))])
+        elif equals:
+            settings[key] = value.replace("_", " ") if key == "metavar" else value
+        elif word in _WORDS:
+            settings |= _WORDS[word]
+        elif word in TYPES:
+            settings["type"] = TYPES[word]
+        else:
+            known = word.split("|") if "|" in word else getattr(constants, word)
+            settings["type"] = click.Choice(known, case_sensitive="any_case" not in words)
+    return settings
 
 
-def load_alignment(path: Path, reading: Reading) -> plltool.Sequences:
-    how = keywords(reading, "names", "constant_sites", "site_weights")
-    return plltool.read_alignment(path, reading.data_type, **how)
+def _find_value(text: str) -> Any:
+    """A constant by its name, a number, a truth value or a text."""
+    if re.fullmatch(r"-?[0-9.]+", text):
+        return float(text) if "." in text else int(text)
+    return {"True": True, "None": None}.get(text, getattr(constants, text, text))
 
 
-def load_tree(path: str | Path, alignment: plltool.Sequences, brlen: str, resolve: int | None) -> plltool.Tree:
-    """The tree in a file; where lengths are unlinked, with the lengths of each part, if the file has them."""
-    return plltool.read_tree(path, alignment.names, resolve, brlen == UNLINKED)
+def _make_range(kind: str, above: str, low: str, below: str | None, high: str | None) -> click.ParamType:
+    bounds = {"min": _find_value(low), "max": None if high is None else _find_value(high)}
+    made = click.IntRange if kind == "N" else click.FloatRange
+    return made(**bounds, min_open=above == ">", max_open=below == "<")
+
+
+def _completes(words: Iterable[str]) -> dict[str, Any]:
+    """Settings of an option: a shell completes it with these words, and for FILE with files."""
+    known = [word for word in words if word != "FILE"]
+
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(word) for word in known if word.startswith(incomplete)]
+        return [*found, CompletionItem(incomplete, type="file")] if "FILE" in words else found
+
+    return {"shell_complete": complete}
+
+
+def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+    """Kinds of supports among those `known`, in the order given, each once."""
+    if not value and not param.default:
+        return ()
+    kinds = tuple(dict.fromkeys(split_words(value)))
+    for kind in kinds or (value,):
+        if kind not in known:
+            where = "alrt" if kind in constants.MOVE_KINDS else "search"
+            where = "support" if kind in constants.REPLICATE_KINDS else where
+            hint = f"; `plltool {where}` knows it" if kind in constants.SUPPORT_KINDS else ""
+            raise click.BadParameter(f"found {show_name(kind)}, expected some of: {', '.join(known)}{hint}")
+    return kinds

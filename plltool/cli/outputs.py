@@ -1,77 +1,40 @@
 """The files that a command writes: the registry says which they are, what --redo replaces and what --help lists.
 
-`file_options` gives a command its options --prefix and --redo and an `Outputs`, which checks before the work begins
-that the files can be written, writes them, and removes those of an earlier run.
+`Outputs` checks before the work begins that the files can be written, writes them, and removes those of an earlier run.
+Locks keep two runs from writing the same files; the system releases them, whatever ends the process.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
 import plltool
-from plltool.cli.command import OUTPUT, PREFIX_ENDING, PrefixOption, given_command, put_under
-from plltool.cli.job import is_first, own_prefix
-from plltool.cli.locks import locked_folder
-from plltool.cli.option_values import Prefix, WrittenPath
+from plltool.cli.job import given_command, is_first, own_prefix
+from plltool.cli.options import Prefix, WrittenPath
 from plltool.cli.terminal import WARNING, echo_message, print_line
 from plltool.constants import STDIN
 from plltool.errors import CheckpointError, InputError, explained
-from plltool.registry import ANALYSES, SHARED, OutputFile, Table, name_file
+from plltool.registry import SHARED, OutputFile, Table, name_file
+
+try:
+    import fcntl
+except ImportError:  # not on Unix
+    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
-FOLDER = "folder"  # the parameter of a command that reads all files of one
+LOCK_FILE = "lock"  # within a locked folder
 COMMAND_LINE, FINISHED = "command: ", "finished"  # in a log: the beginning of the command line, and the line at the end
 
 _log = logging.getLogger("plltool")
-
-
-report_option = click.option(
-    "--report/--no-report",
-    default=True,
-    show_default=True,
-    help="Write a report, HTML and text, on all runs with this prefix; `plltool report` makes it again.",
-)
-
-
-def file_options(name: str, source: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command --prefix, --redo, with a report --no-report, and `outputs`, its `Outputs`; see `PrefixOption`."""
-    table = ANALYSES[name].files
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def with_outputs(prefix: Path | None, redo: bool, report: bool = False, **values: Any) -> Any:
-            if prefix is None and source is not None:
-                read = click.get_current_context().params[source]
-                if read.is_dir() and source != FOLDER:
-                    raise InputError(f"{read}: cannot read the file: it is a folder")
-                read = read if read.name else read.absolute()
-                prefix = read.parent / (("stdin" if read == Path(STDIN) else read.name) + PREFIX_ENDING)
-            return command(**values, outputs=Outputs(table, prefix, redo, report))
-
-        prefix_option = click.option(
-            "--prefix",
-            cls=PrefixOption,
-            table=table,
-            source=source,
-            type=Prefix(),
-            metavar="PREFIX",
-            help="Start of the names of the files that are written, see below.",
-        )
-        redo_option = click.option("--redo", is_flag=True, help="Replace the files of an earlier run.")
-        wrapped = put_under(OUTPUT, "prefix", "redo", "report")(prefix_option(redo_option(with_outputs)))
-        return report_option(wrapped) if any(row.is_derived for row in table) else wrapped
-
-    return decorate
 
 
 class Outputs:
@@ -339,3 +302,53 @@ def write_or_print(text: str, path: Path | None, what: str) -> None:
     else:
         plltool.write_text(path, text)
         echo_message(f"{what}: {path}")  # not on stdout, which the path may name
+
+
+# --- locks ------------------------------------------------------------------------------------------------
+
+
+def is_taken(stream: IO[Any]) -> bool:
+    """Lock an open file; returns whether another run has locked it. Without support for locks no run has."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system without locks
+    return False
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and lock it; at the end it is removed if it is empty.
+
+    Raises InputError if another run has locked it, or it cannot be made.
+    """
+    path = folder / LOCK_FILE
+    with ExitStack() as stack:
+        stack.callback(_remove_if_empty, folder)  # once the lock is closed: Windows keeps files that are open
+        with explained(f"{folder}: cannot make the folder"):
+            folder.mkdir(exist_ok=True)
+            stream = stack.enter_context(open(path, "ab"))
+        if is_taken(stream) or not _is_same(stream, path):
+            raise InputError(f"{folder}: another run is using it; --prefix names other files")
+        try:
+            yield
+        finally:
+            with suppress(PermissionError):  # Windows
+                path.unlink(missing_ok=True)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _is_same(stream: IO[bytes], path: Path) -> bool:
+    """Whether the open file is still the one of that name: the run that had the lock removes it."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False

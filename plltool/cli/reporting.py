@@ -22,7 +22,7 @@ import click
 
 import plltool
 from plltool.cli import heartbeat, job
-from plltool.cli.command import given_command
+from plltool.cli.job import given_command
 from plltool.cli.outputs import COMMAND_LINE, FINISHED
 from plltool.cli.terminal import (
     WARNING,

@@ -1,9 +1,11 @@
-"""``plltool trees``: what is in files of many trees - distances and consensus - and other roots."""
+"""Commands on given trees, and on files of trees."""
 
 from __future__ import annotations
 
 import functools
 import json
+import shutil
+import sys
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -12,32 +14,236 @@ from typing import Any
 import click
 
 import plltool
-from plltool.cli.command import Command, Group
-from plltool.cli.option_values import PATH, WRITTEN
-from plltool.cli.options import Decorator, json_option, outgroup_option
-from plltool.cli.outputs import claim_files, named_outputs, write_or_print
+from plltool.cli.command import Group, command
+from plltool.cli.job import given_command
+from plltool.cli.outputs import write_or_print
 from plltool.cli.reporting import Reporter
-from plltool.cli.show import root_option
-from plltool.constants import MAJORITY
+from plltool.cli.task import Task, describe_fit, describe_short_branches
+from plltool.cli.terminal import print_line, print_results
+from plltool.constants import DRAWING_WIDTH
 from plltool.registry import ANALYSES
 
-files_argument = click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILES...")
+SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it has at most this many taxa
 
 
-def written(what: str) -> Decorator:
-    """--output and --redo of a command that returns the text which is written or printed, and `what` it has."""
+# --- the likelihood of a tree, and what follows from it -------------------------------------------------------
 
-    def decorate(command: Callable[..., str]) -> Callable[..., Any]:
-        @click.option("--output", type=WRITTEN, help="Write to FILE instead of stdout.")
-        @click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
-        @functools.wraps(command)
-        def with_output(output: Path | None, redo: bool, **values: Any) -> None:
-            claim_files(named_outputs(), redo)
-            write_or_print(command(**values), output, what)
 
-        return with_output
+@command()
+def evaluate(task: Task) -> None:
+    """Compute the log-likelihood of ALIGNMENT on a given TREE.
 
-    return decorate
+    Branch lengths and free model parameters are optimised, unless --fixed is given.
+    """
+    own = {name: bool(getattr(task, name)) for name in ("site_lnl", "site_rates", "pmsf", "length_errors", "root_scan")}
+    result = task.analyse_tree(
+        plltool.evaluate,
+        named=(
+            (task.site_lnl, lambda result: result.format_site_lnl(task.site_lnl)),
+            (task.site_rates, lambda result: result.format_site_rates()),
+            (task.pmsf, lambda result: result.format_pmsf()),
+        ),
+        views=task.keywords("nexus", "collapse"),
+        site_frequencies=task.site_frequencies,
+        **own,
+    )
+    lines = describe_fit(result)
+    lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
+    task.print(result, [*lines, *describe_short_branches(result, task.collapse)], result.newick)
+
+
+@command()
+def alrt(task: Task) -> None:
+    """Compute the SH-aLRT, aBayes, LBP and SPRTA supports of TREE, a tree of the taxa in ALIGNMENT.
+
+    Branch lengths and free parameters are optimised first. Each internal branch is compared with its two
+    nearest-neighbour interchanges, also for --supports lbp, the local bootstrap (Adachi & Hasegawa 1996b). --supports
+    sprta compares the place of the subtree at either end of each branch with all other places (De Maio et al. 2025).
+    `plltool support` computes supports by replicate trees, fbp and tbe.
+    """
+    result = task.analyse_tree(plltool.alrt, kinds=task.supports, **task.keywords("replicates", "seed"))
+    lines = [*describe_fit(result), f"supports: {'/'.join(task.supports)}"]
+    task.print(result, lines, result.supports.newick())
+
+
+@command()
+def test(task: Task) -> None:
+    """Test which of several TREES the ALIGNMENT rejects: KH, SH, weighted KH, weighted SH, ELW and AU.
+
+    Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
+    on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).
+    """
+    result = task.analyse_tree(
+        plltool.topology_tests,
+        several=True,
+        named=[(task.site_lnl, lambda result: result.format_site_lnl())],
+        **task.keywords("replicates", "seed"),
+    )
+    model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]
+    task.print(result, [*result.describe_models(), *model_tree, *result.format_table()])
+
+
+@command()
+def ancestral(task: Task) -> None:
+    """Reconstruct ancestral states: the marginal probability of each state at each internal node of TREE.
+
+    Also find the jointly most probable states of all nodes (Pupko et al. 2000) and the mutations on branches. Mutations
+    lead away from the root of the tree in the file; see --outgroup.
+
+    Branch lengths and free parameters are optimised first.
+    """
+    result = task.analyse_tree(plltool.ancestral_states)
+    task.print(result, describe_fit(result))
+
+
+@command()
+def date(task: Task) -> None:
+    """Date the nodes of TREE by the dates on which taxa of ALIGNMENT were sampled, with TreeTime.
+
+    Branch lengths and free parameters are optimised first, unless --fixed is given. TreeTime then finds the root, the
+    rate of the clock and the dates. It needs TreeTime: pip install 'plltool[dating]'.
+    """
+    names = (
+        "dates",
+        "name_column",
+        "date_column",
+        "root",
+        "clock_rate",
+        "clock_error",
+        "coalescent",
+        "relaxed",
+        "lengths",
+    )
+    result = task.analyse_tree(plltool.date, **task.keywords("seed", *names))
+    task.print(result, [*describe_fit(result), *result.describe_dates()])
+
+
+@command()
+def place(task: Task) -> None:
+    """Place sequences, such as reads, on the branches of a reference tree, each independently.
+
+    Branch lengths and free parameters are optimised on the reference first, unless --fixed is given. The reference tree
+    then stays as it is. --graft also attaches all queries to it, in a tree of their own.
+    """
+    names = "queries", "raxml_blo", "filter_acc_lwr", "filter_min_lwr", "filter_max", "graft", "names"
+    heuristic = 1.0 if task.no_heur else task.dyn_heur
+    result = task.analyse_tree(plltool.place, heuristic=heuristic, **task.keywords(*names))
+    task.print(result, [*describe_fit(result), *result.describe_placements()])
+
+
+# --- a tree and others ----------------------------------------------------------------------------------------
+
+
+@command()
+def concordance(task: Task) -> None:
+    """Compute how many gene trees and how many sites of an alignment agree with each internal branch of a tree.
+
+    The arguments are TREE and files of GENE_TREES. Beside --tree the only argument is the ALIGNMENT.
+
+    Gene concordance factors (gCF) and site concordance factors (sCF) are those of Minh, Hahn & Lanfear (2020). Gene
+    trees also give quartet supports and internode certainty. The tree may have multifurcations.
+    """
+    _sort_files(task)
+    if task.alignment is None and not task.gcf:
+        raise click.UsageError("found neither gene trees nor an alignment, expected at least one")
+    if task.alignment is None and task.scfl:
+        raise click.UsageError("--scfl needs an alignment")
+    task.outputs.claim()
+    with task.reporter() as reporter:
+        data = None if task.alignment is None else task.read_alignment(task.alignment)
+        how = task.keywords("model", "seed", "brlen", "fixed", "outgroup", "hardware")
+        how |= {"quartets": task.scf, "likelihood": task.scfl, "listener": reporter.progress}
+        found = plltool.concordance(task.tree, list(task.gcf) or None, data, **how)
+        task.outputs.finish(found.texts(given_command()))
+    task.print(found, found.supports.describe())
+
+
+def _sort_files(task: Task) -> None:
+    """Tell by the options given what the arguments FILES are: a tree and gene trees, or beside --tree the alignment."""
+    rest, what = task.files, "alignment"
+    if task.tree is None:
+        if not rest:
+            raise click.UsageError("missing TREE, as an argument or by --tree")
+        task.tree, rest, what = rest[0], rest[1:], "gcf"
+    given = getattr(task, what)
+    if rest and (given or (len(rest) > 1 and what == "alignment")):
+        beside = f"--{what}" if given else "--tree and an alignment"
+        raise click.UsageError(f"found {rest[-1]} as an argument and also {beside}, expected only one")
+    if rest:
+        setattr(task, what, rest[0] if what == "alignment" else rest)
+
+
+@command()
+def support(task: Task) -> None:
+    """Write how well replicate trees, the files REPLICATES, support the branches of TREE.
+
+    Labels belong to branches, whatever the outgroup. `plltool bootstrap` makes replicate trees. `plltool alrt` computes
+    supports that need none, SH-aLRT, aBayes, LBP and SPRTA.
+    """
+    task.outputs.claim()
+    with Reporter(quiet=False):
+        found = plltool.supports(task.tree, task.replicates, task.supports, task.outgroup)
+        task.outputs.finish(found.texts())
+    print_results([*found.describe(), *task.outputs.describe()], found.to_json() if task.as_json else None)
+
+
+# --- pictures and files of trees ------------------------------------------------------------------------------
+
+
+@command()
+def show(task: Task) -> None:
+    """Draw the first tree in TREE (Newick or NEXUS) with characters, unless an option names a file for a picture.
+
+    Branch lengths are in proportion; a tree without lengths is drawn with equal ones.
+    """
+    kind = task.output.suffix.lower().removeprefix(".") if task.output else ""
+    words = {task.output: kind, task.svg: "svg", task.pdf: "pdf", task.png: "png"}
+    named = {path: word for path, word in words.items() if path}
+    for option, given in (("--unrooted", task.unrooted), ("--latest", task.latest is not None)):
+        if given and not named:
+            raise click.UsageError(f"{option} is for --output, --svg, --pdf and --png")
+    if task.unrooted and task.latest is not None:
+        raise click.UsageError("--latest is for a tree with a root at the left, not for --unrooted")
+    task.claim_named()
+    if task.output and kind not in ("svg", "pdf", "png"):
+        raise click.UsageError(f"--output: found {task.output}, expected a name that ends in .svg, .pdf or .png")
+    with Reporter(quiet=False):
+        drawing = plltool.show(task.tree, **task.keywords("root", "outgroup", "ladderize", "latest", "node_names"))
+        for path, word in named.items():
+            write = plltool.write_text if word == "svg" else plltool.write_bytes
+            write(path, getattr(drawing, word)(task.width or DRAWING_WIDTH, task.supports, task.unrooted))
+    for path in named:
+        print_results([f"picture: {path}"])
+    if not named:
+        columns = task.width or shutil.get_terminal_size().columns
+        text = drawing.text(columns, task.supports, task.ascii_only or not _prints_lines())
+        print_line(text.removesuffix("\n"))
+
+
+def draw_small(tree: Path | str, n_taxa: int) -> None:
+    """On a terminal draw a tree, a file or Newick text, if it has at most SHOWN_TAXA taxa."""
+    if n_taxa <= SHOWN_TAXA and sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        print_line("\n" + plltool.show(tree).text(columns, ascii_only=not _prints_lines()).removesuffix("\n"))
+
+
+def _prints_lines() -> bool:
+    """Whether stdout can show the lines that boxes are drawn with."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+@command()
+def simulate(task: Task) -> None:
+    """Simulate an alignment that evolves along a tree under a model.
+
+    Each column draws a rate category, a class if the model is a mixture, a state at the root, and changes along the
+    branches. There are no gaps. With a partition file, each partition gets its columns, and branch lengths times its
+    scaler; the tree file may instead have a tree for each partition, as PREFIX.parts.nwk of a search does.
+    """
+    task.claim_named()
+    with Reporter(quiet=False):
+        made = plltool.simulate(str(task.tree), task.model, task.sites, task.seed)
+    write_or_print(made.format_alignment(task.output or ""), task.output, "alignment")
 
 
 @click.group(cls=Group, short_help=ANALYSES["trees"].summary)
@@ -49,89 +255,70 @@ def trees() -> None:
     """
 
 
-@trees.command(
-    cls=Command,
-    short_help="Print the distances of all pairs of trees.",
-    examples=("plltool trees distances run.bootstraps.nwk run.best.nwk --kind wrf",),
+def _trees_command(what: str, short_help: str, example: str) -> Callable[[Callable[[Task], str]], Any]:
+    """A command on files of trees that returns the text which is written or printed, and `what` it has."""
+
+    def decorate(function: Callable[[Task], str]) -> Any:
+        @functools.wraps(function)
+        def written(task: Task) -> None:
+            task.claim_named()
+            write_or_print(function(task), task.output, what)
+
+        made = command(f"trees {function.__name__}", short_help=short_help, examples=(f"plltool trees {example}",))
+        trees.add_command(own := made(written))
+        return own
+
+    return decorate
+
+
+@_trees_command(
+    "distances",
+    "Print the distances of all pairs of trees.",
+    "distances run.bootstraps.nwk run.best.nwk --kind wrf",
 )
-@files_argument
-@click.option(
-    "--kind",
-    type=click.Choice(["rf", "wrf", "branch-score"]),
-    default="rf",
-    help="Distance: number of splits in only one of the trees (rf, Robinson & Foulds 1981), sum of the differences of"
-    " branch lengths (wrf), or root of the sum of their squares (branch-score, Kuhner & Felsenstein 1994).",
-)
-@click.option("--relative", is_flag=True, help="Divide RF distances by the largest possible, 2 (taxa - 3).")
-@click.option("--pairs", is_flag=True, help="Write a row for each pair of trees instead of one for each tree.")
-@written("distances")
-@json_option
-def distances(files: tuple[Path, ...], kind: str, relative: bool, pairs: bool, as_json: bool) -> str:
+def distances(task: Task) -> str:
     """Print the distances of all pairs of trees in FILES, as a table with a row and a column for each tree.
 
     Tabs separate the columns. A tree is called by its file and its number there, such as run.nwk:2.
     """
-    if relative and kind != "rf":
+    if task.relative and task.kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
     with Reporter(quiet=True):
-        trees = plltool.read_tree_set(files)
-        matrix = plltool.tree_distances(trees, kind, relative).tolist()
+        trees = plltool.read_tree_set(task.files)
+        matrix = plltool.tree_distances(trees, task.kind, task.relative).tolist()
     labels = trees.labels
-    if as_json:
-        return json.dumps({"kind": kind, "relative": relative, "trees": labels, "distances": matrix}) + "\n"
-    rows = [["tree", "other", "distance"]] if pairs else [["tree", *labels]]
-    if pairs:
+    if task.as_json:
+        return json.dumps(task.keywords("kind", "relative") | {"trees": labels, "distances": matrix}) + "\n"
+    rows = [["tree", "other", "distance"]] if task.pairs else [["tree", *labels]]
+    if task.pairs:
         rows += [[labels[a], labels[b], f"{matrix[a][b]:.9g}"] for a, b in combinations(range(len(labels)), 2)]
     else:
         rows += [[label, *(f"{value:.9g}" for value in row)] for label, row in zip(labels, matrix, strict=True)]
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-@trees.command(
-    cls=Command,
-    short_help="Print the consensus of trees.",
-    examples=("plltool trees consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk",),
+@_trees_command(
+    "consensus",
+    "Print the consensus of trees.",
+    "consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk",
 )
-@files_argument
-@click.option(
-    "--rule",
-    type=click.Choice(["majority", "extended", "strict"]),
-    default="majority",
-    help="Splits to keep: those of more than --threshold of the trees (majority), also others that fit, the most"
-    " frequent first (extended), or those of all trees (strict).",
-)
-@click.option(
-    "--threshold",
-    type=click.FloatRange(MAJORITY, 1, max_open=True),
-    default=MAJORITY,
-    help="Share of the trees that a split must exceed.",
-)
-@written("consensus")
-def consensus(files: tuple[Path, ...], rule: str, threshold: float) -> str:
+def consensus(task: Task) -> str:
     """Print the consensus of the trees in FILES as Newick.
 
     Internal branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
     """
     with Reporter(quiet=True):
-        return plltool.write_consensus(plltool.consensus(files, rule, threshold)) + "\n"
+        return plltool.write_consensus(plltool.consensus(task.files, task.rule, task.threshold)) + "\n"
 
 
-@trees.command(
-    cls=Command,
-    short_help="Print trees with another root.",
-    examples=("plltool trees root run.best.nwk --root midpoint --output rooted.nwk",),
-)
-@files_argument
-@root_option
-@outgroup_option
-@written("trees")
-def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...]) -> str:
+@_trees_command("trees", "Print trees with another root.", "root run.best.nwk --root midpoint --output rooted.nwk")
+def root(task: Task) -> str:
     """Print the trees in FILES with a root of two branches, as Newick, one on a line.
 
     Labels of internal nodes, such as supports, stay with their branches.
     """
-    if not (root or outgroup):
+    if not (task.root or task.outgroup):
         raise click.UsageError("expected --root or --outgroup")
     with Reporter(quiet=False):
-        rooted = [newick for path in files for newick in plltool.root_trees(path, root, outgroup or None)]
+        rooted = [newick for path in task.files for newick in plltool.root_trees(path, task.root, task.outgroup)]
     return "".join(f"{newick}\n" for newick in rooted)

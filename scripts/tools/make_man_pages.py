@@ -15,7 +15,8 @@ from pathlib import Path
 import click
 
 from plltool.cli import main
-from plltool.cli.command import OPTIONS, Command
+from plltool.cli.command import Command
+from plltool.cli.options import OPTIONS
 from plltool.constants import VERSION
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "man"
@@ -76,10 +77,9 @@ def _sections(command: click.Command, ctx: click.Context) -> Iterable[tuple[str,
 
 
 def _files_and_examples(command: Command) -> Iterator[str]:
-    option = command.prefix_option
-    if option is not None:
-        yield from (".SH FILES", ".PP", _escape(option.remark))
-        for row in option.table:
+    if command.own.files:
+        yield from (".SH FILES", ".PP", _escape(command.own.remark))
+        for row in command.own.files:
             yield from _entry(f"PREFIX.{row.ending}", row.help)
     yield ".SH EXAMPLES"
     for example in command.examples:

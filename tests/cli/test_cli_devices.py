@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import plltool
 from plltool.cli import main
-from plltool.cli.devices import format_report
+from plltool.cli.tools import format_devices
 from plltool.engine.opencl.device import Device
 
 
@@ -76,4 +76,4 @@ class TestCommand:
         report = plltool.devices()
         assert any(row["problem"] is None for row in report["devices"])
         assert report["auto"]["device"] != "numpy"
-        assert format_report(report)
+        assert format_devices(report)

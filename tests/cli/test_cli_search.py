@@ -1,11 +1,11 @@
 """`plltool search`: results, names, and what it refuses."""
 
-import click
 import pytest
 from oracles.constraint import obeys
 from small_alignments import STRANGE_NAMES
 
-from plltool.cli.option_values import Duration
+from plltool.cli.options import parse_duration
+from plltool.errors import InputError
 from plltool.io.files import RECORD_KEYS, read_record
 from plltool.io.newick import parse_newick
 from plltool.io.tree_files import read_tree, read_tree_set
@@ -199,14 +199,14 @@ TIMES = {"90s": 90, "10m": 600, "1h": 3600, "1h30m": 5400, "1.5h": 5400, "2": 2,
 
 @pytest.mark.parametrize(("text", "seconds"), TIMES.items())
 def test_times(text, seconds):
-    assert Duration().convert(text, None, None) == seconds
+    assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "0s", "-5", "ten", "1h30", "30m1h", "10 m", "1e3", "inf", "9" * 400])
 def test_times_that_are_none(text):
     expected = "expected a time above 0, such as 90s, 10m or 1h30m"
-    with pytest.raises(click.BadParameter, match=f"^found '{text}', {expected}$"):
-        Duration().convert(text, None, None)
+    with pytest.raises(InputError, match=f"^found '{text}', {expected}$"):
+        parse_duration(text)
 
 
 def test_a_limited_time(plltool, small, tmp_path):

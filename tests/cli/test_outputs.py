@@ -7,7 +7,7 @@ import click
 import pytest
 
 from plltool.cli import main
-from plltool.cli.option_values import WrittenPath
+from plltool.cli.options import WrittenPath
 
 QUICK = ("--model", "JC", "--device", "numpy")
 TREE = "(Tarsius_syrichta:1,Lemur_catta:1,((Homo_sapiens:1,Pan:1):1,(Gorilla:1,Pongo:1):1):1);\n"

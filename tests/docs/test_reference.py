@@ -7,6 +7,7 @@ from pages import PAGES, REPOSITORY, name_of
 
 import plltool
 from plltool.cli import main
+from plltool.cli.options import declared_modules
 from plltool.registry import ANALYSES
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -33,7 +34,8 @@ def test_every_command_has_a_page(command):
     function = "test" if command == "test" else stem
     page = (COMMANDS / f"{stem}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {command}: ")
-    assert f".. click:: plltool.cli.{function}:{function}\n   :prog: plltool {command}\n" in page
+    module, _ = declared_modules()[command]
+    assert f".. click:: plltool.cli.{module}:{function}\n   :prog: plltool {command}\n" in page
 
 
 def test_the_readme_has_a_row_for_every_command():

@@ -217,7 +217,7 @@ def run_python(code, variables=None):
 def test_importing_changes_nothing_and_loads_no_opencl():
     run_python(
         "import os, sys; before = dict(os.environ)\n"
-        "import plltool.cli.devices, plltool.analyses.machine.devices, plltool.engine.opencl.probe\n"
+        "import plltool.cli.tools, plltool.analyses.machine.devices, plltool.engine.opencl.probe\n"
         "assert dict(os.environ) == before\n"
         "assert 'pyopencl' not in sys.modules"
     )
