@@ -25,11 +25,8 @@ import argparse
 import itertools
 import json
 import math
-import resource
 import shutil
-import signal
 import statistics
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -38,7 +35,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from draw_chains import as_document
-from rivals import load, save
+from rivals import IQTREE, RAXML, load, save
+from rivals import run as measure
 
 import plltool
 from plltool.constants import EFFORT_NAMES
@@ -119,23 +117,29 @@ def search_elsewhere(file: Path, model: str, program: str, seed: int, limit: int
     with tempfile.TemporaryDirectory() as folder:
         if program == "RAxML":
             kind = "PROTGAMMALG" if "LG" in model else "GTRGAMMA"
-            command = ["raxmlHPC-PTHREADS-AVX", "-T", "2", "-m", kind, "-p", str(seed), "-n", "run", "-w", folder]
+            command = [RAXML, "-T", "2", "-m", kind, "-p", seed, "-n", "run", "-w", folder]
             tree = Path(folder) / "RAxML_bestTree.run"
         else:
-            command = ["iqtree2", *program.split()[1:], "-m", model, "-T", "1", "-seed", str(seed)]
-            command += ["-pre", f"{folder}/run", "-quiet"]
+            command = [
+                IQTREE,
+                *program.split()[1:],
+                "-m",
+                model,
+                "-T",
+                "1",
+                "-seed",
+                seed,
+                "-pre",
+                f"{folder}/run",
+                "-quiet",
+            ]
             tree = Path(folder) / "run.treefile"
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         copy = shutil.copy(file, folder)  # RAxML writes beside the alignment
-        limited = ["bash", "-c", f'ulimit -t {limit} && exec "$0" "$@"', *command, "-s", copy]
-        done = subprocess.run(limited, check=False, capture_output=True)
-        if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
+        spent = measure([*command, "-s", copy], cpu_limit=limit)
+        if spent.stopped:
             return None
-        done.check_returncode()
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         lnl = plltool.evaluate(str(file), str(tree), model, threads=1).lnl
-    return {"lnl": round(lnl, 3), "cpu_seconds": round(seconds, 2)}
+    return {"lnl": round(lnl, 3), "cpu_seconds": spent.cpu_seconds}
 
 
 def run(files: list[Path], plans: list[str], seeds: list[int], label: str, output: Path, limit: int) -> None:

@@ -1,24 +1,28 @@
-"""Time whole searches of plltool, Debian's RAxML 8 and IQ-TREE 2 from the same start trees; re-evaluate every result.
+"""Time whole searches of plltool, IQ-TREE 2 and RAxML 8 from the same start trees, and judge every final tree alike.
 
     python scripts/benchmarks/compare_rivals.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--program NAME ...]
-        [--starts N] [--judge NAME ...] [--output FILE.json]
+        [--starts N] [--judge NAME ...] [--output FILE.json] [--chart FILE.svg]
 
-DATA_DIR holds NAME.phy or NAME.phy.gz. A set called BASE_N, such as sim15_1024, is the first N columns of
-BASE_SIZE.phy.gz. REFERENCE_DIR holds trees/NAME.start.nwk and search.json, which has figures from another machine.
-With --starts N each program also starts from N - 1 randomised parsimony trees of plltool (those of Debian's RAxML are
-poor), and the table shows medians. Every program runs GTR+F+G4 on 2 threads; seconds are wall time of whole processes.
-plltool compiles its kernels in an earlier run on the same data, whose seconds are listed as "cold". Both rivals
-optimise the lengths and the model of every final tree again at a fine epsilon. It takes both, because branch lengths
-have local optima (RAxML stops 0.6 too low on dna354) and because IQ-TREE counts ambiguous characters differently under
-+F. Programs that are not installed are left out.
+DATA_DIR holds NAME.phy or NAME.phy.gz, and treebase/NAME.fasta.gz: DNA and proteins, searched under GTR+F+G4 or LG+G4.
+A set called BASE_N, such as sim15_1024, is the first N columns of BASE_SIZE.phy.gz; "treebase" stands for all sets of
+treebase.json. REFERENCE_DIR holds the start trees, trees/NAME.start.nwk and trees/treebase/NAME.start.nwk, and
+search.json and treebase.json, which have figures from another machine. With --starts N each program also starts from
+N - 1 randomised parsimony trees of plltool (those of Debian's RAxML are poor), and the table shows medians. Taxa are
+renamed, because some names are not words. Every program runs on 2 threads; seconds are wall time of whole processes.
+plltool compiles its kernels in an earlier search of each set, whose seconds are listed as "cold".
 
-Programs that ran on the other machine only are listed with their seconds there, scaled by the median over the sets of
-the ratio of BRIDGE's seconds here to its seconds there.
+The judges optimise the lengths and the model of every final tree again: plltool, which counts ambiguous characters as
+RAxML-NG does, and IQ-TREE, at a fine epsilon. Programs that are not installed are left out. Those that ran on the other
+machine only are listed with their lnL, which is RAxML-NG's, and with their seconds there, scaled by the median over the
+sets of the ratio of the seconds of `iqtree2 -fast` here to those of IQ-TREE's fast search there.
 
-A program is raxml, iqtree, iqtree-fast, or plltool[-EFFORT][:DEVICE], such as plltool-fast:intel.
+At the end, and in the chart, are geometric means of seconds and mean losses against the best lnL of each set, over the
+sets that all programs have searched. A program is raxml, iqtree, iqtree-fast, or plltool[-EFFORT][:DEVICE], such as
+plltool-fast:intel.
 """
 
 import json
+import math
 import statistics
 import sys
 import tempfile
@@ -26,9 +30,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from draw_chains import as_document
 from rivals import (
     IQTREE,
     RAXML,
+    commit,
     comparison_parser,
     is_there,
     parsimony_tree,
@@ -37,139 +43,193 @@ from rivals import (
     run,
     save,
     today,
+    write_phylip,
 )
+
+import plltool
+from plltool.constants import EFFORT_NAMES
+from plltool.io.newick_writer import write_newick
+from plltool.reports.plots import draw_path
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
 DEFAULT_PROGRAMS = ("plltool-fast", "plltool", "plltool-thorough", "iqtree-fast", "raxml")
-EFFORTS = ("fast", "default", "thorough")
 THREADS = "2"
-BRIDGE = "iqtree-fast", "IQ-TREE 2.0.7 (Debian) -fast"  # the same program by its names here and elsewhere
+MODELS = {"DNA": ("DNA", "GTR+F+G4", "GTRGAMMA"), "protein": ("AA", "LG+G4", "PROTGAMMALG")}  # IQ-TREE's, RAxML's names
+BRIDGE = "iqtree-fast"
+BRIDGES = (
+    "IQ-TREE 2.0.7 (Debian) -fast",
+    "IQ-TREE 3.1.3 -fast",
+)  # its names on the other machine, the first that is there
+JUDGES = ("plltool", "iqtree")
+
+Figures = dict[str, dict[str, Any]]  # by sets and programs
 
 
-def search_command(program: str, alignment: Path, start: Path, folder: Path) -> tuple[list[str], Path]:
+def start_trees(
+    name: str, data: Path, reference: Path, number: int, folder: Path
+) -> tuple[Path, tuple[str, str, str], list[Path]]:
+    """The alignment of a set under plain names, its kind and models, and start trees: the reference's, then our own."""
+    given = plltool.read_alignment(plain_alignment(data, name, folder))
+    names = [f"t{taxon}" for taxon in range(given.n_taxa)]
+    alignment = write_phylip(folder / f"{name}.plain.phy", dict(zip(names, given.rows, strict=True)))
+    trees = [folder / f"{name}.start{number}.nwk" for number in range(number)]
+    files = (reference / "trees" / part / f"{name}.start.nwk" for part in ("", "treebase"))
+    tree = plltool.read_tree(next(path for path in files if path.exists()), given.names)
+    trees[0].write_text(write_newick(plltool.Tree.from_edges(tuple(names), tree.ends, tree.lengths)) + "\n")
+    for seed, path in enumerate(trees[1:], start=1):
+        path.write_text(parsimony_tree(alignment, None, seed) + "\n")
+    return alignment, MODELS["protein" if given.states and given.states.name == "protein" else "DNA"], trees
+
+
+def search_command(
+    program: str, alignment: Path, models: tuple[str, str, str], start: Path, folder: Path
+) -> tuple[list[object], Path]:
     """The command line of one search, and the file that its tree will be in."""
+    kind, model, raxml_model = models
     if program.startswith("plltool"):
         name, _, device = program.partition(":")
         effort = name.partition("-")[2] or "default"
-        if effort not in EFFORTS:
-            raise ValueError(f"{program!r}: expected an effort among {', '.join(EFFORTS)}")
-        command = ["plltool", "search", alignment, "--model", "GTR+F+G4", "--start", start, "--threads", THREADS]
-        options = ["--effort", effort, "--device", device or "auto", "--prefix", str(folder / "plltool"), "--redo"]
-        return [*map(str, command), *options], folder / "plltool.best.nwk"
+        if effort not in EFFORT_NAMES:
+            raise SystemExit(f"{program!r}: expected an effort among {', '.join(EFFORT_NAMES)}")
+        options = ["--effort", effort, "--device", device or "auto", "--prefix", folder / "plltool", "--redo"]
+        command = ["plltool", "search", alignment, "--model", model, "--start", start, "--threads", THREADS]
+        return [*command, *options], folder / "plltool.best.nwk"
     if program == "raxml":
-        command = [RAXML, "-T", THREADS, "-f", "d", "-m", "GTRGAMMA", "-s", alignment, "-t", start]
-        return [*map(str, command), "-n", "run", "-w", str(folder), "-p", "1"], folder / "RAxML_bestTree.run"
-    if program in ("iqtree", "iqtree-fast"):
-        command = [IQTREE, "-s", alignment, "--seqtype", "DNA", "-m", "GTR+F+G4", "-t", start]
-        command += ["-fast"] if program == "iqtree-fast" else ["-ninit", "1"]
-        options = ["-nt", THREADS, "-pre", str(folder / "iqtree"), "-redo", "-quiet", "--keep-ident", "-seed", "1"]
-        return [*map(str, command), *options], folder / "iqtree.treefile"
-    raise ValueError(f"no program is called {program!r}")
+        command = [RAXML, "-T", THREADS, "-f", "d", "-m", raxml_model, "-s", alignment, "-t", start]
+        return [*command, "-n", "run", "-w", folder, "-p", "1"], folder / "RAxML_bestTree.run"
+    if program in ("iqtree", BRIDGE):
+        how = ["-fast"] if program == BRIDGE else ["-ninit", "1"]
+        command = [IQTREE, "-s", alignment, "--seqtype", kind, "-m", model, "-t", start, *how, "-nt", THREADS]
+        return [*command, "-pre", folder / "iqtree", "-redo", "-quiet", "--keep-ident", "-seed", "1"], (
+            folder / "iqtree.treefile"
+        )
+    raise SystemExit(f"no program is called {program!r}")
 
 
-def judge_by_raxml(alignment: Path, tree: Path, folder: Path) -> float | None:
-    """lnL of a tree after RAxML optimised lengths and model."""
-    command = [RAXML, "-T", THREADS, "-f", "e", "-e", "0.0001", "-m", "GTRGAMMA", "-s", alignment]
-    return printed_lnl([*command, "-t", tree, "-n", "judge", "-w", folder], r"Final GAMMA\s+likelihood: (-[\d.]+)")
+def judge(judge: str, alignment: Path, models: tuple[str, str, str], tree: Path, folder: Path) -> float | None:
+    """lnL of a tree with lengths and model optimised; None if the judge is not installed."""
+    kind, model, _ = models
+    if judge == "plltool":
+        return plltool.evaluate(alignment, tree, model, threads=int(THREADS)).lnl
+    command = [IQTREE, "-s", alignment, "--seqtype", kind, "-m", model, "-te", tree, "-nt", THREADS, "-me", "0.0001"]
+    return printed_lnl(
+        [*command, "--keep-ident", "-pre", folder / "judge", "-redo"], r"Optimal log-likelihood: (-[\d.]+)"
+    )
 
 
-def judge_by_iqtree(alignment: Path, tree: Path, folder: Path) -> float | None:
-    """lnL of a tree after IQ-TREE optimised lengths and model."""
-    command = [IQTREE, "-s", alignment, "--seqtype", "DNA", "-m", "GTR+F+G4", "-te", tree, "-nt", THREADS]
-    options = ["-me", "0.0001", "--keep-ident", "-pre", folder / "judge", "-redo"]
-    return printed_lnl([*command, *options], r"Optimal log-likelihood: (-[\d.]+)")
-
-
-JUDGES = {"raxml": judge_by_raxml, "iqtree": judge_by_iqtree}
-
-
-def time_search(program: str, alignment: Path, start: Path, judges: Sequence[str]) -> dict[str, Any] | None:
-    """Run one search: seconds, lnL by each judge, and plltool's own lnL where it is the program."""
+def time_search(
+    program: str, alignment: Path, models: tuple[str, str, str], start: Path, judges: Sequence[str]
+) -> dict[str, Any] | None:
+    """Run one search: seconds, and lnL by each judge; None if the program is not installed or fails."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        command, tree = search_command(program, alignment, start, folder)
-        if not is_there(command[0]):
+        command, tree = search_command(program, alignment, models, start, folder)
+        if not is_there(str(command[0])):
             return None
-        row: dict[str, Any] = {}
-        if program.startswith("plltool"):
-            warm_up = ["plltool", "evaluate", alignment, "--tree", start, "--model", "GTR+F+G4", "--fixed"]
-            warm_up += ["--threads", THREADS]
-            device = program.partition(":")[2] or "auto"
-            row["cold"] = run([*warm_up, "--device", device], folder).seconds
         done = run(command, folder, strict=False)
-        row["seconds"] = done.seconds
         if done.status or not tree.exists():
             print(f"{program}: exit {done.status}: {done.printed[-500:]}", file=sys.stderr)
             return None
-        record = folder / "plltool.json"
-        if record.exists():
-            row["own_lnl"] = json.loads(record.read_text())["lnl"]
-        for judge in judges:
-            row[f"{judge}_lnl"] = JUDGES[judge](alignment, tree, folder)
-        return row
+        row: dict[str, Any] = {"seconds": done.seconds, "cpu_seconds": done.cpu_seconds}
+        return row | {f"{own}_lnl": judge(own, alignment, models, tree, folder) for own in judges}
 
 
-def start_trees(data_set: str, alignment: Path, reference: Path, number: int, folder: Path) -> list[Path]:
-    """`number` start trees: that of the reference, then parsimony trees of plltool."""
-    trees = [(reference / "trees" / f"{data_set}.start.nwk").resolve()]
-    for seed in range(1, number):
-        trees.append(folder / f"{data_set}.parsimony{seed}.nwk")
-        trees[-1].write_text(parsimony_tree(alignment, None, seed) + "\n")
-    return trees
+def read_elsewhere(reference: Path) -> Figures:
+    """What other programs took on another machine, set by set; what plltool took there is left out."""
+    paths = [reference / name for name in ("search.json", "treebase.json") if (reference / name).exists()]
+    found = [json.loads(path.read_text()) for path in paths]
+    sets = {name: rows for own in found for name, rows in own.get("sets", own).items()}
+    return {
+        name: {program: row for program, row in rows.items() if "plltool" not in program} for name, rows in sets.items()
+    }
 
 
-def best_lnl(row: dict[str, Any]) -> float | None:
-    """The higher lnL of the two judges."""
-    found = (row.get(f"{judge}_lnl") for judge in JUDGES)
-    return max((lnl for lnl in found if lnl is not None), default=None)
-
-
-def summarise(results: dict[str, Any], elsewhere: dict[str, Any]) -> list[dict[str, Any]]:
+def summarise(results: dict[str, dict[str, list[dict[str, Any]]]], elsewhere: Figures) -> list[dict[str, Any]]:
     """A row for each program on each set: medians over the start trees, here and, scaled, elsewhere."""
-    here_name, elsewhere_name = BRIDGE
-    pairs = [
-        (runs[here_name][0]["seconds"], elsewhere[name][elsewhere_name]["seconds"])
-        for name, runs in results.items()
-        if here_name in runs and elsewhere_name in elsewhere.get(name, {})
-    ]
-    scale = statistics.median(here / there for here, there in pairs) if pairs else 1.0
+    ratios = []
+    for name, runs in results.items():
+        there = next((elsewhere[name][own] for own in BRIDGES if own in elsewhere.get(name, {})), None)
+        if there and BRIDGE in runs:
+            ratios.append(runs[BRIDGE][0]["seconds"] / there["seconds"])
+    scale = statistics.median(ratios) if ratios else 1.0
     rows = []
     for name, runs in results.items():
         for program, trials in runs.items():
-            seconds = statistics.median(trial["seconds"] for trial in trials)
-            lnls = [lnl for lnl in map(best_lnl, trials) if lnl is not None]
-            lnl = statistics.median(lnls) if lnls else None
-            rows.append({"set": name, "program": program, "runs": len(trials), "seconds": seconds, "lnl": lnl})
-        for program, row in elsewhere.get(name, {}).items():
-            scaled = round(scale * row["seconds"], 2)
-            rows.append({"set": name, "program": f"elsewhere: {program}", "seconds": scaled, "lnl": row["lnl"]})
+            medians = {key: statistics.median(trial[key] for trial in trials) for key in ("seconds", "plltool_lnl")}
+            row = {"set": name, "program": program, "runs": len(trials), "seconds": medians["seconds"]}
+            rows.append(row | {"lnl": medians["plltool_lnl"]})
+        for program, found in elsewhere.get(name, {}).items():
+            scaled = round(scale * found["seconds"], 2)
+            rows.append({"set": name, "program": f"elsewhere: {program}", "seconds": scaled, "lnl": found["lnl"]})
     return rows
+
+
+def total(rows: Sequence[dict[str, Any]], programs: Sequence[str]) -> list[dict[str, Any]]:
+    """For each kind of data and program: sets, geometric mean of seconds, and mean and largest loss of lnL."""
+    totals = []
+    for kind in ("dna", "protein"):
+        by_set: dict[str, Figures] = {}
+        for row in rows:
+            if row["set"].startswith("protein") == (kind == "protein") and row["program"] in programs:
+                by_set.setdefault(row["set"], {})[row["program"]] = row
+        common = {name: found for name, found in by_set.items() if len(found) == len(programs)}
+        for program in programs if common else ():
+            lost = [max(row["lnl"] for row in of.values()) - of[program]["lnl"] for of in common.values()]
+            seconds = statistics.geometric_mean(max(0.01, of[program]["seconds"]) for of in common.values())
+            row = {"kind": kind, "program": program, "sets": len(common), "seconds": round(seconds, 3)}
+            totals.append(row | {"loss": round(statistics.fmean(lost), 3), "worst": round(max(lost), 3)})
+    return totals
+
+
+def draw(totals: Sequence[dict[str, Any]]) -> str:
+    """Mean losses against seconds, as an SVG document: a point for each program, plltool's efforts on a line."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in totals:
+        name = "plltool" if row["program"].startswith("plltool") else row["program"].removeprefix("elsewhere: ")
+        lines.setdefault(name, []).append((math.log10(row["seconds"]), -row["loss"]))
+    kinds = [[number] * len(line) for number, line in enumerate(lines.values())]
+    names = "seconds on two cores, as powers of ten", "lnL against the best, mean"
+    return as_document(draw_path(list(lines.values()), kinds, list(lines), names, "Ends of searches against time"))
 
 
 def main() -> None:
     parser = comparison_parser(__doc__, DEFAULT_SETS, DEFAULT_PROGRAMS, strict=False)
     parser.add_argument("--starts", type=int, default=1, help="start trees of each set; default: 1")
     parser.add_argument("--judge", action="append", choices=JUDGES, help="default: both")
+    parser.add_argument("--chart", type=Path, metavar="FILE.svg", help="of the DNA alignments")
     options = parser.parse_args()
-    search_file = options.reference / "search.json"
-    elsewhere = json.loads(search_file.read_text()) if search_file.exists() else {}
+    elsewhere = read_elsewhere(options.reference)
+    judges, programs = options.judge or JUDGES, options.program or DEFAULT_PROGRAMS
+    treebase = [name for name in elsewhere if name.startswith(("dna-", "protein-"))]
+    sets = [own for name in options.set or DEFAULT_SETS for own in (treebase if name == "treebase" else [name])]
     results: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for data_set in options.set or DEFAULT_SETS:
-            alignment = plain_alignment(options.data, data_set, folder)
-            results[data_set] = {}
-            for start in start_trees(data_set, alignment, options.reference, options.starts, folder):
-                for program in options.program or DEFAULT_PROGRAMS:
-                    row = time_search(program, alignment, start, options.judge or list(JUDGES))
+    with tempfile.TemporaryDirectory() as top:
+        folder = Path(top)
+        for name in sets:
+            alignment, models, starts = start_trees(name, options.data, options.reference, options.starts, folder)
+            cold: dict[str, float] = {}
+            for start in starts:
+                for program in programs:
+                    device = program.partition(":")[2]
+                    if program.startswith("plltool") and device not in cold:
+                        warm_up, _ = search_command(f"plltool-fast:{device}", alignment, models, start, folder)
+                        cold[device] = run(warm_up, folder).seconds
+                    row = time_search(program, alignment, models, start, judges)
                     if row is None:
                         continue
-                    results[data_set].setdefault(program, []).append({"start": start.name, **row})
-                    print(data_set, start.name, program, row, flush=True)
-                    figures = {"date": today(), "threads": THREADS, "summary": summarise(results, elsewhere)}
-                    save(options.output, figures | {"sets": results})
-    for row in summarise(results, elsewhere):
-        print("{set:12} {program:50} {seconds:9.2f} s {lnl}".format(**row))
+                    row |= {"cold": cold[device]} if program.startswith("plltool") else {}
+                    results.setdefault(name, {}).setdefault(program, []).append(row)
+                    print(name, start.name, program, row, flush=True)
+            rows = summarise(results, elsewhere)
+            known = [own for own in dict.fromkeys(row["program"] for row in rows) if own in programs or "NG" in own]
+            figures = {"date": today(), "commit": commit(), "threads": THREADS, "totals": total(rows, known)}
+            save(options.output, figures | {"summary": rows, "sets": results})
+    for row in rows:
+        print("{set:22} {program:50} {seconds:9.2f} s {lnl}".format(**row))
+    for row in figures["totals"]:
+        print("{kind:8} {program:50} {sets:3} {seconds:9.2f} s  loss {loss} worst {worst}".format(**row))
+    if options.chart is not None:
+        options.chart.write_text(draw([row for row in figures["totals"] if row["kind"] == "dna"]))
 
 
 if __name__ == "__main__":

@@ -96,10 +96,11 @@ def plain_alignment(data: Path, name: str, folder: Path) -> Path:
     path = data / f"{name}.phy"
     if path.exists():
         return path.resolve()
-    plain, packed = folder / f"{name}.phy", data / f"{name}.phy.gz"
-    if packed.exists():
-        plain.write_bytes(gzip.decompress(packed.read_bytes()))
-        return plain
+    plain = folder / f"{name}.phy"
+    for packed in (data / f"{name}.phy.gz", data / "treebase" / f"{name}.fasta.gz"):
+        if packed.exists():
+            plain.write_bytes(gzip.decompress(packed.read_bytes()))
+            return plain
     base, _, size = name.partition("_")
     whole = plltool.read_alignment(next(data.glob(f"{base}_*.phy.gz")))
     return write_phylip(plain, {taxon: row[: int(size)] for taxon, row in zip(whole.names, whole.rows, strict=True)})
