@@ -79,7 +79,8 @@ class Analysis:
     results: tuple[str, ...]  # the public classes of its results, whose records it writes or prints with --json
     record: str  # ending of the record that reports read, if it has the keys of a run
     own_choices: tuple[str, ...]  # what this record need not share with others of a prefix, "model" or "tree"
-    section: str  # the module of `plltool.reports` with its sections and its sentences on methods
+    section: str  # MODULE.NAME: a module of `plltool.reports` has functions for its sections and methods, of this name
+    needs_run: bool  # whether these need the record of its run
     order: int  # counts its records, sections and sentences in reports
     where: str  # where its sections stand
     by_ranks: bool  # whether the ranks of an MPI job share its likelihoods
@@ -122,6 +123,7 @@ def _read_declarations() -> tuple[dict[str, Table], dict[str, Analysis]]:
                 record=given.get("record", ""),
                 own_choices=split_words(given.get("own_choices", "")),
                 section=given.get("section", ""),
+                needs_run="needs_run" in given,
                 order=int(given.get("order", 0)),
                 where=given.get("where", AFTER_TREE),
                 by_ranks="by_ranks" in given,

@@ -1,16 +1,63 @@
-"""What a report is made of; `plltool.reports.page` shows it as HTML, `plltool.reports.text` as text."""
+"""What a report is made of, and how it is shown, as HTML and as text.
+
+The content of a section is a list of paragraphs, which are texts, of facts, which are dictionaries of names and what
+they are, and of blocks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from plltool.reports.picture import Mark, TimeScale
-from plltool.reports.plots import Markup
-from plltool.tree.rooted_nodes import RootedNodes
+from plltool.reports.plots import Markup, element
+
+REPORT_WIDTH = 100  # characters in a line of a report as text
+FOLDED_ROWS = 20  # longer tables and plots are folded up, and text has only so many rows of them
 
 Row = Mapping[str, Any]  # of the table of a result, by the names of the columns
+
+
+class Block:
+    """Something on a page."""
+
+    def html(self, key: str) -> Markup:
+        """It as HTML; `key` names its section, and is empty in a notebook."""
+        raise NotImplementedError
+
+    def lines(self) -> list[str]:
+        """It as text; a text page leaves out what has no lines."""
+        return []
+
+
+Content = str | Mapping[str, str] | Block
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report with a heading; `key` is its anchor."""
+
+    key: str
+    title: str
+    content: Sequence[Content]
+
+
+def write_html(content: Content, key: str = "") -> Markup:
+    if isinstance(content, str):
+        return element("p", content)
+    if isinstance(content, Block):
+        return content.html(key)
+    return element("dl", *[element("div", element("dt", name), element("dd", own)) for name, own in content.items()])
+
+
+def write_lines(content: Content) -> list[str]:
+    if isinstance(content, str):
+        return wrap(content)
+    if isinstance(content, Block):
+        return content.lines()
+    width = max(map(len, content)) + 2
+    return [line for name, own in content.items() for line in wrap(own, f"{name}:".ljust(width), " " * width)]
 
 
 class Cell(NamedTuple):
@@ -25,19 +72,12 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Names of things, and what they are."""
-
-    rows: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Table:
+class Table(Block):
     """A table; the first column has names, the others numbers unless `is_text`."""
 
     caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str | Cell, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
     is_text: bool = False
 
     @property
@@ -45,86 +85,97 @@ class Table:
         """The rows; what is only a text has no mark."""
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
+    def html(self, key: str) -> Markup:
+        names = element("tr", *[element("th", name, scope="col") for name in self.columns])
+        rows = []
+        for first, *rest in self.cells:
+            cells = [element("td", cell.text, class_=cell.mark or None) for cell in rest]
+            rows.append(element("tr", element("th", first.text, scope="row"), *cells))
+        content = element("caption", self.caption), element("thead", names), element("tbody", *rows)
+        table = element("table", *content, class_="text" if self.is_text else None)
+        framed = element("div", table, class_="scroll", tabindex="0", role="group", aria_label=self.caption)
+        return framed if len(rows) <= FOLDED_ROWS else _fold(f"{self.caption}: {len(rows)} rows", framed)
+
+    def lines(self) -> list[str]:
+        cells = [[cell.text for cell in row] for row in self.cells[:FOLDED_ROWS]]
+        left = len(self.rows) - len(cells)
+        more = [f"  ... and {left} more, see the HTML page"] if left else []
+        if self.is_text:
+            facts = [dict(zip(self.columns, row, strict=True)) for row in cells]
+            return [*(line for own in facts for line in write_lines(own)), *more]
+        return [f"{self.caption}:", *(f"  {line}" for line in align([self.columns, *cells])), *more]
+
 
 @dataclass(frozen=True)
-class Prose:
-    """A paragraph."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Items:
+class Items(Block):
     """A list of sentences; `is_code` for lines that are typed."""
 
-    texts: tuple[str, ...]
+    texts: Sequence[str]
     is_code: bool = False
+
+    def html(self, key: str) -> Markup:
+        return element("ul", *[element("li", element("code", own) if self.is_code else own) for own in self.texts])
+
+    def lines(self) -> list[str]:
+        if self.is_code:
+            return [f"  {text}" for text in self.texts]
+        return [line for text in self.texts for line in wrap(text, "- ", "  ")]
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A plot; text pages leave it out, so that its numbers also stand elsewhere.
+class Plot(Block):
+    """A plot, or several of a kind side by side; text pages leave it out, so that its numbers also stand elsewhere.
 
     `n_rows` is for plots with a row for each of many things, which pages fold up like tables.
     """
 
-    svg: Markup
+    drawn: Markup | Sequence[Markup]
     caption: str
     n_rows: int = 0
 
-
-@dataclass(frozen=True)
-class Gallery:
-    """Plots of a kind, side by side where a page is wide, with a caption for all; text pages leave them out."""
-
-    pictures: tuple[Markup, ...]
-    caption: str
+    def html(self, key: str) -> Markup:
+        one = self.drawn if isinstance(self.drawn, Markup) else element("div", *self.drawn, class_="gallery")
+        figure = element("figure", one, element("figcaption", self.caption))
+        title = self.caption.partition(":")[0]
+        return figure if self.n_rows <= FOLDED_ROWS else _fold(f"{title}: {self.n_rows} rows", figure)
 
 
 @dataclass(frozen=True)
-class TreePicture:
-    """The tree of a page, which its readers can turn and collapse."""
-
-    nodes: RootedNodes  # the tree; labels of inner nodes are supports
-    kinds: tuple[tuple[str, str], ...]  # the kinds of these supports and their units, in the order of the labels
-
-
-@dataclass(frozen=True)
-class MarkedTree:
-    """A tree with marks at its branches, which readers of a page can collapse, and turn unless it keeps its root."""
-
-    nodes: RootedNodes  # the tree
-    marks: tuple[Mark, ...]  # of the branch above each node
-    caption: str  # what the marks mean
-    legend: str = ""  # what only a picture shows
-    keeps_root: bool = False  # whether the marks have a meaning only as seen from the root
-    # if given, the marks of a collapsed clade add up: their texts are numbers, their bands roots of sums, of at most
-    # this width
-    widest: float | None = None
-    time: TimeScale | None = None  # when the nodes lived, if lengths are years
-
-
-Drawn = tuple[str, tuple[tuple[str, str], ...]] | MarkedTree  # or Newick, and the kinds of its labels with their units
-
-
-@dataclass(frozen=True)
-class Folded:
-    """Blocks that a page shows when its reader asks for them."""
+class Folded(Block):
+    """What a page shows when its reader asks for it."""
 
     title: str
-    blocks: tuple[Facts | Table | Prose | Items | Picture, ...]
+    content: Sequence[Content]
+
+    def html(self, key: str) -> Markup:
+        return _fold(self.title, *(write_html(own, key) for own in self.content))
+
+    def lines(self) -> list[str]:
+        return [line for own in self.content if (lines := write_lines(own)) for line in (*lines, "")][:-1]
 
 
-Block = Facts | Table | Prose | Items | Picture | Gallery | TreePicture | MarkedTree | Folded
+def _fold(title: str, *content: Markup) -> Markup:
+    """Content below a title, shown on request."""
+    return element("details", element("summary", title), *content)
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of a report with a heading; `key` is its anchor."""
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of text in columns, a line each; all but the first column are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
+    return lines
 
-    key: str
-    title: str
-    blocks: tuple[Block, ...]
+
+def wrap(text: str, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, REPORT_WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    ) or [first.rstrip()]
+
+
+# --- numbers as texts -------------------------------------------------------------------------------------
 
 
 def share(value: float) -> str:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from plltool.constants import VERSION
 from plltool.registry import IN_REPORTS
 from plltool.reports.blocks import count
+from plltool.reports.plots import read_part
 from plltool.reports.records import Record, Records
 
 REPOSITORY = "plltool: maximum-likelihood phylogenetic trees on OpenCL devices"  # there is no paper yet
@@ -52,7 +52,7 @@ def write_methods(records: Records) -> Methods | None:
         likelihood, trees = cited.cite("Felsenstein 1981"), "trees" if "tests" in main else "tree"
         computed = f"was computed under {tell_model(main, cited)}"
         sentences.append(f"The likelihood{likelihood} of the given {trees} {computed}.")
-    sentences += [sentence for module in modules_of(records) for sentence in module.tell(records, cited)]
+    sentences += call_sections("tell", records, (), records, cited)
     version = VERSION if first is None else first["version"]
     is_prior = first is not None and first is records.samples and first["options"]["prior_only"]
     device = "" if first is None or is_prior else f" on {first['device']}"
@@ -60,14 +60,17 @@ def write_methods(records: Records) -> Methods | None:
     return Methods(" ".join(sentences), (f"{REPOSITORY}, version {version}.", *cited.references()))
 
 
-def modules_of(records: Records, *where: str) -> list[Any]:
-    """The modules with the sections, `where` they stand if that is given, and the sentences of analyses, in order.
+def call_sections(kind: str, records: Records, where: Sequence[str], *given: Any) -> list[Any]:
+    """What the functions of analyses return, "describe" sections and "tell" sentences of methods, in their order.
 
-    A module that names a COMMAND is left out unless there is a record of its run.
+    The registry names these functions, `where` the sections stand, and which need the record of a run.
     """
-    names = dict.fromkeys(own.section for own in IN_REPORTS if own.section and own.where in (where or (own.where,)))
-    modules = [import_module(f"plltool.reports.{name}") for name in names]
-    return [own for own in modules if getattr(own, "COMMAND", None) in (None, *records.runs)]
+    found: list[Any] = []
+    for own in IN_REPORTS:
+        if own.section and (not where or own.where in where) and not (own.needs_run and own.name not in records.runs):
+            module, _, name = own.section.partition(".")
+            found += getattr(import_module(f"plltool.reports.{module}"), f"{kind}_{name}")(*given)
+    return found
 
 
 class Cited:
@@ -90,8 +93,7 @@ class Cited:
 @cache
 def read_table(name: str) -> dict[str, str]:
     """A table of this package: lines "key = text"."""
-    lines = files("plltool.reports").joinpath(name).read_text(encoding="utf-8").splitlines()
-    return dict(line.split(" = ", 1) for line in lines)
+    return dict(line.split(" = ", 1) for line in read_part(name).splitlines())
 
 
 def source_of_model(spec: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.resources import files
 
 from plltool.reports.picture import round_ticks
 
@@ -42,6 +43,11 @@ def join(*content: str) -> Markup:
 def xml_text(text: str) -> str:
     """A text as XML holds it; what XML does not allow becomes U+FFFD."""
     return _NOT_XML.sub("\ufffd", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def read_part(name: str) -> str:
+    """A file of this package."""
+    return files("plltool.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 WIDTH, HEIGHT = 560.0, 240.0

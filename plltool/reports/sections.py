@@ -1,79 +1,92 @@
-"""All sections of a report, in their order, and those on the data and the model."""
+"""All sections of a report, in their order, and those on the tree, the data and the model."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 from plltool.constants import CRITERIA, SIGNIFICANCE, UNLINKED
 from plltool.io.newick import parse_nodes
 from plltool.model.candidates import information_score
 from plltool.model.describe import EQUAL_RATES, is_at_bound, shorten_model
 from plltool.registry import AFTER_MODEL, AFTER_TREE, BEFORE_TREE
-from plltool.reports.blocks import (
-    Block,
-    Cell,
-    Facts,
-    Folded,
-    Items,
-    Picture,
-    Prose,
-    Section,
-    Table,
-    count,
-    duration,
-    score,
-    share,
-)
-from plltool.reports.methods import modules_of, write_methods
+from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, count, duration, score, share
+from plltool.reports.methods import call_sections, write_methods
 from plltool.reports.plots import draw_bars, draw_named_bars
 from plltool.reports.records import Record, Records
-from plltool.reports.tree_section import describe_tree, sum_lengths
-from plltool.tree.rooted_nodes import UnrootedNodes
+from plltool.reports.tree_blocks import TreePicture
+from plltool.tree.rooted_nodes import RootedNodes, UnrootedNodes
 
 
 def describe_runs(records: Records) -> list[Section]:
     """The sections that the records have something for."""
     nodes = records.tree
-    sections = _describe_analyses(records, BEFORE_TREE)
+    sections: list[Section] = call_sections("describe", records, (BEFORE_TREE,), records)
     if nodes is not None:
-        sections.append(describe_tree(records, nodes))
-    sections += _describe_analyses(records, AFTER_TREE)
+        sections.append(_describe_tree(records, nodes))
+    sections += call_sections("describe", records, (AFTER_TREE,), records)
     if records.all_runs:
         sections.append(_describe_alignment(next(iter(records.all_runs.values()))))
     if records.main is not None:
-        sections.append(describe_model(records))
-    sections += _describe_analyses(records, AFTER_MODEL)
+        sections.append(_describe_model(records))
+    sections += call_sections("describe", records, (AFTER_MODEL,), records)
     found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
     if records.supports is not None and not records.supports_are_of_main_tree:
         found.append(f"{records.prefix.name}.support.json has support values for a different tree from the one shown")
-    warnings: Block = Items(tuple(dict.fromkeys(found))) if found else Prose("None.")
-    sections.append(Section("warnings", "Warnings", (warnings,)))
+    sections.append(Section("warnings", "Warnings", [Items(tuple(dict.fromkeys(found))) if found else "None."]))
     sections.append(_describe_computation(records))
     methods = write_methods(records)
     if methods is not None:
-        remark = Prose("This text is a draft: check it before you use it, and cite the methods that you used.")
-        sections.append(Section("methods", "Methods", (Prose(methods.text), remark)))
-        sections.append(Section("references", "References", (Items(methods.references),)))
+        remark = "This text is a draft: check it before you use it, and cite the methods that you used."
+        sections.append(Section("methods", "Methods", [methods.text, remark]))
+        sections.append(Section("references", "References", [Items(methods.references)]))
     return sections
-
-
-def _describe_analyses(records: Records, where: str) -> list[Section]:
-    return [section for module in modules_of(records, where) for section in module.describe(records)]
 
 
 def _describe_computation(records: Records) -> Section:
     """Device, versions and commands."""
     run = next(iter(records.all_runs.values()), None)
-    blocks: list[Block] = []
+    content: list[Content] = []
     if run is not None:
         versions = ", ".join(f"{name} {version}" for name, version in run.get("software", {}).items())
-        rows = [("Device", run["device"]), ("Reason for the choice", run.get("reason", ""))]
-        rows += [("Driver", run.get("driver", "")), ("Precision", str(run.get("layout", {}).get("precision") or ""))]
-        rows += [("plltool version", run["version"]), ("Other software", versions)]
+        facts = {"Device": run["device"], "Reason for the choice": run.get("reason", "")}
+        facts |= {"Driver": run.get("driver", ""), "Precision": str(run.get("layout", {}).get("precision") or "")}
+        facts |= {"plltool version": run["version"], "Other software": versions}
         runs = records.all_runs.items()
-        rows += [(f"Time of {command}", duration(own["seconds"])) for command, own in runs if "seconds" in own]
-        blocks.append(Facts(tuple(row for row in rows if row[1])))
+        facts |= {f"Time of {command}": duration(own["seconds"]) for command, own in runs if "seconds" in own}
+        content.append({name: text for name, text in facts.items() if text})
     if records.commands:
-        blocks += [Prose("Commands:"), Items(records.commands, is_code=True)]
-    return Section("computation", "Computation", tuple(blocks))
+        content += ["Commands:", Items(records.commands, is_code=True)]
+    return Section("computation", "Computation", content)
+
+
+# --- the tree ---------------------------------------------------------------------------------------------
+
+UNROOTED = (
+    "The tree is unrooted: unless an outgroup was given, the root in the picture is arbitrary."
+    " Branch lengths are expected substitutions per site."
+)
+ROOTED = "The model finds the root. Branch lengths are expected substitutions per site."
+
+
+def _describe_tree(records: Records, nodes: RootedNodes) -> Section:
+    """The tree, with its supports if they are known."""
+    run = records.main
+    kinds: tuple[tuple[str, str], ...] = ()
+    if records.supports is not None and records.supports_are_of_main_tree:
+        kinds = tuple((kind, str(own["unit"])) for kind, own in records.supports["kinds"].items())
+    facts = {"Taxa": str(len(nodes.tips))}
+    if run is not None:
+        facts["Log-likelihood (lnL)"] = f"{run['lnl']:.4f}"
+    facts["Tree length"] = f"{_sum_lengths(nodes):.4f}"
+    if kinds:
+        facts["Branch labels"] = " / ".join(f"{kind} ({unit})" for kind, unit in kinds)
+    remark = ROOTED if nodes.parents.count(0) == 2 else UNROOTED
+    return Section("tree", "Tree", [facts, TreePicture(nodes.ladderized(), kinds), remark])
+
+
+def _sum_lengths(nodes: RootedNodes) -> float:
+    return math.fsum(length for length in nodes.lengths[1:] if not math.isnan(length))
 
 
 # --- the data ---------------------------------------------------------------------------------------------
@@ -85,44 +98,44 @@ def _describe_alignment(run: Record) -> Section:
     """Size of the alignment, and what is in it."""
     data = run.get("data", {})
     n_sites = run["n_sites"]
-    rows = [("Taxa", str(run["n_taxa"])), ("Sites", str(n_sites))]
+    size = {"Taxa": str(run["n_taxa"]), "Sites": str(n_sites)}
     if "n_patterns" in run:
-        rows.append(("Distinct patterns of sites", str(run["n_patterns"])))
+        size["Distinct patterns of sites"] = str(run["n_patterns"])
     if not data:
-        return Section("data", "Data", (Facts(tuple(rows)),))
+        return Section("data", "Data", [size])
     used = max(sum(part["n_sites"] for part in run.get("parts", ())) or n_sites, 1)
-    rows = [("Alignment", data["source"]), ("Kind of data", ", ".join(data["kinds"])), *rows]
+    facts = {"Alignment": data["source"], "Kind of data": ", ".join(data["kinds"]), **size}
     if data.get("weighted_columns"):
-        rows.append(("Columns of the file, which have weights", str(data["weighted_columns"])))
+        facts["Columns of the file, which have weights"] = str(data["weighted_columns"])
     if data.get("constant_sites"):
         added = zip("ACGT", data["constant_sites"], strict=True)
-        rows.append(("Constant sites that were added", ", ".join(f"{base} {number}" for base, number in added)))
-    rows += [
-        ("Constant sites", f"{data['n_constant']} ({share(data['n_constant'] / used)})"),
-        ("Parsimony-informative sites", f"{data['n_informative']} ({share(data['n_informative'] / used)})"),
-        ("Gaps and unknown characters", share(data["gaps"])),
-        ("Groups of identical sequences", str(len(data["identical"]))),
-    ]
-    blocks: list[Facts | Items | Table] = [Facts(tuple(rows))]
+        facts["Constant sites that were added"] = ", ".join(f"{base} {number}" for base, number in added)
+    facts |= {
+        "Constant sites": f"{data['n_constant']} ({share(data['n_constant'] / used)})",
+        "Parsimony-informative sites": f"{data['n_informative']} ({share(data['n_informative'] / used)})",
+        "Gaps and unknown characters": share(data["gaps"]),
+        "Groups of identical sequences": str(len(data["identical"])),
+    }
+    content: list[Content] = [facts]
     if data["identical"]:
         groups = [f"Identical: {', '.join(group)}" for group in data["identical"]]
         left = len(groups) - _MOST_IDENTICAL
         more = [f"{count(left, 'more group')} of identical sequences"] if left > 0 else []
-        blocks.append(Items((*groups[:_MOST_IDENTICAL], *more)))
+        content.append(Items((*groups[:_MOST_IDENTICAL], *more)))
     taxa = sorted(data["taxa"], key=lambda taxon: -taxon["gaps"])
-    rows_of_taxa = tuple((taxon["name"], share(taxon["gaps"]), _judge(taxon.get("composition", []))) for taxon in taxa)
+    rows = [(taxon["name"], share(taxon["gaps"]), _judge(taxon.get("composition", []))) for taxon in taxa]
     n_parts = len(taxa[0].get("composition", []))
     of = "Composition p-value" if n_parts == 1 else "Composition p-value (lowest of all partitions)"
     columns = ("Taxon", "Gaps and unknown characters", of)
-    blocks.append(Table("Taxa, sorted by proportion of gaps", columns, rows_of_taxa))
-    n_deviating = sum(cell.mark == "bad" for _, _, cell in rows_of_taxa)
+    content.append(Table("Taxa, sorted by proportion of gaps", columns, rows))
+    n_deviating = sum(cell.mark == "bad" for _, _, cell in rows)
     found = "1 taxon" if n_deviating == 1 else f"{n_deviating} taxa"
-    text = (
+    content.append(
         f"A chi-square test compares the composition of each taxon with the average: {found} with p < {SIGNIFICANCE:g}."
         " Standard models assume that composition does not differ. With many taxa or partitions, some differences are"
         " due to chance."
     )
-    return Section("data", "Data", (*blocks, Prose(text)))
+    return Section("data", "Data", content)
 
 
 def _judge(values: list[float | None]) -> Cell:
@@ -135,26 +148,26 @@ _SHOWN_PARTS = 12  # more have only a line each
 _SHOWN_STATES = 25  # a longer list of frequencies is left to the record
 
 
-def describe_model(records: Records) -> Section:
+def _describe_model(records: Records) -> Section:
     run = records.main or {}
-    blocks: list[Block] = []
+    content: list[Content] = []
     parts = run.get("parts", [])
     if "parameters" in run:
-        blocks.append(_describe_fit(run, parts))
+        content.append(_describe_fit(run, parts))
     if len(parts) > 1:
-        blocks += _describe_parts(run, parts)
+        content += _describe_parts(run, parts)
     if len(parts) > _SHOWN_PARTS:
-        models = tuple((part["name"], part["model"]) for part in parts)
-        blocks.append(Table("Models of the partitions with all values", ("Partition", "Model"), models, is_text=True))
+        models = [(part["name"], part["model"]) for part in parts]
+        content.append(Table("Models of the partitions with all values", ("Partition", "Model"), models, is_text=True))
     elif len(parts) > 1:
         for part in parts:
-            blocks.append(Folded(f"Parameters of partition {part['name']}", _describe_part(part, part["name"])))
+            content.append(Folded(f"Parameters of partition {part['name']}", _describe_part(part, part["name"])))
     elif parts:
-        blocks += _describe_part(parts[0], "")
+        content += _describe_part(parts[0], "")
     choice = records.model_choice
     if choice is not None:
-        blocks += _describe_choice(choice)
-    return Section("model", "Model", tuple(blocks))
+        content += _describe_choice(choice)
+    return Section("model", "Model", content)
 
 
 def count_parameters(run: Record) -> int:
@@ -165,29 +178,27 @@ def count_parameters(run: Record) -> int:
     return int(run["parameters"]["n_free_parameters"]) + n_trees * n_branches
 
 
-def _describe_fit(run: Record, parts: list[Record]) -> Facts:
+def _describe_fit(run: Record, parts: list[Record]) -> dict[str, str]:
     """The fit and its price."""
     k, n = count_parameters(run), sum(part["n_sites"] for part in parts)
     n_own = int(run["parameters"]["n_free_parameters"])
     specs = list(dict.fromkeys(part["parameters"]["spec"] for part in parts))
-    rows = [("Model", shorten_model(specs[0]) if len(specs) == 1 else f"{len(parts)} partitions, see below")]
+    facts = {"Model": shorten_model(specs[0]) if len(specs) == 1 else f"{len(parts)} partitions, see below"}
     if len(parts) > 1:
-        rows.append(("Branch lengths of partitions", run["brlen"]))
-    rows += [
-        ("Log-likelihood (lnL)", f"{run['lnl']:.4f}"),
-        ("Free parameters", f"{k}: {n_own} of the model, {k - n_own} branch lengths"),
-    ]
+        facts["Branch lengths of partitions"] = run["brlen"]
+    facts["Log-likelihood (lnL)"] = f"{run['lnl']:.4f}"
+    facts["Free parameters"] = f"{k}: {n_own} of the model, {k - n_own} branch lengths"
     for name in ("AIC", "AICc", "BIC"):
         value = information_score(name, run["lnl"], k, n)
-        rows.append((name, f"{value:.3f}" if abs(value) < float("inf") else "not defined: too few sites"))
-    return Facts(tuple(rows))
+        facts[name] = f"{value:.3f}" if abs(value) < float("inf") else "not defined: too few sites"
+    return facts
 
 
-def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
+def _describe_parts(run: Record, parts: list[Record]) -> list[Content]:
     """A table and bars of the parts."""
-    whole = sum_lengths(parse_nodes(run["tree"], "the record"))
+    whole = _sum_lengths(parse_nodes(run["tree"], "the record"))
     lengths = [
-        sum_lengths(parse_nodes(part["newick"], "the record")) if part["newick"] else part["scaler"] * whole
+        _sum_lengths(parse_nodes(part["newick"], "the record")) if part["newick"] else part["scaler"] * whole
         for part in parts
     ]
     rows = []
@@ -197,65 +208,68 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
     columns = ("Partition", "Columns", "Sites", "Patterns", "Model", "lnL", "Tree length")
     bars = draw_named_bars([part["name"] for part in parts], lengths, "Tree length in each partition")
     caption = "Tree length in each partition: expected substitutions per site, summed over branches."
-    return [Table("Partitions", columns, tuple(rows)), Picture(bars, caption, len(parts))]
+    return [Table("Partitions", columns, rows), Plot(bars, caption, len(parts))]
 
 
-def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Picture, ...]:
+def _describe_part(part: Record, name: str) -> list[Content]:
     own, of = part["parameters"], f" of partition {name}" if name else ""
-    blocks: list[Facts | Table | Prose | Picture] = []
+    content: list[Content] = []
     labels = {"alpha": f"Alpha, the shape of the gamma distribution{of}", "pinv": f"Proportion of invariable sites{of}"}
-    rows = tuple((label, f"{own[key]:.6g}") for key, label in labels.items() if own.get(key) is not None)
-    if rows:
-        blocks.append(Facts(rows))
+    facts = {label: f"{own[key]:.6g}" for key, label in labels.items() if own.get(key) is not None}
+    if facts:
+        content.append(facts)
     if is_at_bound(own.get("alpha")):
-        blocks.append(Prose(f"{EQUAL_RATES[0].upper()}{EQUAL_RATES[1:]}."))
+        content.append(f"{EQUAL_RATES[0].upper()}{EQUAL_RATES[1:]}.")
     for key, caption, columns in (
         ("frequencies", f"State frequencies{of}", ("State", "Frequency")),
         ("rates", f"Substitution rates{of}", ("Pair or parameter", "Rate")),
     ):
         values = own.get(key)
         if isinstance(values, dict) and values:
-            shown = tuple((state, f"{value:.6f}") for state, value in values.items())
-            if len(shown) <= _SHOWN_STATES:
-                blocks.append(Table(caption, columns, shown))
-            else:
-                blocks.append(Prose(f"{caption}: {len(shown)} values, listed in the record."))
+            rows = [(state, f"{value:.6f}") for state, value in values.items()]
+            told = f"{caption}: {len(rows)} values, listed in the record."
+            content.append(Table(caption, columns, rows) if len(rows) <= _SHOWN_STATES else told)
     if "class_weights" in own:
-        classes = enumerate(zip(own["class_rates"], own["class_weights"], strict=True), start=1)
-        mixed = tuple((str(k), f"{rate:.5f}", share(weight)) for k, (rate, weight) in classes)
-        blocks.append(Table(f"Classes of the mixture{of}", ("Class", "Relative rate", "Proportion of sites"), mixed))
+        heads = ("Class", "Relative rate", "Proportion of sites")
+        classes = _list_rates(own["class_rates"], own["class_weights"])
+        content.append(Table(f"Classes of the mixture{of}", heads, classes))
     by_class = [{**one["frequencies"], **one["rates"]} for one in own.get("class_models", ())]
     if by_class and len(by_class[0]) <= _SHOWN_STATES:
-        cells = tuple((name, *(f"{one[name]:.6f}" for one in by_class)) for name in by_class[0])
+        cells = [(name, *(f"{one[name]:.6f}" for one in by_class)) for name in by_class[0]]
         header = ("State or pair", *(f"Class {k}" for k in range(1, len(by_class) + 1)))
-        blocks.append(Table(f"State frequencies and substitution rates of the classes{of}", header, cells))
+        content.append(Table(f"State frequencies and substitution rates of the classes{of}", header, cells))
     rates, weights = own["category_rates"], own["category_weights"]
     if len(rates) > 1:
-        numbered = enumerate(zip(rates, weights, strict=True), start=1)
-        table = tuple((str(k), f"{rate:.5f}", share(weight)) for k, (rate, weight) in numbered)
-        blocks.append(Table(f"Rates across sites{of}", ("Category", "Relative rate", "Proportion of sites"), table))
+        heads = ("Category", "Relative rate", "Proportion of sites")
+        content.append(Table(f"Rates across sites{of}", heads, _list_rates(rates, weights)))
         plot = draw_bars(rates, weights, ("proportion of sites", "relative rate"), f"Rates across sites{of}")
         caption = f"Rates across sites{of}: each bar is a category, as wide as its proportion of the sites."
-        blocks.append(Picture(plot, caption))
-    return tuple(blocks)
+        content.append(Plot(plot, caption))
+    return content
 
 
-def _describe_choice(choice: Record) -> list[Block]:
+def _list_rates(rates: Sequence[float], weights: Sequence[float]) -> list[tuple[str, str, str]]:
+    """The number, the rate and the weight of each category or class."""
+    numbered = enumerate(zip(rates, weights, strict=True), start=1)
+    return [(str(k), f"{rate:.5f}", share(weight)) for k, (rate, weight) in numbered]
+
+
+def _describe_choice(choice: Record) -> list[Content]:
     if "candidates" not in choice:
-        chosen = tuple((part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"])
+        chosen = [(part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"]]
         scores = ", ".join(f"{name} {score(choice[name.lower()])}" for name in CRITERIA)
         by = f"selected by {choice['criterion']}; all partitions together: {scores}"
-        text = f"The models of the partitions were {by}."
-        return [Prose(text), Table("Chosen models", ("Partition", "Model", "lnL"), chosen)]
+        table = Table("Chosen models", ("Partition", "Model", "lnL"), chosen)
+        return [f"The models of the partitions were {by}.", table]
     columns = ("Model", "lnL", "Parameters", "AIC", "AICc", "BIC", "Weight by AIC", "by AICc", "by BIC")
     names = ("aic", "aicc", "bic", "aic_weight", "aicc_weight", "bic_weight")
-    rows = tuple(
+    rows = [
         (own["name"], score(own["lnl"]), str(own["n_parameters"]), *(score(own[name]) for name in names))
         for own in choice["candidates"]
-    )
+    ]
     left = len(choice["left_out"])
     text = (
         f"{choice['best']} was selected by {choice['criterion']} among {len(rows)} models fitted on the same tree;"
         f" {left} others were clearly worse at the start and were not optimised."
     )
-    return [Prose(text), Table("Compared models, best first", columns, rows)]
+    return [text, Table("Compared models, best first", columns, rows)]

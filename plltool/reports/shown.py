@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from plltool.errors import InputError
 from plltool.progress import Progress
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
+from plltool.reports.tree_blocks import Drawn
 
 if TYPE_CHECKING:
     import pandas

@@ -11,8 +11,7 @@ from typing import Any
 from plltool.errors import shorten
 from plltool.model.describe import describe_data, shorten_model
 from plltool.model.spec import ModelSpec
-from plltool.reports.blocks import Row
-from plltool.reports.text import align
+from plltool.reports.blocks import Row, align
 from plltool.run.run_result import RunResult
 from plltool.schema import Keys
 

@@ -23,7 +23,8 @@ from plltool.model.model import Model
 from plltool.model.partition import Dataset
 from plltool.optimise.polish import Other
 from plltool.progress import Progress
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice, SchemeChoice
 from plltool.run.rooting import mean_tree, write_rooted

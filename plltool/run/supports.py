@@ -21,9 +21,10 @@ from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.tree_files import write_splits
 from plltool.progress import log
 from plltool.registry import split_words
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
 from plltool.reports.methods import read_table
 from plltool.reports.shown import Shown
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.schema import Keys
 from plltool.tree.rooted import drop_root, inner_branches, unrooted_branches

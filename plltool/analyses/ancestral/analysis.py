@@ -18,7 +18,8 @@ from plltool.io.alignment_formats import format_fasta, format_table
 from plltool.io.files import tabbed
 from plltool.io.newick_writer import find_root, write_newick, write_nexus
 from plltool.model.components import Components
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.likelihood import Likelihood

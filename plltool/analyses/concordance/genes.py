@@ -34,8 +34,9 @@ from plltool.io.newick_writer import write_newick
 from plltool.model.scheme import PartSpec, SiteRange
 from plltool.processes.workers import Workers
 from plltool.progress import Listener, Progress, announce, ignore, log
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.inputs import AlignmentLike, as_data, resolve_inputs, resolve_scheme
 from plltool.run.memory import plan_memory, share_hardware
 from plltool.run.results import SearchResult

@@ -13,9 +13,10 @@ from plltool.arrays import FloatArray
 from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
 from plltool.io.files import Recorded, nan_to_null, tabbed
 from plltool.io.newick_writer import write_newick, write_nexus, written_label
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
 from plltool.reports.methods import read_table
 from plltool.reports.shown import Shown
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.results import Result
 from plltool.run.supports import BRANCH, NOT_AVAILABLE, Supports
 from plltool.schema import Keys

@@ -17,8 +17,9 @@ from plltool.errors import InputError, check_least
 from plltool.io.files import tabbed
 from plltool.io.newick_writer import write_nexus, write_nodes
 from plltool.progress import announce
-from plltool.reports.blocks import MarkedTree, Row
-from plltool.reports.date_section import mark_dated
+from plltool.reports.blocks import Row
+from plltool.reports.tree_blocks import MarkedTree
+from plltool.reports.tree_sections import mark_dated
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.likelihood import Likelihood

@@ -24,7 +24,7 @@ from plltool.io.newick import parse_newick
 from plltool.progress import Listener, Move, Progress, StopSearch, ignore, log
 from plltool.registry import ANALYSES
 from plltool.reports.blocks import Row
-from plltool.reports.compare_section import tell_moves
+from plltool.reports.search_sections import tell_moves
 from plltool.reports.shown import Shown
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.memory import plan_memory

@@ -26,7 +26,8 @@ from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.analyses.sampling.time_result import TimeSummary, format_time_trees
 from plltool.engine.counters import Counters
 from plltool.model.describe import describe_data
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.run_result import RunResult
 from plltool.schema import Keys
 from plltool.tree.splits import members_of, smaller_side

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from plltool.constants import ALRT_KINDS, ALRT_REPLICATES, DEFAULT_SEED, LBP, SH_ALRT
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.evaluation import EvaluationSettings, evaluate_and_ask
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.likelihood import Likelihood, check_neighbour_request

@@ -23,8 +23,9 @@ from plltool.io.checkpoint import START_OVER
 from plltool.io.files import Recorded
 from plltool.io.newick_writer import write_newick
 from plltool.progress import Listener, Progress, StopSearch, announce, ignore, log
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, TreesLike, as_data, as_tree_set, resolve_inputs
 from plltool.run.memory import share_hardware
 from plltool.run.rooting import OutgroupLike, mean_tree

@@ -16,8 +16,9 @@ from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.progress import Listener, announce, ignore, log
-from plltool.reports.blocks import Drawn, Row
+from plltool.reports.blocks import Row
 from plltool.reports.shown import Shown
+from plltool.reports.tree_blocks import Drawn
 from plltool.run.likelihood import LENGTHS, Likelihood
 from plltool.run.results import SearchResult
 from plltool.run.rooting import usable_outgroup

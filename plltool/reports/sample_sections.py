@@ -6,26 +6,12 @@ import math
 
 from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED
 from plltool.io.newick import parse_nodes
-from plltool.reports.blocks import (
-    Block,
-    Cell,
-    Facts,
-    Gallery,
-    MarkedTree,
-    Picture,
-    Prose,
-    Section,
-    Table,
-    TreePicture,
-    count,
-    duration,
-    share,
-)
+from plltool.reports.blocks import Cell, Content, Plot, Section, Table, count, duration, share
 from plltool.reports.methods import Cited, list_words, tell_models
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import Markup, draw_points, draw_traces
 from plltool.reports.records import Record, Records
-from plltool.reports.tree_section import mark_tree
+from plltool.reports.tree_blocks import MarkedTree, TreePicture
 
 PRIORS = {  # what the records of priors call the parameters, and a text
     "lengths": "branch lengths",
@@ -49,7 +35,7 @@ MCC = "is the sampled tree with the highest product of clade probabilities"
 SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 
 
-def describe(records: Records) -> list[Section]:
+def describe_samples(records: Records) -> list[Section]:
     run, name = records.samples, records.prefix.name
     if run is None:
         return []
@@ -59,7 +45,7 @@ def describe(records: Records) -> list[Section]:
     )
     title = f"Samples of the {_source(run)} distribution"
     return [
-        Section("posterior", title, (_describe_run(run), *_describe_verdict(run))),
+        Section("posterior", title, [_describe_run(run), *_describe_verdict(run)]),
         *(_describe_tree(run, key, title, text) for key, title, text in trees),
         _describe_numbers(run, name),
         _describe_agreement(run, name),
@@ -71,27 +57,26 @@ def _source(run: Record) -> str:
     return "prior" if run["options"]["prior_only"] else "posterior"
 
 
-def _describe_run(run: Record) -> Facts:
+def _describe_run(run: Record) -> dict[str, str]:
     options, n_samples = run["options"], run["posterior"]["samples"]
     chains = f"{count(options['runs'], 'run')} of {count(options['chains'], 'chain')}"
     temperature = f", temperature {options['temperature']:g}" if options["chains"] > 1 else ""
     of_each = " of each run" if options["runs"] > 1 else ""
     burnin = count(run["burnin_samples"], "sample")
-    rows = [("Model", "; ".join(dict.fromkeys(run["models"])))]
-    rows += [("Likelihood", "none: the prior was sampled")] if options["prior_only"] else []
-    rows += [(f"Prior of {kind}", text) for kind, text in run["priors"].items()]
-    rows += [
-        ("Chains", f"{chains}{temperature}, seed {run['seed']}"),
-        ("Generations", f"{run['generations']}, a sample every {options['sample_every']}"),
-        ("Burn-in", f"the first {burnin}, before generation {run['burnin_generation']}"),
-        ("Samples kept", f"{n_samples}{of_each}"),
-        ("Device", run["device"]),
-        ("Time", duration(run["seconds"])),
-    ]
-    return Facts(tuple(rows))
+    return {
+        "Model": "; ".join(dict.fromkeys(run["models"])),
+        **({"Likelihood": "none: the prior was sampled"} if options["prior_only"] else {}),
+        **{f"Prior of {kind}": text for kind, text in run["priors"].items()},
+        "Chains": f"{chains}{temperature}, seed {run['seed']}",
+        "Generations": f"{run['generations']}, a sample every {options['sample_every']}",
+        "Burn-in": f"the first {burnin}, before generation {run['burnin_generation']}",
+        "Samples kept": f"{n_samples}{of_each}",
+        "Device": run["device"],
+        "Time": duration(run["seconds"]),
+    }
 
 
-def _describe_verdict(run: Record) -> list[Block]:
+def _describe_verdict(run: Record) -> list[Content]:
     """Whether there are enough samples, and what to do if not."""
     numbers, deviation = run["posterior"]["numbers"], run["posterior"]["asdsf"]
     sizes = {name: own["size"] for name, own in numbers.items() if "size" in own}
@@ -119,14 +104,14 @@ def _describe_verdict(run: Record) -> list[Block]:
     if run["converged"] is None:
         verdict = "There is only one run, so convergence between runs cannot be assessed"
     text = f"{verdict}: {', '.join(found)}. {_advise(run, sizes)}"
-    about = (
-        "ASDSF is the average standard deviation of split frequencies between runs (Lakner et al. 2008); ESS and R-hat"
-        " are those of Vehtari et al. (2021)."
-    )
-    blocks: list[Block] = [Prose(text.rstrip())]
+    content: list[Content] = [text.rstrip()]
     if rows:
-        blocks += [Table("Convergence", ("Measure", "Found", "Enough"), tuple(rows)), Prose(about)]
-    return blocks
+        content += [
+            Table("Convergence", ("Measure", "Found", "Enough"), rows),
+            "ASDSF is the average standard deviation of split frequencies between runs (Lakner et al. 2008); ESS and"
+            " R-hat are those of Vehtari et al. (2021).",
+        ]
+    return content
 
 
 def _advise(run: Record, sizes: dict[str, float]) -> str:
@@ -152,13 +137,11 @@ def _advise(run: Record, sizes: dict[str, float]) -> str:
 
 def _describe_tree(run: Record, key: str, title: str, text: str) -> Section:
     nodes, source = parse_nodes(run["posterior"][key], "the record").ladderized(), _source(run)
+    about = f"It {text}. Branch labels are {source} probabilities, lengths are means of the samples with the branch."
     if "time" in run:
         about = f"It {text}. Labels are {source} probabilities of clades; nodes are at their mean heights, in years."
-        if key == "mcc":
-            return Section(key, title, (_mark_times(run), Prose(about)))
-        return Section(key, title, (TreePicture(nodes, ((f"{source} probability", "0 to 1"),)), Prose(about)))
-    about = f"It {text}. Branch labels are {source} probabilities, lengths are means of the samples with the branch."
-    return Section(key, title, (TreePicture(nodes, ((f"{source} probability", "0 to 1"),)), Prose(about)))
+    picture = TreePicture(nodes, ((f"{source} probability", "0 to 1"),))
+    return Section(key, title, [_mark_times(run) if "time" in run and key == "mcc" else picture, about])
 
 
 def _mark_times(run: Record) -> MarkedTree:
@@ -171,16 +154,16 @@ def _mark_times(run: Record) -> MarkedTree:
     marks = [Mark(label if below else "") for label, below in zip(nodes.labels, children, strict=True)]
     legend = "The axis has calendar years. Bars are 95 % intervals of the dates of nodes."
     caption = "The time tree: branch lengths are in years."
-    return mark_tree(nodes, marks, caption, legend=legend, keeps_root=True, time=TimeScale(latest, ranges))
+    return MarkedTree.of(nodes, marks, caption, legend=legend, keeps_root=True, time=TimeScale(latest, ranges))
 
 
 def _describe_numbers(run: Record, name: str) -> Section:
     """Traces and the table of summaries."""
     trace, start = run["trace"], run["burnin_generation"]
-    pictures = tuple(
+    pictures = [
         draw_traces(trace["generations"], values, start, ("generation", own), f"Trace of {own}")
         for own, values in trace["numbers"].items()
-    )
+    ]
     left = len(run["posterior"]["numbers"]) - len(pictures)
     shown = f" {count(left, 'other number')} with larger ESS {'is' if left == 1 else 'are'} not drawn." if left else ""
     drawn = "Traces by run. The burn-in is shaded; values outside the plot are drawn at its edge."
@@ -192,42 +175,42 @@ def _describe_numbers(run: Record, name: str) -> Section:
         r_hat = f"{found['r_hat']:.3f}" if "r_hat" in found else "-"
         summary = [f"{found[key]:.6g}" for key in ("mean", "deviation", "median", "low", "high")]
         rows.append((own, *summary, size, r_hat))
-    table = Table("Means, medians and 95 % highest posterior density intervals", columns, tuple(rows))
+    table = Table("Means, medians and 95 % highest posterior density intervals", columns, rows)
     text = (
         "LnL is the log-likelihood, LnPr the log prior density, and TL the tree length."
         f" {name}.run1.p and the files of other runs contain all samples; Tracer and other programs read them."
     )
-    return Section("numbers", "Traces and parameters", (Gallery(pictures, caption), table, Prose(text)))
+    return Section("numbers", "Traces and parameters", [Plot(pictures, caption), table, text])
 
 
 def _describe_agreement(run: Record, name: str) -> Section:
     """What trees the runs found: ASDSF, splits by run, and the credible set."""
-    blocks: list[Block] = []
+    content: list[Content] = []
     if len(run["asdsf"]) > 1:
         points = [(look["generation"], look["asdsf"], "generation") for look in run["asdsf"]]
         line = [(0.0, ENOUGH_DEVIATION), (points[-1][0], ENOUGH_DEVIATION)]
         plot = draw_points(points, line, ("generation", "ASDSF"), "ASDSF against generations")
         text = "ASDSF against generations, each time after burn-in"
-        blocks.append(Picture(plot, f"{text}; the line marks the convergence threshold."))
+        content.append(Plot(plot, f"{text}; the line marks the convergence threshold."))
     n_runs, splits = run["options"]["runs"], run["splits"]
     if n_runs > 1 and splits:
         text = "Each dot is a split: its frequency in run 1 (x axis) and in another run (y axis)"
-        blocks.append(Picture(_plot_splits(splits, n_runs), f"{text}. On the line the runs agree."))
+        content.append(Plot(_plot_splits(splits, n_runs), f"{text}. On the line the runs agree."))
         ranges = sorted(((max(own["shares"]) - min(own["shares"]), own) for own in splits), key=lambda own: -own[0])
-        rows = tuple((_name_split(own["taxa"]), *map(share, own["shares"])) for width, own in ranges if width > 0.0)
+        rows = [(_name_split(own["taxa"]), *map(share, own["shares"])) for width, own in ranges if width > 0.0]
         columns = ("Split", *(f"Run {number}" for number in range(1, n_runs + 1)))
-        blocks.append(Table("Splits whose frequencies differ most between runs", columns, rows[:MOST_DIFFERING]))
+        content.append(Table("Splits whose frequencies differ most between runs", columns, rows[:MOST_DIFFERING]))
     posterior = run["posterior"]
     n_trees, listed = posterior["credible_topologies"], posterior["credible"]
     has = "is one topology" if n_trees == 1 else f"has {n_trees} of the sampled topologies, the most probable first"
     text = f"The credible set, which holds 95 % of the {_source(run)} probability, {has}"
-    blocks.append(Prose(f"{text}. The file is {name}.credible.tsv."))
+    content.append(f"{text}. The file is {name}.credible.tsv.")
     first = "" if n_trees == len(listed) else f", the first {len(listed)} of {n_trees}"
-    ranked = tuple(
+    ranked = [
         (str(rank), f"{own['probability']:.4f}", f"{own['cumulative']:.4f}") for rank, own in enumerate(listed, start=1)
-    )
-    blocks.append(Table(f"Credible set of topologies{first}", ("Topology", "Probability", "Cumulative"), ranked))
-    return Section("agreement", "Trees of the runs", tuple(blocks))
+    ]
+    content.append(Table(f"Credible set of topologies{first}", ("Topology", "Probability", "Cumulative"), ranked))
+    return Section("agreement", "Trees of the runs", content)
 
 
 def _plot_splits(splits: list[Record], n_runs: int) -> Markup:
@@ -250,21 +233,20 @@ def _name_split(taxa: list[str]) -> str:
 
 
 def _describe_moves(run: Record) -> Section:
-    accepted = tuple((move, _rate(rate)) for move, rate in run["acceptance"].items())
-    blocks: list[Block] = [Table("Acceptance rates of proposals in the cold chains", ("Move", "Accepted"), accepted)]
+    accepted = [(move, _rate(rate)) for move, rate in run["acceptance"].items()]
+    content: list[Content] = [Table("Acceptance rates of proposals in the cold chains", ("Move", "Accepted"), accepted)]
     if run["swaps"]:
-        rows = tuple((f"{rank} and {rank + 1}", _rate(rate)) for rank, rate in enumerate(run["swaps"], start=1))
+        rows = [(f"{rank} and {rank + 1}", _rate(rate)) for rank, rate in enumerate(run["swaps"], start=1)]
         caption = "Acceptance rates of swaps between neighbouring chains; chain 1 is the cold one"
-        blocks.append(Table(caption, ("Chains", "Accepted"), rows))
-    blocks.append(Prose("Rates of all runs together, after tuning."))
-    return Section("moves", "Moves", tuple(blocks))
+        content.append(Table(caption, ("Chains", "Accepted"), rows))
+    return Section("moves", "Moves", [*content, "Rates of all runs together, after tuning."])
 
 
 def _rate(value: float | None) -> str:
     return "-" if value is None else share(value)
 
 
-def tell(records: Records, cited: Cited) -> list[str]:
+def tell_samples(records: Records, cited: Cited) -> list[str]:
     run = records.samples
     if run is None:
         return []

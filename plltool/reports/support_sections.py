@@ -1,0 +1,225 @@
+"""The sections on supports of branches, on tests of trees, and on the concordance of genes and sites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from plltool.constants import GCF, SCF, SCFL, SUPPORT_KINDS, TEST_LEVEL
+from plltool.io.newick import parse_nodes
+from plltool.reports.blocks import Cell, Content, Items, Plot, Section, Table, count, share
+from plltool.reports.methods import Cited, list_words, read_table
+from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
+from plltool.reports.plots import draw_histogram, draw_path, draw_points
+from plltool.reports.records import Record, Records, split_keys, split_of
+from plltool.reports.tree_blocks import MarkedTree
+
+STRONG = 0.95  # of the largest support: branches from here on are counted
+MEANS = {"autoMRE": "weighted RF distance", "autoFC": "correlation"}  # by which halves of the replicates are compared
+CONVERGED = {True: ("yes", "good"), False: ("no", "bad")}
+_KINDS = read_table("supports.txt").items()  # meaning, unit, of what there is a number; name in a text, source
+SUPPORT_SOURCES = {kind: text.split(" | ")[3:] for kind, text in _KINDS if kind in SUPPORT_KINDS}
+TEST_SOURCES = {
+    "the KH test": "Kishino & Hasegawa 1989",
+    "the SH test": "Shimodaira & Hasegawa 1999",
+    "the weighted KH and SH tests and the AU test": "Shimodaira 2002",
+    "expected likelihood weights": "Strimmer & Rambaut 2002",
+}
+TESTS = ("kh", "sh", "wkh", "wsh", "au")
+LABELLED = {GCF: "gCF", SCF: "sCF", SCFL: "sCFL"}  # the factors on the tree, and their columns
+COLUMNS = (
+    "gCF", "gDF1", "gDF2", "gDFP", "gN", "sCF", "sDF1", "sDF2", "sN", "sCFL", "sDFL1", "sDFL2", "sNL", "qCF", "IC",
+)  # fmt: skip
+DIGITS = {"gN": 0, "IC": 3}  # behind the point; others, per cent and numbers of sites, have one
+COLOURS = ((50.0, GOOD_COLOUR), (100.0 / 3.0, FAIR_COLOUR))  # from which per cent on
+
+
+def describe_supports(records: Records) -> list[Section]:
+    content: list[Content] = []
+    supports = records.supports
+    if supports is not None:
+        if not records.supports_are_of_main_tree:
+            content.append("These support values belong to a different tree from the one above.")
+        rows, plots = [], []
+        for kind, own in supports["kinds"].items():
+            values, largest = [branch[kind] for branch in supports["branches"]], _largest(own)
+            strong = sum(value >= STRONG * largest for value in values)
+            middle = f"{median(values):.4g}" if values else "-"
+            replicates = "-" if own["replicates"] is None else str(own["replicates"])
+            rows.append((kind, own["meaning"], own["unit"], replicates, middle, f"{strong} of {len(values)}"))
+            if values:
+                plot = draw_histogram(values, largest, (kind, "branches"), f"Histogram of {kind}")
+                caption = f"Supports by {kind}: the number of branches in each tenth of the scale."
+                plots.append(Plot(plot, caption))
+        columns = ("Kind", "Meaning", "Unit", "Replicates", "Median", "Branches with 95 % or more")
+        content += [Table("Supports", columns, rows, is_text=True), *plots]
+        content += _describe_convergence(supports.get("convergence", ()))
+    if records.n_bootstraps:
+        name = f"{records.prefix.name}.bootstraps.nwk"
+        content.append(f"{name} contains {count(records.n_bootstraps, 'bootstrap tree')}.")
+    return [Section("supports", "Supports", content)] if content else []
+
+
+def _describe_convergence(tests: Sequence[Record]) -> list[Content]:
+    """Whether there are enough bootstrap replicates, if their number was to be found."""
+    if not tests:
+        return []
+    criterion = tests[0]["criterion"]
+    what = MEANS[criterion]
+    rows = [
+        (str(test["n_trees"]), f"{test['mean']:.4f}", share(test["agreeing"]), Cell(*CONVERGED[test["converged"]]))
+        for test in tests
+    ]
+    text = (
+        f"The replicates were split into random halves. There are enough if nearly all halves agree by {criterion}"
+        " (Pattengale et al. 2010)."
+    )
+    columns = ("Replicates", f"Mean {what}", "Halves that agree", "Enough")
+    content: list[Content] = [Table("Convergence of the bootstrap", columns, rows), text]
+    if len(tests) > 1:
+        points = [(test["n_trees"], test["mean"]) for test in tests]
+        names = "replicates", what
+        plot = draw_path([points], [[0] * len(points)], [criterion], names, "Convergence of the bootstrap")
+        content.append(Plot(plot, f"Mean {what} of random halves of the replicates."))
+    return content
+
+
+def _largest(kind: Record) -> float:
+    """The largest support of a kind, in its unit."""
+    return 1.0 if kind["unit"] == "0 to 1" else 100.0
+
+
+def tell_supports(records: Records, cited: Cited) -> list[str]:
+    supports = records.supports
+    if supports is None or not records.supports_are_of_main_tree:
+        return []
+    kinds = []
+    for kind, own in supports["kinds"].items():
+        name, source = SUPPORT_SOURCES[kind]
+        number = "" if own["replicates"] is None else count(own["replicates"], "replicate")
+        kinds.append(name + cited.cite(source, also=number))
+    text = f"Branch support was assessed with {list_words(kinds)}."
+    if supports.get("convergence"):
+        criterion, source = supports["convergence"][-1]["criterion"], cited.cite("Pattengale et al. 2010")
+        text += f" The {criterion} criterion{source} determined the number of bootstrap replicates."
+    return [text]
+
+
+# --- tests of trees ---------------------------------------------------------------------------------------
+
+
+def describe_tests(records: Records) -> list[Section]:
+    tests = records.runs["test"]["tests"]
+    columns = ("Tree", "lnL", "Difference", "bp", "p-KH", "p-SH", "p-WKH", "p-WSH", "p-AU", "ELW")
+    rows = []
+    for number, tree in enumerate(tests["trees"], start=1):
+        cells: list[str | Cell] = [str(number), f"{tree['lnl']:.4f}", f"{tree['delta']:.4f}", f"{tree['bp']:.4f}"]
+        for name in TESTS:
+            p = tree[name]
+            if name == "au" and tree.get("au_undetermined"):
+                cells.append(Cell(f"{p:.4f} ?", ""))
+            else:
+                cells.append("-" if p is None else _judged(p, p >= TEST_LEVEL))
+        rows.append((*cells, _judged(tree["elw"], tree["in_elw_set"])))
+    text = (
+        f"A tree marked + is not rejected, a tree marked - is rejected: p < {TEST_LEVEL:g}, or (ELW) outside the set of"
+        f" the largest weights that sum to {1 - TEST_LEVEL:g}. Replicates (RELL): {tests['n_replicates']}, seed"
+        f" {tests['seed']}."
+    )
+    if any(tree.get("au_undetermined") for tree in tests["trees"]):
+        text += " A ? marks an AU p-value that cannot be determined, because the tree is hardly ever the best."
+    return [Section("tests", "Tests of trees", [Table("Tests of trees", columns, rows), text])]
+
+
+def _judged(value: float, is_kept: bool) -> Cell:
+    return Cell.judged(f"{value:.4f} {'+' if is_kept else '-'}", is_kept)
+
+
+def tell_tests(records: Records, cited: Cited) -> list[str]:
+    tests = records.runs["test"]["tests"]
+    names = [name + cited.cite(source) for name, source in TEST_SOURCES.items()]
+    number = f"{tests['n_replicates']:,} RELL replicates"
+    return [f"We compared {len(tests['trees'])} trees with {list_words(names)}, using {number}."]
+
+
+# --- concordance ------------------------------------------------------------------------------------------
+
+
+def describe_concordance(records: Records) -> list[Section]:
+    name, sections = records.prefix.name, []
+    if records.genes:
+        columns = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
+        rows = [[_shorten(row[column]) for column in columns] for row in records.genes]
+        remark = f"{name}.genes.nwk has their trees, {name}.genes.tsv their files and the values of all parameters."
+        sections.append(Section("genes", "Genes", [Table("Genes", columns, rows), remark]))
+    return sections if records.concordance is None else [*sections, _describe_factors(records.concordance, name)]
+
+
+def _describe_factors(found: Record, name: str) -> Section:
+    nodes, branches = parse_nodes(found["tree"], "the record"), found["branches"]
+    columns = [column for kind, column in LABELLED.items() if kind in found["kinds"]]
+    by_split = {split_of(branch["taxa"], nodes): branch for branch in branches}
+    marks = []
+    for key, below in zip(split_keys(nodes), nodes.children(), strict=True):
+        branch = by_split.get(key) if below else None
+        marks.append(Mark() if branch is None else _mark(branch, columns))
+    caption = f"The number of the branch in the table: {' / '.join(columns)}."
+    legend = ""
+    if columns:
+        legend = f"The colour of a dot shows {columns[0]}: green from 50 % on, yellow from a third, red below."
+    content: list[Content] = [MarkedTree.of(nodes, marks, caption, legend=legend)]
+    listed = [column for column in COLUMNS if column in found["columns"]]
+    rows = [(str(branch["id"]), *(_write(branch["columns"][own], own) for own in listed)) for branch in branches]
+    content.append(Table("Branches", ("Branch", *listed), rows))
+    content.append(Items([f"{column}: {found['columns'][column]}" for column in listed]))
+    points = [
+        (branch["columns"]["gCF"], branch["columns"]["sCF"], f"branch {branch['id']}")
+        for branch in branches
+        if {"gCF", "sCF"} <= branch["columns"].keys() and None not in map(branch["columns"].get, ("gCF", "sCF"))
+    ]
+    if points:
+        plot = draw_points(points, [(0.0, 0.0), (100.0, 100.0)], ("gCF", "sCF"), "Genes and sites")
+        content.append(Plot(plot, "Gene and site concordance factors of each branch; on the line they are equal."))
+    remark = (
+        "If the data support the three resolutions of a branch equally, each has about 33 %. The branch itself is"
+        f" AB|CD; DF1 stands for AC|BD, DF2 for AD|BC. {name}.cf.stat contains all columns; open {name}.cf.nex in"
+        " FigTree."
+    )
+    return Section("concordance", "Concordance", [*content, remark])
+
+
+def _mark(branch: Record, columns: list[str]) -> Mark:
+    values = [branch["columns"][column] for column in columns]
+    text = f"{branch['id']}: {'/'.join(map(_write, values, columns))}"
+    if not values or values[0] is None:
+        return Mark(text)
+    return Mark(text, next((colour for least, colour in COLOURS if values[0] >= least), POOR_COLOUR))
+
+
+def _write(value: float | None, column: str) -> str:
+    return "-" if value is None else f"{value:.{DIGITS.get(column, 1)}f}"
+
+
+def _shorten(text: str) -> str:
+    """A model without the values of its parameters; other texts as they are."""
+    kept, depth = "", 0
+    for letter in text:
+        depth += letter == "{"
+        kept += letter if depth == 0 else ""
+        depth -= letter == "}"
+    return kept
+
+
+def tell_concordance(records: Records, cited: Cited) -> list[str]:
+    found = records.concordance
+    if found is None:
+        return []
+    kinds, told = found["kinds"], []
+    by = cited.cite("Minh, Hahn & Lanfear 2020") if kinds.keys() & {GCF, SCF} else ""
+    if GCF in kinds:
+        told.append(f"gene concordance factors{by} from {count(kinds[GCF]['replicates'], 'gene tree')}")
+    if SCF in kinds:
+        told.append(f"site concordance factors{by} from {kinds[SCF]['replicates']} quartets per branch")
+    if SCFL in kinds:
+        told.append(f"likelihood-based site concordance factors{cited.cite('Mo et al. 2023')}")
+    return [f"Concordance was assessed with {list_words(told)}."] if told else []

@@ -1,0 +1,232 @@
+"""The sections on the dates of a tree, on ancestral states, and on sequences that are placed on a tree."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+
+from plltool.constants import SURE_WEIGHT
+from plltool.io.jplace import Jplace, JplaceRow
+from plltool.io.newick import parse_nodes
+from plltool.reports.blocks import Block, Content, Plot, Section, Table, count
+from plltool.reports.methods import Cited
+from plltool.reports.picture import Mark, TimeScale
+from plltool.reports.plots import draw_histogram, draw_points
+from plltool.reports.records import Record, Records
+from plltool.reports.tree_blocks import MarkedTree
+from plltool.tree.rooted_nodes import RootedNodes
+
+MOST_LISTED = 30  # mutations of a branch
+WIDEST = 10.0  # points, of the band behind the branch with most placements
+MOST_QUERIES, MOST_BRANCHES = 500, 200  # rows of tables
+
+
+def describe_dates(records: Records) -> list[Section]:
+    run, name = records.runs["date"], records.prefix.name
+    dating = run["dating"]
+    clock, root, tips = dating["clock"], dating["nodes"][0], dating["root_to_tip"]
+    level = _share(dating)
+    rate = f"{clock['rate']:.4g} substitutions per site and year{_range(clock['interval'], level, '.4g')}"
+    facts = {
+        "Clock rate": rate,
+        "Root": f"{root['year']:.2f}{_range(root['interval'], level, '.2f')}, {root['day']}",
+        "Tips with a date": str(len(tips)),
+        "R2 of the regression": f"{clock['r_squared']:.3f}",
+    }
+    if clock["coalescent_time"] is not None:
+        facts["Coalescent time"] = f"{clock['coalescent_time']:.4g} years"
+    points = [(tip["year"], tip["distance"], tip["name"]) for tip in tips]
+    ends = [(tip["year"], tip["expected"]) for tip in sorted(tips, key=lambda tip: tip["year"])]
+    axes = ("date of the tip", "distance from the root")
+    plot = draw_points(points, [ends[0], ends[-1]], axes, "Root-to-tip regression")
+    caption = "Distances of the tips from the root, in substitutions per site, over their dates; the line is the clock."
+    remark = f"{name}.date.tsv lists the dates of all nodes; open {name}.date.nex in FigTree to see them on the tree."
+    return [Section("dates", "Dates", [facts, mark_dated(dating, run["dated_tree"]), Plot(plot, caption), remark])]
+
+
+def mark_dated(dating: Record, newick: str) -> MarkedTree:
+    """The tree in time, with bars over the years between which its nodes lie."""
+    level = _share(dating)
+    nodes = parse_nodes(newick, "the record")
+    dates = {node["name"]: node for node in dating["nodes"]}
+    ranges = tuple(dates[label]["interval"] for label in nodes.labels)
+    time = TimeScale(max(node["year"] for node in dates.values()), ranges)
+    bars = f" Bars are {level} intervals of node dates." if any(ranges) else ""
+    legend = f"The axis has calendar years.{bars}"
+    marks = [Mark()] * len(nodes.parents)
+    caption = "The time-scaled tree: branch lengths are in years."
+    return MarkedTree.of(nodes, marks, caption, legend=legend, keeps_root=True, time=time)
+
+
+def _share(dating: Record) -> str:
+    return f"{100 * dating['level']:g} %"
+
+
+def _range(interval: list[float] | None, level: str, form: str) -> str:
+    return "" if interval is None else f" ({level}: {interval[0]:{form}} to {interval[1]:{form}})"
+
+
+def tell_dates(records: Records, cited: Cited) -> list[str]:
+    dating = records.runs["date"]["dating"]
+    tips = count(len(dating["root_to_tip"]), "sampling date")
+    treetime = dating["treetime"] + cited.cite("Sagulenko, Puller & Neher 2018")
+    return [f"Internal nodes were dated with TreeTime {treetime}, using {tips}."]
+
+
+# --- ancestral states -------------------------------------------------------------------------------------
+
+
+def describe_ancestors(records: Records) -> list[Section]:
+    ancestors, mutations, name = records.runs["ancestral"]["ancestors"], records.mutations, records.prefix.name
+    nodes = parse_nodes(ancestors["tree"], "the record")
+    joint: dict[str, list[str]] = {}
+    for row in mutations:
+        if row["Joint"] == "1":
+            joint.setdefault(row["Node"], []).append(f"{row['From']}{row['Site']}{row['To']}")
+    facts = {
+        "Internal nodes": str(len(ancestors["sequences"])),
+        "Log-probability of the joint states": f"{ancestors['joint_lnl']:.4f}",
+        "Mutations by joint states": str(sum(map(len, joint.values()))),
+        "Mutations by marginal states": str(sum(row["Marginal"] == "1" for row in mutations)),
+    }
+    tips = [not below for below in nodes.children()]
+    numbers = [len(joint.get(label, ())) for label in nodes.labels]
+    marks = [
+        Mark(str(number) if tip else f"{label}: {number}")
+        for label, number, tip in zip(nodes.labels, numbers, tips, strict=True)
+    ]
+    caption = (
+        "Names of internal nodes, as in the files, and the number of mutations on the branch above each node (joint"
+        " reconstruction). Mutations point away from Node1, the root of the drawing."
+    )
+    parent_of = dict(zip(nodes.labels[1:], (nodes.labels[parent] for parent in nodes.parents[1:]), strict=True))
+    order = sorted(joint, key=lambda node: -len(joint[node]))
+    rows = []
+    for node in order:
+        labels, n = joint[node][:MOST_LISTED], len(joint[node])
+        labels += [f"and {n - MOST_LISTED} more"] if n > MOST_LISTED else []
+        rows.append((node, " ".join(labels), str(n), parent_of.get(node, "")))
+    columns = ("Branch to", "Mutations", "Number", "From")
+    table = Table("Mutations by joint reconstruction, sorted by number", columns, rows, is_text=True)
+    remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
+    picture = MarkedTree.of(nodes, marks, caption, keeps_root=True)
+    return [Section("ancestors", "Ancestral states", [facts, picture, table, remark])]
+
+
+def tell_ancestors(records: Records, cited: Cited) -> list[str]:
+    marginal, joint = cited.cite("Yang, Kumar & Nei 1995"), cited.cite("Pupko et al. 2000")
+    return [f"Ancestral states at internal nodes were reconstructed by marginal{marginal} and joint{joint} likelihood."]
+
+
+# --- placements -------------------------------------------------------------------------------------------
+
+
+def describe_placements(records: Records) -> list[Section]:
+    if records.placements is None:
+        return []
+    name, content = records.prefix.name, _describe_places(records.placements)
+    content.append(f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others.")
+    if grafted := _find_grafted(records):
+        text = f"{name}.grafted.nwk is the reference tree with all queries placed. Its lnL is {grafted['lnl']:.4f}."
+        content.append(text)
+    return [Section("placements", "Placements", content)]
+
+
+def _find_grafted(records: Records) -> Record | None:
+    """The tree with all queries, if one was asked for."""
+    grafted: Record | None = records.runs.get("place", {}).get("placement", {}).get("grafted")
+    return grafted
+
+
+Best = list[tuple[str, JplaceRow]]  # each query, and its best place
+
+
+def _describe_places(found: Jplace) -> list[Content]:
+    n_nodes = len(found.nodes.parents)
+    weights, numbers = [0.0] * n_nodes, [0] * n_nodes  # of all places, and queries that have their best place there
+    best: Best = []
+    for names, places in found.queries:
+        for place in places:
+            weights[found.node_of[place.edge_num]] += len(names) * place.like_weight_ratio
+        first = max(places, key=lambda place: place.like_weight_ratio)
+        numbers[found.node_of[first.edge_num]] += len(names)
+        best += [(own, first) for own in names]
+    shares = [place.like_weight_ratio for _, place in best]
+    facts = {
+        "Query sequences placed": str(len(best)),
+        "Distinct sequences": str(len(found.queries)),
+        "Weight of the best placement": f"median {median(shares):.3f}" if shares else "-",
+        f"Queries with a weight of at least {SURE_WEIGHT:g}": str(sum(share >= SURE_WEIGHT for share in shares)),
+        "Branches with a best placement": str(sum(number > 0 for number in numbers)),
+    }
+    content: list[Content] = [facts, _draw_tree(found, weights, numbers)]
+    if best:
+        names = "weight of the best placement", "queries"
+        text = "The likelihood weight of the best placement of each query; 1 means that no other placement is likely."
+        content.append(Plot(draw_histogram(shares, 1.0, names, "Weights of best placements"), text))
+    return [*content, *_tabulate(found, weights, numbers, best)]
+
+
+def _draw_tree(found: Jplace, weights: list[float], numbers: list[int]) -> Block:
+    """The tree, with a band behind each branch as wide as its weight says."""
+    largest = max(*weights, 1e-300)
+    marks = [
+        Mark(str(number or ""), band=WIDEST * math.sqrt(weight / largest))
+        for number, weight in zip(numbers, weights, strict=True)
+    ]
+    caption = (
+        "The reference tree. Numbers are the queries whose best placement is on the branch or in the collapsed clade."
+    )
+    legend = "The width of the band behind a branch shows the sum of the weights of all placements on it."
+    return MarkedTree.of(found.nodes, marks, caption, legend=legend, widest=WIDEST)
+
+
+def _tabulate(found: Jplace, weights: list[float], numbers: list[int], best: Best) -> tuple[Block, Block]:
+    """The branches with the largest weights, and the best placement of each query."""
+    edge_of = {node: edge for edge, node in found.node_of.items()}
+    names_of = _name_branches(found.nodes)
+    order = sorted((node for node in edge_of if weights[node] > 0), key=lambda node: (-weights[node], edge_of[node]))
+    rows = [
+        (names_of[node], str(edge_of[node]), str(numbers[node]), f"{weights[node]:.3f}")
+        for node in order[:MOST_BRANCHES]
+    ]
+    header = ("Branch", "Edge number in jplace", "Queries with best placement", "Sum of weights")
+    listed = []
+    for query, place in best[:MOST_QUERIES]:
+        found_at = f"{place.like_weight_ratio:.4f}", f"{place.pendant_length:.5f}", f"{place.likelihood:.4f}"
+        listed.append((query, names_of[found.node_of[place.edge_num]], *found_at))
+    columns = ("Query", "Branch", "Weight", "Pendant branch length", "lnL of the tree with it")
+    return (
+        Table(_caption("Branches with the most placements", len(order), MOST_BRANCHES), header, rows),
+        Table(_caption("Best placements of queries", len(best), MOST_QUERIES), columns, listed),
+    )
+
+
+def _caption(text: str, n_rows: int, most: int) -> str:
+    return text if n_rows <= most else f"{text}, the first {most} of {n_rows}"
+
+
+def _name_branches(nodes: RootedNodes) -> list[str]:
+    """What people call the branch above each node: its taxon, or the first and the last of the clade below it."""
+    children = nodes.children()
+    first, last, sizes = list(nodes.labels), list(nodes.labels), [int(not below) for below in children]
+    for node in range(len(children) - 1, -1, -1):
+        if children[node]:
+            first[node], last[node] = first[children[node][0]], last[children[node][-1]]
+            sizes[node] = sum(sizes[child] for child in children[node])
+    return [
+        f"{first[node]} … {last[node]} ({sizes[node]} taxa)" if below else nodes.labels[node]
+        for node, below in enumerate(children)
+    ]
+
+
+def tell_placements(records: Records, cited: Cited) -> list[str]:
+    if "place" not in records.runs:
+        return []
+    run = records.runs["place"]
+    number = count(run["placement"]["n_placed"], "query sequence")
+    source = cited.cite("Berger, Krompass & Stamatakis 2011")
+    told = f"We placed {number} on the branches of the reference tree by maximum likelihood{source}."
+    if _find_grafted(records):
+        told += " We then attached them to it one after another, each where the likelihood was highest."
+    return [told]
