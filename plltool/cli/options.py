@@ -246,7 +246,8 @@ def _add_fields(made: Options, name: str, kind: type[Any], title: str, more: Map
             settings["type"] = (click.IntRange if str(row.type).startswith("int") else click.FloatRange)(**bounds)
         if choices := settings.pop("choices", ()):
             settings["type"] = click.Choice(choices)
-        settings["is_flag"] = row.type == "bool"
+        if row.type == "bool":
+            settings["is_flag"] = True
         settings |= _read_value(more.get(row.name, ""))
         _add(made, click.Option([*names, row.name], **settings), EXPERT if is_expert and title else title)
 
@@ -255,7 +256,8 @@ def _make_option(line: str) -> click.Option:
     names, value, text = (part.strip() for part in re.split(r" \|(?= )", line, maxsplit=2))
     settings = _read_value(value)
     own = [settings.pop("name")] if "name" in settings else []
-    settings["is_flag"] = "/" in names or not (settings.keys() - {"show_default"})
+    if not settings:
+        settings["is_flag"] = True
     return click.Option([*names.split(), *own], help=text.format_map(_Constants()), **settings)
 
 
