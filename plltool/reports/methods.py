@@ -15,23 +15,19 @@ from plltool.reports.plots import read_part
 from plltool.reports.records import Record, Records
 
 REPOSITORY = "plltool: maximum-likelihood phylogenetic trees on OpenCL devices"  # there is no paper yet
-CRITERION_SOURCES = {"BIC": "Schwarz 1978", "AIC": "Akaike 1974", "AICc": "Hurvich & Tsai 1989"}
-LINKING = {  # of branch lengths, in a text
-    "linked": "the same branch lengths",
-    "scaled": "proportional branch lengths",
-    "unlinked": "separate branch lengths",
-}
-RATE_SOURCES = (  # what a model string has, what it is called, and its sources
-    (r"\+I[OUC]?(?=[+{]|$)", "a proportion of invariable sites", ()),
-    (r"\+GA?\d*(?=[+{]|$)", "gamma-distributed rates across sites", ("Yang 1994b",)),
-    (r"\+R\d*(?=[+{]|$)", "free rates across sites", ("Yang 1995", "Soubrier et al. 2012")),
-    (r"\+C[1-6]0(?=[+{]|$)", "amino acid frequency profiles", ("Le, Gascuel & Lartillot 2008",)),
-    (r"\+FMIX\{", "user-defined frequency profiles", ()),
-    (r"\+SSF(?=\+|$)", "frequencies of each site", ()),
-    (r"^MIX\{", "a mixture of substitution matrices", ()),
-    (r"\+ASC_LEWIS", "a correction for ascertainment bias", ("Lewis 2001",)),
-    (r"\+ASC_(?:FELS|STAM)", "a correction for ascertainment bias", ("Leaché et al. 2015",)),
-)
+
+
+@cache
+def read_table(name: str, group: str = "") -> dict[str, str]:
+    """A table of this package: lines "key = text", or those "group: key = text" of a group."""
+    head = f"{group}: " if group else ""
+    lines = [line.removeprefix(head) for line in read_part(name).splitlines() if line.startswith(head)]
+    return dict(line.split(" = ", 1) for line in lines)
+
+
+CRITERION_SOURCES = read_table("terms.txt", "criterion")
+# what a model string has, what it is called, and its sources
+RATE_SOURCES = [(pattern, *text.split(" | ")) for pattern, text in read_table("terms.txt", "rates").items()]
 
 
 class Methods(NamedTuple):
@@ -90,12 +86,6 @@ class Cited:
         return [read_table("citations.txt")[key] for key in sorted(self._keys)]
 
 
-@cache
-def read_table(name: str) -> dict[str, str]:
-    """A table of this package: lines "key = text"."""
-    return dict(line.split(" = ", 1) for line in read_part(name).splitlines())
-
-
 def source_of_model(spec: str) -> tuple[str, ...]:
     """The source of a substitution model, by the name that its model string begins with; nothing if it has none."""
     name = re.split(r"[+{]", spec, maxsplit=1)[0]
@@ -149,9 +139,11 @@ def tell_models(specs: Sequence[str], brlen: str, cited: Cited) -> str:
     """The models of parts with their sources, from the model string of each."""
     told = []
     for spec in dict.fromkeys(re.sub(r"\+BU?(\{[^}]*\})?$", "", spec) for spec in specs):
-        rates = [what + cited.cite(*sources) for pattern, what, sources in RATE_SOURCES if re.search(pattern, spec)]
+        rates = [what + cited.cite(*sources) for pattern, what, *sources in RATE_SOURCES if re.search(pattern, spec)]
         bare = re.sub(r"\{[^{}]*\}", "", spec).replace("+FU", "+F").replace("+IU", "+I").partition("{")[0]
         given = f"{spec if len(spec) <= 60 else bare}{cited.cite(*source_of_model(spec))}"
         told.append(f"{given} with {list_words(rates)}" if rates else given)
     models = f"the model {told[0]}" if len(told) == 1 else f"the models {'; '.join(told[:-1])}; and {told[-1]}"
-    return models if len(specs) == 1 else f"{models}, for {len(specs)} partitions with {LINKING[brlen]}"
+    if len(specs) == 1:
+        return models
+    return f"{models}, for {len(specs)} partitions with {read_table('terms.txt', 'linkage')[brlen]}"

@@ -7,27 +7,14 @@ import math
 from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Cell, Content, Plot, Section, Table, count, duration, share
-from plltool.reports.methods import Cited, list_words, tell_models
+from plltool.reports.methods import Cited, list_words, read_table, tell_models
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import Markup, draw_points, draw_traces
 from plltool.reports.records import Record, Records
 from plltool.reports.tree_blocks import MarkedTree, TreePicture
 
-PRIORS = {  # what the records of priors call the parameters, and a text
-    "lengths": "branch lengths",
-    "rates": "substitution rates",
-    "frequencies": "state frequencies",
-    "pinv": "the proportion of invariable sites",
-    "population": "the population size",
-    "clock rate": "the rate of the clock",
-    "clock spread": "the spread of its rates",
-    "growth": "the growth rate",
-}
-COALESCENTS = {  # texts of priors of trees, up to their numbers
-    "constant": "coalescent with a constant population",
-    "exponential": "coalescent with exponential growth",
-    "skygrid": "skygrid coalescent",
-}
+PRIORS = read_table("terms.txt", "prior")  # what the records of priors call the parameters, and a text
+COALESCENTS = read_table("terms.txt", "coalescent")  # texts of priors of trees, up to their numbers
 ADVISED_R_HAT = 1.01  # below which Vehtari et al. 2021 wish R-hat to be
 MOST_DIFFERING = 20  # splits in the table
 MOST_EXACT = 3.0  # times as many generations, up to which there is a digit behind the point

@@ -9,25 +9,13 @@ from plltool.errors import show_name
 from plltool.io.newick import parse_nodes
 from plltool.progress import name_stage
 from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, count, duration
-from plltool.reports.methods import Cited, list_words, tell_model
+from plltool.reports.methods import Cited, list_words, read_table, tell_model
 from plltool.reports.picture import POOR_COLOUR, Mark
 from plltool.reports.plots import Markup, draw_path
 from plltool.reports.records import Record, Records, split_keys
 from plltool.reports.tree_blocks import MarkedTree
 
-STAGES = {  # in the order of a search, and what they are
-    "start": "start tree",
-    "nni": "NNI",
-    "spr": "SPR",
-    "model": "model",
-    "fuse": "fusing",
-    "perturb": "perturbation",
-    "polish": "polish",
-}
-MOVES = (  # the stages that move subtrees
-    ("nni", "nearest-neighbour interchanges (NNI)"),
-    ("spr", "subtree pruning and regrafting (SPR)"),
-)
+STAGES = read_table("terms.txt", "stage")  # in the order of a search, and what they are
 LARGEST_MATRIX = 12  # trees, more are too many for the width of a page
 VERDICTS = {True: Cell("agree", "good"), False: Cell("differ", "bad")}
 SHOWN_MOVES = 5  # of either search, in the first round in which they differ
@@ -98,7 +86,7 @@ def _tell_run(run: Record, cited: Cited) -> str:
     made = f"{kind} " if kind in ("parsimony", "random") else ""
     starts = count(len(run["start_lnls"]), f"{made}starting tree")
     stages = {event["stage"] for event in run.get("trace", ())}
-    moves = [words for stage, words in MOVES if stage in stages]
+    moves = [words for stage, words in read_table("terms.txt", "moves").items() if stage in stages]
     if "perturb" in stages:
         moves.append(f"perturbations as in the parsimony ratchet{cited.cite('Nixon 1999')}")
     by = f" and used {list_words(moves)}" if moves else ", and no subtrees were moved" if "start" in stages else ""

@@ -15,16 +15,11 @@ from plltool.reports.records import Record, Records, split_keys, split_of
 from plltool.reports.tree_blocks import MarkedTree
 
 STRONG = 0.95  # of the largest support: branches from here on are counted
-MEANS = {"autoMRE": "weighted RF distance", "autoFC": "correlation"}  # by which halves of the replicates are compared
+MEANS = read_table("terms.txt", "halves")  # by which halves of the replicates are compared
 CONVERGED = {True: ("yes", "good"), False: ("no", "bad")}
 _KINDS = read_table("supports.txt").items()  # meaning, unit, of what there is a number; name in a text, source
 SUPPORT_SOURCES = {kind: text.split(" | ")[3:] for kind, text in _KINDS if kind in SUPPORT_KINDS}
-TEST_SOURCES = {
-    "the KH test": "Kishino & Hasegawa 1989",
-    "the SH test": "Shimodaira & Hasegawa 1999",
-    "the weighted KH and SH tests and the AU test": "Shimodaira 2002",
-    "expected likelihood weights": "Strimmer & Rambaut 2002",
-}
+TEST_SOURCES = read_table("terms.txt", "test")
 TESTS = ("kh", "sh", "wkh", "wsh", "au")
 LABELLED = {GCF: "gCF", SCF: "sCF", SCFL: "sCFL"}  # the factors on the tree, and their columns
 COLUMNS = (

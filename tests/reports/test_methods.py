@@ -34,11 +34,11 @@ def test_names_are_found_in_any_model_string():
     ],
 )
 def test_rates_of_a_model_string(spec, expected):
-    assert [what for pattern, what, _ in RATE_SOURCES if re.search(pattern, spec)] == expected
+    assert [what for pattern, what, *_ in RATE_SOURCES if re.search(pattern, spec)] == expected
 
 
 def test_every_source_has_a_reference():
-    used = {source for _, _, sources in RATE_SOURCES for source in sources}
+    used = {source for _, _, *sources in RATE_SOURCES for source in sources}
     used |= {source for _, source in SUPPORT_SOURCES.values()} | set(CRITERION_SOURCES.values())
     used |= set(read_table("models.txt").values())
     assert used <= read_table("citations.txt").keys()
