@@ -47,7 +47,6 @@ SMALL = {
     "compare_partitions.py": "SHARED/data SHARED/reference --set dna59 --program plltool --limit 9 --output OUT/o.json",
     "compare_plans.py": f"run {DATA} --seeds 1 --plan fast:radii=1 --output OUT/o.json",
     "compare_supports.py": f"{DATA} --replicates 2 --program plltool-fast --output OUT/o.json",
-    "constraint_test.py": f"{DATA} --constraints 1",
     "draw_chains.py": "scripts/benchmarks/results/2026-11-24-chains-intel.json OUT/chart.svg",
     "fuzz.py": "newick --count 5",
     "kill_test.py": f"{DATA} --kills 1",
