@@ -15,7 +15,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_BRANCH_LENGTH, MAX_SCALER, MAX_SITE_RATE, MIN_BRANCH_LENGTH, MIN_SCALER, MIN_SITE_RATE
-from plltool.model.model import CATEGORIES, SCALER, Model
+from plltool.model.model import CATEGORIES, SCALER
 from plltool.optimise.likelihood import TreeLikelihood
 
 CATEGORY_GAIN = 1.0  # lnL for which sites get other rates; the optimum is flat, and rates and lengths creep along it
@@ -49,26 +49,19 @@ def choose_categories(likelihood: TreeLikelihood, only_first: bool = False) -> N
     weights = likelihood.split_patterns(likelihood.engine.weights)
     gain = 0.0
     for number, found in lnl_at_rates(likelihood, rates).items():
-        gain += _assign_rates(models[number], rates[number], found, weights[number]) - lnl[number]
+        model, own = models[number], rates[number]
+        if model.spec.sites.rates is None:  # the best k rates, less those that no pattern takes
+            chosen = best_rates(found, weights[number], model.sites.n_categories)
+            used = chosen[np.unique(np.argmax(found[chosen], axis=0))]
+            own, found = own[used], found[used]
+        model.set_sites(model.sites.with_categories(own, np.argmax(found, axis=0), weights[number]))
+        gain += float(found.max(axis=0) @ weights[number]) - lnl[number]
     if are_new or gain >= CATEGORY_GAIN:
         _settle_means(likelihood, [number for number in rates if models[number].spec.sites.rates is None])
     else:
         for number, old in before.items():
             models[number].assign(old)
     likelihood.model_changed()
-
-
-def _assign_rates(model: Model, rates: FloatArray, lnl: FloatArray, weights: FloatArray) -> float:
-    """Give each pattern of a part the best of the rates, or of the best k unless they are given; return its lnL.
-
-    `lnl` (n_rates, n_patterns) is that of each pattern at each rate.
-    """
-    if model.spec.sites.rates is None:
-        chosen = best_rates(lnl, weights, model.sites.n_categories)
-        used = chosen[np.unique(np.argmax(lnl[chosen], axis=0))]
-        rates, lnl = rates[used], lnl[used]
-    model.set_sites(model.sites.with_categories(rates, np.argmax(lnl, axis=0), weights))
-    return float(lnl.max(axis=0) @ weights)
 
 
 def _settle_means(likelihood: TreeLikelihood, parts: Sequence[int]) -> None:

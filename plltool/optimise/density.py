@@ -288,7 +288,13 @@ def length_errors(likelihood: TreeLikelihood, step: float = ERROR_STEP) -> Float
     errors = np.full(free.shape, np.nan)
     for part, is_free in enumerate(free[edges].T):
         own = np.flatnonzero(is_free)
-        errors[edges[own], part] = _invert(-hessian[np.ix_(own, own)][..., part])
+        information = -hessian[np.ix_(own, own)][..., part]
+        scale = np.sqrt(np.maximum(np.abs(np.diag(information)), np.finfo(float).tiny))
+        values, vectors = np.linalg.eigh(information / np.outer(scale, scale))  # lengths differ by powers of ten
+        known = values > LEAST_INFORMATION
+        variances = vectors[:, known] ** 2 @ (1 / values[known])
+        unknown = (vectors[:, ~known] ** 2).sum(axis=1) > LEAST_INFORMATION
+        errors[edges[own], part] = np.where(unknown, np.nan, np.sqrt(variances) / scale)
     return errors.reshape(lengths.shape)
 
 
@@ -310,13 +316,3 @@ def length_hessian(likelihood: TreeLikelihood, edges: IndexArray, step: float = 
     own = np.arange(len(edges))
     hessian[own, own] = here[..., 1]
     return hessian
-
-
-def _invert(information: FloatArray) -> FloatArray:
-    """Square roots (n,) of the diagonal of the inverse; NaN for elements of a direction without information."""
-    scale = np.sqrt(np.maximum(np.abs(np.diag(information)), np.finfo(float).tiny))
-    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))  # lengths differ by powers of ten
-    known = values > LEAST_INFORMATION
-    variances = vectors[:, known] ** 2 @ (1 / values[known])
-    unknown = (vectors[:, ~known] ** 2).sum(axis=1) > LEAST_INFORMATION
-    return np.where(unknown, np.nan, np.sqrt(variances) / scale)

@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from plltool.arrays import FloatArray
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import EngineError
 from plltool.model.model import SCALER
 from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
-from plltool.optimise.steps import apply_step, at_bound, newton_step
+
+MAX_LENGTH_FACTOR = 16.0  # a branch length changes at most by this factor in one step
+FLAT_SLOPE = 1e-8  # lnL per unit of length; smaller slopes are rounding errors, and say nothing about the length
+
+
+def apply_step(lengths: FloatArray, step: FloatArray) -> FloatArray:
+    """Lengths after a Newton step, adapted to the shape of lnL so that they stay positive.
+
+    Near its maximum, lnL(t) of a branch is close to x log t - c t, for x changes seen and c expected per unit length.
+    With a Newton step d from t, the maximum of this function is at t / (1 - d/t). That is close to t + d for small
+    steps, positive for any d < 0, and correct in one step from lengths that are orders of magnitude too short. The
+    ratio of new to old lengths is limited to MAX_LENGTH_FACTOR.
+    """
+    relative = step / lengths
+    ratio = 1.0 / np.maximum(1.0 - relative, 1.0 / MAX_LENGTH_FACTOR)
+    return np.clip(lengths * np.maximum(ratio, 1.0 / MAX_LENGTH_FACTOR), MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+
+
+def newton_step(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> FloatArray:
+    """-d1/d2 where lnL is concave; elsewhere as far uphill as `apply_step` allows.
+
+    Lengths without influence, such as that of a taxon without data, do not change; rounding alone would move them.
+    """
+    concave, d1 = d2 < 0, without_rounding(d1)
+    return np.where(concave, -d1 / np.where(concave, d2, -1.0), np.sign(d1) * MAX_LENGTH_FACTOR * lengths)
+
+
+def without_rounding(slopes: FloatArray) -> FloatArray:
+    """The slopes, with 0 for those below FLAT_SLOPE."""
+    return np.where(np.abs(slopes) < FLAT_SLOPE, 0.0, slopes)
+
+
+def at_bound(lengths: FloatArray, d1: FloatArray) -> BoolArray:
+    """Whether each length is at a bound and its derivative points beyond it."""
+    return ((lengths <= MIN_BRANCH_LENGTH) & (d1 <= 0)) | ((lengths >= MAX_BRANCH_LENGTH) & (d1 >= 0))
+
 
 MAX_SMOOTHING_ROUNDS = 100  # rounds over all branches; typical 5 to 15
 SMOOTHING_EPSILON = 0.01  # branch lengths have converged when a full Newton step promises less lnL
 DAMPING_GROWTH = 1.5  # growth of the damping factor of a length whose derivative kept its sign
-
-
-@dataclass(frozen=True)
-class Smoothing:
-    """The result of `smooth`."""
-
-    lnl: float  # lnL at the tree's lengths, which are the best met
-    rounds: int  # number of evaluations of all branches
-    predicted: float  # gain in lnL that a full Newton step still promises
-    converged: bool  # whether `predicted` fell below epsilon
 
 
 def predicted_gains(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> FloatArray:
@@ -38,8 +61,8 @@ def predicted_gains(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> Floa
 
 def smooth(
     likelihood: TreeLikelihood, epsilon: float = SMOOTHING_EPSILON, max_rounds: int = MAX_SMOOTHING_ROUNDS
-) -> Smoothing:
-    """Optimise all branch lengths of the likelihood's tree in place; lnL never falls.
+) -> float:
+    """Optimise all branch lengths of the likelihood's tree in place; return lnL, which never falls.
 
     Each round computes lnL and both derivatives of every branch and changes all lengths at once. Neighbours interact,
     so each length has its own damping, which is halved when the first derivative changes its sign and grows back
@@ -71,8 +94,7 @@ def smooth(
             break
         gains = predicted_gains(best, slopes[..., 0], slopes[..., 1])
     tree.lengths[:] = best
-    promised = float(gains.sum())
-    return Smoothing(float(best_lnl.sum()), rounds, promised, promised < epsilon)
+    return float(best_lnl.sum())
 
 
 SCALES = tuple(2.0**step for step in range(-4, 5) if step)  # of all lengths at once, from 1/16 to 16
@@ -98,5 +120,5 @@ def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
         if lnls[best] < lnl + epsilon:
             break
         tree.lengths[:] = np.clip(SCALES[best] * tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-        lnl = smooth(likelihood, epsilon).lnl
+        lnl = smooth(likelihood, epsilon)
     return lnl

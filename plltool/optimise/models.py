@@ -45,7 +45,8 @@ class ModelOptimiser:
     common factor after a run, because the data determine no more than their products: the mean of the scalers over
     sites is 1, or larger where a length would pass its bound.
 
-    `names` are groups among `plltool.model.model.GROUPS`; None for all free groups.
+    `names` are groups among `plltool.model.model.GROUPS`; None for all free groups. Of each part `sizes` has the number
+    of parameters, and `owns_factor` says whether it has a factor of lengths that it does not share.
     """
 
     def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None = None, scale: bool = False):
@@ -54,34 +55,24 @@ class ModelOptimiser:
         models = likelihood.models
         chosen = [[name for name in model.free_parameters if wanted is None or name in wanted] for model in models]
         self._parameters = Coordinates(likelihood, False, True, {name for part in chosen for name in part} - {SCALER})
-        self._groups, self._sizes = self._parameters.groups, self._parameters.sizes
+        self._groups, self.sizes = self._parameters.groups, self._parameters.sizes
         self._has_categories = any(CATEGORIES in part for part in chosen)
         self._is_scaled = np.array([SCALER in part for part in chosen])  # by a scaler of its own, which is free
         self.curvatures = Curvatures(len(models))
         self._lay_out(scale and any(chosen))
 
-    @property
-    def most_parameters(self) -> int:
-        """The largest number of parameters of a part that are optimised, without factors of lengths."""
-        return max(self._sizes)
-
-    @property
-    def has_own_factors(self) -> bool:
-        """Whether some part has a factor of lengths that it does not share."""
-        return len(self.members) > 1 and bool(self._owns_factor.any())
-
     def _lay_out(self, scale: bool) -> None:
         """Number the variables: parameters as in `Coordinates`, factors of single parts, and a shared one last."""
         unlinked = self.likelihood.tree.lengths.ndim > 1
-        self._owns_factor = self._is_scaled | (scale and unlinked & (np.array(self._sizes) > 0))
+        self.owns_factor = self._is_scaled | (scale and unlinked & (np.array(self.sizes) > 0))
         own = [
             get_bounds(model, [SCALER])[0] if is_scaled else (-MAX_LOG_SCALE, MAX_LOG_SCALE)
-            for model, is_scaled, owns in zip(self.likelihood.models, self._is_scaled, self._owns_factor, strict=True)
+            for model, is_scaled, owns in zip(self.likelihood.models, self._is_scaled, self.owns_factor, strict=True)
             if owns
         ]
-        ends = np.cumsum([0, *self._sizes])
+        ends = np.cumsum([0, *self.sizes])
         self.members: list[IndexArray] = [np.arange(first, end) for first, end in pairwise(ends)]
-        for k, number in enumerate(np.flatnonzero(self._owns_factor).tolist()):
+        for k, number in enumerate(np.flatnonzero(self.owns_factor).tolist()):
             self.members[number] = np.append(self.members[number], ends[-1] + k)
         if scale and not unlinked and not self._is_scaled.all():
             for number in np.flatnonzero(~self._is_scaled).tolist():
@@ -101,7 +92,8 @@ class ModelOptimiser:
             return self.likelihood.lnl()
         choose_site_rates(self.likelihood, self._groups)
         self._expect_curvatures()
-        return self._improve(lambda start: self._minimise(start, self.members, epsilon, self.curvatures))
+        what = self._bounds, self.members, epsilon, MAX_MODEL_EVALUATIONS, self.curvatures
+        return self._improve(lambda start: minimise(self.evaluate, start, *what))
 
     def explore(self, factors: Sequence[float] = OTHER_FACTORS) -> float:
         """Look for other optima of each part, keep what is better; return lnL, which never falls.
@@ -132,11 +124,6 @@ class ModelOptimiser:
         likelihood.restore(before)
         return lnl
 
-    def _minimise(
-        self, start: FloatArray, members: Sequence[IndexArray], epsilon: float, curvatures: Curvatures
-    ) -> FloatArray:
-        return minimise(self.evaluate, start, self._bounds, members, epsilon, MAX_MODEL_EVALUATIONS, curvatures)
-
     def _best_of_others(self, start: FloatArray, factors: Sequence[float]) -> FloatArray:
         """The vector with the best variables of each part, from `start` and from elsewhere."""
         best, lnls = start.copy(), self.likelihood.part_lnl()
@@ -146,7 +133,8 @@ class ModelOptimiser:
             if not epsilon:
                 continue
             curvatures = self.curvatures.copy()
-            found = self._minimise(trial, members, epsilon, curvatures)
+            what = self._bounds, members, epsilon, MAX_MODEL_EVALUATIONS, curvatures
+            found = minimise(self.evaluate, trial, *what)
             self._set_models(found)
             try:
                 reached = self.likelihood.part_lnl()
@@ -160,7 +148,7 @@ class ModelOptimiser:
 
     def _elsewhere(self, start: FloatArray, factor: float) -> tuple[FloatArray, list[IndexArray]]:
         """Where `explore` begins with a factor: the vector, and the variables of each part that it optimises."""
-        owns = self._owns_factor if len(self.members) > 1 and factor != 1.0 else np.zeros(len(self.members), dtype=bool)
+        owns = self.owns_factor if len(self.members) > 1 and factor != 1.0 else np.zeros(len(self.members), dtype=bool)
         if factor != 1.0 and not owns.any():
             return start, [own[:0] for own in self.members]
         self._set_models(start)
@@ -174,8 +162,8 @@ class ModelOptimiser:
         chosen = np.argmax(possible_likelihoods(self.likelihood, tried), axis=0)
         trial, members = start.copy(), []
         for number, own in enumerate(self.members):
-            size = self._sizes[number]
-            is_alone = len(self.members) == 1 or len(own) == size + self._owns_factor[number]  # shares no factor
+            size = self.sizes[number]
+            is_alone = len(self.members) == 1 or len(own) == size + self.owns_factor[number]  # shares no factor
             moves = owns[number] or (factor == 1.0 and chosen[number] > 0 and is_alone)
             members.append(own if moves else own[:0])
             if moves:
@@ -189,7 +177,7 @@ class ModelOptimiser:
         self._scalers = [model.scaler for model in self.likelihood.models]
         self._present = np.full(len(self._bounds), np.nan)  # what the models are set to
         vector = np.zeros(len(self._bounds))
-        vector[: sum(self._sizes)] = self._parameters.get()
+        vector[: sum(self.sizes)] = self._parameters.get()
         for number in np.flatnonzero(self._is_scaled).tolist():
             vector[self.members[number][-1]] = np.log(self._scalers[number])
         return vector
@@ -199,7 +187,7 @@ class ModelOptimiser:
         for number, (model, members) in enumerate(zip(self.likelihood.models, self.members, strict=True)):
             if np.array_equal(vector[members], self._present[members]):
                 continue
-            size = self._sizes[number]
+            size = self.sizes[number]
             set_vector(model, vector[members[:size]], self._groups[number])
             if len(members) > size:
                 base = 1.0 if self._is_scaled[number] else self._scalers[number]
@@ -216,7 +204,7 @@ class ModelOptimiser:
         except EngineError:
             return np.full(len(slopes), np.inf), slopes
         for number in np.flatnonzero(wanted):
-            model, size = self.likelihood.models[number], self._sizes[number]
+            model, size = self.likelihood.models[number], self.sizes[number]
             slopes[number][:size] = -parameter_slopes(model, self._groups[number], matrices[number], masses[number])
             slopes[number][size:] = -scale_slope(model, matrices[number])
         return -lnls, slopes
@@ -248,7 +236,7 @@ class ModelOptimiser:
         models, lengths = self.likelihood.models, self.likelihood.tree.lengths
         factors = np.ones(len(models))
         for number in np.flatnonzero(~self._is_scaled).tolist():
-            factors[number] = np.exp(vector[self.members[number][self._sizes[number] :]].sum())
+            factors[number] = np.exp(vector[self.members[number][self.sizes[number] :]].sum())
             models[number].set_ratios(SCALER, np.array(self._scalers[number : number + 1]))
         if self._is_scaled.all():
             sites = self.likelihood.part_sites

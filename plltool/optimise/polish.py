@@ -94,13 +94,14 @@ def polish(
     finishes: list[Callable[[float], float]] = [other_scales, other_rates] if lengths else []
     if lengths and tree.is_rooted:
         finishes.append(partial(_try_other_root, optimiser))
-    is_joint = lengths and CATEGORIES not in chosen and 0 < optimiser.most_parameters <= MAX_TOGETHER_PARAMETERS
+    most = max(optimiser.sizes)
+    is_joint = lengths and CATEGORIES not in chosen and 0 < most <= MAX_TOGETHER_PARAMETERS
     if done is None:
         lnl = likelihood.lnl()
         precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
         done = PolishRound(0, lnl, False, precision, 0, *Other(), optimiser.curvatures)
     optimiser.curvatures = done.curvatures.copy()
-    share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
+    share = min(1.0, POLISH_PARAMETERS / max(most, 1))
     least_gain = share * POLISH_GAIN
     while not done.is_last:
         lnl, n_finishes, other = done.lnl, done.n_finishes, done.other
@@ -108,12 +109,13 @@ def polish(
             lnl, other = _begin(optimiser, lnl, done.precision)
         else:
             if lengths:
-                lnl = smooth(likelihood, done.precision).lnl
+                lnl = smooth(likelihood, done.precision)
             if chosen:
                 lnl = optimiser.run(max(share * POLISH_PRECISION, done.precision))
         gain, is_precise = lnl - done.lnl, done.precision == LENGTHS_PRECISION
         if not n_finishes and gain < max(least_gain, EXPLORING_SHARE * abs(lnl)):
-            lnl, n_finishes = optimiser.explore() if optimiser.has_own_factors or not lengths else lnl, 1
+            has_factors = len(optimiser.sizes) > 1 and bool(optimiser.owns_factor.any())
+            lnl, n_finishes = optimiser.explore() if has_factors or not lengths else lnl, 1
             gain = lnl - done.lnl
         if is_joint and n_finishes and gain < TOGETHER_START:
             before, (lnl, is_top) = lnl, _climb_together(optimiser, chosen, lnl)
@@ -228,14 +230,14 @@ def _begin(optimiser: ModelOptimiser, lnl: float, precision: float) -> tuple[flo
     if optimiser.run(precision) - lnl < precision:
         smooth(likelihood, precision)
         return optimiser.run(precision), Other()
-    first = smooth(likelihood, precision).lnl
+    first = smooth(likelihood, precision)
     end, curvatures, length = likelihood.fit(), optimiser.curvatures.copy(), float(tree.lengths.sum())
     likelihood.restore(given)
     optimiser.curvatures = Curvatures(len(likelihood.models))
-    second, gain = smooth(likelihood, OTHER_PRECISION * precision).lnl, np.inf
+    second, gain = smooth(likelihood, OTHER_PRECISION * precision), np.inf
     while second <= first < second + FORESIGHT * gain:
         optimiser.run(OTHER_PRECISION * precision)
-        before, second = second, smooth(likelihood, OTHER_PRECISION * precision).lnl
+        before, second = second, smooth(likelihood, OTHER_PRECISION * precision)
         gain = second - before
         if abs(np.log(tree.lengths.sum() / length)) < np.log(SAME_LENGTH):
             break

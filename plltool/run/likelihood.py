@@ -48,7 +48,7 @@ from plltool.seeds import SUPPORTS, generator
 from plltool.settings import takes_keywords
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import smaller_support, support_branches
-from plltool.tree_search.root_scan import RootPlace, describe_places, place_root, scan_root
+from plltool.tree_search.climb import RootPlace, describe_places, place_root, scan_root
 
 COARSE_ERROR_STEP = 1e-2  # in place of ERROR_STEP if slopes have 24 bits
 LENGTHS = "lengths"

@@ -33,8 +33,8 @@ from plltool.run.site_rates import PerSiteRates
 from plltool.schema import Keys
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
+from plltool.tree_search.climb import RootPlace
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.root_scan import RootPlace
 
 _PROFILE = Keys("device_seconds:float host_share:float launches_per_second:float", mean_batch=dict[str, float])
 _BRANCH = Keys("taxa:str[]", length=(float, [float]), error=(float, None, [float | None]))

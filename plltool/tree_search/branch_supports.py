@@ -22,8 +22,7 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import ABAYES, LBP, MAX_RADIUS, MIN_BRANCH_LENGTH, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.rooted import branches_at_root, drop_root, inner_branches, spread_over_branches, unrooted_branches
-from plltool.tree_search.insertions import prepare_insertions
-from plltool.tree_search.neighbours import neighbour_sites, optimise_joins
+from plltool.tree_search.neighbours import neighbour_sites, optimise_joins, prepare_insertions
 from plltool.tree_search.scan import Prunes, Steps, all_prunes, scan
 
 ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: the precision of the optimisation (IQ-TREE's)

@@ -34,7 +34,7 @@ class SearchPlan:
     nstop: int = RATCHET_PATIENCE  # number of perturbations in a row without gain after which a tree is left as it is
     # a climb ends when a round gains less lnL; a perturbation that gains less has failed
     epsilon: float = SEARCH_EPSILON
-    stop: str = STOP_RULES[0]  # the rule that ends a climb before its last stage, see `stopping.StopRule`
+    stop: str = STOP_RULES[0]  # the rule that ends a climb before its last stage, see `state.says_enough`
     optimise_parameters: bool = True  # whether free model parameters are optimised
     constraint: Constraint | None = None  # obeyed by the start trees and all trees after them
 

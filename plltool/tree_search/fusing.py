@@ -1,9 +1,16 @@
-"""Fusing two trees: wherever they resolve the same clades differently, keep the better resolution (Goloboff 1999).
+"""Leaving local optima: fusing two trees (Goloboff 1999), and perturbations that it makes the best of (Nixon 1999).
+
+Wherever two trees resolve the same clades differently, fusing keeps the better resolution.
 
 The splits that two trees share cut both of them into *regions*: a clade that both trees have, down to the next clades
 that both have. Regions in which the trees differ can be exchanged independently of each other, because the same clades
 meet at their borders. The CLAs of those are at hand, so that one launch scores all exchanges with one NEWVIEW for each
 branch in which the trees differ. Scores nearly add up, as regions hardly interact.
+
+A climb ends when no move gains on the original weights. On randomly reweighted sites other moves gain, which many sites
+support (the ratchet; for likelihood Vos 2003). Applied all at once, and followed by a round of climbing on the original
+weights, they lead to a tree that is better in some places and worse in others. Fusing takes what is better, so that one
+perturbation serves the whole of a tree of any size.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from plltool.tree.constraint import Constraint
 from plltool.tree.operations import ROOT, DirectedView
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
-from plltool.tree_search.climb import ROUND_EPSILON
+from plltool.tree_search.climb import ROUND_EPSILON, climb_round
 
 FUSING_LOSS = 3.0  # lnL that an exchange may lose before lengths are optimised; with 0, fusions end 1 to 5 lower
 
@@ -63,7 +70,7 @@ def fuse(
     if regretted.any():
         fused = _exchange(likelihood, back, regretted, constraint)
     if lnl - ROUND_EPSILON < fused < lnl:
-        fused = smooth(likelihood, SMOOTHING_EPSILON).lnl
+        fused = smooth(likelihood, SMOOTHING_EPSILON)
     if fused < lnl:
         likelihood.set_tree(before)
         return lnl, 0
@@ -75,7 +82,7 @@ def _exchange(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArray, co
     make_exchanges(likelihood, found, taken)
     if constraint is not None and not constraint.is_obeyed_by(likelihood.tree):
         return -math.inf
-    return smooth(likelihood, ROUND_EPSILON).lnl
+    return smooth(likelihood, ROUND_EPSILON)
 
 
 def find_exchanges(likelihood: TreeLikelihood, donor: Tree, lnl: float) -> Exchanges:
@@ -195,3 +202,46 @@ def _score(
     request = prog.Request(program, len(heads), "fuse", pieces=pieces, scratch=scratch)
     lengths = np.concatenate([tree.lengths, other.tree.lengths])
     return likelihood.directed().execute(request, lengths.T).sum(axis=0)
+
+
+RATCHET_SHARE = 0.25  # of the patterns, whose weights a perturbation multiplies by RATCHET_FACTOR (Nixon 1999)
+RATCHET_FACTOR = 2.0
+RATCHET_RADII = (5, 20)  # of the moves that a perturbation makes, and of the climb after it
+LONG_BRANCH = 1.0  # substitutions per site: beyond, all places of a subtree are alike, so it is drawn nearer first
+RATCHET_EPSILON = 2.0  # lnL precision of branch lengths on reweighted sites
+
+
+def reweight(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """The weights, each multiplied by RATCHET_FACTOR with probability RATCHET_SHARE; same shape."""
+    return np.where(rng.random(weights.shape) < RATCHET_SHARE, RATCHET_FACTOR, 1.0) * weights
+
+
+def resample(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """The weights, each multiplied by an exponential random number of mean 1 (Rubin 1981); same shape.
+
+    This changes more than `reweight`. With several parts, climbs end where one part prevents what another one needs.
+    """
+    return rng.exponential(size=weights.shape) * weights
+
+
+def perturb(
+    likelihood: TreeLikelihood, lnl: float, rng: np.random.Generator, constraint: Constraint | None = None
+) -> tuple[float, int]:
+    """Perturb the likelihood's tree, climb and fuse; return lnL and the number of places where the tree is better.
+
+    `lnl` is that of the tree, whose lengths are optimal; it never falls. The tree obeys the `constraint`.
+    """
+    base, (jump, radius) = likelihood.tree.copy(), RATCHET_RADII
+    np.minimum(likelihood.tree.lengths, LONG_BRANCH, out=likelihood.tree.lengths)
+    draw = reweight if len(likelihood.models) == 1 else resample
+    with likelihood.reweighted(draw(likelihood.engine.weights, rng)):
+        jumped = climb_round(likelihood, likelihood.lnl(), jump, epsilon=RATCHET_EPSILON, constraint=constraint)
+    back = smooth(likelihood, ROUND_EPSILON)
+    if len(jumped.joints):  # a round on the original weights around the moves
+        climb_round(likelihood, back, radius, jumped.joints, constraint=constraint)
+    donor = likelihood.tree.copy()
+    likelihood.set_tree(base)
+    fused, n_taken = fuse(likelihood, donor, lnl, constraint)
+    if fused <= lnl:
+        return lnl, 0
+    return smooth(likelihood, SMOOTHING_EPSILON), n_taken

@@ -17,8 +17,7 @@ from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.stages import TreeSearch
-from plltool.tree_search.state import ClimbStarts, ClimbState
-from plltool.tree_search.stopping import Deadline
+from plltool.tree_search.state import ClimbStarts, ClimbState, Deadline
 
 CLIMB_TIE = 0.01  # lnL by which a climb must be better to take the lead: the rest is left over from convergence
 POOL_SIZE = 3  # of the best trees, with which a search with a limited time fuses each further climb

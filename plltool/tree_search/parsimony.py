@@ -57,12 +57,22 @@ def parsimony_tree(
     weights : (n_patterns,) number of sites with each pattern
     radius : of the moves; 0 for none
     """
-    _check_patterns(codes, weights, names)
+    if codes.ndim != 2 or codes.shape != (len(names), len(weights)):
+        raise InputError(
+            f"expected state sets of {len(names)} taxa at {len(weights)} patterns, found an array {codes.shape}"
+        )
+    if not codes.all():
+        taxon, pattern = np.argwhere(codes == 0)[0]
+        raise InputError(f"taxon {names[taxon]!r} has no possible state at pattern {pattern + 1}")
+    if np.any(weights != np.rint(weights)) or np.any(weights < 0):
+        raise InputError("parsimony needs pattern weights that are whole numbers >= 0")
     if len(names) < 3:
         raise InputError(f"a tree needs at least 3 taxa, found {len(names)}")
     sites = informative_sites(codes, weights)
     tips = bit_slice(sites)
-    ends = _add_stepwise(tips, _addition_order(sites, rng), rng, constraint)
+    factors = np.exp(ORDER_SPREAD * rng.standard_normal(len(sites)))  # of the numbers of cells with data
+    order = np.argsort(-factors * (sites != _all_states(sites)).sum(axis=1), kind="stable").tolist()
+    ends = _add_stepwise(tips, order, rng, constraint)
     if radius:
         rounds = SprRounds(tips, ends, constraint)
         while rounds.improve(radius):
@@ -90,13 +100,6 @@ def _add_stepwise(
         if growth is not None:
             growth.insert(tip, branch)
     return growing.ends
-
-
-def _addition_order(sites: CodeArray, rng: np.random.Generator) -> list[int]:
-    """The taxa by the number of cells with data, each number multiplied by a random factor around 1."""
-    n_cells = (sites != _all_states(sites)).sum(axis=1)
-    factors = np.exp(ORDER_SPREAD * rng.standard_normal(len(sites)))
-    return np.argsort(-factors * n_cells, kind="stable").tolist()
 
 
 class _GrowingTree:
@@ -355,16 +358,3 @@ def bit_slice(codes: CodeArray) -> PlaneArray:
     for state in range(n_states):
         planes[:, state] = np.packbits((padded >> state & 1).astype(bool), axis=1).view(np.uint64)
     return planes
-
-
-def _check_patterns(codes: CodeArray, weights: FloatArray, names: Sequence[str]) -> None:
-    """Raise InputError unless the patterns fit the names and parsimony can count them."""
-    if codes.ndim != 2 or codes.shape != (len(names), len(weights)):
-        raise InputError(
-            f"expected state sets of {len(names)} taxa at {len(weights)} patterns, found an array {codes.shape}"
-        )
-    if not codes.all():
-        taxon, pattern = np.argwhere(codes == 0)[0]
-        raise InputError(f"taxon {names[taxon]!r} has no possible state at pattern {pattern + 1}")
-    if np.any(weights != np.rint(weights)) or np.any(weights < 0):
-        raise InputError("parsimony needs pattern weights that are whole numbers >= 0")

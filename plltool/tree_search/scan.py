@@ -19,8 +19,8 @@ from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import MAX_RADIUS, SCAN_VALUES_PER_LAUNCH
 from plltool.engine import program as prog
 from plltool.engine.contract import Opcode
+from plltool.optimise.lengths import apply_step, newton_step
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
-from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.constraint import Admission
 from plltool.tree.operations import directed_slots
 

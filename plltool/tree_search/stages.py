@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Concatenate, ParamSpec
 
 import numpy as np
 
@@ -18,13 +17,10 @@ from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import POLISH_GAIN, Other, PolishRound, polish
 from plltool.progress import Forecast, Listener, Move, Progress, StopSearch, announce, log
 from plltool.tree.topology import Tree
-from plltool.tree_search.climb import climb_round
+from plltool.tree_search.climb import climb_round, explore_roots, move_root
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.fusing import fuse
-from plltool.tree_search.ratchet import perturb
-from plltool.tree_search.root_scan import explore_roots, move_root
-from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
-from plltool.tree_search.stopping import StopRule
+from plltool.tree_search.fusing import fuse, perturb
+from plltool.tree_search.state import ClimbState, Cursor, says_enough, stages_with_hope
 
 STAGE_EPSILON = 1.0  # the next stage starts when an SPR round gains less lnL
 NNI_EPSILON = 5.0  # SPR rounds start when an NNI round gains less lnL
@@ -33,9 +29,6 @@ STAGE_SHARE = 1e-5  # likewise for SPR rounds
 STAGE_MOST = 5.0  # lnL that this share is at most: on large trees late rounds are cheap, as they scan few places
 TUNING_SHARE = 2e-4  # share of lnL; if model and lengths gain more, both are optimised again
 OTHER_EPSILON = 0.1  # lnL of a round, on the way to another optimum; with larger ones flat places look like one
-
-
-P = ParamSpec("P")
 
 
 def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
@@ -74,24 +67,6 @@ def _stages(plan: SearchPlan) -> list[Stage]:
     return stages
 
 
-def _until_stopped(
-    method: Callable[Concatenate[TreeSearch, P], ClimbState],
-) -> Callable[Concatenate[TreeSearch, P], ClimbState]:
-    """The same method; if the listener stops it, the state reached; an EngineError gets the values of the models."""
-
-    @wraps(method)
-    def call(search: TreeSearch, *args: P.args, **keywords: P.kwargs) -> ClimbState:
-        try:
-            return method(search, *args, **keywords)
-        except StopSearch:
-            return search._state(interrupted=True)
-        except EngineError as error:
-            values = "; ".join(model.to_string() for model in search.likelihood.models)
-            raise EngineError(f"{error}; model {values}") from error
-
-    return call
-
-
 @dataclass(eq=False)
 class TreeSearch:
     """The search from one start tree; it goes on from the position `cursor`, and keeps that up to date.
@@ -106,7 +81,6 @@ class TreeSearch:
     cursor: Cursor
     save: Callable[[ClimbState], None] | None = None
 
-    @_until_stopped
     def climb(self, rivals: Sequence[Sequence[float]] = ()) -> ClimbState:
         """Climb from the start tree to a local optimum, or until the climb is given up.
 
@@ -115,113 +89,123 @@ class TreeSearch:
         hopelessly behind one of `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if
         ``plan.stop`` says so.
         """
-        at, stages = self.cursor, _stages(self.plan)
-        if at.climbed:
-            self.forecast.skip(len(stages))
+        with self._until_stopped():
+            at, stages = self.cursor, _stages(self.plan)
+            if at.climbed:
+                self.forecast.skip(len(stages))
+                return self._state().judge(rivals)
+            self.forecast.skip(at.stage)
+            while not at.climbed:
+                stage = stages[at.stage]
+                if at.wide_enough and stage.name in ("spr", "model"):
+                    self.forecast.skip(1)
+                    at.end_stage()
+                else:
+                    self._make_rounds(stage)
+                    if stage.name == "spr" and stage.radius > self.plan.radii[0]:
+                        at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
+                    at.end_stage()
+                    if stage.name != "model":
+                        at.settled, at.memory = says_enough(self.plan.stop, self.likelihood, at.memory)
+                is_lost = stages_with_hope(at.marks, rivals) < at.stage
+                at.climbed = at.settled or is_lost or at.stage == len(stages)
+            left = len(stages) - at.stage
+            self.forecast.skip(left)
+            if at.settled:
+                at.marks += (at.lnl,) * left
+            self._save_state()
             return self._state().judge(rivals)
-        self.forecast.skip(at.stage)
-        rule = StopRule(self.plan.stop, self.likelihood, at.memory)
-        while not at.climbed:
-            stage = stages[at.stage]
-            if at.wide_enough and stage.name in ("spr", "model"):
-                self.forecast.skip(1)
-                at.end_stage()
-            else:
-                self._make_rounds(stage)
-                self._end_stage(stage, rule)
-            is_lost = stages_with_hope(at.marks, rivals) < at.stage
-            at.climbed = at.settled or is_lost or at.stage == len(stages)
-        left = len(stages) - at.stage
-        self.forecast.skip(left)
-        if at.settled:
-            at.marks += (at.lnl,) * left
-        self._save_state()
-        return self._state().judge(rivals)
+        return self._state(interrupted=True)
 
-    def _end_stage(self, stage: Stage, rule: StopRule) -> None:
-        """Decide from the gain of a stage which stages follow."""
-        at = self.cursor
-        if stage.name == "spr" and stage.radius > self.plan.radii[0]:
-            at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
-        at.end_stage()
-        at.settled = stage.name != "model" and rule.says_enough()
-        at.memory = rule.memory
+    @contextmanager
+    def _until_stopped(self) -> Iterator[None]:
+        """Go on behind the block if the listener stops it; an EngineError gets the values of the models."""
+        try:
+            yield
+        except StopSearch:
+            pass
+        except EngineError as error:
+            values = "; ".join(model.to_string() for model in self.likelihood.models)
+            raise EngineError(f"{error}; model {values}") from error
 
     def _state(self, interrupted: bool = False) -> ClimbState:
         return ClimbState(self.likelihood.tree, self.likelihood.models, self.cursor, interrupted)
 
-    @_until_stopped
     def fuse(self, donors: Sequence[Tree], earlier: int = 0) -> ClimbState:
         """Take from each of `donors` what is better there than in the tree of this climb, after `earlier` fusions."""
-        at = self.cursor
-        if at.fusions > earlier:
+        with self._until_stopped():
+            at = self.cursor
+            if at.fusions > earlier:
+                return self._state()
+            announce(FUSE)
+            for number in range(at.fused, len(donors)):
+                lnl = smooth(self.likelihood)
+                at.lnl, n_taken = fuse(self.likelihood, donors[number], lnl, self.plan.constraint)
+                at.fused = number + 1
+                self._end_step(FUSE, at.fused, n_moves=n_taken)
+            at.fusions, at.fused = earlier + 1, 0
+            if not earlier:
+                at.leave_rest()
+            self._save_state()
             return self._state()
-        announce(FUSE)
-        for number in range(at.fused, len(donors)):
-            lnl = smooth(self.likelihood).lnl
-            at.lnl, n_taken = fuse(self.likelihood, donors[number], lnl, self.plan.constraint)
-            at.fused = number + 1
-            self._end_step(FUSE, at.fused, n_moves=n_taken)
-        at.fusions, at.fused = earlier + 1, 0
-        if not earlier:
-            at.leave_rest()
-        self._save_state()
-        return self._state()
+        return self._state(interrupted=True)
 
-    @_until_stopped
     def perturb(self, rng: np.random.Generator, elsewhere: int = 0, most: int | None = None) -> ClimbState:
         """Perturb until ``plan.perturbations`` are spent or ``plan.nstop`` in a row have failed.
 
         `elsewhere` is the number of perturbations spent on other trees, and `most` how many this tree has at most.
         """
-        at, plan = self.cursor, self.plan
-        announce(PERTURB)
-        at.category_of = self.likelihood.start_screening(at.category_of)
-        if at.generator is None:
-            at.lnl = smooth(self.likelihood).lnl
-        else:
-            rng.bit_generator.state = at.generator
-        while at.rest_lnl is None:
-            before = at.lnl
-            at.lnl, n_taken = perturb(self.likelihood, before, rng, plan.constraint)
-            at.failures = 0 if at.lnl - before >= plan.epsilon else at.failures + 1
-            at.spent, at.generator = at.spent + 1, rng.bit_generator.state
-            spent_all = elsewhere + at.spent >= plan.perturbations or at.spent == most
-            if spent_all or at.failures >= plan.nstop:
-                at.rest_lnl = at.lnl
-            self._end_step(PERTURB, elsewhere + at.spent, n_moves=n_taken)
-        return self._state()
+        with self._until_stopped():
+            at, plan = self.cursor, self.plan
+            announce(PERTURB)
+            at.category_of = self.likelihood.start_screening(at.category_of)
+            if at.generator is None:
+                at.lnl = smooth(self.likelihood)
+            else:
+                rng.bit_generator.state = at.generator
+            while at.rest_lnl is None:
+                before = at.lnl
+                at.lnl, n_taken = perturb(self.likelihood, before, rng, plan.constraint)
+                at.failures = 0 if at.lnl - before >= plan.epsilon else at.failures + 1
+                at.spent, at.generator = at.spent + 1, rng.bit_generator.state
+                spent_all = elsewhere + at.spent >= plan.perturbations or at.spent == most
+                if spent_all or at.failures >= plan.nstop:
+                    at.rest_lnl = at.lnl
+                self._end_step(PERTURB, elsewhere + at.spent, n_moves=n_taken)
+            return self._state()
+        return self._state(interrupted=True)
 
-    @_until_stopped
     def polish(self, start: Tree | None = None) -> ClimbState:
         """Optimise lengths, model and the place of a root until none gains; not under +PSR, whose lnL is no result.
 
         A `start` tree that was given takes the place of the tree if it is better.
         """
-        at, is_rooted = self.cursor, self.likelihood.is_rooted
+        with self._until_stopped():
+            at, is_rooted = self.cursor, self.likelihood.is_rooted
 
-        def report(done: PolishRound) -> None:
-            at.lnl, at.round, at.polish = done.lnl, done.number, done
-            at.polished = done.is_last and not is_rooted and start is None
-            self._end_step("polish", done.number)
+            def report(done: PolishRound) -> None:
+                at.lnl, at.round, at.polish = done.lnl, done.number, done
+                at.polished = done.is_last and not is_rooted and start is None
+                self._end_step("polish", done.number)
 
-        self.forecast.begin(at.round)
-        if at.polished or self.likelihood.has_site_rates:
+            self.forecast.begin(at.round)
+            if at.polished or self.likelihood.has_site_rates:
+                return self._state()
+            groups = None if self.plan.optimise_parameters else ()
+            announce("polish")
+            at.lnl = self._polish_at_best_root(groups, report, at.polish)
+            has_returned = start is not None and self._return_to(start, groups)
+            assert at.polish is not None, "the polish has reported a round"
+            if has_returned or np.isnan(at.polish.other_lnl):
+                other = self._find_other(groups)
+                at.polish = replace(at.polish, other_lnl=other.lnl, other_length=other.length)
+            at.polished = True
+            if has_returned:
+                self._end_step("polish", at.round + 1)
+            else:
+                self._save_state()
             return self._state()
-        groups = None if self.plan.optimise_parameters else ()
-        announce("polish")
-        at.lnl = self._polish_at_best_root(groups, report, at.polish)
-        has_returned = start is not None and self._return_to(start, groups)
-        assert at.polish is not None, "the polish has reported a round"
-        if has_returned or np.isnan(at.polish.other_lnl):
-            other = self._find_other(groups)
-            at.polish = replace(at.polish, other_lnl=other.lnl, other_length=other.length)
-        at.polished = True
-        if has_returned:
-            self._end_step("polish", at.round + 1)
-        else:
-            self._save_state()
-        return self._state()
+        return self._state(interrupted=True)
 
     def _polish_at_best_root(
         self,
@@ -251,7 +235,7 @@ class TreeSearch:
         margin = max(START_EPSILON, TUNING_SHARE * abs(lnl))
         likelihood.set_tree(start)
         try:
-            reached = smooth(likelihood, START_EPSILON).lnl
+            reached = smooth(likelihood, START_EPSILON)
             if likelihood.is_rooted:
                 reached = move_root(likelihood, reached)
             if reached > lnl - margin:
@@ -344,9 +328,9 @@ class TreeSearch:
         def fit_model() -> float:
             optimiser.run(epsilon)
             optimiser.explore((1.0,))
-            return smooth(likelihood, epsilon).lnl
+            return smooth(likelihood, epsilon)
 
-        before, lnl = -math.inf, smooth(likelihood, epsilon).lnl
+        before, lnl = -math.inf, smooth(likelihood, epsilon)
         while is_free and lnl - before > TUNING_SHARE * abs(lnl):
             before, lnl = lnl, fit_model()
         if stage.name == "start":

@@ -3,25 +3,126 @@
 A climb is a function of its state, the data and the plan. Every step, a round or a perturbation, leads from one state
 to the next. So a search that is resumed from any earlier state ends with the same bits, and the states of several
 climbs need not be saved at the same time: missing steps are repeated.
+
+A climb may end early, by a rule about what its last stage changed, or at the end of a limited time.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from plltool.arrays import IndexArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.codec import saved
+from plltool.constants import PERTURB
 from plltool.model.model import Model
+from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import PolishRound
+from plltool.progress import CLOCK, Forecast
+from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
-from plltool.tree_search.stopping import Deadline, Memory
 
+KH_QUANTILE = 1.645  # of the standard normal distribution: gains with a one-sided p-value below 5 % count
+RF_SHARE = 0.01  # of the inner branches that a stage of a climb must change (RAxML's -D)
+
+Memory = npt.NDArray[Any]
+
+
+def says_enough(rule: str, likelihood: TreeLikelihood, before: Memory | None) -> tuple[bool, Memory | None]:
+    """Whether a rule ends a climb with the stage that has just ended, and what it remembers of it for the next stage.
+
+    "epsilon" never ends a climb before its last stage; "rf" ends it after a stage that changed at most RF_SHARE of the
+    inner branches (RAxML's -D); "kh" after a stage whose gain may be due to chance, see `is_significant`. For "rf" the
+    memory is the ends of the branches, and for "kh" the lnL of each pattern. There is none `before` the first stage,
+    which is never the last one.
+    """
+    tree = likelihood.tree
+    if rule == "rf":
+        least = RF_SHARE * 2 * (tree.n_taxa - 3)
+        is_same = before is not None and rf_distance(Tree.from_edges(tree.names, before), tree) <= least
+        return is_same, tree.ends.copy()
+    if rule == "kh":
+        lnl = likelihood.site_lnl()
+        return before is not None and not is_significant(before, lnl, likelihood.engine.weights), lnl
+    return False, None
+
+
+class Deadline(Forecast):
+    """The end of a search that may take `limit` seconds, without those in which kernels are compiled, and its forecast.
+
+    A perturbation is expected to take as long as the longest one before, a round of a climb likewise, and the polish at
+    the end as long as the first stage of a climb, which also optimises lengths and model.
+    """
+
+    def __init__(self, limit: float, began: float):
+        super().__init__(())
+        self.limit = limit
+        self._began = began - CLOCK.seconds
+        self._used_before = 0.0
+        self._step_ended = 0.0
+        self._longest: dict[str, float] = {}  # steps of each kind
+        self._step = self._polish = 0.0  # expected
+
+    def resume(self, used: float) -> None:
+        """Count what the search had used when the state was saved from which it goes on, in this process or another."""
+        self._used_before = max(0.0, used - self._elapsed)
+        self._step_ended = self.seconds
+
+    def end_step(self, stage: str) -> None:
+        """Note that a step of a stage has ended, and another one begins."""
+        took, self._step_ended = self.seconds - self._step_ended, self.seconds
+        kind = PERTURB if stage == PERTURB else ""
+        self._step = self._longest[kind] = max(took, self._longest.get(kind, 0.0))
+        if stage == "start":
+            self._polish = max(self._polish, took)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the beginning, including earlier processes."""
+        return self._used_before + self._elapsed
+
+    @property
+    def seconds_left(self) -> float:
+        """Negative if it is too late."""
+        return self.limit - self.seconds
+
+    @property
+    def is_due(self) -> bool:
+        """Whether another step would leave too little time for the polish."""
+        return self.seconds_left <= self._step + self._polish
+
+    def begin(self, rounds_before: int = 0) -> None:
+        """Start another stage; how many there will be is not known."""
+
+    def left(self, round_: int) -> tuple[float | None, float | None]:
+        """The end of a stage cannot be foreseen; the search ends at the deadline."""
+        return None, max(0.0, self.seconds_left)
+
+    @property
+    def _elapsed(self) -> float:
+        return time.perf_counter() - CLOCK.seconds - self._began
+
+
+def is_significant(before: FloatArray, after: FloatArray, weights: FloatArray) -> bool:
+    """Whether the gain in lnL exceeds KH_QUANTILE standard errors of itself (Kishino & Hasegawa 1989).
+
+    `before` and `after` (n_patterns,) are lnL of each pattern on the two trees; sites are treated as independent draws.
+    """
+    n_sites = float(weights.sum())
+    difference = after - before
+    gain = float(weights @ difference)
+    variance = float(weights @ (difference - gain / n_sites) ** 2) / max(1.0, n_sites - 1)
+    return gain > KH_QUANTILE * math.sqrt(n_sites * variance)
+
+
+STATE_NAME = "climb-{}"  # in the store
 ABANDON_STAGES = 3  # start, NNI, SPR at the first radius: no climb is given up before these stages are over
 ABANDON_FACTOR = 2.0  # times the gain of the leader from a stage on: a climb further behind it there is given up
 ABANDON_MARGIN = 5.0  # lnL that the climb may be behind in addition
@@ -166,7 +267,7 @@ class ClimbStarts:
         return states
 
     def _load(self, number: int) -> ClimbState | None:
-        state = self.store.load(_name(number), ClimbState) if self.store else None
+        state = self.store.load(STATE_NAME.format(number + 1), ClimbState) if self.store else None
         if state is None:
             return None
         models = [model.copy() for model in self.models]
@@ -181,8 +282,4 @@ class ClimbStarts:
     def _save(self, store: Store, number: int, state: ClimbState) -> None:
         if self.deadline is not None:
             state.cursor.seconds = self.deadline.seconds
-        store.save(_name(number), state)
-
-
-def _name(number: int) -> str:
-    return f"climb-{number + 1}"
+        store.save(STATE_NAME.format(number + 1), state)

@@ -31,7 +31,8 @@ from rivals import cpu_seconds, save
 
 import plltool
 from plltool.analyses.sampling.analysis import CHECK_GROWTH
-from plltool.analyses.sampling.samples import effective_size, shortest_interval, split_deviation
+from plltool.analyses.sampling.samples import effective_size, split_deviation
+from plltool.analyses.sampling.summaries import shortest_interval
 from plltool.constants import DEFAULT_BURNIN, ENOUGH_DEVIATION
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.splits import TreeSet

@@ -128,7 +128,9 @@ def sample(
     part = compress(encode(rows, DNA, np.arange(rows.n_sites)))
     space = StateSpace(taxa, (Model(parse_model("JC")),), (), PRIOR)
     moves = [move for move in make_moves(space, [part]) if not names or type(move).__name__ in names]
-    states = [space.draw(from_tree(random_tree(taxa, rng))[0], rng) for _ in range(runs)]
+    topologies = [from_tree(random_tree(taxa, rng))[0] for _ in range(runs)]
+    draws = rng.exponential(1.0 / PRIOR.rate, (runs, 2 * len(taxa) - 3)).tolist()
+    states = [space.start(topology, [0.0, *own]) for topology, own in zip(topologies, draws, strict=True)]
     counts: list[dict[Splits, int]] = [{} for _ in range(runs)]
     with ExitStack() as stack:
         slots = Slots(sampling_slots(len(taxa), runs))

@@ -9,7 +9,7 @@ from plltool.alignment.states import DNA
 from plltool.errors import CheckpointError, InputError
 from plltool.run.inputs import resolve_inputs
 from plltool.tree.splits import rf_distance
-from plltool.tree_search.rell import draw_weights
+from plltool.tree_search.ufboot_search import draw_weights
 
 COUNTS = (310, 190, 205, 295)
 NUMPY = {"device": "numpy"}

@@ -18,7 +18,9 @@ from scipy import stats
 import plltool
 from plltool.analyses.sampling.chains import EngineLikelihoods
 from plltool.analyses.sampling.result import describe_deviations
-from plltool.analyses.sampling.samples import Sample, Samples, summarise
+from plltool.analyses.sampling.samples import Samples
+from plltool.analyses.sampling.state import Sample
+from plltool.analyses.sampling.summaries import summarise
 from plltool.analyses.sampling.tree import to_tree
 from plltool.errors import CheckpointError, DeviceError, EngineError, InputError
 from plltool.io.newick import parse_newick

@@ -21,8 +21,7 @@ from plltool.run.evaluation import evaluate
 from plltool.run.inputs import resolve_inputs
 from plltool.seeds import ULTRAFAST, generator
 from plltool.tree.splits import members_of, splits_of
-from plltool.tree_search.rell import draw_weights
-from plltool.tree_search.ufboot_search import UfbootSearch
+from plltool.tree_search.ufboot_search import UfbootSearch, draw_weights
 
 MODEL = "K80{4.0}+G4{0.5}"
 

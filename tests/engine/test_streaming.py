@@ -10,8 +10,7 @@ from oracles.likelihood import pruning
 from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
-from plltool.tree_search.insertions import optimise_insertions
-from plltool.tree_search.neighbours import neighbour_sites
+from plltool.tree_search.neighbours import neighbour_sites, optimise_insertions
 from plltool.tree_search.scan import all_prunes, scan
 
 N_TAXA = 9

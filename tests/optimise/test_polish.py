@@ -100,7 +100,7 @@ def test_the_better_of_two_starts_is_kept(data_dir):
             optimiser = ModelOptimiser(inner, scale=True)
             if is_model_first:
                 optimiser.run(0.1)
-                ends.append(smooth(inner, 0.1).lnl)
+                ends.append(smooth(inner, 0.1))
             else:
                 ends.append(_begin(optimiser, inner.lnl(), 0.1)[0])
             assert inner.lnl() == pytest.approx(ends[-1], abs=1e-9)

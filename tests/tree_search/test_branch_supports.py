@@ -18,7 +18,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search import neighbours
 from plltool.tree_search.branch_supports import ALRT_MARGIN, abayes, local_bootstrap, sh_alrt, support_branches
 from plltool.tree_search.neighbours import neighbour_sites
-from plltool.tree_search.rell import Meetings, estimate_lnls
+from plltool.tree_search.ufboot_search import Meetings, estimate_lnls
 
 N_TAXA = 6
 

@@ -17,12 +17,12 @@ from oracles.parsimony import fitch_score
 from plltool.constants import NO_NODE
 from plltool.io.tree_files import read_constraint
 from plltool.optimise.lengths import smooth
-from plltool.tree_search import climb, fusing, ratchet
+from plltool.tree_search import climb, fusing
 from plltool.tree_search import scan as scan_module
 from plltool.tree_search.climb import apply_moves, climb_round, find_moves
-from plltool.tree_search.insertions import Insertions
+from plltool.tree_search.fusing import perturb
+from plltool.tree_search.neighbours import Insertions
 from plltool.tree_search.parsimony import parsimony_tree
-from plltool.tree_search.ratchet import perturb
 
 N_TAXA = 14
 NAMES = [f"t{i}" for i in range(N_TAXA)]
@@ -52,14 +52,13 @@ def watch(monkeypatch):
 
     monkeypatch.setattr(climb, "smooth", watching)
     monkeypatch.setattr(fusing, "smooth", watching)
-    monkeypatch.setattr(ratchet, "smooth", watching)
     return seen
 
 
 @pytest.mark.parametrize(("seed", "share"), [(1, 0.7), (2, 0.7), (3, 1), (4, 1)])
 def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, watch):
     likelihood, constraint, nested = make_case(seed, share)
-    lnl = start = smooth(likelihood).lnl
+    lnl = start = smooth(likelihood)
     for radius in (1, 5, 5, 5):
         done = climb_round(likelihood, lnl, radius, constraint=constraint)
         assert done.lnl >= lnl
@@ -76,7 +75,7 @@ def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, 
 def test_every_move_found_is_legal_and_no_better_one_is_crowded_out(seed, monkeypatch):
     """The best legal insertions of a subtree are found, even if all better ones are illegal."""
     likelihood, constraint, nested = make_case(10 + seed)
-    lnl = smooth(likelihood).lnl
+    lnl = smooth(likelihood)
     tree = likelihood.tree
     monkeypatch.setattr(climb, "INSERTION_CUTOFF", np.inf)
     monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1)
@@ -141,7 +140,7 @@ def test_a_resolved_constraint_leaves_no_moves():
     resolved = read_constraint(f"({text},{NAMES[-2]},{NAMES[-1]});", NAMES)
     assert resolved.n_splits == N_TAXA - 3
     likelihood.set_tree(resolved.random_tree(np.random.default_rng(1)))
-    lnl = smooth(likelihood).lnl
+    lnl = smooth(likelihood)
     assert len(find_moves(likelihood, lnl, 5, constraint=resolved)) == 0
     assert climb_round(likelihood, lnl, 5, constraint=resolved).n_moves == 0
 
@@ -164,7 +163,7 @@ def test_a_free_subtree_walks_through_whatever_it_loses(monkeypatch):
     monkeypatch.setattr(scan_module, "WALK_LEAST", -1e9)
     monkeypatch.setattr(scan_module, "SCAN_PHASES", (1,))
     likelihood, constraint, _ = make_case(21, 0.5)
-    lnl, tree = smooth(likelihood).lnl, likelihood.tree
+    lnl, tree = smooth(likelihood), likelihood.tree
     prunes = scan_module.all_prunes(likelihood)
     admits = constraint.admission(tree, prunes.joints, prunes.columns)
     steps = scan_module.scan(likelihood, prunes, scan_module.MAX_RADIUS, lnl, admits)

@@ -9,9 +9,9 @@ from helpers import likelihood_of, make_tree, random_ends, random_mixture, simul
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.contract import TRIPLET_VALUES
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree_search import insertions
+from plltool.tree_search import neighbours
 from plltool.tree_search.climb import apply_moves
-from plltool.tree_search.insertions import Insertions, optimise_insertions, triplet_step
+from plltool.tree_search.neighbours import Insertions, optimise_insertions, triplet_step
 from plltool.tree_search.scan import Prunes, Steps, all_prunes, scan
 
 RTOL = 1e-11  # the same sum in another order
@@ -69,7 +69,7 @@ def test_lengths_are_nearly_optimal(case, monkeypatch):
     """A few Newton steps from the middle: more steps gain little in most cases, and lengths stay within bounds."""
     moves = case.moves
     assert np.all((moves.lengths >= MIN_BRANCH_LENGTH) & (moves.lengths <= MAX_BRANCH_LENGTH))
-    monkeypatch.setattr(insertions, "TRIPLET_ROUNDS", 40)
+    monkeypatch.setattr(neighbours, "TRIPLET_ROUNDS", 40)
     best = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
     assert np.all(best.lnl >= moves.lnl)
     assert np.median(best.lnl - moves.lnl) < 0.1
@@ -122,10 +122,10 @@ def test_what_is_given_up_did_not_promise_to_reach_the_floor(case):
 def test_an_optimum_takes_no_step(case, monkeypatch):
     """Lengths that are optimal, by 40 rounds, are evaluated once; those of the middle of a branch more often."""
     asked = []
-    join = insertions.join
-    monkeypatch.setattr(insertions, "TRIPLET_ROUNDS", 40)
+    join = neighbours.join
+    monkeypatch.setattr(neighbours, "TRIPLET_ROUNDS", 40)
     best = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
-    monkeypatch.setattr(insertions, "join", lambda *given: asked.append(len(given[1])) or join(*given))
+    monkeypatch.setattr(neighbours, "join", lambda *given: asked.append(len(given[1])) or join(*given))
     again = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING, best.lengths)
     assert sum(asked) < 1.1 * len(case.chosen)
     np.testing.assert_allclose(again.lnl, best.lnl, atol=0.01)

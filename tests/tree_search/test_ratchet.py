@@ -9,7 +9,7 @@ from helpers import likelihood_of, make_tree, random_ends, random_mixture, simul
 from plltool.analyses.search.analysis import search
 from plltool.optimise.lengths import smooth
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.ratchet import RATCHET_FACTOR, RATCHET_SHARE, perturb, resample, reweight
+from plltool.tree_search.fusing import RATCHET_FACTOR, RATCHET_SHARE, perturb, resample, reweight
 
 # HKY+FQ, seed 1, its default search: IQ-TREE 2.0.7
 IQTREE_LNL = -3586.302
@@ -42,7 +42,7 @@ def make_case(seed, n_taxa=14, n_patterns=40):
 @pytest.mark.parametrize("seed", range(3))
 def test_steps_never_lead_down_and_weights_come_back(seed):
     likelihood, rng, weights = make_case(seed)
-    lnls = [smooth(likelihood).lnl]
+    lnls = [smooth(likelihood)]
     for _ in range(6):
         lnl, n_changes = perturb(likelihood, lnls[-1], rng)
         assert likelihood.lnl() == pytest.approx(lnl, rel=1e-12)

@@ -11,7 +11,7 @@ from plltool.io.alignment_reader import read_alignment
 from plltool.run.evaluation import evaluate
 from plltool.run.likelihood import Likelihood
 from plltool.tree.topology import Tree
-from plltool.tree_search.rell import Meetings, RellPool, draw_weights, estimate_lnls
+from plltool.tree_search.ufboot_search import Meetings, RellPool, draw_weights, estimate_lnls
 
 MODEL = "K80{4.0}+G4{0.5}"
 

@@ -10,10 +10,8 @@ from plltool.tree.moves import prune_regraft
 from plltool.tree.rooted import add_root, drop_root, inner_branches
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
-from plltool.tree_search.climb import apply_moves, climb_round
-from plltool.tree_search.insertions import optimise_insertions
-from plltool.tree_search.neighbours import NEIGHBOUR_EPSILON, neighbour_sites
-from plltool.tree_search.root_scan import describe_places, move_root, scan_root
+from plltool.tree_search.climb import apply_moves, climb_round, describe_places, move_root, scan_root
+from plltool.tree_search.neighbours import NEIGHBOUR_EPSILON, neighbour_sites, optimise_insertions
 from plltool.tree_search.scan import all_prunes, scan
 
 N_TAXA = 7

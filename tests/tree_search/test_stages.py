@@ -22,8 +22,7 @@ from plltool.tree_search.climb import Round
 from plltool.tree_search.effort import LARGE_ALIGNMENT, SearchOptions, SearchPlan
 from plltool.tree_search.parsimony import parsimony_tree
 from plltool.tree_search.stages import STAGE_EPSILON, Stage, TreeSearch, planned_stages
-from plltool.tree_search.state import Cursor
-from plltool.tree_search.stopping import is_significant
+from plltool.tree_search.state import Cursor, is_significant
 
 PLENTY = 10 * STAGE_EPSILON
 

@@ -12,9 +12,9 @@ from plltool.analyses.search.analysis import search
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.progress import CLOCK, StopSearch
-from plltool.tree_search import stopping
+from plltool.tree_search import state
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.stopping import Deadline
+from plltool.tree_search.state import Deadline
 
 SETTINGS = {"model": "JC", "device": "numpy", "seed": 3, "options": SearchOptions("fast", nstop=3)}
 
@@ -33,7 +33,7 @@ class Clock:
 def clock(monkeypatch):
     """The clock of deadlines."""
     clock = Clock()
-    monkeypatch.setattr(stopping, "time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr(state, "time", SimpleNamespace(perf_counter=clock))
     monkeypatch.setattr(searches, "perf_counter", clock)
     return clock
 

@@ -17,10 +17,9 @@ from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.constants import MAX_BACKTRACKS, MAX_SCRATCH_SLOTS, MIN_BRANCH_LENGTH, SCAN_VALUES_PER_LAUNCH
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
+from plltool.optimise.lengths import apply_step, at_bound, newton_step, without_rounding
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.steps import apply_step, at_bound, newton_step, without_rounding
-from plltool.tree_search.insertions import join, uphill_step
-from plltool.tree_search.neighbours import optimise_joins
+from plltool.tree_search.neighbours import join, optimise_joins, uphill_step
 
 ELSEWHERE_FORESIGHT = 10.0  # times the gain that the next step promises: what all further steps may gain
 PLACE_MARGIN = 12.0  # lnL below the best place of a query, from which places do not matter: a weight of 6e-6

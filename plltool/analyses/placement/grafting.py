@@ -73,7 +73,7 @@ def graft_queries(
             best = _best_apart(likelihood.tree, places if fixed else free_branches(likelihood, places))
             likelihood.tree = insert_tips(likelihood.tree, names[at + reference.n_taxa :], best.branches, best.lengths)
             likelihood.topology_changed()
-        lnl = likelihood.lnl() if fixed else smooth(likelihood, GRAFT_EPSILON).lnl
+        lnl = likelihood.lnl() if fixed else smooth(likelihood, GRAFT_EPSILON)
         placer.work.add_earlier(work_of(engine))
         return likelihood.tree, lnl
 

@@ -21,15 +21,14 @@ import numpy as np
 
 from plltool.analyses.dating.dates import DatesLike
 from plltool.analyses.sampling.chains import RunState, sampling_slots
-from plltool.analyses.sampling.clock import ClockChoice, choose_clock
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.result import SampleResult, sample_texts, swap_rates
 from plltool.analyses.sampling.runs import ChainRuns, DeviceUse, RunSetup, open_runs
-from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Sample, Samples, summarise
+from plltool.analyses.sampling.samples import FEWEST_SAMPLES, Samples
 from plltool.analyses.sampling.settings import ClockPriors, Priors, SampleOptions
-from plltool.analyses.sampling.state import StateSpace
-from plltool.analyses.sampling.time_result import summarise_times
-from plltool.analyses.sampling.time_state import TimeSpace
+from plltool.analyses.sampling.state import Sample, StateSpace
+from plltool.analyses.sampling.summaries import summarise, summarise_times
+from plltool.analyses.sampling.time_state import ClockChoice, TimeSpace, choose_clock
 from plltool.analyses.sampling.tree import from_tree
 from plltool.codec import saved
 from plltool.constants import (
@@ -94,11 +93,11 @@ class SampleCourse:
     converged: bool | None = None  # whether there were enough samples at the last look; None for one run
     _enough: bool = False  # likewise, and the runs end then
     _looked: bool = False  # whether the last sample was looked at
-    _missing: Sequence[str] = ()  # what was not enough at the last look
     _next_save: float = 0.0  # the first sample is saved at once, so that other data are refused from then on
 
     def __post_init__(self) -> None:
         options = self.setup.options
+        self._missing: list[str] = []  # what was not enough at the last look
         self.samples = Samples(self.setup.space, options.runs)
         self._is_auto = isinstance(options.generations, str)
         self._last = AUTO_GENERATIONS if isinstance(options.generations, str) else options.generations
@@ -164,41 +163,33 @@ class SampleCourse:
         if self._enough or not n_left or now >= self._next_save:
             self._save()
         if looks or not n_left or now - self._reported >= REPORT_SECONDS:
-            self._report(now - self._began, None if self._is_auto else self._pace * n_left)
+            n, left = (0, None) if self._is_auto else (self._last, self._pace * n_left)
+            lnl, seconds = self.samples.latest(0).numbers[0], now - self._began
+            self.listener(Progress(SAMPLE_STAGE, self.generation, lnl, 0, 0, seconds, n, left, left))
             self._reported = now
 
     def _look(self) -> bool:
         """Whether the samples so far are enough."""
         self._next_check = max(self._next_check + 1, int(CHECK_GROWTH * len(self.samples)))
-        found, self._missing = self._judge()
-        log.info("generation %d: %s", self.generation, ", ".join(found))
-        if self.setup.options.runs > 1:
-            self.converged = not self._missing
-        return bool(self.converged)
-
-    def _judge(self) -> tuple[list[str], list[str]]:
-        """The measures that judge the samples, and what is not enough."""
-        found, missing = [], []
-        if self.setup.options.runs > 1:
+        found, self._missing, several = [], [], self.setup.options.runs > 1
+        if several:
             deviation = self.samples.deviation(self.first)
             found.append(f"ASDSF {deviation:.4f}" if math.isfinite(deviation) else "too few samples for ASDSF")
             if deviation >= ENOUGH_DEVIATION:
-                missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
+                self._missing.append(f"{found[-1]}, expected below {ENOUGH_DEVIATION}")
         convergence = self.samples.convergence(self.first)
         if known := [(size, name) for name, (size, _) in convergence.items() if math.isfinite(size)]:
             least, name = min(known)
             found.append(f"smallest ESS {least:.0f} ({name})")
             if not least > ENOUGH_SIZE:
-                missing.append(f"{found[-1]}, expected above {ENOUGH_SIZE}")
+                self._missing.append(f"{found[-1]}, expected above {ENOUGH_SIZE}")
         else:
             found.append("too few samples for an ESS")
-            missing.append(found[-1])
-        return found, missing
-
-    def _report(self, seconds: float, left: float | None) -> None:
-        """Tell where the chains are."""
-        n, lnl = 0 if self._is_auto else self._last, self.samples.latest(0).numbers[0]
-        self.listener(Progress(SAMPLE_STAGE, self.generation, lnl, 0, 0, seconds, n, left, left))
+            self._missing.append(found[-1])
+        log.info("generation %d: %s", self.generation, ", ".join(found))
+        if several:
+            self.converged = not self._missing
+        return bool(self.converged)
 
     def _save(self) -> None:
         """Write the samples and save the state, which takes a small share of the time."""
@@ -220,10 +211,7 @@ class SampleCourse:
         tried = np.sum([own.tried[:, 0] for own in states], axis=0)
         accepted = np.sum([own.accepted[:, 0] for own in states], axis=0)
         moves = zip(self.setup.move_weights, accepted, tried, strict=True)
-        return {
-            "acceptance": {name: float(a / n) if n else None for name, a, n in moves},
-            "swaps": swap_rates(states),
-        }
+        return {"acceptance": {name: float(a / n) if n else None for name, a, n in moves}, "swaps": swap_rates(states)}
 
     def remarks(self) -> list[str]:
         """What a user should know of the samples."""
@@ -285,7 +273,7 @@ def sample(
     clock : "strict" or "relaxed" (uncorrelated, log-normal) for trees in time, which have a root and heights in years
     dates : of all taxa, exact ones, with a clock; otherwise as for `plltool.date`
     tree_prior : of a tree in time: a coalescent with a "constant" or "exponential" population, or "skygrid", also as
-        "skygrid(SIZES,YEARS)"; see `plltool.analyses.sampling.tree_priors`
+        "skygrid(SIZES,YEARS)"; see `plltool.analyses.sampling.priors`
     clock_priors : of the numbers of clock and tree prior
     listener : is called about once a second; if it raises StopSearch, the samples so far are the result
     taken : is called now and then with the files of samples so far, by the ends of their names
@@ -301,32 +289,31 @@ def sample(
     options.check()
     chosen = choose_clock(clock, dates, tree_prior, clock_priors, outgroup)
     how: dict[str, Any] = {"seed": seed, "outgroup": outgroup, "checkpoint": checkpoint}
-    given = prepare(alignment, model, priors, start, asked, began, chosen, **how)
-    run, data, used = given.run, given.run.data, given.priors
-    setup = set_up(run, given.space, options, given.first)
-    identity = given.identity | identify(setup)
+    given = prepare(alignment, model, priors, start, asked, began, options, chosen, **how)
+    run, data, setup, space = given.run, given.run.data, given.setup, given.setup.space
 
     def attempt(hardware: Hardware) -> tuple[SampleCourse, dict[str, Any]]:
-        with open_runs(setup, _share_hardware(setup, workers, hardware)) as runs:
+        slots = Slots(sampling_slots(len(space.names), options.chains))
+        most = 1 if options.prior_only else options.runs  # without data a run costs less than a process
+        with open_runs(setup, share_hardware(workers, most, setup.parts, list(space.models), hardware, slots)) as runs:
             use = runs.device
             if use.layout:
                 run.engine_opened(use, use.reason, hardware)
-            with run.open_checkpoint(identity | run.place(use.device_name, use.layout)) or nullcontext() as store:
+            with run.open_checkpoint(given.identity | run.place(use.device_name, use.layout)) or nullcontext() as store:
                 course = SampleCourse(setup, runs, listener, taken, store)
                 course.go(began)
             return course, given.describe(use, runs.work) | course.rates()
 
     course, known = run.ask(attempt)
     times = None
-    if isinstance(given.space, TimeSpace) and chosen is not None:
-        posterior, times = summarise_times(course.samples, given.space, course.first, chosen)
+    if isinstance(space, TimeSpace) and chosen is not None:
+        posterior, times = summarise_times(course.samples, space, course.first, chosen)
     else:
         posterior = summarise(course.samples, data.names, course.first, run.outgroup)
     asked_for = dict(asdict(priors).items() - asdict(Priors().canonical()).items())
-    idle = [
-        f"prior of {name}: the model has no such parameter to sample" for name in sorted(asked_for.keys() - used.keys())
-    ]
-    remarks = [*remarks_on_data(data, run.task.models, LINKED), *course.remarks(), *posterior.warnings, *idle]
+    idle = sorted(asked_for.keys() - given.priors.keys())
+    remarks = [*remarks_on_data(data, run.task.models, LINKED), *course.remarks(), *posterior.warnings]
+    remarks += [f"prior of {name}: the model has no such parameter to sample" for name in idle]
     return SampleResult(
         posterior=posterior,
         samples=course.samples,
@@ -335,7 +322,7 @@ def sample(
         **known,
         names=data.names,
         priors=priors,
-        sampled=frozenset(used),
+        sampled=frozenset(given.priors),
         options=options,
         tuning=setup.tuning,
         converged=course.converged,
@@ -347,11 +334,10 @@ def sample(
 
 
 class Prepared(NamedTuple):
-    """A run, what is sampled, with what chains begin, the priors in use, and what a checkpoint keeps of all this."""
+    """A run, what its chains are made of, the priors in use, and what a checkpoint recognises all this by."""
 
     run: Run
-    space: StateSpace
-    first: Tree | str
+    setup: RunSetup
     priors: dict[str, str]
     identity: dict[str, Any]
 
@@ -371,49 +357,43 @@ def prepare(
     start: TreeLike,
     hardware: Hardware,
     began: float,
+    options: SampleOptions,
     clock: ClockChoice | None = None,
+    powers: Sequence[float] = (),
     **how: Any,
 ) -> Prepared:
-    """What chains need, besides how they advance; `how` is as for `Run`."""
+    """What chains need; `how` is as for `Run`. A run that goes on was perhaps tuned for fewer generations."""
     data, models = resolve_inputs(alignment, model, LINKED)
     run = Run(data, models, LINKED, hardware, began, all_taxa=True, **how)
     distributions = priors.parsed()
     parameters = tuple(find_parameters(models, distributions))
     space = StateSpace(data.names, tuple(models), parameters, distributions["lengths"])
-    identity: dict[str, Any] = {}
+    of_clock: dict[str, Any] = {}
     if clock is not None:
         space = clock.make_space(data.names, models, parameters)
-        identity = {"clock": clock.clock, "heights of tips": list(space.tip_heights)}
+        of_clock = {"clock": clock.clock, "heights of tips": list(space.tip_heights)}
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
     run.announce_data(models if model is None else ())
     used = priors.of_kinds({*(() if clock else ("lengths",)), *(own.kind for own in parameters)})
     told = used if clock is None else used | clock.used
     for name, text in told.items():
         log.info("prior of %s: %s", name, text)
-    identity |= {f"prior of {name}": text for name, text in told.items()}
-    return Prepared(run, space, first, used, run.identity | {"start": describe_start(first)} | identity)
-
-
-def set_up(
-    run: Run, space: StateSpace, options: SampleOptions, first: Tree | str, powers: Sequence[float] = ()
-) -> RunSetup:
-    """What the chains begin with; a run that goes on was perhaps tuned for fewer generations."""
-    task, n_chains = run.task, options.runs * options.chains
-    trees = (first if isinstance(first, Tree) else task.start_tree(first, number) for number in range(n_chains))
-    starts, recorded = [from_tree(tree) for tree in trees], recorded_item(run.checkpoint, TUNING)
+    trees = (
+        first if isinstance(first, Tree) else run.task.start_tree(first, number)
+        for number in range(options.runs * options.chains)
+    )
+    recorded = recorded_item(run.checkpoint, TUNING)
     tuning = options.tuning if recorded is None else int(recorded)
-    return RunSetup(space, task.parts, starts, options, tuning, task.seed, powers)
-
-
-def identify(setup: RunSetup) -> dict[str, Any]:
-    """What each generation depends on besides data, start and priors, by which a checkpoint recognises its run."""
+    setup = RunSetup(space, run.task.parts, list(map(from_tree, trees)), options, tuning, run.task.seed, powers)
     names = "runs", "chains", "temperature", "sample_every", "prior_only"
-    options = {name: getattr(setup.options, name) for name in names}
-    return {"random streams": "of each run", **options, TUNING: setup.tuning, "moves": setup.move_weights}
-
-
-def _share_hardware(setup: RunSetup, workers: int | None, hardware: Hardware) -> tuple[Hardware, ...]:
-    """That of each process, which has some of the runs; without data a run costs less than a process."""
-    slots = Slots(sampling_slots(len(setup.space.names), setup.options.chains))
-    most = 1 if setup.options.prior_only else setup.options.runs
-    return share_hardware(workers, most, setup.parts, list(setup.space.models), hardware, slots)
+    identity = {
+        **run.identity,
+        "start": describe_start(first),
+        **of_clock,
+        **{f"prior of {name}": text for name, text in told.items()},
+        "random streams": "of each run",
+        **{name: getattr(options, name) for name in names},
+        TUNING: tuning,
+        "moves": setup.move_weights,
+    }
+    return Prepared(run, setup, used, identity)

@@ -70,9 +70,13 @@ class Likelihoods:
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
         """The proposed state of each chain with its model, likelihood and answer; None where there is none."""
-        questions = [None if own is None else own.question for own in proposals]
-        known = [None if own is None else Known(own, own.without_data()) for own in questions]
-        return [own and own.state._replace(known=answer) for own, answer in zip(proposals, known, strict=True)]
+        return [own and own.state._replace(known=self._answer(own.state, own.question)) for own in proposals]
+
+    @staticmethod
+    def _answer(state: State, question: Question | None) -> Known | None:
+        if question is None:
+            return None
+        return Known(question, question.read(np.zeros((question.n_values, len(state.models))), state))
 
     def accept(self, chain: int) -> None:
         """Note that a chain has gone to the state that was asked for last."""
@@ -106,7 +110,12 @@ class EngineLikelihoods(Likelihoods):
         asked = [(chain, own) for chain, own in enumerate(proposals) if own is not None]
         if not asked:
             return answers
-        states = self._packed([own for _, own in asked])
+        states = [own.state for _, own in asked]
+        changed = [number for number, (_, own) in enumerate(asked) if own.revalued]
+        solve_together([model for number in changed for model in states[number].models])
+        models = [[model.components() for model in states[number].models] for number in changed]
+        for number, packed in zip(changed, self._engine.pack_models(models) if changed else (), strict=True):
+            states[number] = states[number]._replace(packed=packed)
         tracks = [
             self._track(chain, state, own.stale, own.question)
             for (chain, own), state in zip(asked, states, strict=True)
@@ -119,16 +128,6 @@ class EngineLikelihoods(Likelihoods):
             answers[chain] = state._replace(lnl=sums[at], known=known)
             at = end
         return answers
-
-    def _packed(self, proposals: Sequence[Proposal]) -> list[State]:
-        """The proposed states with their models as the engine takes them; models that change are made together."""
-        states = [own.state for own in proposals]
-        changed = [number for number, own in enumerate(proposals) if own.revalued]
-        solve_together([model for number in changed for model in states[number].models])
-        models = [[model.components() for model in states[number].models] for number in changed]
-        for number, packed in zip(changed, self._engine.pack_models(models) if changed else (), strict=True):
-            states[number] = states[number]._replace(packed=packed)
-        return states
 
     def accept(self, chain: int) -> None:
         self._sides[chain] = self._asked[chain]
@@ -199,48 +198,32 @@ Turn: TypeAlias = tuple[RunState, Move, int]  # of a chain: its run, the move th
 
 
 class Heated:
-    """Chain h samples the posterior to a power, its heat; any two chains may exchange theirs."""
+    """What the chains of a run sample: chain h the posterior to a power, its heat; any two may exchange theirs.
 
-    def __init__(self, temperature: float, n_chains: int):
-        self.heats = [1.0 / (1.0 + temperature * rank) for rank in range(n_chains)]
-        self.guides = self.heats  # by which moves propose
+    With `powers`, of stepping stones, it is the prior times a power of the likelihood; neighbours may exchange theirs.
+    """
+
+    def __init__(self, temperature: float, n_chains: int, powers: Sequence[float] = ()):
+        self.is_powered = len(powers) > 0
+        self.heats = list(powers) or [1.0 / (1.0 + temperature * rank) for rank in range(n_chains)]
+        self.guides = [max(power, LEAST_GUIDE) for power in powers] or self.heats  # by which moves propose
+
+    def tempered(self, state: State) -> float:
+        """The logarithm of that which has a heat as its power."""
+        return state.lnl if self.is_powered else state.log_posterior
 
     def gain(self, heat: float, old: State, new: State) -> float:
         """The change of the logarithm of what a chain samples."""
-        return heat * (new.log_posterior - old.log_posterior)
-
-    def exchange_gain(self, difference: float, a: State, b: State) -> float:
-        """That of two chains together which exchange their states, heat of a - heat of b being the difference."""
-        return difference * (b.log_posterior - a.log_posterior)
+        gain = heat * (self.tempered(new) - self.tempered(old))
+        return gain + new.log_prior - old.log_prior if self.is_powered else gain
 
     def draw_pair(self, ranks: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
         """Two chains that may exchange their heats."""
+        if self.is_powered:
+            rank = int(rng.integers(len(ranks) - 1))
+            return ranks.index(rank), ranks.index(rank + 1)
         i, j = int(rng.integers(len(ranks))), int(rng.integers(len(ranks) - 1))
         return i, j + (j >= i)
-
-
-class Powered:
-    """The chains of stepping stones: the prior times a power of the likelihood; neighbours may exchange theirs."""
-
-    def __init__(self, powers: Sequence[float]):
-        self.heats = list(powers)
-        self.guides = [max(power, LEAST_GUIDE) for power in powers]
-
-    def gain(self, heat: float, old: State, new: State) -> float:
-        """The change of the logarithm of prior times powered likelihood."""
-        return heat * (new.lnl - old.lnl) + new.log_prior - old.log_prior
-
-    def exchange_gain(self, difference: float, a: State, b: State) -> float:
-        """The same change for two chains together, see `Heated`."""
-        return difference * (b.lnl - a.lnl)
-
-    def draw_pair(self, ranks: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
-        """Two neighbouring chains."""
-        rank = int(rng.integers(len(ranks) - 1))
-        return ranks.index(rank), ranks.index(rank + 1)
-
-
-Target: TypeAlias = Heated | Powered
 
 
 class Chains:
@@ -268,7 +251,7 @@ class Chains:
         moves: Sequence[Sequence[Move]],
         likelihoods: Likelihoods,
         states: Sequence[State],
-        target: Target,
+        target: Heated,
         schedule: np.random.Generator,
         rngs: Sequence[np.random.Generator],
         tuning: int = 0,
@@ -321,11 +304,6 @@ class Chains:
         """The number of generations made."""
         return self.runs[0].generation
 
-    @property
-    def is_tuning(self) -> bool:
-        """Whether steps still change."""
-        return self.generation < self._tuning
-
     def by_heat(self, run: int) -> list[State]:
         """The states of the chains of a run, the cold one first."""
         states, ranks = self._states_of(run), self.runs[run].ranks
@@ -345,6 +323,7 @@ class Chains:
         number = next(number for number, bound in enumerate(self._bounds) if drawn < bound)
         for _ in range(self._moves[number][0].repeats):
             self._move(number)
+        target = self._target
         for run, own in enumerate(self.runs):
             own.generation += 1
             states = self._states_of(run)
@@ -353,7 +332,14 @@ class Chains:
             if own.directions is not None and own.generation == self._tuning // 2:
                 own.directions.forget()
             for _ in range(self.n_chains if self.n_chains > 1 else 0):
-                self._swap(own, states)
+                i, j = target.draw_pair(own.ranks, own.rng)
+                low, high = sorted((own.ranks[i], own.ranks[j]))
+                own.swaps_tried[low, high] += 1
+                difference = target.heats[own.ranks[i]] - target.heats[own.ranks[j]]
+                gain = difference * (target.tempered(states[j]) - target.tempered(states[i]))
+                if own.rng.random() < _acceptance(gain):
+                    own.ranks[i], own.ranks[j] = own.ranks[j], own.ranks[i]
+                    own.swaps_accepted[low, high] += 1
 
     def _move(self, number: int) -> None:
         """One move of a kind by every chain.
@@ -409,21 +395,10 @@ class Chains:
             probability = _acceptance(target.gain(target.heats[rank], old, new) + ratio)
             accepted = own.rng.random() < probability
             own.accepted[number, rank] += accepted
-        if self.is_tuning and steps[rank]:
+        if self.generation < self._tuning and steps[rank]:
             factor = math.exp((probability - move.target) / float(own.tried[number, rank]) ** TUNING_POWER)
             steps[rank] = min(max(steps[rank] * factor, MIN_STEP), MAX_STEP)
         return accepted
-
-    def _swap(self, own: RunState, states: Sequence[State]) -> None:
-        """Let two chains of a run exchange their heats, perhaps."""
-        i, j = self._target.draw_pair(own.ranks, own.rng)
-        low, high = sorted((own.ranks[i], own.ranks[j]))
-        own.swaps_tried[low, high] += 1
-        difference = self._target.heats[own.ranks[i]] - self._target.heats[own.ranks[j]]
-        gain = self._target.exchange_gain(difference, states[i], states[j])
-        if own.rng.random() < _acceptance(gain):
-            own.ranks[i], own.ranks[j] = own.ranks[j], own.ranks[i]
-            own.swaps_accepted[low, high] += 1
 
 
 def _possible(proposal: Proposal | None) -> Proposal | None:

@@ -9,18 +9,9 @@ from functools import cache
 import numpy as np
 
 from plltool.analyses.sampling.moves import Move
-from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgram, State
-from plltool.analyses.sampling.topology_moves import (
-    Regrafts,
-    branches_around,
-    draw_inner_branch,
-    draw_number,
-    draw_subtree,
-    interchange,
-    log_sum,
-    stale_after,
-)
-from plltool.analyses.sampling.tree import Topology
+from plltool.analyses.sampling.state import Proposal, Question, QuestionProgram, State
+from plltool.analyses.sampling.topology_moves import Regrafts, branches_around, draw_number, log_sum, stale_after
+from plltool.analyses.sampling.tree import Topology, draw_below_top, interchange
 from plltool.arrays import FloatArray
 
 SHORTEST, LONGEST, N_LENGTHS = 1e-5, 2.0, 13  # lengths at which likelihoods are asked for, evenly spaced logarithms
@@ -32,7 +23,7 @@ MIDDLES = math.log(SHORTEST) + CELL * (np.arange(CELLS * (N_LENGTHS - 1)) + 0.5)
 
 
 @dataclass(frozen=True)
-class Quartet(Neighbours):
+class Quartet(Question):
     """The three topologies around an inner branch, the state's first, each with all LENGTHS of the branch."""
 
     lower: int  # the node below the branch
@@ -45,11 +36,6 @@ class Quartet(Neighbours):
         """One of the three."""
         children = topology.left[self.lower], topology.right[self.lower]
         return interchange(topology, self.lower, children[number - 1]) if number else topology
-
-    def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
-        lengths = state.lengths.copy()
-        lengths[self.lower] = LENGTHS[number % N_LENGTHS]
-        return self.topology(state.topology, number // N_LENGTHS), lengths
 
     def write(self, state: State, program: QuestionProgram) -> None:
         topology, lower = state.topology, self.lower
@@ -81,7 +67,7 @@ class QuartetDraw(Move):
     name = "quartet draw"
 
     def ask(self, state: State, rng: np.random.Generator) -> Quartet:
-        return Quartet(draw_inner_branch(state.topology, rng))
+        return Quartet(draw_below_top(state.topology, state.topology.n_taxa, rng))
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         assert state.known is not None, "the lengths were asked for"
@@ -124,7 +110,7 @@ RADIUS = 4  # branches between a subtree and where it goes
 
 
 @dataclass(frozen=True)
-class Interchanges(Neighbours):
+class Interchanges(Question):
     """The 2 n - 6 interchanges of a tree: numbers 2 k and 2 k + 1 are at the k-th inner branch."""
 
     n_taxa: int
@@ -138,9 +124,6 @@ class Interchanges(Neighbours):
         """All: the node below the inner branch, and the one below it that changes places."""
         lowers = (node for node in range(topology.n_taxa, topology.n_nodes) if node != topology.top)
         return [(lower, below) for lower in lowers for below in (topology.left[lower], topology.right[lower])]
-
-    def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
-        return interchange(state.topology, *self.of(state.topology)[number]), state.lengths
 
     def write(self, state: State, program: QuestionProgram) -> None:
         topology = state.topology
@@ -188,8 +171,7 @@ class InformedInterchange(Move):
 
 def _log_weights(state: State, heat: float) -> FloatArray:
     """log g(t) of all neighbours."""
-    assert state.known is not None, "the neighbours were asked for"
-    return -np.logaddexp(0.0, -heat * (np.array(state.known.values) - state.lnl))
+    return -np.logaddexp(0.0, -heat * (np.array(state.answer) - state.lnl))
 
 
 @dataclass(eq=False)
@@ -213,7 +195,7 @@ class InformedRegraft(Move):
 
     def ask(self, state: State, rng: np.random.Generator) -> Regrafts:
         topology = state.topology
-        return Regrafts.of(topology, draw_subtree(topology, rng), self.radius)
+        return Regrafts.of(topology, draw_below_top(topology, 1, rng), self.radius)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         assert state.known is not None, "the places were asked for"

@@ -240,12 +240,11 @@ class JointLangevin(JointMove):
 
     def slopes(self, state: State, heat: float) -> FloatArray:
         """(n,) slopes of the logarithm of the density of coordinates, at the power `heat` of the posterior."""
-        assert state.known is not None, "the surroundings were asked for"
         pairs = zip(self.space.parameters, state.values, strict=True)
         of_prior = [density_slopes(parameter, value, heat) for parameter, value in pairs]
         of_lengths = self.space.length_prior.slopes_of_lengths(state.topology, state.lengths)
         lengths = heat * float(np.array(state.lengths[1:]) @ of_lengths) + len(state.lengths) - 1
-        return np.concatenate([*of_prior, [lengths]]) + heat * state.known.values
+        return np.concatenate([*of_prior, [lengths]]) + heat * state.answer
 
 
 @dataclass(frozen=True)
@@ -278,6 +277,3 @@ class CoordinateSlopes(Question):
             slopes += [data_slopes(own.kind, model, found) for own, found in zip(parameters, by_group, strict=True)]
             scale += scale_slope(model, matrices)
         return np.concatenate([*slopes, [scale]])
-
-    def without_data(self) -> FloatArray:
-        return np.zeros(self.space.n_coordinates)

@@ -74,14 +74,6 @@ class Parameter:
             return max(low, self.prior.low), min(high, self.prior.high)
         return low, high
 
-    def check_prior(self) -> None:
-        """Raise InputError if the prior only has impossible values."""
-        if self.kind not in LIMITS or self.bounds[0] < self.bounds[1]:
-            return
-        least, most = LIMITS[self.kind]
-        expected = f"above {least:g}" if math.isinf(most) else f"between {least:g} and 1 - {least:g}"
-        raise InputError(f"prior of {self.kind}: found {self.prior}, expected values {expected}")
-
     def assign(self, value: Value, model: Model) -> None:
         """Give a model this value."""
         if self.kind == RATES:
@@ -109,18 +101,6 @@ class Parameter:
         if self.kind == CODON and self.is_possible(value):
             return math.fsum(map(self.prior.log_density, np.asarray(value).tolist()))
         return self.prior.log_density(value) if self.is_possible(value) else -math.inf  # type: ignore[arg-type]
-
-    def draw(self, rng: np.random.Generator) -> Value:
-        """A value from the prior."""
-        while True:
-            if isinstance(self.prior, Dirichlet):
-                value: Value = self.prior.draw(rng, self.size)
-            elif self.kind == CODON:
-                value = np.array([self.prior.draw(rng) for _ in range(self.size)])
-            else:
-                value = self.prior.draw(rng)
-            if self.is_possible(value):
-                return value
 
     def shown(self, model: Model) -> list[float]:
         """The numbers in the columns; rates are shares of all pairs of states, which sum to 1, or kappa."""
@@ -154,7 +134,10 @@ def find_parameters(models: Sequence[Model], priors: Mapping[str, Any]) -> list[
                 raise InputError(f"prior of {kind}: found {len(prior.concentrations)} values, expected {wanted}")
             columns = tuple(name + suffix for name in _column_names(kind, model))
             found.append(Parameter(kind, part, size, prior, columns, limits))
-            found[-1].check_prior()
+            if kind in LIMITS and not found[-1].bounds[0] < found[-1].bounds[1]:  # all that the prior has is impossible
+                least, most = LIMITS[kind]
+                expected = f"above {least:g}" if math.isinf(most) else f"between {least:g} and 1 - {least:g}"
+                raise InputError(f"prior of {kind}: found {prior}, expected values {expected}")
     return found
 
 

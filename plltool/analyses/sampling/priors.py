@@ -1,4 +1,4 @@
-"""Prior distributions, with the text that names each.
+"""Prior distributions of numbers, with the text that names each, and of trees in time: coalescents.
 
 A prior is written as in MrBayes' commands, `exponential(10)`, and `parse_prior` reads what `str` writes.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,10 @@ class Prior:
         """Its name."""
         return cls.example.partition("(")[0]
 
+    def near(self, value: float) -> float:
+        """A number near a possible value, positive where all are, whose density is not 0."""
+        return value
+
     def __str__(self) -> str:
         values = np.hstack(list(vars(self).values())).tolist()
         return f"{self.form()}({','.join(map(repr, values))})"
@@ -49,13 +54,6 @@ class Exponential(Prior):
         """That of the logarithm of the density, wherever it is not 0."""
         return -self.rate
 
-    def near(self, value: float) -> float:
-        """A number near a value whose density is not 0."""
-        return value if value > 0 else 1.0 / self.rate
-
-    def draw(self, rng: np.random.Generator) -> float:
-        return float(rng.exponential(1.0 / self.rate))
-
     def log_density_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> float:
         """The value for all branch lengths (n_nodes,)."""
         return (len(lengths) - 1) * math.log(self.rate) - self.rate * math.fsum(lengths)
@@ -63,10 +61,6 @@ class Exponential(Prior):
     def slopes_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> FloatArray:
         """(n_nodes - 1,) the slope of the logarithm of the density in the length above each node but tip 0."""
         return np.full(len(lengths) - 1, -self.rate)
-
-    def draw_lengths(self, topology: Topology, rng: np.random.Generator) -> list[float]:
-        """(n_nodes,) lengths of all branches, 0 for tip 0."""
-        return [0.0, *rng.exponential(1.0 / self.rate, topology.n_nodes - 1).tolist()]
 
 
 @dataclass(frozen=True)
@@ -86,9 +80,6 @@ class Uniform(Prior):
     def near(self, value: float) -> float:
         return value if self.low < value < self.high else (self.low + self.high) / 2.0
 
-    def draw(self, rng: np.random.Generator) -> float:
-        return float(rng.uniform(self.low, self.high))
-
 
 @dataclass(frozen=True)
 class LogNormal(Prior):
@@ -106,12 +97,6 @@ class LogNormal(Prior):
 
     def slope(self, value: float) -> float:
         return -((math.log(value) - self.mean) / self.deviation**2 + 1.0) / value
-
-    def near(self, value: float) -> float:
-        return value if value > 0 else math.exp(self.mean)
-
-    def draw(self, rng: np.random.Generator) -> float:
-        return float(rng.lognormal(self.mean, self.deviation))
 
 
 @dataclass(frozen=True)
@@ -131,12 +116,6 @@ class Gamma(Prior):
     def slope(self, value: float) -> float:
         return (self.shape - 1.0) / value - self.rate
 
-    def near(self, value: float) -> float:
-        return value if value > 0 else self.shape / self.rate
-
-    def draw(self, rng: np.random.Generator) -> float:
-        return float(rng.gamma(self.shape, 1.0 / self.rate))
-
 
 @dataclass(frozen=True)
 class Normal(Prior):
@@ -152,12 +131,6 @@ class Normal(Prior):
 
     def slope(self, value: float) -> float:
         return -(value - self.mean) / self.deviation**2
-
-    def near(self, value: float) -> float:
-        return value
-
-    def draw(self, rng: np.random.Generator) -> float:
-        return float(rng.normal(self.mean, self.deviation))
 
 
 @dataclass(frozen=True)
@@ -175,9 +148,6 @@ class Dirichlet(Prior):
         if self.concentrations == (1.0,):  # the default, which is uniform
             return math.lgamma(len(shares))
         return log_dirichlet(shares, self.of_size(len(shares)))
-
-    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        return rng.dirichlet(self.of_size(size))
 
 
 @dataclass(frozen=True)
@@ -220,10 +190,6 @@ class GammaDirichlet(Prior):
         powers, at = np.array(self._concentrations(topology)[1:]), np.array(lengths[1:])
         return (powers - 1.0) / at + (self.shape - powers.sum()) / at.sum() - self.rate
 
-    def draw_lengths(self, topology: Topology, rng: np.random.Generator) -> list[float]:
-        shares = rng.dirichlet(self._concentrations(topology)[1:])
-        return [0.0, *(rng.gamma(self.shape, 1.0 / self.rate) * shares).tolist()]
-
     def _concentrations(self, topology: Topology) -> list[float]:
         """(n_nodes,) the value for the branch above each node."""
         n_taxa = topology.n_taxa
@@ -245,8 +211,7 @@ def log_dirichlet(shares: FloatArray, concentrations: FloatArray) -> float:
 LengthPrior: TypeAlias = Exponential | GammaDirichlet
 NumberPrior: TypeAlias = Exponential | Uniform | LogNormal | Gamma | Normal
 
-_ALL = Exponential, Uniform, LogNormal, Gamma, Normal, Dirichlet, GammaDirichlet
-FORMS: dict[str, type[Any]] = {own.form(): own for own in _ALL}
+FORMS: dict[str, type[Any]] = {own.form(): own for own in Prior.__subclasses__()}
 
 
 def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
@@ -283,3 +248,135 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
         wanted = f"positive numbers from {LEAST_IN_PRIOR:g} to {MOST_IN_PRIOR:g}"
         raise InputError(f"prior of {what}: found {shown}, expected {wanted}")
     return Dirichlet(values) if form is Dirichlet else form(*values)
+
+
+class Demography(NamedTuple):
+    """A population at some heights (n,), and the slopes in the coordinates of its K numbers."""
+
+    log_sizes: FloatArray  # (n,) log N
+    integrals: FloatArray  # (n,) L
+    growth: FloatArray  # (n,) d log N / dt
+    log_size_slopes: FloatArray  # (K, n)
+    integral_slopes: FloatArray  # (K, n)
+
+
+class TreeDensity(NamedTuple):
+    """The logarithm of the density of a tree, and its slopes."""
+
+    value: float
+    of_heights: FloatArray  # (n_inner,) in the heights of inner nodes
+    of_numbers: FloatArray  # (K,) in the coordinates of numbers: the logarithm of a positive one, else the number
+
+
+POPULATION = "popSize", True, "population"
+
+
+class Coalescent(ABC):
+    """A coalescent, whose population has the parameters `numbers`.
+
+    Going back in time, each of the k (k - 1) / 2 pairs of the k lineages that are there meets with the rate 1 / N(t),
+    where N is the effective population size times the length of a generation, in years (Kingman 1982); lineages of tips
+    begin at their heights (Rodrigo & Felsenstein 1999). With L(t) for the integral of 1 / N from 0 to t, the density of
+    a tree is prod_i 1 / N(h_i) exp(-sum_e w_e L(t_e)), i over inner nodes and e over all nodes. If k lineages are there
+    above node e, w_e = -(k - 1) of a tip and k of an inner node: the change of k (k - 1) / 2 there.
+    """
+
+    # of each number: its column, whether it is positive, and its field of `ClockPriors`; "" if `log_prior` has it
+    numbers: Sequence[tuple[str, bool, str]]
+
+    @abstractmethod
+    def population(self, times: FloatArray, numbers: Sequence[float]) -> Demography:
+        """The population at some heights."""
+
+    def density(self, tips: FloatArray, inner: FloatArray, numbers: Sequence[float]) -> TreeDensity:
+        """The density of a tree with tips and inner nodes at these heights."""
+        times, n = np.concatenate([tips, inner]), len(tips)
+        steps = np.where(np.arange(len(times)) < n, 1.0, -1.0)
+        order = np.argsort(times, kind="stable")  # tips are the first of equal ones
+        lineages = np.cumsum(steps[order])
+        weights = np.empty_like(times)
+        weights[order] = np.where(steps[order] > 0, 1.0 - lineages, lineages)
+        own = self.population(times, numbers)
+        value = -own.log_sizes[n:].sum() - weights @ own.integrals
+        of_heights = -own.growth[n:] - weights[n:] * np.exp(-own.log_sizes[n:])
+        of_numbers = -own.log_size_slopes[:, n:].sum(axis=1) - own.integral_slopes @ weights
+        return TreeDensity(float(value), of_heights, of_numbers)
+
+    def log_prior(self, numbers: Sequence[float]) -> tuple[float, FloatArray]:
+        """The logarithm of the density of the numbers without another prior, with its slopes (K,)."""
+        return 0.0, np.zeros(len(numbers))
+
+
+class ConstantPopulation(Coalescent):
+    """N(t) = N."""
+
+    numbers = (POPULATION,)
+
+    def population(self, times: FloatArray, numbers: Sequence[float]) -> Demography:
+        (size,) = numbers
+        integrals, ones = times / size, np.ones_like(times)
+        return Demography(math.log(size) * ones, integrals, 0.0 * times, ones[None], -integrals[None])
+
+
+LEAST_GROWTH = 1e-6  # times the height; below it the exponential is a parabola
+
+
+class ExponentialGrowth(Coalescent):
+    """N(t) = N exp(-g t), so L(t) = (exp(g t) - 1) / (g N); a negative g is a population that has shrunk."""
+
+    numbers = (POPULATION, ("growthRate", False, "growth"))
+
+    def population(self, times: FloatArray, numbers: Sequence[float]) -> Demography:
+        size, rate = numbers
+        exponents = rate * times
+        with np.errstate(all="ignore"):  # of numbers that are not chosen, or that lead out of all bounds
+            is_small = np.abs(exponents) < LEAST_GROWTH
+            means = np.where(is_small, 1.0 + exponents / 2.0, np.expm1(exponents) / exponents)
+            slopes = np.where(is_small, 0.5 + exponents / 3.0, (np.exp(exponents) - means) / exponents)
+            integrals, by_rate = times * means / size, times**2 * slopes / size
+        ones = np.ones_like(times)
+        return Demography(
+            math.log(size) - exponents,
+            integrals,
+            -rate * ones,
+            np.array([ones, -times]),
+            np.array([-integrals, by_rate]),
+        )
+
+
+@dataclass(frozen=True)
+class Skygrid(Coalescent):
+    """log N is constant between points that divide the time up to a cutoff evenly, and beyond it (Gill et al. 2013).
+
+    The first value has the prior of a population size; the differences between neighbours are normal with mean 0 and
+    the precision as another number.
+    """
+
+    n_sizes: int
+    cutoff: float
+
+    @property
+    def numbers(self) -> Sequence[tuple[str, bool, str]]:  # type: ignore[override]
+        sizes = [(f"logPopSize{k + 1}", False, "" if k else "population") for k in range(self.n_sizes)]
+        return [*sizes, ("precision", True, "grid_precision")]
+
+    def population(self, times: FloatArray, numbers: Sequence[float]) -> Demography:
+        k, logs = self.n_sizes, np.array(numbers[:-1])
+        width = self.cutoff / (k - 1)
+        begins = width * np.arange(k)[:, None]
+        within = np.clip(times[None] - begins, 0.0, np.where(np.arange(k)[:, None] < k - 1, width, np.inf))
+        here = np.minimum(times / width, k - 1).astype(int)
+        parts = within * np.exp(-logs)[:, None]
+        is_here = (here[None] == np.arange(k)[:, None]).astype(float)
+        none = np.zeros((1, len(times)))
+        slopes = np.concatenate([is_here, none]), np.concatenate([-parts, none])
+        return Demography(logs[here], parts.sum(axis=0), 0.0 * times, *slopes)
+
+    def log_prior(self, numbers: Sequence[float]) -> tuple[float, FloatArray]:
+        steps, precision, slopes = np.diff(numbers[:-1]), numbers[-1], np.zeros(len(numbers))
+        squares = float(steps @ steps)
+        value = len(steps) / 2.0 * math.log(precision / (2.0 * math.pi)) - precision / 2.0 * squares
+        slopes[:-2] += precision * steps
+        slopes[1:-1] -= precision * steps
+        slopes[-1] = len(steps) / 2.0 - precision / 2.0 * squares
+        return value, slopes

@@ -10,20 +10,10 @@ from typing import Any
 import numpy as np
 
 from plltool.analyses.sampling.chains import RunState
-from plltool.analyses.sampling.samples import (
-    COLUMNS,
-    COMMON_SHARE,
-    FEWEST_SAMPLES,
-    Posterior,
-    Samples,
-    Summary,
-    describe_numbers,
-    format_credible,
-    format_numbers,
-    format_trees,
-)
+from plltool.analyses.sampling.samples import COMMON_SHARE, FEWEST_SAMPLES, Samples, format_numbers, format_trees
 from plltool.analyses.sampling.settings import Priors, SampleOptions
-from plltool.analyses.sampling.time_result import TimeSummary, format_time_trees
+from plltool.analyses.sampling.state import COLUMNS
+from plltool.analyses.sampling.summaries import Posterior, Summary, TimeSummary, describe_numbers
 from plltool.engine.counters import Counters
 from plltool.model.describe import describe_data
 from plltool.reports.blocks import Row
@@ -217,12 +207,14 @@ class SampleResult(ChainsResult):
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool sample` writes, by the ends of their names; `command` as for `as_record`."""
+        known = self.posterior.credible
+        credible = [f"{own.probability:.6f}\t{own.cumulative:.6f}\t{own.newick}" for own in known]
         return {
             **sample_texts(self.samples, self.names, self.seed),
             "consensus.nwk": self.posterior.consensus + "\n",
             "mcc.nwk": self.posterior.mcc + "\n",
             **({} if self.time is None else {"mcc.nex": self.time.nexus}),
-            "credible.tsv": format_credible(self.posterior.credible),
+            "credible.tsv": "\n".join(["probability\tcumulative\ttree", *credible]) + "\n",
             "sample.json": self.to_json(command) + "\n",
         }
 
@@ -258,7 +250,6 @@ def sample_texts(samples: Samples, names: Sequence[str], seed: int) -> dict[str,
     """The files of samples, by the ends of their names."""
     texts = {}
     for run in range(samples.n_runs):
-        form = format_time_trees if samples.has_root else format_trees
-        texts[f"run{run + 1}.t"] = form(samples, run, seed, names)
+        texts[f"run{run + 1}.t"] = format_trees(samples, run, seed, names)
         texts[f"run{run + 1}.p"] = format_numbers(samples, run, seed)
     return texts

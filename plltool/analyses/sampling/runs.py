@@ -18,19 +18,10 @@ from typing import NamedTuple, TypeAlias
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.spaces import CODON
 from plltool.analyses.sampling import informed_moves, joint_moves, moves, time_moves, topology_moves
-from plltool.analyses.sampling.chains import (
-    Chains,
-    EngineLikelihoods,
-    Heated,
-    Likelihoods,
-    Powered,
-    RunState,
-    sampling_slots,
-)
+from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, RunState, sampling_slots
 from plltool.analyses.sampling.parameters import ALPHA, SHARES
-from plltool.analyses.sampling.samples import Sample, take_sample
 from plltool.analyses.sampling.settings import SampleOptions
-from plltool.analyses.sampling.state import StateSpace
+from plltool.analyses.sampling.state import Sample, StateSpace
 from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import Topology
 from plltool.engine.counters import Counters
@@ -170,7 +161,7 @@ class RunSetup:
             [make_moves(self.space, self.parts) for _ in runs],
             likelihoods,
             [self.space.start(*start) for run in runs for start in self.starts[run * n : (run + 1) * n]],
-            Powered(self.powers) if self.powers else Heated(options.temperature, n),
+            Heated(options.temperature, n, self.powers),
             generator(self.seed, SAMPLING),
             [generator(self.seed, SAMPLING, run + 1) for run in runs],
             self.tuning,
@@ -181,7 +172,7 @@ class RunSetup:
         for generation in generations:
             while chains.generation < generation:
                 chains.advance()
-            yield [take_sample(chains.cold(run), self.space) for run in range(len(chains.runs))]
+            yield [self.space.sample(chains.cold(run)) for run in range(len(chains.runs))]
 
 
 Taken: TypeAlias = Callable[[range, Sequence[Sequence[Sample]]], None]
@@ -219,14 +210,6 @@ class RunsHere:
         return Counters() if self._engine is None else work_of(self._engine)
 
 
-class Stretch(NamedTuple):
-    """What a worker does at a time."""
-
-    run: int
-    state: RunState | None  # None at the beginning
-    pieces: Sequence[range]  # the generations to advance to; the worker says what it has after each piece
-
-
 class Advanced(NamedTuple):
     """What a worker says: the samples of a run, its state after them, and the process with all its work so far."""
 
@@ -244,27 +227,24 @@ class RunAdvancer:
         self._device, self._likelihoods, self._engine = setup.open(1, hardware)
         self._held: tuple[int, Chains] | None = None  # the last run
 
-    def __call__(self, stretch: Stretch | None, report: Callable[[Advanced], bool]) -> DeviceUse:
+    def __call__(
+        self, run: int | None, state: RunState | None, pieces: Sequence[range], report: Callable[[Advanced], bool]
+    ) -> DeviceUse:
+        """Go on with a run from a state, None at the beginning; say what it has after each piece of generations."""
         assert self._engine is not None, "only likelihoods are worth a process"
-        if stretch is not None:
-            chains = self._chains_of(stretch)
-            for piece in stretch.pieces:
+        if run is not None:
+            generation = 0 if state is None else state.generation
+            if self._held is None or self._held[0] != run or self._held[1].generation != generation:
+                self._held = run, self._setup.begin(self._likelihoods, [run])
+                if state is not None:
+                    self._held[1].restore([state], self._setup.space)
+            for piece in pieces:
+                chains = self._held[1]
                 samples = [own for (own,) in self._setup.advance(chains, piece)]
                 process = platform.node(), os.getpid()
                 if not report(Advanced(samples, chains.save(0), process, work_of(self._engine))):
                     break
         return self._device
-
-    def _chains_of(self, stretch: Stretch) -> Chains:
-        """Those of the run of a stretch, where it has to go on: mostly where this worker has left it."""
-        generation = 0 if stretch.state is None else stretch.state.generation
-        if self._held is not None and self._held[0] == stretch.run and self._held[1].generation == generation:
-            return self._held[1]
-        chains = self._setup.begin(self._likelihoods, [stretch.run])
-        if stretch.state is not None:
-            chains.restore([stretch.state], self._setup.space)
-        self._held = stretch.run, chains
-        return chains
 
 
 class RunsInWorkers:
@@ -280,13 +260,13 @@ class RunsInWorkers:
         self._states: list[RunState | None] = [None] * n_runs
         self._work: dict[tuple[str, int], Counters] = {}
         self.device: DeviceUse
-        (self.device,) = workers.map([(None,)], lambda *_: None)
+        (self.device,) = workers.map([(None, None, ())], lambda *_: None)
 
     def advance(self, generations: range, pace: float, taken: Taken) -> None:
         size = max(1, int(self.seconds / pace))
         is_short = math.isinf(pace) or self._n_workers < len(self._states)
         pieces = [generations[k : k + size] for k in range(0, len(generations), size)][: 1 if is_short else MOST_WORDS]
-        stretches = [(Stretch(run, state, pieces),) for run, state in enumerate(self._states)]
+        stretches = [(run, state, pieces) for run, state in enumerate(self._states)]
         upcoming = iter(pieces)
         waiting: list[deque[Advanced]] = [deque() for _ in stretches]  # of each run, what others have not reached
 

@@ -8,28 +8,19 @@ values are replaced by normal scores of their ranks among all.
 from __future__ import annotations
 
 import copy
-import math
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.analyses.sampling.state import State, StateSpace
-from plltool.analyses.sampling.tree import Topology, format_newick, to_tree
+from plltool.analyses.sampling.state import Sample, StateSpace
+from plltool.analyses.sampling.tree import Topology
 from plltool.arrays import FloatArray
 from plltool.codec import saved
-from plltool.io.newick import parse_nodes
-from plltool.io.newick_writer import write_newick, write_nodes, written_label
-from plltool.io.tree_files import write_splits
-from plltool.run.rooting import root_by_outgroup
-from plltool.tree.splits import TreeSet, branch_splits, make_tree_set
-from plltool.tree.supports import make_consensus
-from plltool.tree.topology import Tree
+from plltool.io.newick_writer import written_label
 
 FEWEST_SAMPLES = 8  # of a run; with fewer nothing can be said
 COMMON_SHARE = 0.1  # of the trees of a run, from which on a split counts for ASDSF, as in MrBayes
@@ -60,7 +51,12 @@ def r_hat(values: FloatArray) -> float:
     halves = _halves(values)
     if halves is None:
         return float("nan")
-    return max(_plain_r_hat(_normal_scores(x)) for x in (halves, np.abs(halves - np.median(halves))))
+    found = []
+    for scores in map(_normal_scores, (halves, np.abs(halves - np.median(halves)))):
+        n, within = scores.shape[1], scores.var(axis=1, ddof=1).mean()
+        between = scores.mean(axis=1).var(ddof=1)
+        found.append(float(np.sqrt((n - 1) / n + between / within)) if within else float("inf"))
+    return max(found)
 
 
 def split_deviation(shares: Sequence[dict[int, float]]) -> float:
@@ -93,56 +89,23 @@ def _normal_scores(values: FloatArray) -> FloatArray:
     return np.array([scores[rank] for rank in ranks.tolist()]).reshape(values.shape)
 
 
-def _plain_r_hat(scores: FloatArray) -> float:
-    """sqrt((between + within (n - 1) / n) / within)"""
-    n = scores.shape[1]
-    within = scores.var(axis=1, ddof=1).mean()
-    if within == 0:
-        return float("inf")
-    return float(np.sqrt((n - 1) / n + scores.mean(axis=1).var(ddof=1) / within))
-
-
-COLUMNS = "LnL", "LnPr", "TL"  # as in the files of MrBayes, in front of the parameters
+DIGITS = 6  # behind the point of numbers in files of samples, as in those of MrBayes
 FIRST_ROWS = 64  # for which there is room at first
-
-
-class Sample(NamedTuple):
-    """What is kept of the state of a chain: the numbers of all columns, and the tree, see `StateSpace.sampled_tree`."""
-
-    numbers: list[float]
-    topology: Topology
-    lengths: list[float]
-    rates: Sequence[float] = ()
-
-
-def take_sample(state: State, space: StateSpace) -> Sample:
-    """A sample of a state."""
-    numbers = [state.lnl, state.log_prior, sum(state.lengths), *space.shown(state)]
-    return Sample(numbers, *space.sampled_tree(state))
 
 
 @saved("n_runs", "columns", "generations", "has_root", "_n_taxa", "_rows", "_splits")
 class Samples:
     """Samples of several runs, generation by generation.
 
-    With a clock, trees have a root, one tip more, and heights in place of lengths; see `StateSpace.sampled_tree`.
+    With a clock, trees have a root, one tip more, and heights in place of lengths; see `Sample`.
     """
 
     def __init__(self, space: StateSpace, n_runs: int):
         self.n_runs, self._n_taxa = n_runs, space.n_tips
         self.has_root = space.n_tips > len(space.names)  # whether trees have one
-        self.columns = (*COLUMNS, *space.columns)  # names of the numbers of a sample
+        self.columns = space.columns  # names of the numbers of a sample
         self.generations: list[int] = []
-        n_nodes = 2 * self._n_taxa - 2
-        node, shape = np.min_scalar_type(-n_nodes), (n_runs, FIRST_ROWS, n_nodes)
-        self._rows: dict[str, npt.NDArray[Any]] = {  # (n_runs, n, width), with room for further samples
-            "numbers": np.empty((n_runs, FIRST_ROWS, len(self.columns))),
-            "lengths": np.empty(shape),
-            "left": np.empty(shape, node),  # the topology, see `Topology`
-            "right": np.empty(shape, node),
-            "splits": np.empty(shape, np.int32),  # at the branches, by their numbers
-            **({"rates": np.empty(shape)} if space.has_rates else {}),  # of branches, see `StateSpace.sampled_tree`
-        }
+        self._rows: dict[str, npt.NDArray[Any]] = {}  # (n_runs, n, width), with room for further samples
         self._splits: list[int] = []  # by number
 
     @cached_property
@@ -159,7 +122,18 @@ class Samples:
     def add(self, generation: int, samples: Sequence[Sample]) -> None:
         """Those of the cold chains of all runs."""
         number = len(self)
-        if number == self._rows["numbers"].shape[1]:
+        if not self._rows:
+            n_nodes = 2 * self._n_taxa - 2
+            node, shape = np.min_scalar_type(-n_nodes), (self.n_runs, FIRST_ROWS, n_nodes)
+            self._rows = {
+                "numbers": np.empty((*shape[:2], len(self.columns))),
+                "lengths": np.empty(shape),
+                "left": np.empty(shape, node),  # the topology, see `Topology`
+                "right": np.empty(shape, node),
+                "splits": np.empty(shape, np.int32),  # at the branches, by their numbers
+                **({"rates": np.empty(shape)} if samples[0].rates else {}),
+            }
+        elif number == self._rows["numbers"].shape[1]:
             self._rows = {name: np.concatenate([own, np.empty_like(own)], axis=1) for name, own in self._rows.items()}
         self.generations.append(generation)
         for run, (numbers, topology, lengths, rates) in enumerate(samples):
@@ -239,147 +213,6 @@ class Samples:
         }
 
 
-CREDIBLE_SHARE = 0.95  # of the posterior probability
-DIGITS = 6  # behind the point of numbers in files of samples, as in those of MrBayes
-
-
-class Summary(NamedTuple):
-    """The posterior distribution of a number.
-
-    Attributes
-    ----------
-    mean, deviation, median : of the samples of all runs
-    low, high : the shortest interval that holds 95 % of them
-    size : effective sample size
-    r_hat : 1 if runs agree
-    """
-
-    mean: float
-    deviation: float
-    median: float
-    low: float
-    high: float
-    size: float
-    r_hat: float
-
-
-@dataclass(frozen=True, eq=False)
-class CredibleTree:
-    """A topology of the credible set, with its posterior probability and the sum of all up to it."""
-
-    newick: str
-    probability: float
-    cumulative: float
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """Summaries of samples, without the burn-in.
-
-    Attributes
-    ----------
-    n_samples : number of samples of each run
-    numbers : by column
-    deviation : average standard deviation of split frequencies (ASDSF); NaN for one run
-    consensus : majority-rule tree; labels are posterior probabilities, lengths are means
-    mcc : the sampled tree with the largest product of its clades' posterior probabilities, likewise
-    tree : the same as an object
-    credible : the fewest topologies that hold 95 % of the posterior probability, the most probable first
-    splits : the posterior probability of each split of an inner branch, see `plltool.tree.splits`
-    warnings : of an outgroup that is not one clade of a tree
-    """
-
-    n_samples: int
-    numbers: dict[str, Summary]
-    deviation: float
-    consensus: str
-    mcc: str
-    tree: Tree
-    credible: tuple[CredibleTree, ...]
-    splits: dict[int, float]
-    warnings: tuple[str, ...] = ()
-
-
-def summarise(samples: Samples, names: Sequence[str], first: int, outgroup: Sequence[str] | None) -> Posterior:
-    """Summaries of the samples from number `first` on."""
-    chosen = [(run, number) for run in range(samples.n_runs) for number in range(first, len(samples))]
-    trees = make_tree_set(names, (samples.split_lengths(*which) for which in chosen))
-    found = make_consensus(trees)
-    labels = [f"{share:.4g}" for share in found.shares.tolist()]
-    consensus = write_splits(names, found.splits, found.lengths.tolist(), labels, found.pendants.tolist())
-    # the tree whose splits have the largest product of shares
-    logs = np.log(trees.counts)[trees.members]
-    best = int(np.argmax(np.add.reduceat(np.append(logs, 0.0), trees.starts[:-1]))) if len(logs) else 0
-    tree = _with_means(to_tree(*samples.tree(*chosen[best]), names), trees)
-    shares = trees.shares
-    labels = [f"{shares.get(split, 1.0):.4g}" for split in branch_splits(tree)]
-    consensus, of_consensus = _with_outgroup(consensus, "majority-rule tree", outgroup)
-    mcc, of_mcc = _with_outgroup(write_newick(tree, labels=labels), "MCC tree", outgroup)
-    return Posterior(
-        len(samples) - first,
-        summarise_numbers(samples, first),
-        samples.deviation(first),
-        consensus,
-        mcc,
-        tree,
-        tuple(_credible(trees, samples, chosen, names)),
-        shares,
-        (*of_consensus, *of_mcc),
-    )
-
-
-def _with_outgroup(newick: str, name: str, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
-    """A tree of this name with the outgroup, if there is one, on one side of its root; and warnings."""
-    if outgroup is None:
-        return newick, []
-    rooted, remarks = root_by_outgroup(parse_nodes(newick, f"the {name}"), outgroup)
-    return write_nodes(rooted), [f"{name}: {remark}" for remark in remarks]
-
-
-def _with_means(tree: Tree, trees: TreeSet) -> Tree:
-    """The tree with the mean length of each branch in the trees that have it."""
-    sums = np.bincount(trees.members, weights=trees.lengths, minlength=len(trees.splits))
-    means = dict(zip(trees.splits, (sums / trees.counts).tolist(), strict=True))
-    pendants = trees.pendants.mean(axis=0)
-    pairs = zip(branch_splits(tree), tree.ends.min(axis=1).tolist(), strict=True)
-    return tree.with_lengths(np.array([pendants[k] if k < tree.n_taxa else means[split] for split, k in pairs]))
-
-
-def _credible(
-    trees: TreeSet, samples: Samples, chosen: list[tuple[int, int]], names: Sequence[str]
-) -> list[CredibleTree]:
-    """The topologies of the credible set; of equal ones the one that was sampled first."""
-    keys = [trees.of_tree(number).tobytes() for number in range(trees.n_trees)]
-    example = dict(zip(reversed(keys), reversed(chosen), strict=True))
-    total, found = 0, []
-    for key, count in Counter(keys).most_common():
-        if total >= CREDIBLE_SHARE * trees.n_trees:
-            break
-        total += count
-        newick = write_newick(to_tree(*samples.tree(*example[key]), names), lengths=False)
-        found.append(CredibleTree(newick, count / trees.n_trees, total / trees.n_trees))
-    return found
-
-
-def summarise_numbers(samples: Samples, first: int) -> dict[str, Summary]:
-    """The summaries of all columns, from sample `first` on."""
-    numbers, convergence, found = samples.numbers(first), samples.convergence(first), {}
-    for k, name in enumerate(samples.columns):
-        values = np.sort(numbers[:, :, k].ravel())
-        deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-        middle = float(values.mean()), deviation, float(np.median(values))
-        found[name] = Summary(*middle, *shortest_interval(values), *convergence[name])
-    return found
-
-
-def shortest_interval(values: FloatArray, share: float = CREDIBLE_SHARE) -> tuple[float, float]:
-    """The shortest interval between two of the values (n,), sorted, that holds a share of them."""
-    within = min(len(values) - 1, int(np.ceil(share * len(values))) - 1)
-    widths = values[within:] - values[: len(values) - within]
-    start = int(np.argmin(widths))
-    return float(values[start]), float(values[start + within])
-
-
 def format_numbers(samples: Samples, run: int, seed: int) -> str:
     """The numbers of a run as MrBayes' files of parameters have them, with tabs, for Tracer and MrBayes."""
     rows = samples.numbers()[run].tolist()
@@ -390,31 +223,29 @@ def format_numbers(samples: Samples, run: int, seed: int) -> str:
 
 
 def format_trees(samples: Samples, run: int, seed: int, names: Sequence[str]) -> str:
-    """The trees of a run as MrBayes' files of trees have them: NEXUS, with numbers for taxa."""
+    """The trees of a run as MrBayes' files of trees have them: NEXUS, with numbers for taxa.
+
+    Trees in time have a root, lengths in years, and rates as BEAST writes them, if there are any.
+    """
     table = ",\n".join(f"{number:>8} {written_label(name)}" for number, name in enumerate(names, start=1))
-    lines = ["#NEXUS", f"[ID: {seed}]", "[Param: tree]", "begin trees;", "   translate", table + ";"]
+    kind, more = ("R", []) if samples.has_root else ("U", ["[Param: tree]"])
+    lines = ["#NEXUS", f"[ID: {seed}]", *more, "begin trees;", "   translate", table + ";"]
     for number, generation in enumerate(samples.generations):
-        lines.append(f"   tree gen.{generation} = [&U] {format_newick(*samples.tree(run, number), DIGITS)}")
+        lines.append(f"   tree gen.{generation} = [&{kind}] {_format_tree(samples, run, number)}")
     return "\n".join([*lines, "end;"]) + "\n"
 
 
-def format_credible(trees: Sequence[CredibleTree]) -> str:
-    """The credible set as a table with tabs."""
-    lines = ["probability\tcumulative\ttree"]
-    lines += [f"{own.probability:.6f}\t{own.cumulative:.6f}\t{own.newick}" for own in trees]
-    return "\n".join(lines) + "\n"
-
-
-def describe_numbers(numbers: dict[str, Summary]) -> list[str]:
-    """The summaries as lines of a table for people."""
-    rows: list[tuple[str, ...]] = [("", "mean", "median", "95 % from", "to", "ESS", "R-hat")]
-    for name, own in numbers.items():
-        values = (f"{value:.6g}" for value in (own.mean, own.median, own.low, own.high))
-        rows.append((name, *values, _show(own.size, ".0f"), _show(own.r_hat, ".3f")))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
-
-
-def _show(value: float, form: str) -> str:
-    """A number, or a dash if it is unknown."""
-    return format(value, form) if math.isfinite(value) else "-"
+def _format_tree(samples: Samples, run: int, number: int) -> str:
+    """Newick text with the numbers of the taxa from 1 on; without a root three branches at the top, taxon 1 last."""
+    topology, lengths = samples.tree(run, number)
+    left, right, top, n_tips = topology.left, topology.right, topology.top, topology.n_taxa
+    marks = [f"[&rate={rate:.{DIGITS}e}]" for rate in samples.rates(run, number)] or [""] * topology.n_nodes
+    if samples.has_root:
+        lengths = [lengths[above] - height for above, height in zip(topology.parent, lengths, strict=True)]
+    tails = [f"{mark}:{length:.{DIGITS}e}" for mark, length in zip(marks, lengths, strict=True)]
+    first = 0 if samples.has_root else 1
+    texts = [f"{node + first}{tails[node]}" for node in range(n_tips)] + [""] * (n_tips - 2)
+    for node in topology.postorder():
+        texts[node] = f"({texts[left[node]]},{texts[right[node]]}){tails[node]}"
+    beside = "" if samples.has_root else f",1{tails[top]}"
+    return f"({texts[left[top]]},{texts[right[top]]}{beside});"

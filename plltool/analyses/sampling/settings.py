@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from plltool import constants
 from plltool.errors import InputError, check_least
@@ -17,20 +17,34 @@ STEPS, MOST_STEPS = 32, 1000  # of stepping stones
 STONE_GENERATIONS = 50_000
 
 
+FORMS = {  # names of the distributions that each prior may have
+    "lengths": ("exponential", "gammadir"),
+    "rates": ("dirichlet",),
+    "frequencies": ("dirichlet",),
+    "alpha": ("exponential", "uniform"),
+    "pinv": ("uniform",),
+    "codon": ("lognormal", "gamma", "exponential"),
+    "rate": ("lognormal", "gamma", "exponential", "uniform"),
+    "spread": ("exponential", "lognormal", "gamma", "uniform"),
+    "population": ("lognormal", "gamma", "exponential", "uniform"),
+    "growth": ("normal",),
+    "grid_precision": ("gamma", "lognormal", "exponential"),
+}
+
+
 def _prior(name: str, default: str, text: str) -> Any:
     return setting(default, f"Prior of {text}", f"--prior-{name}", metavar="PRIOR")
 
 
+@dataclass(frozen=True)
 class PriorTexts:
     """Priors by their names, each as the text that names its distribution."""
-
-    forms: ClassVar[dict[str, tuple[str, ...]]]  # names of the distributions that each may have
 
     def parsed(self) -> dict[str, Any]:
         """The distributions, by the names of the fields; errors as in `parse_prior`."""
         from plltool.analyses.sampling.priors import parse_prior  # not above: help needs no numpy
 
-        return {name: parse_prior(getattr(self, name), name, forms) for name, forms in self.forms.items()}
+        return {own.name: parse_prior(getattr(self, own.name), own.name, FORMS[own.name]) for own in fields(self)}
 
     def canonical(self) -> Self:
         """The same with each text as the program writes it."""
@@ -54,15 +68,6 @@ class Priors(PriorTexts):
     codon : of omega and of each kappa of a codon model: "lognormal(mean,sd)" of the logarithm, "gamma(shape,rate)" or
         "exponential(rate)"
     """
-
-    forms: ClassVar[dict[str, tuple[str, ...]]] = {
-        "lengths": ("exponential", "gammadir"),
-        "rates": ("dirichlet",),
-        "frequencies": ("dirichlet",),
-        "alpha": ("exponential", "uniform"),
-        "pinv": ("uniform",),
-        "codon": ("lognormal", "gamma", "exponential"),
-    }
 
     lengths: str = _prior(
         "lengths",
@@ -117,26 +122,14 @@ class ClockPriors(PriorTexts):
     grid_precision : of a skygrid, the precision of the differences of neighbouring logarithms of sizes
     """
 
-    forms: ClassVar[dict[str, tuple[str, ...]]] = {
-        "rate": ("lognormal", "gamma", "exponential", "uniform"),
-        "spread": ("exponential", "lognormal", "gamma", "uniform"),
-        "population": ("lognormal", "gamma", "exponential", "uniform"),
-        "growth": ("normal",),
-        "grid_precision": ("gamma", "lognormal", "exponential"),
-    }
-
-    rate: str = setting(
+    rate: str = _prior(
+        "clock-rate",
         "lognormal(-7.0,3.0)",
-        "Prior of the clock's rate, in substitutions per site and year: lognormal(MEAN,SD) of the logarithm,"
-        " gamma(SHAPE,RATE), exponential(RATE) or uniform(LOW,HIGH).",
-        "--prior-clock-rate",
-        metavar="PRIOR",
+        "the clock's rate, in substitutions per site and year: lognormal(MEAN,SD) of the logarithm, gamma(SHAPE,RATE),"
+        " exponential(RATE) or uniform(LOW,HIGH).",
     )
-    spread: str = setting(
-        "exponential(3.0)",
-        "Prior of the standard deviation of the logarithms of a relaxed clock's rates.",
-        "--prior-clock-spread",
-        metavar="PRIOR",
+    spread: str = _prior(
+        "clock-spread", "exponential(3.0)", "the standard deviation of the logarithms of a relaxed clock's rates."
     )
     population: str = _prior(
         "population",

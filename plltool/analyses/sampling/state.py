@@ -12,14 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from plltool.analyses.sampling.parameters import SHARES, Parameter, Value
 from plltool.analyses.sampling.priors import LengthPrior
-from plltool.analyses.sampling.time_tree import TimePoint
-from plltool.analyses.sampling.tree import ROOT, Topology, to_tree
+from plltool.analyses.sampling.tree import ROOT, TimePoint, Topology, to_tree
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.contract import DERIVATIVE_VALUES, Opcode
@@ -55,9 +52,30 @@ class State(NamedTuple):
         return self.length_prior + math.fsum(self.value_priors)
 
     @property
+    def answer(self) -> Any:
+        """What was asked of the surroundings."""
+        assert self.known is not None, "it was asked for"
+        return self.known.values
+
+    @property
     def log_posterior(self) -> float:
         """Up to a constant."""
         return self.lnl + self.log_prior
+
+
+COLUMNS = "LnL", "LnPr", "TL"  # as in the files of MrBayes, in front of the parameters
+
+
+class Sample(NamedTuple):
+    """What is kept of the state of a chain: the numbers of all columns, and the tree.
+
+    A tree in time has a root, heights in place of lengths, and with a relaxed clock the rates of its branches.
+    """
+
+    numbers: list[float]
+    topology: Topology
+    lengths: list[float]
+    rates: Sequence[float] = ()  # (n_nodes,) per site and year
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +98,6 @@ class StateSpace:
         """The number of free values of all parameters, and 1 for the tree's length."""
         return sum(own.size - (own.kind in SHARES) for own in self.parameters) + 1
 
-    has_rates: ClassVar[bool] = False  # whether branches of samples have rates
-
     @property
     def n_tips(self) -> int:
         """The number of tips of the trees that are sampled."""
@@ -89,16 +105,13 @@ class StateSpace:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the numbers that a table of samples has, besides densities and the tree's length."""
-        return tuple(name for own in self.parameters for name in own.columns)
+        """The names of the numbers of a sample."""
+        return (*COLUMNS, *(name for own in self.parameters for name in own.columns))
 
-    def shown(self, state: State) -> list[float]:
-        """These numbers."""
-        return [x for own in self.parameters for x in own.shown(state.models[own.part])]
-
-    def sampled_tree(self, state: State) -> tuple[Topology, list[float], Sequence[float]]:
-        """The tree of a sample, lengths by its nodes, and rates, if there are any."""
-        return state.topology, state.lengths, ()
+    def sample(self, state: State) -> Sample:
+        """A sample of a state."""
+        shown = [x for own in self.parameters for x in own.shown(state.models[own.part])]
+        return Sample([state.lnl, state.log_prior, sum(state.lengths), *shown], state.topology, state.lengths)
 
     def tree_of(self, topology: Topology, lengths: Sequence[float]) -> Tree:
         """The tree of a sample as an object."""
@@ -112,12 +125,11 @@ class StateSpace:
         """The state that was saved."""
         return self.state(*point)
 
-    def state(self, topology: Topology, lengths: list[float], values: Sequence[Value]) -> State:
-        """A state with its models and prior density, without its likelihood."""
-        return self.state_of(topology, lengths, values, self.log_prior_of(topology, lengths))
-
-    def state_of(self, topology: Topology, lengths: list[float], values: Sequence[Value], prior: float) -> State:
-        """The same with a prior density of the tree."""
+    def state(
+        self, topology: Topology, lengths: list[float], values: Sequence[Value], prior: float | None = None
+    ) -> State:
+        """A state with its models and prior density, by default that of the lengths, without its likelihood."""
+        prior = self.log_prior_of(topology, lengths) if prior is None else prior
         priors = tuple(own.log_prior(value) for own, value in zip(self.parameters, values, strict=True))
         models = tuple(model.copy() for model in self.models)
         for parameter, value in zip(self.parameters, values, strict=True):
@@ -128,13 +140,6 @@ class StateSpace:
         """A state with the lengths and the values that the models have, or some near them that are possible."""
         inside = [0.0, *(min(max(length, MIN_BRANCH_LENGTH), MAX_BRANCH_LENGTH) for length in lengths[1:])]
         return self.state(topology, inside, [own.start_in(self.models[own.part]) for own in self.parameters])
-
-    def draw(self, topology: Topology, rng: np.random.Generator) -> State:
-        """A state from the prior, but for the topology."""
-        while True:
-            lengths = self.length_prior.draw_lengths(topology, rng)
-            if self.log_prior_of(topology, lengths) > -math.inf:
-                return self.state(topology, lengths, [own.draw(rng) for own in self.parameters])
 
     def log_prior_of(self, topology: Topology, lengths: list[float]) -> float:
         """The logarithm of the prior density of branch lengths; -inf if one is out of bounds."""
@@ -258,18 +263,6 @@ class Question(ABC):
     def read(self, values: FloatArray, state: State) -> Any:
         """The answer from the values (n_values, n_parts) that the program makes: their sums over parts, as a list."""
         return values.sum(axis=1).tolist()
-
-    def without_data(self) -> Any:
-        """The answer where lnL is 0 everywhere."""
-        return [0.0] * self.n_values
-
-
-class Neighbours(Question):
-    """The log-likelihoods of some neighbours of a state."""
-
-    @abstractmethod
-    def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
-        """Topology and lengths of a neighbour."""
 
 
 @dataclass(frozen=True)

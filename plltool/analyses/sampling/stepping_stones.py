@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from plltool.analyses.sampling.analysis import identify, prepare, set_up
+from plltool.analyses.sampling.analysis import prepare
 from plltool.analyses.sampling.chains import Chains, RunState
 from plltool.analyses.sampling.result import OF_RUN, TYPES, ChainsResult, swap_rates
 from plltool.analyses.sampling.settings import Priors, SampleOptions, StoneOptions
@@ -150,53 +150,6 @@ class MarginalLikelihood(ChainsResult):
         return lines
 
 
-@dataclass(eq=False)
-class _Course:
-    """Lets the chains advance, from where a checkpoint has them if there is one."""
-
-    chains: Chains
-    options: StoneOptions
-    listener: Listener
-    store: Checkpoint | None
-    interrupted: bool = False
-
-    def __post_init__(self) -> None:
-        self.lnls: list[FloatArray] = []
-        found = None if self.store is None else self.store.load(STATE_NAME, StonesReached)
-        if found is not None:
-            self.lnls = list(found.lnls)
-            self.chains.restore(found.runs, self.chains.space)
-
-    def go(self, began: float) -> None:
-        announce(SAMPLE_STAGE)
-        every, reported, here = self.options.sample_every, time.perf_counter(), time.perf_counter()
-        n_wanted, n_before = self.options.generations // every, len(self.lnls)
-        try:
-            while len(self.lnls) < n_wanted:
-                for _ in range(every):
-                    self.chains.advance()
-                states = [self.chains.by_heat(run) for run in range(self.options.runs)]
-                self.lnls.append(np.array([[state.lnl for state in own] for own in states]))
-                n, now = len(self.lnls), time.perf_counter()
-                if now - reported >= REPORT_SECONDS or n == n_wanted:
-                    self._save()
-                    left = (now - here) / (n - n_before) * (n_wanted - n)
-                    lnl, generation = states[0][0].lnl, self.chains.generation
-                    event = (SAMPLE_STAGE, generation, lnl, 0, 0, now - began, self.options.generations, left, left)
-                    self.listener(Progress(*event))
-                    reported = now
-        except StopSearch:
-            self.interrupted = True
-            self._save()
-
-    def _save(self) -> None:
-        if self.store is None:
-            return
-        state, runs = self.chains.cold(0), [self.chains.save(run) for run in range(self.options.runs)]
-        best = to_tree(state.topology, state.lengths, self.chains.space.names)
-        self.store.save(STATE_NAME, StonesReached(state.lnl, best, np.array(self.lnls), runs))
-
-
 @takes_keywords(HardwareSettings)
 def marginal_likelihood(
     alignment: AlignmentLike,
@@ -227,29 +180,30 @@ def marginal_likelihood(
     began, asked = time.perf_counter(), Hardware.of(**hardware)
     options, priors = options or StoneOptions(), (priors or Priors()).canonical()
     options.check()
-    given = prepare(alignment, model, priors, start, asked, began, seed=seed, checkpoint=checkpoint)
-    run, powers = given.run, powers_of(options.steps)
+    powers = powers_of(options.steps)
     how = SampleOptions(options.generations, options.runs, options.steps + 1, 0.0, options.sample_every, options.burnin)
-    setup = set_up(run, given.space, how, given.first, tuple(powers.tolist()))
-    identity = given.identity | identify(setup)
+    more: dict[str, Any] = {"powers": tuple(powers.tolist()), "seed": seed, "checkpoint": checkpoint}
+    given = prepare(alignment, model, priors, start, asked, began, how, **more)
+    run, setup = given.run, given.setup
     _count_burnin(options, setup.tuning, options.generations // options.sample_every)
 
-    def attempt(hardware: Hardware) -> tuple[_Course, dict[str, Any]]:
+    def attempt(hardware: Hardware) -> tuple[Chains, list[FloatArray], bool, dict[str, Any]]:
         use, likelihoods, engine = setup.open(options.runs, hardware)
         assert engine is not None, "there are data"
         with engine:
             run.engine_opened(use, use.reason, hardware)
-            with run.open_checkpoint(identity | run.place(use.device_name, use.layout)) or nullcontext() as store:
-                course = _Course(setup.begin(likelihoods, range(options.runs)), options, listener, store)
-                course.go(began)
-            return course, given.describe(use, work_of(engine))
+            place = run.place(use.device_name, use.layout)
+            chains = setup.begin(likelihoods, range(options.runs))
+            with run.open_checkpoint(given.identity | place) or nullcontext() as store:
+                sampled, interrupted = _advance(chains, options, listener, store, began)
+            return chains, sampled, interrupted, given.describe(use, work_of(engine))
 
-    course, known = run.ask(attempt)
-    first = _count_burnin(options, setup.tuning, len(course.lnls))
-    lnls = np.array(course.lnls[first:]).swapaxes(0, 1)
+    chains, sampled, interrupted, known = run.ask(attempt)
+    first = _count_burnin(options, setup.tuning, len(sampled))
+    lnls = np.array(sampled[first:]).swapaxes(0, 1)
     whole, alone = estimate(lnls, powers), [estimate(own[None], powers) for own in lnls]
-    swaps, remarks = swap_rates(course.chains.runs), list(remarks_on_data(run.data, run.task.models, LINKED))
-    if course.interrupted:
+    swaps, remarks = swap_rates(chains.runs), list(remarks_on_data(run.data, run.task.models, LINKED))
+    if interrupted:
         remarks.append("the run was interrupted: the results are from the samples taken so far")
     low, high = (choose(alone, key=lambda own: own.value) for choose in (min, max))
     if high.value - low.value > MOST_ERRORS * math.hypot(low.error, high.error):
@@ -265,14 +219,14 @@ def marginal_likelihood(
         mean_lnls=tuple(lnls.mean(axis=(0, 1)).tolist()),
         steps=tuple(whole.steps.tolist()),
         swaps=swaps,
-        generations=course.chains.generation,
+        generations=chains.generation,
         n_samples=lnls.shape[1],
         **known,
         priors=given.priors,
         options=options,
         seconds=run.seconds,
         warnings=run.warn(remarks),
-        interrupted=course.interrupted,
+        interrupted=interrupted,
     )
 
 
@@ -283,3 +237,43 @@ def _count_burnin(options: StoneOptions, tuning: int, n_samples: int) -> int:
         found = f"found {max(0, n_samples - first)} samples of each run behind the burn-in"
         raise InputError(f"generations: {found}, expected at least {BATCHES}")
     return first
+
+
+def _advance(
+    chains: Chains, options: StoneOptions, listener: Listener, store: Checkpoint | None, began: float
+) -> tuple[list[FloatArray], bool]:
+    """Let chains advance, from where a checkpoint has them if there is one.
+
+    Returns lnL of all samples, each (n_runs, K + 1), and whether the listener ended it.
+    """
+    found = None if store is None else store.load(STATE_NAME, StonesReached)
+    lnls = [] if found is None else list(found.lnls)
+    if found is not None:
+        chains.restore(found.runs, chains.space)
+
+    def save() -> None:
+        if store is not None:
+            state, runs = chains.cold(0), [chains.save(run) for run in range(options.runs)]
+            best = to_tree(state.topology, state.lengths, chains.space.names)
+            store.save(STATE_NAME, StonesReached(state.lnl, best, np.array(lnls), runs))
+
+    announce(SAMPLE_STAGE)
+    here = reported = time.perf_counter()
+    n_wanted, n_before = options.generations // options.sample_every, len(lnls)
+    try:
+        while len(lnls) < n_wanted:
+            for _ in range(options.sample_every):
+                chains.advance()
+            states = [chains.by_heat(run) for run in range(options.runs)]
+            lnls.append(np.array([[state.lnl for state in own] for own in states]))
+            n, now = len(lnls), time.perf_counter()
+            if now - reported >= REPORT_SECONDS or n == n_wanted:
+                save()
+                left = (now - here) / (n - n_before) * (n_wanted - n)
+                times = now - began, options.generations, left, left
+                listener(Progress(SAMPLE_STAGE, chains.generation, states[0][0].lnl, 0, 0, *times))
+                reported = now
+    except StopSearch:
+        save()
+        return lnls, True
+    return lnls, False

@@ -11,9 +11,7 @@ from plltool.analyses.sampling.joint_moves import LearntMove
 from plltool.analyses.sampling.moves import Move, draw_factor
 from plltool.analyses.sampling.state import ALL_NODES, Proposal, Slopes, State
 from plltool.analyses.sampling.time_state import TimeSpace, time_of
-from plltool.analyses.sampling.time_tree import is_legal, regraft
-from plltool.analyses.sampling.topology_moves import prune
-from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.analyses.sampling.tree import ROOT, Topology, draw_below_top, interchange, is_legal, prune, regraft
 from plltool.arrays import FloatArray
 
 
@@ -105,16 +103,10 @@ class HeightDraw(TimeMove):
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         time = time_of(state)
         rooted, heights = time.rooted, time.heights.copy()
-        node = draw_below_root(rooted, rooted.n_taxa, rng)
+        node = draw_below_top(rooted, rooted.n_taxa, rng)
         low = max(heights[rooted.left[node]], heights[rooted.right[node]])
         heights[node] = low + (heights[rooted.parent[node]] - low) * rng.random()
         return self.space.propose(state, time._replace(heights=heights), 0.0)
-
-
-def draw_below_root(rooted: Topology, first: int, rng: np.random.Generator) -> int:
-    """A node from number `first` on, drawn uniformly, but not the root."""
-    node = int(rng.integers(first, rooted.n_nodes - 1))
-    return node + (node >= rooted.top)
 
 
 class RootHeight(TimeMove):
@@ -164,15 +156,11 @@ class NarrowExchange(TimeMove):
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         time = time_of(state)
         old = time.rooted
-        node = draw_below_root(old, old.n_taxa, rng)
+        node = draw_below_top(old, old.n_taxa, rng)
         child = old.left[node] if rng.random() < 0.5 else old.right[node]
-        beside, above = old.sibling(node), old.parent[node]
-        if time.heights[beside] >= time.heights[node]:
+        if time.heights[old.sibling(node)] >= time.heights[node]:
             return None
-        rooted = old.copy()
-        rooted.replace_child(node, child, beside)
-        rooted.replace_child(above, beside, child)
-        return self.space.propose(state, time._replace(rooted=rooted), 0.0)
+        return self.space.propose(state, time._replace(rooted=interchange(old, node, child)), 0.0)
 
 
 class SubtreeSlide(TimeMove):
@@ -192,7 +180,7 @@ class SubtreeSlide(TimeMove):
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         time = time_of(state)
         rooted, heights = time.rooted, time.heights
-        node = draw_below_root(rooted, 1, rng)
+        node = draw_below_top(rooted, 1, rng)
         begin = heights[rooted.parent[node]]
         end = begin + step * self.space.span * (2.0 * rng.random() - 1.0)
         if end <= heights[node]:
@@ -208,7 +196,8 @@ class SubtreeSlide(TimeMove):
                 return None
             edge = edges[int(rng.integers(len(edges)))]
             log_ratio = math.log(len(edges))
-        new, changed = regraft(rooted, heights, node, edge, end)
+        new, changed = regraft(rooted, node, edge), list(heights)
+        changed[rooted.parent[node]] = end
         if not is_legal(new, changed):  # where heights are equal
             return None
         return self.space.propose(state, time._replace(rooted=new, heights=changed), log_ratio)
@@ -242,7 +231,7 @@ class WideRegraft(TimeMove):
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         time = time_of(state)
         rooted, heights = time.rooted, time.heights
-        node = draw_below_root(rooted, 1, rng)
+        node = draw_below_top(rooted, 1, rng)
         rest, _ = prune(rooted, node)
         top, joint = rest.top, rooted.parent[node]
         if top < rest.n_taxa:
@@ -266,7 +255,8 @@ class WideRegraft(TimeMove):
             beyond = float(rng.exponential(mean))
             edge, height = top, first + beyond
         before = heights[joint] - first if joint == rooted.top else 0.0
-        new, changed = regraft(rooted, heights, node, edge, height)
+        new, changed = regraft(rooted, node, edge), list(heights)
+        changed[joint] = height
         if not is_legal(new, changed):  # where heights are equal
             return None
         return self.space.propose(state, time._replace(rooted=new, heights=changed), (beyond - before) / mean)

@@ -8,17 +8,29 @@ mean -s^2 / 2, so that the mean of m_i is 1 (uncorrelated log-normal rates: Drum
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from plltool.analyses.sampling.priors import LengthPrior, NumberPrior
-from plltool.analyses.sampling.state import Proposal, State, StateSpace
-from plltool.analyses.sampling.time_tree import (
+from plltool.analyses.dating.dates import DatesLike, match_dates
+from plltool.analyses.sampling.parameters import Parameter
+from plltool.analyses.sampling.priors import (
+    Coalescent,
+    ConstantPopulation,
+    ExponentialGrowth,
+    LengthPrior,
+    NumberPrior,
+    Skygrid,
+)
+from plltool.analyses.sampling.settings import ClockPriors
+from plltool.analyses.sampling.state import COLUMNS, Proposal, Sample, State, StateSpace
+from plltool.analyses.sampling.tree import (
+    ROOT,
     TimePoint,
+    Topology,
     changed_nodes,
     coordinate_slopes,
     coordinates_of_heights,
@@ -26,12 +38,15 @@ from plltool.analyses.sampling.time_tree import (
     heights_at,
     log_jacobian,
     root_tree,
+    to_tree,
 )
-from plltool.analyses.sampling.tree import ROOT, Topology, to_tree
-from plltool.analyses.sampling.tree_priors import Coalescent
 from plltool.arrays import FloatArray
-from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.constants import CLOCKS, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, RELAXED, TREE_PRIORS
 from plltool.engine.contract import DERIVATIVE_VALUES
+from plltool.errors import InputError, check_one_of, show_name
+from plltool.io.newick import list_names
+from plltool.model.model import Model
+from plltool.run.rooting import OutgroupLike
 from plltool.tree.topology import Tree
 
 CLOCK_RATE, SPREAD, TREE_HEIGHT = "clockRate", "clockSpread", "treeHeight"  # columns
@@ -54,6 +69,10 @@ class TimeNumber:
             return 0.0
         return self.prior.log_density(math.exp(value)) + value if self.of_exponential else self.prior.log_density(value)
 
+    def near(self, value: float) -> float:
+        """A number near a value that is possible."""
+        return value if self.prior is None or self.of_exponential else self.prior.near(value)
+
     def slope(self, value: float) -> float:
         """The slope of the logarithm of the prior density in the coordinate."""
         if self.prior is None:
@@ -75,25 +94,18 @@ class TimeSpace(StateSpace):
     is_relaxed: bool
 
     @property
-    def has_rates(self) -> bool:  # type: ignore[override]
-        return self.is_relaxed
-
-    @property
     def n_tips(self) -> int:
         return len(self.names) + 1
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return (TREE_HEIGHT, *(own.name for own in self.numbers), *super().columns)
+        columns, n = super().columns, len(COLUMNS)
+        return (*columns[:n], TREE_HEIGHT, *(own.name for own in self.numbers), *columns[n:])
 
     @property
     def n_clock(self) -> int:
         """How many numbers the clock has."""
         return 1 + self.is_relaxed
-
-    @cached_property
-    def _tips(self) -> FloatArray:
-        return np.array(self.tip_heights)
 
     @property
     def span(self) -> float:
@@ -108,21 +120,17 @@ class TimeSpace(StateSpace):
 
     # --- states -----------------------------------------------------------------------------------
 
-    def shown(self, state: State) -> list[float]:
-        time = time_of(state)
-        return [time.heights[time.rooted.top], *time.numbers, *super().shown(state)]
-
-    def sampled_tree(self, state: State) -> tuple[Topology, list[float], Sequence[float]]:
-        """The rooted tree, heights, and the rate of each branch per site and year; none of a strict clock."""
-        time = time_of(state)
-        return time.rooted, time.heights, [time.numbers[0] * rate for rate in time.rates]
+    def sample(self, state: State) -> Sample:
+        time, (numbers, *_) = time_of(state), super().sample(state)
+        numbers[len(COLUMNS) : len(COLUMNS)] = [time.heights[time.rooted.top], *time.numbers]
+        return Sample(numbers, time.rooted, time.heights, [time.numbers[0] * rate for rate in time.rates])
 
     def tree_of(self, topology: Topology, lengths: Sequence[float]) -> Tree:
         """The tree without its root, with lengths in years, from a rooted one with its heights."""
-        hung = hang(topology)
-        found = np.zeros(hung.topology.n_nodes)
-        np.add.at(found, hung.branches, TimePoint(topology, list(lengths), (), [], []).gaps)
-        return to_tree(hung.topology, found.tolist(), self.names)
+        hung, branches = hang(topology)
+        found = np.zeros(hung.n_nodes)
+        np.add.at(found, branches, TimePoint(topology, list(lengths), (), [], []).gaps)
+        return to_tree(hung, found.tolist(), self.names)
 
     def point(self, state: State) -> tuple[Any, ...]:
         time = time_of(state)
@@ -132,7 +140,7 @@ class TimeSpace(StateSpace):
         rooted, heights, numbers, rates, values = point
         topology, branches = hang(rooted)
         time = TimePoint(rooted, heights, tuple(numbers), rates, branches)
-        state = self.state_of(topology, self.lengths_of(time), values, self.log_density(time))
+        state = self.state(topology, self.lengths_of(time), values, self.log_density(time))
         return state._replace(time=time)
 
     def start(self, topology: Topology, lengths: list[float]) -> State:
@@ -140,22 +148,18 @@ class TimeSpace(StateSpace):
         rooted, along, rate = root_tree(topology, lengths, [-height for height in self.tip_heights])
         depth = sum(along) / len(self.names)
         rate = rate or max(depth, MIN_BRANCH_LENGTH) / self.span
-        numbers = [own.prior.near(rate if k == 0 else FIRST_SPREAD) for k, own in enumerate(self._clock_numbers)]
+        first = {CLOCK_RATE: rate, SPREAD: FIRST_SPREAD}
+        numbers = [own.near(first[own.name]) for own in self.numbers[: self.n_clock]]
         heights, least = [0.0, *self.tip_heights, *(0.0 for _ in self.names[1:])], self.span / 1e3
         for node in rooted.postorder():
             below = rooted.left[node], rooted.right[node]
             heights[node] = max(heights[child] + max(least, along[child] / numbers[0] / 2.0) for child in below)
-        first = {"popSize": heights[rooted.top], "precision": 1.0, "growthRate": 0.0}
-        for own in self.numbers[self.n_clock :]:
-            value = first.get(own.name, math.log(heights[rooted.top]))
-            numbers.append(value if own.prior is None or own.of_exponential else own.prior.near(value))
+        first |= {"popSize": heights[rooted.top], "precision": 1.0, "growthRate": 0.0}
+        others = self.numbers[self.n_clock :]
+        numbers += [own.near(first.get(own.name, math.log(heights[rooted.top]))) for own in others]
         values = [own.start_in(self.models[own.part]) for own in self.parameters]
         rates = [1.0] * rooted.n_nodes if self.is_relaxed else []
         return self.at((rooted, heights, tuple(numbers), rates, values))
-
-    @property
-    def _clock_numbers(self) -> tuple[Any, ...]:
-        return self.numbers[: self.n_clock]
 
     def lengths_of(self, time: TimePoint) -> list[float]:
         """(n_nodes,) lengths of the branches of the tree without its root, within the bounds of lengths."""
@@ -189,7 +193,11 @@ class TimeSpace(StateSpace):
             return -math.inf
         own, k = time.numbers[self.n_clock :], self.n_clock
         inner = np.array(time.heights[self.n_tips :])
-        total = of_numbers + self.tree_prior.density(self._tips, inner, own).value + self.tree_prior.log_prior(own)[0]
+        total = (
+            of_numbers
+            + self.tree_prior.density(np.array(self.tip_heights), inner, own).value
+            + self.tree_prior.log_prior(own)[0]
+        )
         if self.is_relaxed:
             spread, logs = time.numbers[k - 1], np.log(time.rates[1:])
             scores = (logs + spread**2 / 2.0) / spread
@@ -226,16 +234,15 @@ class TimeSpace(StateSpace):
 
     def slopes(self, state: State, heat: float) -> FloatArray:
         """(n_coordinates,) slopes of heat (lnL + log prior) + log |dy / dz|, with those in lengths in `State.known`."""
-        assert state.known is not None, "the surroundings were asked for"
         time, k = time_of(state), self.n_clock
         top, numbers = time.rooted.top, time.numbers
-        of_data = np.reshape(state.known.values, (-1, DERIVATIVE_VALUES))[:, 1]
+        of_data = np.reshape(state.answer, (-1, DERIVATIVE_VALUES))[:, 1]
         by_gap = np.append(0.0, of_data)[time.branches] * self._rates(time)
         by_gap[[ROOT, top]] = 0.0
         by_rate = by_gap * time.gaps  # slopes in the logarithms of rates
         of_heights = -by_gap
         np.add.at(of_heights, time.rooted.parent, by_gap)
-        tree = self.tree_prior.density(self._tips, np.array(time.heights[self.n_tips :]), numbers[k:])
+        tree = self.tree_prior.density(np.array(self.tip_heights), np.array(time.heights[self.n_tips :]), numbers[k:])
         of_heights[self.n_tips :] += tree.of_heights
         of_numbers = np.array([own.slope(value) for own, value in zip(self.numbers, numbers, strict=True)])
         of_numbers[k:] += tree.of_numbers + self.tree_prior.log_prior(numbers[k:])[1]
@@ -255,3 +262,99 @@ def time_of(state: State) -> TimePoint:
     """The time tree of a state that has one."""
     assert state.time is not None, "states of a clock have one"
     return state.time
+
+
+GRID_SIZES, MOST_SIZES = 10, 1000  # of a skygrid
+GRID_SPANS = 2.0  # its cutoff, times between the first and the last tip
+
+
+@dataclass(frozen=True)
+class ClockChoice:
+    """The clock, and what is known of time."""
+
+    clock: str
+    dates: DatesLike
+    tree_prior: str
+    priors: ClockPriors
+
+    def make_space(self, names: tuple[str, ...], models: Sequence[Model], parameters: Sequence[Parameter]) -> TimeSpace:
+        """The space of time trees.
+
+        Raises InputError if a taxon has no exact date, or a prior cannot be used.
+        """
+        years = exact_dates(self.dates, names)
+        latest = max(years)
+        heights = tuple(latest - year for year in years)
+        distributions, is_relaxed = self.priors.parsed(), self.clock == RELAXED
+        tree_prior = parse_tree_prior(self.tree_prior, max(heights))
+        numbers = [TimeNumber(CLOCK_RATE, True, distributions["rate"])]
+        if is_relaxed:
+            numbers.append(TimeNumber(SPREAD, True, distributions["spread"]))
+        for name, is_positive, kind in tree_prior.numbers:
+            is_log_size = kind == "population" and not is_positive
+            numbers.append(TimeNumber(name, is_positive, distributions.get(kind), is_log_size))
+        return TimeSpace(
+            names, tuple(models), tuple(parameters), heights, latest, tuple(numbers), tree_prior, is_relaxed
+        )
+
+    @property
+    def used(self) -> dict[str, str]:
+        """The priors in use, by what they are of."""
+        kinds = ["rate", *(["spread"] if self.clock == RELAXED else [])]
+        kinds += [kind for _, _, kind in parse_tree_prior(self.tree_prior, 1.0).numbers if kind]
+        shown = {"rate": "clock rate", "spread": "clock spread", "grid_precision": "precision"}
+        return {"tree": self.tree_prior} | {shown.get(kind, kind): getattr(self.priors, kind) for kind in kinds}
+
+
+def choose_clock(
+    clock: str | None,
+    dates: DatesLike | None,
+    tree_prior: str,
+    priors: ClockPriors | None,
+    outgroup: OutgroupLike | None,
+) -> ClockChoice | None:
+    """The clock, if there is one; InputError for a clock without dates, and for what only a clock has."""
+    if clock is None:
+        if dates is not None:
+            raise InputError(f"dates: found them without a clock, expected --clock {' or '.join(CLOCKS)}")
+        return None
+    check_one_of("clock", clock, CLOCKS)
+    if dates is None:
+        raise InputError(f"clock {clock}: found no dates of the taxa, expected a table of them (--dates)")
+    if outgroup is not None:
+        raise InputError(f"clock {clock}: found an outgroup, expected none: a clock finds the root")
+    return ClockChoice(clock, dates, tree_prior, (priors or ClockPriors()).canonical())
+
+
+def exact_dates(dates: DatesLike, names: Sequence[str]) -> list[float]:
+    """(n_taxa,) the date of each taxon, in years; InputError if one is not known exactly."""
+    found, source, _ = match_dates(dates, None, None, names)
+    known = {name: date for name, date in found.items() if date is not None}
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise InputError(
+            f"{source}: found no date of {list_names(missing)}, expected one of each taxon of the alignment"
+        )
+    for name in names:
+        if known[name].first != known[name].last:
+            between = f"found a date between {known[name].first:.4f} and {known[name].last:.4f}"
+            raise InputError(f"{source}: taxon {show_name(name)}: {between}, expected an exact one")
+    return [known[name].first for name in names]
+
+
+def parse_tree_prior(text: str, span: float) -> Coalescent:
+    """The prior that a text names; the tips are from `span` years."""
+    expected = f"{', '.join(TREE_PRIORS)} or skygrid(SIZES,YEARS)"
+    match = re.fullmatch(r"(\w+)(?:\(\s*(\d+)\s*,\s*([0-9.eE+-]+)\s*\))?", text.strip())
+    if match is None or match[1] not in TREE_PRIORS or (match[2] and match[1] != "skygrid"):
+        raise InputError(f"tree prior: found {show_name(text)}, expected {expected}")
+    if match[1] != "skygrid":
+        return ConstantPopulation() if match[1] == "constant" else ExponentialGrowth()
+    try:
+        n_sizes, cutoff = (int(match[2]), float(match[3])) if match[2] else (GRID_SIZES, GRID_SPANS * span)
+    except ValueError:
+        raise InputError(f"tree prior: found {show_name(text)}, expected {expected}") from None
+    if not (2 <= n_sizes <= MOST_SIZES and 0.0 < cutoff < 1e12):
+        wanted = f"2 to {MOST_SIZES} sizes and a positive number of years, as in skygrid(20,50)"
+        raise InputError(f"tree prior: found {n_sizes} sizes in {cutoff:g} years, expected {wanted}")
+    return Skygrid(n_sizes, cutoff)

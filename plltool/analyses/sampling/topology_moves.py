@@ -13,8 +13,8 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.sampling.moves import Move
-from plltool.analyses.sampling.state import Neighbours, Proposal, QuestionProgram, State
-from plltool.analyses.sampling.tree import ROOT, Topology
+from plltool.analyses.sampling.state import Proposal, Question, QuestionProgram, State
+from plltool.analyses.sampling.tree import ROOT, Topology, draw_below_top, interchange, prune, regraft
 from plltool.arrays import FloatArray
 from plltool.engine.contract import Opcode
 from plltool.tree_search.parsimony import PlaneArray, bit_slice, count_common, informative_sites, join_sets
@@ -34,31 +34,10 @@ class Interchange(Move):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
-        lower = draw_inner_branch(old, rng)
+        lower = draw_below_top(old, old.n_taxa, rng)
         below = old.left[lower] if rng.random() < 0.5 else old.right[lower]
         new = self.space.moved(state, interchange(old, lower, below), state.lengths)
         return Proposal(new, 0.0, (lower,))
-
-
-def draw_inner_branch(topology: Topology, rng: np.random.Generator) -> int:
-    """The node below an inner branch, one of n - 3, drawn uniformly."""
-    inner = int(rng.integers(topology.n_taxa, topology.n_nodes - 1))
-    return inner + (inner >= topology.top)
-
-
-def interchange(old: Topology, lower: int, below: int) -> Topology:
-    """The tree in which the node `below` the inner branch above `lower` has changed places with the one beside it."""
-    upper, beside = old.parent[lower], old.sibling(lower)
-    topology = old.copy()
-    topology.replace_child(lower, below, beside)
-    topology.replace_child(upper, beside, below)
-    return topology
-
-
-def draw_subtree(topology: Topology, rng: np.random.Generator) -> int:
-    """A node, drawn uniformly from those that have an inner node above."""
-    node = int(rng.integers(1, topology.n_nodes - 1))
-    return node + (node >= topology.top)
 
 
 def stale_after(topology: Topology, node: int) -> tuple[int, ...]:
@@ -90,7 +69,7 @@ class Extension(Move):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
-        node = draw_subtree(old, rng)
+        node = draw_below_top(old, 1, rng)
         joint, sibling = old.parent[node], old.sibling(node)
         above = old.parent[joint]
         may_rise, may_sink = above != ROOT, sibling >= old.n_taxa
@@ -101,10 +80,7 @@ class Extension(Move):
         lengths = state.lengths.copy()
         moved, left = (joint, sibling) if rises else (sibling, joint)
         near, stays, far = lengths[moved], lengths[left], lengths[target]
-        topology = old.copy()
-        topology.replace_child(above, joint, sibling)
-        topology.replace_child(topology.parent[target], target, joint)
-        topology.replace_child(joint, sibling, target)
+        topology = regraft(old, node, target)
         lengths[sibling] = stays
         lengths[target], lengths[joint] = (near, far) if arrives_rising else (far, near)
         is_open = topology.parent[joint] != ROOT if arrives_rising else target >= old.n_taxa
@@ -143,7 +119,7 @@ def draw_number(logs: FloatArray, rng: np.random.Generator) -> int:
 
 
 @dataclass(frozen=True)
-class Regrafts(Neighbours):
+class Regrafts(Question):
     """All places of a subtree within twice the radius of where it is.
 
     The subtree below `node` is cut off with the joint above it, and the two branches at the joint become one, the home.
@@ -171,13 +147,12 @@ class Regrafts(Neighbours):
         return [home, *(state.lengths[edge] for edge in self.edges[1:])], upper / home
 
     def neighbour(self, state: State, number: int) -> tuple[Topology, list[float]]:
+        """Topology and lengths with the subtree in one of the places."""
         whole, share = self.lengths_of(state)
         joint, edge = state.topology.parent[self.node], self.edges[number]
-        topology, lengths = self.rest.copy(), state.lengths.copy()
+        topology, lengths = regraft(state.topology, self.node, edge), state.lengths.copy()
         lengths[self.edges[0]] = whole[0]
         lengths[joint], lengths[edge] = share * whole[number], (1.0 - share) * whole[number]
-        topology.replace_child(topology.parent[edge], edge, joint)
-        topology.replace_child(joint, self.edges[0], edge)
         return topology, lengths
 
     def write(self, state: State, program: QuestionProgram) -> None:
@@ -197,14 +172,6 @@ class Regrafts(Neighbours):
                 shares = share * whole[number], (1.0 - share) * whole[number]
                 upper, lower = map(program.place_length, shares)
                 program.write(Opcode.INSERT, number, above, upper, operands[edge], lower, subtree)
-
-
-def prune(topology: Topology, node: int) -> tuple[Topology, int]:
-    """The tree without the subtree below a node and the joint above it, and the joint's other child."""
-    joint, home = topology.parent[node], topology.sibling(node)
-    rest = topology.copy()
-    rest.replace_child(topology.parent[joint], joint, home)
-    return rest, home
 
 
 def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:
@@ -282,7 +249,7 @@ class ParsimonyRegraft(Move):
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         topology = state.topology
-        node = draw_subtree(topology, rng)
+        node = draw_below_top(topology, 1, rng)
         places, costs = self._places(topology, node)
         if len(costs) == 1:
             return None

@@ -49,8 +49,7 @@ from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.multistart import Climbing, Pool, SearchOutcome, Watch
 from plltool.tree_search.stages import planned_stages, stages_of_a_climb
-from plltool.tree_search.state import ClimbStarts, ClimbState
-from plltool.tree_search.stopping import Deadline
+from plltool.tree_search.state import ClimbStarts, ClimbState, Deadline
 
 SMALL_SEARCH = 100_000  # taxa times patterns times start trees; a smaller one ends before other processes have begun
 ENDLESS = 10**9  # perturbations of a search with a limited time

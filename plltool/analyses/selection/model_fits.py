@@ -40,7 +40,7 @@ from plltool.run.run import Run
 from plltool.tree.rooted import add_root, drop_root, root_split
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
-from plltool.tree_search.root_scan import place_root
+from plltool.tree_search.climb import place_root
 
 SELECTION_BATCH = 65536  # patterns times states of the parts that are fitted in the same launches
 T = TypeVar("T")
@@ -229,7 +229,7 @@ class ModelFitter:
             before = lnls
             lnl = optimiser.run(float(precision.sum()))
             if is_free:
-                lnl = smooth(likelihood, float(precision.sum())).lnl
+                lnl = smooth(likelihood, float(precision.sum()))
             lnls = likelihood.part_lnl() if len(steps) > 1 else np.array([lnl])
             gain = lnls - before
             if np.all((gain < precision) | (lnls + 2 * gain < floor)):

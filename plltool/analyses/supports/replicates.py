@@ -35,8 +35,8 @@ from plltool.run.task import Task
 from plltool.seeds import BOOTSTRAP, RAPID, generator
 from plltool.tree.moves import randomise_short_branches
 from plltool.tree.topology import Tree, restrict_tree
+from plltool.tree_search.climb import explore_roots
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.root_scan import explore_roots
 from plltool.tree_search.stages import TreeSearch, planned_stages
 from plltool.tree_search.state import ClimbState, Cursor
 
@@ -140,7 +140,7 @@ def hold_models(make: Replicator) -> Replicator:
     def optimise(engine: Holder) -> list[Model]:
         models = [model.copy() for model in task.models]
         likelihood = TreeLikelihood(start.copy(), models, engine)
-        lnl = smooth(likelihood, START_EPSILON).lnl
+        lnl = smooth(likelihood, START_EPSILON)
         if likelihood.is_rooted:
             explore_roots(likelihood, lnl)
         optimise_model(likelihood, epsilon=START_EPSILON)

@@ -34,8 +34,7 @@ from plltool.tree.rooted import drop_root, spread_over_branches
 from plltool.tree.splits import TreeSet, make_tree_set, splits_of
 from plltool.tree.supports import correlate, frequencies
 from plltool.tree.topology import Tree
-from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
-from plltool.tree_search.ufboot_search import Excursion, UfbootSearch, UfbootState
+from plltool.tree_search.ufboot_search import Excursion, RellPool, UfbootSearch, UfbootState, WeightArray, draw_weights
 
 UFBOOT_STEP = 10  # excursions between two convergence tests
 UFBOOT_LEAST = 20  # excursions at least

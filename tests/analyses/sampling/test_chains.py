@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import make_alignment, numpy_engine, random_codes
 from oracles.parsimony import fitch_score
-from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_topology, lnl_of, make_parts, make_space
+from sampling.toys import LENGTHS, PRIORS, Shape, branches_of, draw_state, lnl_of, make_parts, make_space
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
@@ -13,7 +13,8 @@ from plltool.analyses.sampling.moves import BranchMultiplier
 from plltool.analyses.sampling.parameters import find_parameters
 from plltool.analyses.sampling.runs import make_moves
 from plltool.analyses.sampling.state import Proposal, Slopes, StateSpace
-from plltool.analyses.sampling.topology_moves import FitchSets, Interchange, Regrafts, prune
+from plltool.analyses.sampling.topology_moves import FitchSets, Interchange, Regrafts
+from plltool.analyses.sampling.tree import prune
 from plltool.codec import to_arrays
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -27,7 +28,7 @@ def bits(value):
 def test_what_is_saved_are_copies():
     """A checkpoint may write them later, when the chains have gone on."""
     space, rng = make_space(), np.random.default_rng(3)
-    states = [space.draw(draw_topology(space, rng), rng) for _ in range(4)]
+    states = [draw_state(space, rng) for _ in range(4)]
     moves = [make_moves(space, make_parts()) for _ in range(2)]
     chains = Chains(moves, Likelihoods(), states, Heated(0.1, 2), rng, np.random.default_rng(4).spawn(2), tuning=44)
     for _ in range(10):
@@ -52,7 +53,7 @@ class NoNumbers(Likelihoods):
 
 def test_what_is_no_number_is_never_accepted():
     space, rng = make_space(), np.random.default_rng(3)
-    states = [space.draw(draw_topology(space, rng), rng) for _ in range(2)]
+    states = [draw_state(space, rng) for _ in range(2)]
     own = [move for move in make_moves(space, make_parts()) if isinstance(move, (BranchMultiplier, Interchange))]
     chains = Chains([own], NoNumbers(), states, Heated(0.1, 2), rng, [np.random.default_rng(4)], tuning=20)
     for _ in range(50):
@@ -65,7 +66,7 @@ def test_runs_do_the_same_whatever_advances_beside_them(monkeypatch):
     """Bit for bit: three runs together, one of them alone, and one that goes on alone from where they were together."""
     monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 8)
     space, rng = make_space(), np.random.default_rng(3)
-    states = [space.draw(draw_topology(space, rng), rng) for _ in range(6)]
+    states = [draw_state(space, rng) for _ in range(6)]
 
     def make(*runs):
         own = [state for run in runs for state in states[2 * run : 2 * run + 2]]
@@ -110,7 +111,7 @@ def test_lnl_after_many_proposals_is_that_of_the_tree(move):
     model = PROBLEM.models[0]
     engine = numpy_engine(sampling_slots(N_TAXA, N_CHAINS), codes, weights, [Shape(model.components())])
     likelihoods = EngineLikelihoods(PROBLEM, engine, N_CHAINS)
-    states = likelihoods.begin([PROBLEM.draw(draw_topology(PROBLEM, rng), rng) for _ in range(N_CHAINS)])
+    states = likelihoods.begin([draw_state(PROBLEM, rng) for _ in range(N_CHAINS)])
     n_accepted = 0
     for _ in range(20):
         states = surveyed(likelihoods, move, states, rng)
@@ -127,7 +128,7 @@ def test_lnl_after_many_proposals_is_that_of_the_tree(move):
 
 
 def test_what_is_known_of_a_state_is_forgotten_with_it():
-    state = PROBLEM.draw(draw_topology(PROBLEM, np.random.default_rng(3)), np.random.default_rng(3))
+    state = draw_state(PROBLEM, np.random.default_rng(3))
     question = Slopes(14)
     (state,) = Likelihoods().ask([Proposal(state, 0.0, (), question=question)])
     assert state.known == (question, [0.0] * 39)
@@ -151,7 +152,7 @@ def test_insertions_add_the_changes_of_whole_trees(n_taxa):
     parts = [*make_parts(n_taxa, 60), *make_parts(n_taxa, 25)]
     codes, weights = np.concatenate([part.masks for part in parts], axis=1), np.concatenate([p.weights for p in parts])
     sets = FitchSets(parts)
-    state = space.draw(draw_topology(space, rng), rng)
+    state = draw_state(space, rng)
     tip = next(k for k in range(1, n_taxa) if state.topology.parent[k] != state.topology.top)
     rest, _ = prune(state.topology, tip)
     costs = sets.insertions(rest, sets.below(rest), sets.tips[tip])

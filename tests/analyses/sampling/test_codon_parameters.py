@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from optimise.five_taxa import TREE, columns_of, lnl_of, rows_of
-from sampling.toys import PRIORS
+from sampling.toys import PRIORS, draw_value
 from scipy import stats
 
 from plltool.alignment.patterns import compress
@@ -68,9 +68,8 @@ def test_each_has_a_column(model, columns):
 def test_moves_keep_the_prior(move, prior):
     _, space, state, _ = make_case(prior=prior)
     rng = np.random.default_rng(3)
-    states = [
-        space.state(state.topology, state.lengths, [own.draw(rng) for own in space.parameters]) for _ in range(400)
-    ]
+    values = [[draw_value(own, rng) for own in space.parameters] for _ in range(400)]
+    states = [space.state(state.topology, state.lengths, own) for own in values]
     if move is JointDraw:
         directions = Directions.of_size(space.n_coordinates)
         made = JointDraw(space, 1.0, directions)
@@ -80,7 +79,7 @@ def test_moves_keep_the_prior(move, prior):
     chains = Chains([[made]] * 400, Likelihoods(), states, Heated(0.1, 1), rng, [rng] * 400)
     for _ in range(20):
         chains.advance()
-    expected = np.array([space.parameters[0].draw(rng) for _ in range(4000)])
+    expected = np.array([draw_value(space.parameters[0], rng) for _ in range(4000)])
     found = np.array([own.values[0] for own in chains.states])
     assert not np.array_equal(found, [own.values[0] for own in states])
     for column in range(2):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from sampling.toys import LENGTHS, draw_topology, make_space
+from sampling.toys import LENGTHS, draw_lengths, draw_topology, make_space
 from scipy import integrate, stats
 
 from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform, parse_prior
@@ -61,7 +61,7 @@ def test_slopes_of_lengths(topology, prior):
 
 def test_the_length_of_trees_under_the_gamma_dirichlet(topology):
     rng = np.random.default_rng(2)
-    totals = [sum(LENGTHS.draw_lengths(topology, rng)) for _ in range(500)]
+    totals = [sum(draw_lengths(LENGTHS, topology, rng)) for _ in range(500)]
     assert stats.kstest(totals, stats.gamma(2.0, scale=0.5).cdf).pvalue > 1e-3
     density = lambda x: math.exp(Exponential(2.0).log_density(x))  # noqa: E731
     assert integrate.quad(density, 0, 50)[0] == pytest.approx(1.0, rel=1e-9)

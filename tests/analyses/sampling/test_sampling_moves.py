@@ -17,10 +17,12 @@ from sampling.toys import (
     OracleLikelihoods,
     TableLikelihoods,
     branches_of,
+    draw_state,
     draw_topology,
     make_parts,
     make_space,
     model_of,
+    neighbour,
     numbers_of,
     topology_key,
 )
@@ -53,7 +55,7 @@ NAMES = [move.name for move in make_moves(make_space(), make_parts())]
 
 def draws(space, n, rng):
     """Exact draws from the prior."""
-    return [space.draw(draw_topology(space, rng), rng) for _ in range(n)]
+    return [draw_state(space, rng) for _ in range(n)]
 
 
 @cache
@@ -179,7 +181,7 @@ def test_informed_interchanges_are_in_detailed_balance(heat):
     states, flows = {topology_key(start): program(start)}, {}
     for key in (found := [topology_key(start)]):
         state = states[key]
-        around = [topology_key(state._replace(topology=move.ask(state, rng).neighbour(state, k)[0])) for k in range(4)]
+        around = [topology_key(state._replace(topology=neighbour(move.ask(state, rng), state, k)[0])) for k in range(4)]
         weights = {other: 1.0 / (1.0 + np.exp(heat * (table[key] - table[other]))) for other in around}
         while {other for x, other in flows if x == key} != set(around):
             proposal = move.propose(state, 0.0, rng, heat)
@@ -298,7 +300,7 @@ def test_regrafts_have_the_ratio_of_their_proposals(kind, heat, monkeypatch):
         topology, lengths = regrafts.neighbour(start, number) if number else (start.topology, start.lengths)
         states.append(start._replace(topology=topology, lengths=lengths))
     if kind == "parsimony":
-        monkeypatch.setattr("plltool.analyses.sampling.topology_moves.draw_subtree", lambda *_: node)
+        monkeypatch.setattr("plltool.analyses.sampling.topology_moves.draw_below_top", lambda *_: node)
         move = ParsimonyRegraft(space, 1.0, FitchSets([part]))
         masks = part.masks.tolist()
         logs = [-COST * tree_changes(branches_of(state)[0], masks, part.weights) for state in states]

@@ -24,12 +24,13 @@ from scipy import integrate, stats
 
 import plltool
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, sampling_slots
-from plltool.analyses.sampling.priors import Gamma, LogNormal, Normal
+from plltool.analyses.sampling.priors import ConstantPopulation, ExponentialGrowth, Gamma, LogNormal, Normal, Skygrid
 from plltool.analyses.sampling.runs import make_time_moves
-from plltool.analyses.sampling.state import ALL_NODES, Proposal, Slopes
+from plltool.analyses.sampling.state import ALL_NODES, COLUMNS, Proposal, Slopes
 from plltool.analyses.sampling.time_moves import HeightDraw, NarrowExchange, RootHeight, SubtreeSlide, WideRegraft
 from plltool.analyses.sampling.time_state import TimeNumber
-from plltool.analyses.sampling.time_tree import (
+from plltool.analyses.sampling.tree import (
+    Topology,
     changed_nodes,
     coordinates_of_heights,
     hang,
@@ -38,8 +39,6 @@ from plltool.analyses.sampling.time_tree import (
     log_jacobian,
     root_tree,
 )
-from plltool.analyses.sampling.tree import Topology
-from plltool.analyses.sampling.tree_priors import ConstantPopulation, ExponentialGrowth, Skygrid
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.run.engines import open_engine
@@ -272,7 +271,8 @@ def test_densities_of_numbers_and_rates():
 
 def numbers_of(space, states):
     """Columns of numbers that tell where states are."""
-    found = {name: [space.shown(state)[k] for state in states] for k, name in enumerate(space.columns)}
+    samples = [space.sample(state).numbers for state in states]
+    found = {name: [own[k] for own in samples] for k, name in enumerate(space.columns) if name not in COLUMNS}
     found["tree length"] = [sum(state.lengths) for state in states]
     found["heights"] = [sum(state.time.heights) for state in states]
     found["lowest"] = [min(state.time.heights[space.n_tips :]) for state in states]

@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-from sampling.toys import PRIORS
+from sampling.toys import PRIORS, draw_number, draw_value
 
 from plltool.analyses.sampling.parameters import find_parameters
-from plltool.analyses.sampling.priors import LogNormal
+from plltool.analyses.sampling.priors import ConstantPopulation, LogNormal
 from plltool.analyses.sampling.time_state import TimeNumber, TimeSpace
 from plltool.analyses.sampling.tree import Topology
-from plltool.analyses.sampling.tree_priors import ConstantPopulation
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 
@@ -55,12 +54,12 @@ def draw_tree(tips, size, rng):
 
 def draw_state(space, rng):
     """An exact draw from the prior, with a constant coalescent."""
-    numbers = [own.prior.draw(rng) for own in space.numbers]
+    numbers = [draw_number(own.prior, rng) for own in space.numbers]
     rooted, heights = draw_tree(space.tip_heights, numbers[-1], rng)
     rates = []
     if space.is_relaxed:
         rates = rng.lognormal(-(numbers[1] ** 2) / 2, numbers[1], rooted.n_nodes).tolist()
-    return space.at((rooted, heights, tuple(numbers), rates, [own.draw(rng) for own in space.parameters]))
+    return space.at((rooted, heights, tuple(numbers), rates, [draw_value(own, rng) for own in space.parameters]))
 
 
 def rooted_key(time):

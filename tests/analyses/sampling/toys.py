@@ -7,12 +7,16 @@ from oracles.posteriors import SiteModel, log_likelihood, simulate
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.alignment.patterns import compress
+from plltool.alignment.spaces import CODON
 from plltool.analyses.sampling.chains import Likelihoods
+from plltool.analyses.sampling.informed_moves import LENGTHS as LENGTHS_OF_QUARTETS
+from plltool.analyses.sampling.informed_moves import Interchanges, Quartet
 from plltool.analyses.sampling.joint_moves import CoordinateSlopes
 from plltool.analyses.sampling.parameters import find_parameters
-from plltool.analyses.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
-from plltool.analyses.sampling.state import Known, Neighbours, StateSpace
-from plltool.analyses.sampling.tree import from_tree
+from plltool.analyses.sampling.priors import Dirichlet, Exponential, Gamma, GammaDirichlet, LogNormal, Normal, Uniform
+from plltool.analyses.sampling.state import Known, StateSpace
+from plltool.analyses.sampling.topology_moves import Regrafts
+from plltool.analyses.sampling.tree import from_tree, interchange
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.tree.moves import random_tree
@@ -35,6 +39,60 @@ def make_parts(n_taxa=5, n_sites=12):
     drawn = np.random.default_rng(8).integers(0, 5, (n_taxa, n_sites))
     rows = ["".join("ACGTR"[state] for state in row) for row in drawn]
     return [compress(make_alignment([f"t{k}" for k in range(n_taxa)], rows, "toy"))]
+
+
+def draw_number(prior, rng):
+    """A number from a prior, by numpy."""
+    kinds = {Exponential: "exponential", Uniform: "uniform", LogNormal: "lognormal", Gamma: "gamma", Normal: "normal"}
+    values = list(vars(prior).values())
+    if isinstance(prior, (Exponential, Gamma)):
+        values[-1] = 1.0 / values[-1]  # numpy takes scales in place of rates
+    return float(getattr(rng, kinds[type(prior)])(*values))
+
+
+def draw_value(parameter, rng):
+    """A possible value of a parameter of a model, from its prior."""
+    while True:
+        if isinstance(parameter.prior, Dirichlet):
+            value = rng.dirichlet(np.full(parameter.size, parameter.prior.concentrations))
+        elif parameter.kind == CODON:
+            value = np.array([draw_number(parameter.prior, rng) for _ in range(parameter.size)])
+        else:
+            value = draw_number(parameter.prior, rng)
+        if parameter.is_possible(value):
+            return value
+
+
+def draw_lengths(prior, topology, rng):
+    """Branch lengths from their prior, 0 for tip 0."""
+    nodes = range(1, topology.n_nodes)
+    if isinstance(prior, Exponential):
+        return [0.0, *rng.exponential(1.0 / prior.rate, len(nodes)).tolist()]
+    at_tips = [node < topology.n_taxa or node == topology.top for node in nodes]
+    shares = rng.dirichlet([prior.at_tips if is_tip else prior.at_tips * prior.ratio for is_tip in at_tips])
+    return [0.0, *(rng.gamma(prior.shape, 1.0 / prior.rate) * shares).tolist()]
+
+
+def draw_state(space, rng):
+    """An exact draw from the prior."""
+    topology = draw_topology(space, rng)
+    while True:
+        lengths = draw_lengths(space.length_prior, topology, rng)
+        if space.log_prior_of(topology, lengths) > -np.inf:
+            return space.state(topology, lengths, [draw_value(own, rng) for own in space.parameters])
+
+
+def neighbour(question, state, number):
+    """Topology and lengths of a neighbour whose lnL a question asks for; None if it asks for something else."""
+    if isinstance(question, Regrafts):
+        return question.neighbour(state, number)
+    if isinstance(question, Interchanges):
+        return interchange(state.topology, *question.of(state.topology)[number]), state.lengths
+    if isinstance(question, Quartet):
+        lengths = state.lengths.copy()
+        lengths[question.lower] = LENGTHS_OF_QUARTETS[number % len(LENGTHS_OF_QUARTETS)]
+        return question.topology(state.topology, number // len(LENGTHS_OF_QUARTETS)), lengths
+    return None
 
 
 def draw_topology(space, rng):
@@ -92,8 +150,8 @@ class ToyLikelihoods(Likelihoods):
         state = self.with_lnl(chain, state)
         if question is None:
             return state
-        if isinstance(question, Neighbours):
-            trees = [question.neighbour(state, number) for number in range(question.n_values)]
+        if neighbour(question, state, 0) is not None:
+            trees = [neighbour(question, state, number) for number in range(question.n_values)]
             values = [self.with_lnl(chain, state._replace(topology=tree, lengths=at)).lnl for tree, at in trees]
         elif isinstance(question, CoordinateSlopes):
             values = 2.0 * np.sin(np.arange(question.space.n_coordinates) + state.lnl)
