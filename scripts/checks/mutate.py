@@ -67,7 +67,7 @@ MUTANTS = read_mutants(Path(__file__).with_name("mutants.toml"))
 def copy_repository(folder: Path) -> None:
     """Copy what the tests need, with the kernels inside the package, where the copy finds them first."""
     ignore = shutil.ignore_patterns("__pycache__")
-    for name in ("plltool", "kernels", "tests", "data", "scripts"):
+    for name in ("plltool", "kernels", "tests", "data", "scripts", "docs"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignore)
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
     (folder / "plltool" / "kernels").symlink_to(folder / "kernels")
