@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -52,8 +51,8 @@ class Group(HintingCommand, click.Group):
 class Command(HintingCommand):
     """A command whose help has sections of options, of the files that it writes with a prefix, and of examples.
 
-    `callback` gets a `Task`. The help is its docstring; `options.txt` has the options, and the registry, unless they
-    are given, the line of help and the examples.
+    `callback` gets a `Task`. `commands.txt` has the help and the options, the registry the line of help and the
+    examples, unless they are given.
     """
 
     def __init__(self, name: str, callback: Callable[[Task], None], short_help: str = "", examples: Sequence[str] = ()):
@@ -63,7 +62,7 @@ class Command(HintingCommand):
             name.split()[-1],
             params=self.own.params,
             callback=lambda **values: callback(Task(self.own, values)),
-            help=inspect.getdoc(callback),
+            help=self.own.help.rstrip(),
             short_help=short_help or declared.summary,
         )
         self.examples = tuple(examples) or declared.examples

@@ -1,4 +1,4 @@
-"""The options of commands, which `options.txt` declares, and the types of their values.
+"""What `commands.txt` declares: the help and the options of commands, and the types of their values.
 
 Nothing heavy is imported here, so that ``--help`` is instant.
 """
@@ -159,10 +159,11 @@ TYPES: dict[str, Any] = {
 
 @dataclass
 class Options:
-    """The options of a command: their titles in the help, and those that are the fields of one value."""
+    """The options of a command, their titles in its help, and those that are the fields of one value."""
 
     files: Table  # that it writes with --prefix
     source: str  # the value whose file names the prefix where none is given; if empty, nothing is written then
+    help: str = ""
     params: list[click.Parameter] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)  # by the names of parameters
     packed: dict[str, tuple[type[Any], list[str]]] = field(default_factory=dict)  # the class of a value, and its fields
@@ -185,9 +186,9 @@ class _Constants(dict[str, Any]):
 
 @cache
 def _read_blocks() -> dict[str, list[str]]:
-    """The lines of the blocks of `options.txt` by their first lines, each option on one line."""
+    """The lines of the blocks of `commands.txt` by their first lines, each option on one line."""
     lines: list[str] = []
-    for line in Path(__file__).with_name("options.txt").read_text(encoding="utf-8").splitlines():
+    for line in Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("    "):
             lines[-1] += line[3:]
         elif not line.startswith("#"):
@@ -204,7 +205,7 @@ def declared_modules() -> dict[str, tuple[str, str]]:
 
 
 def read_options(command: str) -> Options:
-    """The options of a command, by `options.txt`."""
+    """The options of a command, by `commands.txt`."""
     module, source = declared_modules()[command]
     made = Options(ANALYSES[command.split()[0]].files, source)
     _add_block(made, " | ".join(filter(None, (command, module, source))))
@@ -216,6 +217,8 @@ def _add_block(made: Options, first: str, title: str = "") -> None:
     for number, line in enumerate(lines):
         if match := re.fullmatch(r"\[(.*)\]", line):
             title = match[1]
+        elif line.startswith("> "):
+            made.help += f"{line[2:]}\n\n"
         elif line.startswith("+ "):
             _add_block(made, line, title)
         elif match := re.fullmatch(r"(\w+) = (\w+)", line):

@@ -31,19 +31,6 @@ _log = logging.getLogger("plltool")
 
 @command()
 def search(task: Task) -> None:
-    """Find the maximum-likelihood tree of ALIGNMENT: DNA, RNA, proteins or morphology.
-
-    It may be FASTA, PHYLIP or NEXUS, compressed or not.
-
-    --model auto chooses the model first, as `plltool select-model` does. With --partitions it chooses one for each
-    partition, and --model auto+MERGE also merges partitions that may share a model.
-
-    Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the current round and writes the best
-    tree so far.
-
-    After an interruption, the same command continues the search and ends with the same tree. --redo replaces the
-    results of an earlier run and starts over, unless it continues an interrupted run of the same command line.
-    """
     kinds = task.supports or (FBP,) * (task.bootstrap is not None)
     _check_supports(task, kinds)
     if task.bootstrap is None:
@@ -179,13 +166,6 @@ def _describe_work(result: plltool.SearchResult) -> list[str]:
 
 @command()
 def bootstrap(task: Task) -> None:
-    """Search the trees of resampled alignments, and compute how well they support a tree.
-
-    Each replicate is a search of its own, which optimises parameters without values in braces. `--model run.json`, the
-    record of a search, holds those of the search. Replicate N depends only on the seed and on N.
-
-    The same command with a larger number adds replicates to those that there are.
-    """
     _check_replicates(task)
     if task.tree is None:
         task.outputs = task.outputs.without("supports")
@@ -270,13 +250,6 @@ def _describe_bootstrap(found: plltool.BootstrapResult) -> list[str]:
 
 @command()
 def genes(task: Task) -> None:
-    """Find the tree of each gene in FOLDER and the tree of all genes together, and compute concordance factors.
-
-    FOLDER has one alignment per gene: FASTA, PHYLIP or NEXUS, compressed or not. Genes may lack taxa. For the tree of
-    all genes, each gene is a partition with its own model.
-
-    Give the same command again to continue after an interruption.
-    """
     outputs = task.outputs
     outputs.claim()
     with task.reporter() as reporter, ExitStack() as stack:
@@ -295,14 +268,6 @@ def genes(task: Task) -> None:
 
 @command()
 def select_model(task: Task) -> None:
-    """Choose the substitution model, and the rates across sites, that describe ALIGNMENT best.
-
-    Candidates are all models for the kind of data, each with equal rates, +I, +G4, +I+G4, and free rates as long as
-    another one gains. Branch lengths and parameters are optimised for each on the same tree. `plltool search --model
-    auto` chooses in the same way, and searches under the chosen model.
-
-    With --partitions each partition gets a model of its own; with --merge, partitions that may share one are merged.
-    """
     if task.partitions is None and task.merge is not None:
         raise click.UsageError("--merge needs --partitions")
     if task.partitions is not None and task.ascertainment:
@@ -328,26 +293,12 @@ def select_model(task: Task) -> None:
 
 @command()
 def sample(task: Task) -> None:
-    """Sample trees, branch lengths and parameters from their posterior distribution, by Metropolis-coupled chains.
-
-    Parameters are sampled unless the model gives values for them, or counts them in the alignment (+F). Partitions
-    share the branch lengths.
-
-    Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
-    """
     more = task.keywords("clock", "dates", "tree_prior", "clock_priors", "workers", "outgroup")
     _advance(task, plltool.sample, taken=task.outputs.write, **more)
 
 
 @command()
 def marginal_likelihood(task: Task) -> None:
-    """Compute the marginal likelihood of a model, over all trees and parameters, by stepping stones.
-
-    The difference between two models is the logarithm of their Bayes factor. Parameters are sampled unless the model
-    gives values for them, or counts them in the alignment (+F).
-
-    Give the same command again to continue a run that was stopped, or with more generations to extend a finished one.
-    """
     _advance(task, plltool.marginal_likelihood)
 
 

@@ -36,7 +36,6 @@ OURS = "# written by `plltool front-ends`\n"
 
 @command()
 def check(task: Task) -> None:
-    """Check ALIGNMENT: report its format, facts and warnings about its data, and the memory that a search takes."""
     with Reporter(quiet=True):
         facts = plltool.check(task.read_alignment(task.alignment), task.model, **task.keywords("hardware"))
     if task.as_json:
@@ -109,11 +108,6 @@ def _describe_content(part: dict[str, Any]) -> list[str]:
 
 @command()
 def report(task: Task) -> None:
-    """Write PREFIX.html and PREFIX.txt, a report of the runs whose files begin with PREFIX.
-
-    Most commands write both at their end, unless --no-report is given. This command makes them again, from the records
-    alone.
-    """
     with Reporter(quiet=False):
         written = plltool.report(task.prefix).write()
     kinds = {f".{row.ending}": row.what for row in SHARED["reports"]}
@@ -122,24 +116,12 @@ def report(task: Task) -> None:
 
 @command()
 def schema(task: Task) -> None:
-    """Print the JSON Schema (draft 2020-12) of the record that COMMAND writes, or prints with `--json`.
-
-    Without COMMAND, print the schema of the records of all commands. Records of another version of plltool may
-    have other keys; `$id` has the version.
-    """
     names = [name for own in (RESULTS.values() if task.of is None else [RESULTS[task.of]]) for name in own]
     print_line(json.dumps(plltool.json_schema(*(getattr(plltool, name) for name in names)), indent=1))
 
 
 @command()
 def front_ends(task: Task) -> None:
-    """Write small executables into the folder DIR that take the options of other programs and write their files, and
-    let plltool do the work.
-
-    The PROGRAMs are iqtree, raxml-ng, FastTree, epa-ng and raxmlHPC; without any, all are written, under all names that
-    they are called by. A file that is not a front end of plltool is never replaced; one that calls another Python is,
-    with --redo.
-    """
     folder = task.folder
     start = f"#!/bin/sh\n{OURS}exec {shlex.quote(sys.executable)} -P -m plltool.front_ends"
     names = [(folder / name, own) for own in task.programs or FRONT_ENDS for name in FRONT_ENDS[own]]
@@ -163,13 +145,6 @@ def front_ends(task: Task) -> None:
 
 @command()
 def devices(task: Task) -> None:
-    """List and test the OpenCL devices, and show which one `--device auto` uses and why.
-
-    The last lines give the versions of packages and, if there is a GPU that cannot be used, what to do.
-
-    The test builds the kernels, computes the likelihood of a small tree and compares it with numpy's. It runs in a
-    process of its own, so that a driver that crashes is reported like any other failure.
-    """
     found = plltool.devices()
     if task.as_json:
         print_line(json.dumps(found, indent=2))
@@ -209,10 +184,6 @@ def _format_device(row: dict[str, Any]) -> str:
 
 @command()
 def bench(task: Task) -> None:
-    """Measure the throughput of an engine, and compare it with the peaks of its device.
-
-    The data are simulated with a fixed seed. The table goes to stdout, progress to stderr.
-    """
     if task.quick and task.shapes:
         raise click.UsageError("--quick and --shape cannot be used together")
     task.claim_named()
@@ -230,15 +201,6 @@ def bench(task: Task) -> None:
 
 @command()
 def compare(task: Task) -> None:
-    """Search ALIGNMENT twice from one start tree, on two devices or with two precisions or vector widths.
-
-    With --tree, compute the likelihood of one tree on both, its lnL by site, and its derivatives by branch lengths and
-    model parameters, after optimising these on the first device. With a FOLDER, search each alignment in it and print a
-    line for each. With two RECORDs, compare the searches that wrote these JSON files; with two FOLDERs, the records of
-    the same name. The output shows where two searches diverge, and which subtrees each of them moved there.
-
-    The exit status is 0 if all agree, 3 if not, and 1 if an alignment of a folder cannot be searched.
-    """
     what, a, b = task.what, task.spec_a, task.spec_b
     _check_compare(task)
     task.outputs.claim()

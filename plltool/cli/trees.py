@@ -16,6 +16,7 @@ import click
 import plltool
 from plltool.cli.command import Group, command
 from plltool.cli.job import given_command
+from plltool.cli.options import read_options
 from plltool.cli.outputs import write_or_print
 from plltool.cli.reporting import Reporter
 from plltool.cli.task import Task, describe_fit, describe_short_branches
@@ -31,10 +32,6 @@ SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it 
 
 @command()
 def evaluate(task: Task) -> None:
-    """Compute the log-likelihood of ALIGNMENT on a given TREE.
-
-    Branch lengths and free model parameters are optimised, unless --fixed is given.
-    """
     own = {name: bool(getattr(task, name)) for name in ("site_lnl", "site_rates", "pmsf", "length_errors", "root_scan")}
     result = task.analyse_tree(
         plltool.evaluate,
@@ -54,13 +51,6 @@ def evaluate(task: Task) -> None:
 
 @command()
 def alrt(task: Task) -> None:
-    """Compute the SH-aLRT, aBayes, LBP and SPRTA supports of TREE, a tree of the taxa in ALIGNMENT.
-
-    Branch lengths and free parameters are optimised first. Each internal branch is compared with its two
-    nearest-neighbour interchanges, also for --supports lbp, the local bootstrap (Adachi & Hasegawa 1996b). --supports
-    sprta compares the place of the subtree at either end of each branch with all other places (De Maio et al. 2025).
-    `plltool support` computes supports by replicate trees, fbp and tbe.
-    """
     result = task.analyse_tree(plltool.alrt, kinds=task.supports, **task.keywords("replicates", "seed"))
     lines = [*describe_fit(result), f"supports: {'/'.join(task.supports)}"]
     task.print(result, lines, result.supports.newick())
@@ -68,11 +58,6 @@ def alrt(task: Task) -> None:
 
 @command()
 def test(task: Task) -> None:
-    """Test which of several TREES the ALIGNMENT rejects: KH, SH, weighted KH, weighted SH, ELW and AU.
-
-    Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
-    on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).
-    """
     result = task.analyse_tree(
         plltool.topology_tests,
         several=True,
@@ -85,24 +70,12 @@ def test(task: Task) -> None:
 
 @command()
 def ancestral(task: Task) -> None:
-    """Reconstruct ancestral states: the marginal probability of each state at each internal node of TREE.
-
-    Also find the jointly most probable states of all nodes (Pupko et al. 2000) and the mutations on branches. Mutations
-    lead away from the root of the tree in the file; see --outgroup.
-
-    Branch lengths and free parameters are optimised first.
-    """
     result = task.analyse_tree(plltool.ancestral_states)
     task.print(result, describe_fit(result))
 
 
 @command()
 def date(task: Task) -> None:
-    """Date the nodes of TREE by the dates on which taxa of ALIGNMENT were sampled, with TreeTime.
-
-    Branch lengths and free parameters are optimised first, unless --fixed is given. TreeTime then finds the root, the
-    rate of the clock and the dates. It needs TreeTime: pip install 'plltool[dating]'.
-    """
     names = (
         "dates",
         "name_column",
@@ -120,11 +93,6 @@ def date(task: Task) -> None:
 
 @command()
 def place(task: Task) -> None:
-    """Place sequences, such as reads, on the branches of a reference tree, each independently.
-
-    Branch lengths and free parameters are optimised on the reference first, unless --fixed is given. The reference tree
-    then stays as it is. --graft also attaches all queries to it, in a tree of their own.
-    """
     names = "queries", "raxml_blo", "filter_acc_lwr", "filter_min_lwr", "filter_max", "graft", "names"
     heuristic = 1.0 if task.no_heur else task.dyn_heur
     result = task.analyse_tree(plltool.place, heuristic=heuristic, **task.keywords(*names))
@@ -136,13 +104,6 @@ def place(task: Task) -> None:
 
 @command()
 def concordance(task: Task) -> None:
-    """Compute how many gene trees and how many sites of an alignment agree with each internal branch of a tree.
-
-    The arguments are TREE and files of GENE_TREES. Beside --tree the only argument is the ALIGNMENT.
-
-    Gene concordance factors (gCF) and site concordance factors (sCF) are those of Minh, Hahn & Lanfear (2020). Gene
-    trees also give quartet supports and internode certainty. The tree may have multifurcations.
-    """
     _sort_files(task)
     if task.alignment is None and not task.gcf:
         raise click.UsageError("found neither gene trees nor an alignment, expected at least one")
@@ -175,11 +136,6 @@ def _sort_files(task: Task) -> None:
 
 @command()
 def support(task: Task) -> None:
-    """Write how well replicate trees, the files REPLICATES, support the branches of TREE.
-
-    Labels belong to branches, whatever the outgroup. `plltool bootstrap` makes replicate trees. `plltool alrt` computes
-    supports that need none, SH-aLRT, aBayes, LBP and SPRTA.
-    """
     task.outputs.claim()
     with Reporter(quiet=False):
         found = plltool.supports(task.tree, task.replicates, task.supports, task.outgroup)
@@ -192,10 +148,6 @@ def support(task: Task) -> None:
 
 @command()
 def show(task: Task) -> None:
-    """Draw the first tree in TREE (Newick or NEXUS) with characters, unless an option names a file for a picture.
-
-    Branch lengths are in proportion; a tree without lengths is drawn with equal ones.
-    """
     kind = task.output.suffix.lower().removeprefix(".") if task.output else ""
     words = {task.output: kind, task.svg: "svg", task.pdf: "pdf", task.png: "png"}
     named = {path: word for path, word in words.items() if path}
@@ -234,25 +186,15 @@ def _prints_lines() -> bool:
 
 @command()
 def simulate(task: Task) -> None:
-    """Simulate an alignment that evolves along a tree under a model.
-
-    Each column draws a rate category, a class if the model is a mixture, a state at the root, and changes along the
-    branches. There are no gaps. With a partition file, each partition gets its columns, and branch lengths times its
-    scaler; the tree file may instead have a tree for each partition, as PREFIX.parts.nwk of a search does.
-    """
     task.claim_named()
     with Reporter(quiet=False):
         made = plltool.simulate(str(task.tree), task.model, task.sites, task.seed)
     write_or_print(made.format_alignment(task.output or ""), task.output, "alignment")
 
 
-@click.group(cls=Group, short_help=ANALYSES["trees"].summary)
+@click.group(cls=Group, short_help=ANALYSES["trees"].summary, help=read_options("trees").help.rstrip())
 def trees() -> None:
-    """Compute distances and consensus of the trees in files (Newick or NEXUS, any number of trees; compressed or not),
-    or root them.
-
-    Nodes may have any degree. For distances and consensus all trees must have the same taxa, and roots are ignored.
-    """
+    pass
 
 
 def _trees_command(what: str, short_help: str, example: str) -> Callable[[Callable[[Task], str]], Any]:
@@ -277,10 +219,6 @@ def _trees_command(what: str, short_help: str, example: str) -> Callable[[Callab
     "distances run.bootstraps.nwk run.best.nwk --kind wrf",
 )
 def distances(task: Task) -> str:
-    """Print the distances of all pairs of trees in FILES, as a table with a row and a column for each tree.
-
-    Tabs separate the columns. A tree is called by its file and its number there, such as run.nwk:2.
-    """
     if task.relative and task.kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
     with Reporter(quiet=True):
@@ -303,20 +241,12 @@ def distances(task: Task) -> str:
     "consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk",
 )
 def consensus(task: Task) -> str:
-    """Print the consensus of the trees in FILES as Newick.
-
-    Internal branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
-    """
     with Reporter(quiet=True):
         return plltool.write_consensus(plltool.consensus(task.files, task.rule, task.threshold)) + "\n"
 
 
 @_trees_command("trees", "Print trees with another root.", "root run.best.nwk --root midpoint --output rooted.nwk")
 def root(task: Task) -> str:
-    """Print the trees in FILES with a root of two branches, as Newick, one on a line.
-
-    Labels of internal nodes, such as supports, stay with their branches.
-    """
     if not (task.root or task.outgroup):
         raise click.UsageError("expected --root or --outgroup")
     with Reporter(quiet=False):

@@ -101,8 +101,8 @@ def find_foreign(texts, patterns=FOREIGN):
 def test_messages_are_plain(folder):
     if folder.name in UNREAD or folder.parent.name in UNREAD:
         return
-    if folder.name == "cli":  # the help of options
-        lines = (folder / "options.txt").read_text(encoding="utf-8").replace("\n    ", " ").splitlines()
+    if folder.name == "cli":  # the help of commands and options
+        lines = (folder / "commands.txt").read_text(encoding="utf-8").replace("\n    ", " ").splitlines()
         assert find_foreign(enumerate(lines, start=1)) == []
     found = [f"{path.name}:{line}" for path in sorted(folder.glob("*.py")) for line in find_foreign(texts_of(path))]
     assert found == []
