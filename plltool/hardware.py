@@ -7,19 +7,19 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, Unpack
 
 from plltool.errors import InputError, check_one_of, show_name
-from plltool.settings import setting
+from plltool.settings import with_options
 
 PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
 
 
-@dataclass(frozen=True)
+@with_options
 class Hardware:
     """Where and how the likelihood is computed.
 
@@ -34,37 +34,12 @@ class Hardware:
     share : of several devices, in proportion to which they divide the patterns; None for their speeds
     """
 
-    device: str = setting(
-        "auto",
-        "Device: auto, numpy, opencl, cpu, gpu, an index such as 0:0, or a part of a name that `plltool devices`"
-        " shows. Several, such as 0:0,1:0, or all, divide the patterns among them.",
-        metavar="DEVICE",
-    )
-    precision: str = setting(
-        "double",
-        "Precision of the arithmetic; mixed stores in single and sums in double.",
-        choices=PRECISIONS,
-        expert=True,
-    )
-    vw: int | None = setting(
-        None, "Number of patterns per vector.  [default: what suits the device]", min=1, expert=True
-    )
-    threads: int | None = setting(
-        None, "Maximum number of CPU cores to use, or auto for all of them.  [default: auto]", metavar="N"
-    )
-    memory: int | None = setting(
-        None,
-        "Memory for conditional likelihoods, such as 2G or 500M.  [default: what the device offers]",
-        parse=lambda text: parse_size(text),
-        metavar="SIZE",
-    )
-    share: tuple[float, ...] | None = setting(
-        None,
-        "Shares of the patterns that several devices take, such as 0.6,0.4.  [default: measured]",
-        parse=lambda text: parse_share(text),
-        metavar="N,N[,N]...",
-        expert=True,
-    )
+    device: str = "auto"
+    precision: str = "double"
+    vw: int | None = None
+    threads: int | None = None
+    memory: int | None = None
+    share: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.share is not None:

@@ -4,35 +4,56 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import field
-from typing import Any, ParamSpec, TypeVar
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, dataclass_transform
+
+from plltool import constants
+
+T = TypeVar("T")
 
 
-def setting(
-    default: Any,
-    help: str,
-    *names: str,
-    choices: Sequence[str] = (),
-    parse: Callable[[str], Any] | None = None,
-    metavar: str | None = None,
-    expert: bool = False,
-    **bounds: float | bool,
-) -> Any:
-    """A field, which a command that takes its dataclass has as an option.
+@functools.cache
+def _read_table() -> dict[str, dict[str, tuple[list[str], str]]]:
+    """The words and the help of each field, by class, in `settings.txt`."""
+    table: dict[str, dict[str, tuple[list[str], str]]] = {}
+    text = Path(__file__).with_name("settings.txt").read_text(encoding="utf-8")
+    for line in re.sub(r"\n +", " ", text).splitlines():
+        if line.startswith("["):
+            table[line.strip("[]")] = block = {}
+        elif line and not line.startswith("#"):
+            words, _, help_text = line.partition(" | ")
+            name, *own = words.split()
+            block[name] = own, help_text
+    return table
 
-    Parameters
-    ----------
-    help : the help of the option
-    names : its names; --FIELD without any
-    parse : makes the value from the text of the option; InputError if it cannot
-    metavar : what the help calls the value
-    expert : whether the option is for experts
-    bounds : min, max, min_open, max_open: of click's ranges
+
+@dataclass_transform(frozen_default=True)
+def with_options(cls: type[T]) -> type[T]:
+    """Decorate a class, which becomes a frozen dataclass. Commands that take it have an option for some of its fields.
+
+    The options are those in `settings.txt`; each has in the metadata of its field what `plltool.cli` makes it of.
     """
-    known = {"choices": choices, "parse": parse, "metavar": metavar}
-    given = {key: value for key, value in known.items() if value}
-    return field(default=default, metadata={"help": help, "names": names, "expert": expert, **given, **bounds})
+    module = sys.modules[cls.__module__]
+    known = vars(constants) | vars(module)
+
+    def read(key: str, value: str) -> Any:
+        if key == "parse":  # by its name, for it may come later in the module
+            return lambda text: getattr(module, value)(text)
+        if key == "metavar":
+            return value
+        return known[value] if value.isupper() else value.split("|") if key == "choices" else json.loads(value)
+
+    for name, (words, help_text) in _read_table()[cls.__name__].items():
+        own = {key: read(key, value) for key, _, value in (word.partition("=") for word in words if "=" in word)}
+        own["names"] = tuple(word for word in words if word.startswith("--"))
+        own |= {"help": help_text.format_map(known), "expert": "expert" in words}
+        setattr(cls, name, field(default=getattr(cls, name), metadata=own))
+    return dataclass(frozen=True)(cls)
 
 
 P = ParamSpec("P")

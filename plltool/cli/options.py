@@ -234,7 +234,7 @@ def _add(made: Options, param: click.Parameter, title: str) -> None:
 
 
 def _add_fields(made: Options, name: str, kind: type[Any], title: str, more: Mapping[str, str]) -> None:
-    """An option for each field of a dataclass that `plltool.settings.setting` made; those for experts have a title."""
+    """An option for each field of a dataclass that `plltool.settings` has made; those for experts have a title."""
     own = [row for row in fields(kind) if row.metadata]
     made.packed[name] = kind, [row.name for row in own]
     for row in own:

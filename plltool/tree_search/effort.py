@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from plltool.constants import DEFAULT_EFFORT, EFFORT_NAMES, MAX_RADIUS, STOP_RULES
+from plltool.constants import DEFAULT_EFFORT, MAX_RADIUS, STOP_RULES
 from plltool.errors import InputError, check_least, check_one_of, show_name
-from plltool.settings import setting
+from plltool.settings import with_options
 
 if TYPE_CHECKING:
     from plltool.tree.constraint import Constraint
@@ -77,14 +77,15 @@ EFFORTS = {
 }
 
 
-def _parse_radii(text: str) -> tuple[int, ...]:
+def parse_radii(text: str) -> tuple[int, ...]:
+    """The radii of `SearchOptions` from their text."""
     number = r"\s*0*[1-9][0-9]{0,8}\s*"
     if not re.fullmatch(f"{number}(,{number})*", text):
         raise InputError(f"found {show_name(text)}, expected whole numbers from 1, separated by commas")
     return tuple(map(int, text.split(",")))
 
 
-@dataclass(frozen=True)
+@with_options
 class SearchOptions:
     """How hard to search. Options that are None follow from the effort and the data's difficulty.
 
@@ -94,30 +95,13 @@ class SearchOptions:
     starts, radii, perturbations, nstop, epsilon, stop, optimise_parameters : see `SearchPlan`
     """
 
-    effort: str = setting(
-        DEFAULT_EFFORT, "How hard to search; the options below override what it sets.", choices=EFFORT_NAMES
-    )
-    starts: int | None = setting(None, "Number of start trees; the best tree found from any of them wins.", min=1)
-    radii: tuple[int, ...] | None = setting(
-        None,
-        "Radii of the SPR stages, in branches; the next one is tried as long as a stage gains.",
-        "--radius",
-        parse=_parse_radii,
-        metavar="N[,N]...",
-    )
-    perturbations: int | None = setting(
-        None, "Maximum number of times to perturb the best trees and search again.", min=0
-    )
-    nstop: int | None = setting(None, "Stop after this many perturbations in a row without a gain in lnL.", min=1)
-    epsilon: float | None = setting(
-        None, "End the search from a start tree when a round gains less lnL than this.", min=0, min_open=True
-    )
-    stop: str | None = setting(
-        None,
-        "When the search from a start tree ends: once a round gains less than --epsilon (epsilon), a stage hardly"
-        " changes the tree (rf), or its gain is not significant (kh).",
-        choices=STOP_RULES,
-    )
+    effort: str = DEFAULT_EFFORT
+    starts: int | None = None
+    radii: tuple[int, ...] | None = None
+    perturbations: int | None = None
+    nstop: int | None = None
+    epsilon: float | None = None
+    stop: str | None = None
     optimise_parameters: bool | None = None
 
     def __post_init__(self) -> None:

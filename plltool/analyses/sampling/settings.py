@@ -9,12 +9,11 @@ from typing import Any, Self
 
 from plltool import constants
 from plltool.errors import InputError, check_least
-from plltool.settings import setting
+from plltool.settings import with_options
 
 TUNING_GENERATIONS = 5_000  # in which steps are tuned, at most; common moves are then made some hundred times
 AUTO = "auto"
-STEPS, MOST_STEPS = 32, 1000  # of stepping stones
-STONE_GENERATIONS = 50_000
+MOST_STEPS = 1000  # of stepping stones
 
 
 FORMS = {  # names of the distributions that each prior may have
@@ -32,10 +31,6 @@ FORMS = {  # names of the distributions that each prior may have
 }
 
 
-def _prior(name: str, default: str, text: str) -> Any:
-    return setting(default, f"Prior of {text}", f"--prior-{name}", metavar="PRIOR")
-
-
 @dataclass(frozen=True)
 class PriorTexts:
     """Priors by their names, each as the text that names its distribution."""
@@ -51,7 +46,7 @@ class PriorTexts:
         return type(self)(**{name: str(prior) for name, prior in self.parsed().items()})
 
 
-@dataclass(frozen=True)
+@with_options
 class Priors(PriorTexts):
     """The priors, each as the text that names its distribution; by default MrBayes 3.2's.
 
@@ -69,30 +64,12 @@ class Priors(PriorTexts):
         "exponential(rate)"
     """
 
-    lengths: str = _prior(
-        "lengths",
-        "gammadir(1.0,0.1,1.0,1.0)",
-        "branch lengths: exponential(RATE) of each, or gammadir(SHAPE,RATE,A,C), the compound Dirichlet distribution"
-        " (Zhang, Rannala & Yang 2012).",
-    )
-    rates: str = _prior(
-        "rates", "dirichlet(1.0)", "exchangeabilities, scaled to sum 1: dirichlet(A), or a value for each."
-    )
-    frequencies: str = _prior(
-        "frequencies", "dirichlet(1.0)", "the frequencies of states: dirichlet(A), or a value for each."
-    )
-    alpha: str = _prior(
-        "alpha",
-        "exponential(1.0)",
-        "the shape of the gamma distribution of rates: exponential(RATE) or uniform(LOW,HIGH).",
-    )
-    pinv: str = _prior("pinv", "uniform(0.0,1.0)", "the proportion of invariable sites: uniform(LOW,HIGH).")
-    codon: str = _prior(
-        "codon",
-        "lognormal(0.0,1.5)",
-        "omega and of each kappa of a codon model: lognormal(MEAN,SD) of the logarithm, gamma(SHAPE,RATE) or"
-        " exponential(RATE).",
-    )
+    lengths: str = "gammadir(1.0,0.1,1.0,1.0)"
+    rates: str = "dirichlet(1.0)"
+    frequencies: str = "dirichlet(1.0)"
+    alpha: str = "exponential(1.0)"
+    pinv: str = "uniform(0.0,1.0)"
+    codon: str = "lognormal(0.0,1.5)"
 
     def parsed(self) -> dict[str, Any]:
         """As in `PriorTexts`; the bounds of pinv are from 0 to 1."""
@@ -106,7 +83,7 @@ class Priors(PriorTexts):
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in kinds}
 
 
-@dataclass(frozen=True)
+@with_options
 class ClockPriors(PriorTexts):
     """The priors of a clock and of its tree, each as the text that names its distribution; times are in years.
 
@@ -122,27 +99,14 @@ class ClockPriors(PriorTexts):
     grid_precision : of a skygrid, the precision of the differences of neighbouring logarithms of sizes
     """
 
-    rate: str = _prior(
-        "clock-rate",
-        "lognormal(-7.0,3.0)",
-        "the clock's rate, in substitutions per site and year: lognormal(MEAN,SD) of the logarithm, gamma(SHAPE,RATE),"
-        " exponential(RATE) or uniform(LOW,HIGH).",
-    )
-    spread: str = _prior(
-        "clock-spread", "exponential(3.0)", "the standard deviation of the logarithms of a relaxed clock's rates."
-    )
-    population: str = _prior(
-        "population",
-        "lognormal(3.0,3.0)",
-        "the effective population size times the length of a generation, in years; of a skygrid, the latest one.",
-    )
-    growth: str = _prior("growth", "normal(0.0,1.0)", "the growth of the population per year: normal(MEAN,SD).")
-    grid_precision: str = _prior(
-        "grid-precision", "gamma(1.0,0.1)", "a skygrid's precision of differences of neighbouring logarithms of sizes."
-    )
+    rate: str = "lognormal(-7.0,3.0)"
+    spread: str = "exponential(3.0)"
+    population: str = "lognormal(3.0,3.0)"
+    growth: str = "normal(0.0,1.0)"
+    grid_precision: str = "gamma(1.0,0.1)"
 
 
-@dataclass(frozen=True)
+@with_options
 class SampleOptions:
     """How to sample.
 
@@ -157,31 +121,13 @@ class SampleOptions:
     prior_only : sample the prior, as if there were no data
     """
 
-    generations: int | str = setting(
-        AUTO,
-        f"Number of generations. With auto, the chains run until ASDSF is below {constants.ENOUGH_DEVIATION} and every"
-        f" effective sample size above {constants.ENOUGH_SIZE}.",
-        metavar="N|auto",
-    )
-    runs: int = setting(constants.DEFAULT_RUNS, "Number of runs.", min=1, max=constants.MAX_RUNS)
-    chains: int = setting(
-        constants.DEFAULT_CHAINS, "Number of chains of each run, one cold and the others heated.", min=1
-    )
-    temperature: float = setting(
-        constants.DEFAULT_TEMPERATURE,
-        "Chain H, counted from 0, samples the posterior to the power 1 / (1 + H * temperature).",
-        min=0,
-        max=10,
-    )
-    sample_every: int = setting(constants.SAMPLE_EVERY, "Take a sample every N generations.", min=1)
-    burnin: float = setting(
-        constants.DEFAULT_BURNIN,
-        "Proportion of the samples to discard as burn-in. Samples from the tuning phase are always discarded.",
-        min=0,
-        max=1,
-        max_open=True,
-    )
-    prior_only: bool = setting(False, "Sample the prior, as if there were no data.")
+    generations: int | str = AUTO
+    runs: int = constants.DEFAULT_RUNS
+    chains: int = constants.DEFAULT_CHAINS
+    temperature: float = constants.DEFAULT_TEMPERATURE
+    sample_every: int = constants.SAMPLE_EVERY
+    burnin: float = constants.DEFAULT_BURNIN
+    prior_only: bool = False
 
     def check(self) -> None:
         """Raise InputError for a value out of bounds."""
@@ -213,7 +159,7 @@ class SampleOptions:
         return min(TUNING_GENERATIONS, int(self.burnin * self.generations))
 
 
-@dataclass(frozen=True)
+@with_options
 class StoneOptions:
     """How to compute a marginal likelihood by stepping stones.
 
@@ -226,13 +172,11 @@ class StoneOptions:
     burnin : share of the samples, from the first on, that is left out
     """
 
-    generations: int = setting(STONE_GENERATIONS, "Number of generations.", min=1)
-    steps: int = setting(STEPS, "Number of steps between the prior and the posterior.", min=2, max=MOST_STEPS)
-    runs: int = setting(constants.DEFAULT_RUNS, "Number of runs.", min=1, max=constants.MAX_RUNS)
-    sample_every: int = setting(10, "Take a sample every N generations.", min=1)
-    burnin: float = setting(
-        constants.DEFAULT_BURNIN, "Proportion of the samples to discard as burn-in.", min=0, max=1, max_open=True
-    )
+    generations: int = 50_000
+    steps: int = 32
+    runs: int = constants.DEFAULT_RUNS
+    sample_every: int = 10
+    burnin: float = constants.DEFAULT_BURNIN
 
     def check(self) -> None:
         """Raise InputError for a value out of bounds."""

@@ -128,7 +128,7 @@ class StateSpace:
     def state(
         self, topology: Topology, lengths: list[float], values: Sequence[Value], prior: float | None = None
     ) -> State:
-        """A state with its models and prior density, by default that of the lengths, without its likelihood."""
+        """A state with its models and a prior density, by default the one of the lengths, without its likelihood."""
         prior = self.log_prior_of(topology, lengths) if prior is None else prior
         priors = tuple(own.log_prior(value) for own, value in zip(self.parameters, values, strict=True))
         models = tuple(model.copy() for model in self.models)

@@ -134,7 +134,7 @@ def _with_outgroup(newick: str, name: str, outgroup: Sequence[str] | None) -> tu
 
 
 def _credible(histories: Sequence[H], write: Callable[[H], str]) -> tuple[CredibleTree, ...]:
-    """The topologies of the credible set, from what tells those of all samples apart; `write` makes the text of one."""
+    """The topologies of the credible set, from what tells the sampled ones apart; `write` makes the text of one."""
     total, found = 0, []
     for history, count in Counter(histories).most_common():
         if total >= CREDIBLE_SHARE * len(histories):
