@@ -7,14 +7,12 @@ import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
-from typing import Any
 
 import click
 
 from plltool.cli.options import EXPERT, METAVARS, OPTIONS, read_options
 from plltool.cli.task import Task
 from plltool.cli.terminal import Context, stdout_errors_are_told
-from plltool.registry import ANALYSES
 
 CONTINUED = " \\"  # the end of a line of a command that goes on
 
@@ -51,21 +49,18 @@ class Group(HintingCommand, click.Group):
 class Command(HintingCommand):
     """A command whose help has sections of options, of the files that it writes with a prefix, and of examples.
 
-    `callback` gets a `Task`. `commands.txt` has the help and the options, the registry the line of help and the
-    examples, unless they are given.
+    `commands.txt` and the registry declare these; `callback` gets a `Task`.
     """
 
-    def __init__(self, name: str, callback: Callable[[Task], None], short_help: str = "", examples: Sequence[str] = ()):
+    def __init__(self, name: str, callback: Callable[[Task], None]):
         self.own = read_options(name)
-        declared = ANALYSES[name.split()[0]]
         super().__init__(
             name.split()[-1],
             params=self.own.params,
             callback=lambda **values: callback(Task(self.own, values)),
             help=self.own.help.rstrip(),
-            short_help=short_help or declared.summary,
+            short_help=self.own.summary,
         )
-        self.examples = tuple(examples) or declared.examples
         for option in self.params:
             if isinstance(option, click.Option):
                 known = (word for kind, word in METAVARS.items() if isinstance(option.type, kind))
@@ -92,14 +87,14 @@ class Command(HintingCommand):
             with formatter.section("Files"):
                 formatter.write_text(self.own.remark)
                 formatter.write_dl([(f"PREFIX.{row.ending}", row.help) for row in self.own.files])
-        with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
-            for example in self.examples:
+        with formatter.section("Examples" if len(self.own.examples) > 1 else "Example"):
+            for example in self.own.examples:
                 formatter.write(wrap_example(example, formatter.current_indent, formatter.width))
 
 
-def command(name: str = "", **more: Any) -> Callable[[Callable[[Task], None]], Command]:
-    """Make a command of a function, by default with its name; `more` is for `Command`."""
-    return lambda function: Command(name or function.__name__.replace("_", "-"), function, **more)
+def command(function: Callable[[Task], None]) -> Command:
+    """Make a command of a function, with its name."""
+    return Command(function.__name__.replace("_", "-"), function)
 
 
 def wrap_example(example: str, indent: int, width: int) -> str:

@@ -163,6 +163,8 @@ class Options:
 
     files: Table  # that it writes with --prefix
     source: str  # the value whose file names the prefix where none is given; if empty, nothing is written then
+    summary: str  # a line of help
+    examples: list[str]  # command lines
     help: str = ""
     params: list[click.Parameter] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)  # by the names of parameters
@@ -207,7 +209,8 @@ def declared_modules() -> dict[str, tuple[str, str]]:
 def read_options(command: str) -> Options:
     """The options of a command, by `commands.txt`."""
     module, source = declared_modules()[command]
-    made = Options(ANALYSES[command.split()[0]].files, source)
+    declared = ANALYSES[command.split()[0]]
+    made = Options(declared.files, source, declared.summary, list(declared.examples))
     _add_block(made, " | ".join(filter(None, (command, module, source))))
     return made
 
@@ -219,6 +222,10 @@ def _add_block(made: Options, first: str, title: str = "") -> None:
             title = match[1]
         elif line.startswith("> "):
             made.help += f"{line[2:]}\n\n"
+        elif line.startswith("= "):
+            made.summary = line[2:]
+        elif line.startswith("$ "):
+            made.examples.append(line[2:])
         elif line.startswith("+ "):
             _add_block(made, line, title)
         elif match := re.fullmatch(r"(\w+) = (\w+)", line):

@@ -29,7 +29,7 @@ _log = logging.getLogger("plltool")
 # --- search, with supports ------------------------------------------------------------------------------------
 
 
-@command()
+@command
 def search(task: Task) -> None:
     kinds = task.supports or (FBP,) * (task.bootstrap is not None)
     _check_supports(task, kinds)
@@ -164,7 +164,7 @@ def _describe_work(result: plltool.SearchResult) -> list[str]:
 # --- bootstrap ------------------------------------------------------------------------------------------------
 
 
-@command()
+@command
 def bootstrap(task: Task) -> None:
     _check_replicates(task)
     if task.tree is None:
@@ -248,7 +248,7 @@ def _describe_bootstrap(found: plltool.BootstrapResult) -> list[str]:
 # --- genes, models, posterior ---------------------------------------------------------------------------------
 
 
-@command()
+@command
 def genes(task: Task) -> None:
     outputs = task.outputs
     outputs.claim()
@@ -266,7 +266,7 @@ def genes(task: Task) -> None:
     task.print(found, lines)
 
 
-@command()
+@command
 def select_model(task: Task) -> None:
     if task.partitions is None and task.merge is not None:
         raise click.UsageError("--merge needs --partitions")
@@ -291,13 +291,13 @@ def select_model(task: Task) -> None:
     task.print(choice, [*choice.table(SHOWN).splitlines(), choice.describe(), f"seconds: {choice.seconds:.1f}"])
 
 
-@command()
+@command
 def sample(task: Task) -> None:
     more = task.keywords("clock", "dates", "tree_prior", "clock_priors", "workers", "outgroup")
     _advance(task, plltool.sample, taken=task.outputs.write, **more)
 
 
-@command()
+@command
 def marginal_likelihood(task: Task) -> None:
     _advance(task, plltool.marginal_likelihood)
 

@@ -72,7 +72,7 @@ class Task:
         claim_files(named_outputs(), self.redo)
 
     def keywords(self, *names: str) -> dict[str, Any]:
-        """Values as keywords of a function of the library, which calls them so; hardware and reading are several."""
+        """Values as keywords of a function of the library, which calls them so; the hardware is several."""
         found: dict[str, Any] = {}
         for name in names:
             found |= asdict(self.hardware) if name == "hardware" else {name: getattr(self, name)}
@@ -105,9 +105,8 @@ class Task:
         reporter = self.reporter()
         with reporter, reporter.interrupts_wait(), ExitStack() as stack:
             data = self.read_alignment(self.alignment)
-            stack.enter_context(
-                self.outputs.checkpointed()
-            )  # after the input, so that --redo loses nothing if that is wrong
+            # after the input, so that --redo loses nothing if that is wrong
+            stack.enter_context(self.outputs.checkpointed())
             yield reporter, data
 
     def analyse_tree(

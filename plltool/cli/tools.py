@@ -34,7 +34,7 @@ OURS = "# written by `plltool front-ends`\n"
 # --- check ----------------------------------------------------------------------------------------------------
 
 
-@command()
+@command
 def check(task: Task) -> None:
     with Reporter(quiet=True):
         facts = plltool.check(task.read_alignment(task.alignment), task.model, **task.keywords("hardware"))
@@ -106,7 +106,7 @@ def _describe_content(part: dict[str, Any]) -> list[str]:
 # --- records and other programs -------------------------------------------------------------------------------
 
 
-@command()
+@command
 def report(task: Task) -> None:
     with Reporter(quiet=False):
         written = plltool.report(task.prefix).write()
@@ -114,13 +114,13 @@ def report(task: Task) -> None:
     print_results([f"{kinds[path.suffix]}: {path}" for path in written])
 
 
-@command()
+@command
 def schema(task: Task) -> None:
     names = [name for own in (RESULTS.values() if task.of is None else [RESULTS[task.of]]) for name in own]
     print_line(json.dumps(plltool.json_schema(*(getattr(plltool, name) for name in names)), indent=1))
 
 
-@command()
+@command
 def front_ends(task: Task) -> None:
     folder = task.folder
     start = f"#!/bin/sh\n{OURS}exec {shlex.quote(sys.executable)} -P -m plltool.front_ends"
@@ -143,7 +143,7 @@ def front_ends(task: Task) -> None:
 # --- this machine ---------------------------------------------------------------------------------------------
 
 
-@command()
+@command
 def devices(task: Task) -> None:
     found = plltool.devices()
     if task.as_json:
@@ -182,7 +182,7 @@ def _format_device(row: dict[str, Any]) -> str:
     return "\n".join([f"{row['index']}  {row['name']}", *(f"     {key:11}{value}" for key, value in values.items())])
 
 
-@command()
+@command
 def bench(task: Task) -> None:
     if task.quick and task.shapes:
         raise click.UsageError("--quick and --shape cannot be used together")
@@ -199,7 +199,7 @@ def bench(task: Task) -> None:
 # --- compare --------------------------------------------------------------------------------------------------
 
 
-@command()
+@command
 def compare(task: Task) -> None:
     what, a, b = task.what, task.spec_a, task.spec_b
     _check_compare(task)

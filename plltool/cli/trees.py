@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import shutil
 import sys
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import click
 
 import plltool
-from plltool.cli.command import Group, command
+from plltool.cli.command import Command, Group, command
 from plltool.cli.job import given_command
 from plltool.cli.options import read_options
 from plltool.cli.outputs import write_or_print
@@ -22,7 +20,6 @@ from plltool.cli.reporting import Reporter
 from plltool.cli.task import Task, describe_fit, describe_short_branches
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import DRAWING_WIDTH
-from plltool.registry import ANALYSES
 
 SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it has at most this many taxa
 
@@ -30,7 +27,7 @@ SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it 
 # --- the likelihood of a tree, and what follows from it -------------------------------------------------------
 
 
-@command()
+@command
 def evaluate(task: Task) -> None:
     own = {name: bool(getattr(task, name)) for name in ("site_lnl", "site_rates", "pmsf", "length_errors", "root_scan")}
     result = task.analyse_tree(
@@ -49,14 +46,14 @@ def evaluate(task: Task) -> None:
     task.print(result, [*lines, *describe_short_branches(result, task.collapse)], result.newick)
 
 
-@command()
+@command
 def alrt(task: Task) -> None:
     result = task.analyse_tree(plltool.alrt, kinds=task.supports, **task.keywords("replicates", "seed"))
     lines = [*describe_fit(result), f"supports: {'/'.join(task.supports)}"]
     task.print(result, lines, result.supports.newick())
 
 
-@command()
+@command
 def test(task: Task) -> None:
     result = task.analyse_tree(
         plltool.topology_tests,
@@ -68,13 +65,13 @@ def test(task: Task) -> None:
     task.print(result, [*result.describe_models(), *model_tree, *result.format_table()])
 
 
-@command()
+@command
 def ancestral(task: Task) -> None:
     result = task.analyse_tree(plltool.ancestral_states)
     task.print(result, describe_fit(result))
 
 
-@command()
+@command
 def date(task: Task) -> None:
     names = (
         "dates",
@@ -91,7 +88,7 @@ def date(task: Task) -> None:
     task.print(result, [*describe_fit(result), *result.describe_dates()])
 
 
-@command()
+@command
 def place(task: Task) -> None:
     names = "queries", "raxml_blo", "filter_acc_lwr", "filter_min_lwr", "filter_max", "graft", "names"
     heuristic = 1.0 if task.no_heur else task.dyn_heur
@@ -102,7 +99,7 @@ def place(task: Task) -> None:
 # --- a tree and others ----------------------------------------------------------------------------------------
 
 
-@command()
+@command
 def concordance(task: Task) -> None:
     _sort_files(task)
     if task.alignment is None and not task.gcf:
@@ -134,7 +131,7 @@ def _sort_files(task: Task) -> None:
         setattr(task, what, rest[0] if what == "alignment" else rest)
 
 
-@command()
+@command
 def support(task: Task) -> None:
     task.outputs.claim()
     with Reporter(quiet=False):
@@ -146,7 +143,7 @@ def support(task: Task) -> None:
 # --- pictures and files of trees ------------------------------------------------------------------------------
 
 
-@command()
+@command
 def show(task: Task) -> None:
     kind = task.output.suffix.lower().removeprefix(".") if task.output else ""
     words = {task.output: kind, task.svg: "svg", task.pdf: "pdf", task.png: "png"}
@@ -184,7 +181,7 @@ def _prints_lines() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-@command()
+@command
 def simulate(task: Task) -> None:
     task.claim_named()
     with Reporter(quiet=False):
@@ -192,32 +189,25 @@ def simulate(task: Task) -> None:
     write_or_print(made.format_alignment(task.output or ""), task.output, "alignment")
 
 
-@click.group(cls=Group, short_help=ANALYSES["trees"].summary, help=read_options("trees").help.rstrip())
-def trees() -> None:
-    pass
+_OWN = read_options("trees")
+trees = Group("trees", short_help=_OWN.summary, help=_OWN.help.rstrip())
 
 
-def _trees_command(what: str, short_help: str, example: str) -> Callable[[Callable[[Task], str]], Any]:
-    """A command on files of trees that returns the text which is written or printed, and `what` it has."""
+def _written(what: str) -> Callable[[Callable[[Task], str]], Command]:
+    """A command of `trees` that returns the text which is written or printed, and `what` it has."""
 
-    def decorate(function: Callable[[Task], str]) -> Any:
-        @functools.wraps(function)
-        def written(task: Task) -> None:
+    def decorate(function: Callable[[Task], str]) -> Command:
+        def write(task: Task) -> None:
             task.claim_named()
             write_or_print(function(task), task.output, what)
 
-        made = command(f"trees {function.__name__}", short_help=short_help, examples=(f"plltool trees {example}",))
-        trees.add_command(own := made(written))
-        return own
+        trees.add_command(made := Command(f"trees {function.__name__}", write))
+        return made
 
     return decorate
 
 
-@_trees_command(
-    "distances",
-    "Print the distances of all pairs of trees.",
-    "distances run.bootstraps.nwk run.best.nwk --kind wrf",
-)
+@_written("distances")
 def distances(task: Task) -> str:
     if task.relative and task.kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
@@ -235,17 +225,13 @@ def distances(task: Task) -> str:
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-@_trees_command(
-    "consensus",
-    "Print the consensus of trees.",
-    "consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk",
-)
+@_written("consensus")
 def consensus(task: Task) -> str:
     with Reporter(quiet=True):
         return plltool.write_consensus(plltool.consensus(task.files, task.rule, task.threshold)) + "\n"
 
 
-@_trees_command("trees", "Print trees with another root.", "root run.best.nwk --root midpoint --output rooted.nwk")
+@_written("trees")
 def root(task: Task) -> str:
     if not (task.root or task.outgroup):
         raise click.UsageError("expected --root or --outgroup")

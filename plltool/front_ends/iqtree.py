@@ -14,9 +14,18 @@ from typing import Any
 import plltool
 from plltool.constants import FIRST_WORD, SELECTION_MAX_RATES, VERSION
 from plltool.front_ends import iqtree_texts as texts
-from plltool.front_ends.alignments import KINDS, cut, join_alignments, list_files, read_parts, states_of
 from plltool.front_ends.options import Given, UsageError
-from plltool.front_ends.work import Session, Work, read_lines
+from plltool.front_ends.work import (
+    KINDS,
+    Session,
+    Work,
+    cut,
+    join_alignments,
+    list_files,
+    read_lines,
+    read_parts,
+    states_of,
+)
 from plltool.registry import split_words
 
 BANNER = f"IQ-TREE multicore version 2.4.0+plltool{VERSION} front end of plltool {VERSION}, which is not IQ-TREE"

@@ -11,9 +11,8 @@ from typing import Any
 
 import plltool
 from plltool.constants import FIRST_WORD, VERSION
-from plltool.front_ends.alignments import list_files, states_of
 from plltool.front_ends.options import Given, UsageError
-from plltool.front_ends.work import Session, Work, read_lines
+from plltool.front_ends.work import Session, Work, list_files, read_lines, states_of
 from plltool.registry import split_words
 
 BANNER = f"RAxML-NG v. 1.2.2+plltool{VERSION} released as a front end of plltool {VERSION}, which is not RAxML-NG"

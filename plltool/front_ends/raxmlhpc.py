@@ -8,9 +8,8 @@ from pathlib import Path
 
 from plltool.constants import VERSION
 from plltool.front_ends import raxml_ng
-from plltool.front_ends.alignments import KINDS
 from plltool.front_ends.options import Given, UsageError, read_table
-from plltool.front_ends.work import Session, read_lines
+from plltool.front_ends.work import KINDS, Session, read_lines
 
 BANNER = f"This is RAxML version 8.2.12+plltool{VERSION} front end of plltool {VERSION}, which is not RAxML"
 TASKS = {"d": "search", "o": "search", "a": "all", "e": "evaluate", "b": "support", "A": "ancestral", "J": "sh"}

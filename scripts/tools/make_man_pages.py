@@ -82,7 +82,7 @@ def _files_and_examples(command: Command) -> Iterator[str]:
         for row in command.own.files:
             yield from _entry(f"PREFIX.{row.ending}", row.help)
     yield ".SH EXAMPLES"
-    for example in command.examples:
+    for example in command.own.examples:
         yield from (".PP", ".nf", _escape(example), ".fi")
 
 

@@ -11,9 +11,9 @@ from helpers import PROTEIN_SEQUENCES
 from small_alignments import write_fasta
 
 import plltool
-from plltool.front_ends.alignments import cut
 from plltool.front_ends.iqtree import CHOICES, _read_dates
 from plltool.front_ends.options import Given, UsageError
+from plltool.front_ends.work import cut
 
 PRIMATES = "data/primates.phy"
 # lnL by IQ-TREE 2.0.7 (Debian), `iqtree2 -s primates.phy -m MODEL -te TREE`, lengths and parameters optimised
