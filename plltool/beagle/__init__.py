@@ -13,8 +13,8 @@ results are returned, and an error is raised as `BeagleError` (Ayres et al. 2012
 from plltool.beagle.codes import BeagleError as BeagleError
 from plltool.beagle.codes import Code as Code
 from plltool.beagle.codes import Flag as Flag
+from plltool.beagle.codes import Resource as Resource
+from plltool.beagle.codes import get_citation as get_citation
+from plltool.beagle.codes import get_resource_list as get_resource_list
+from plltool.beagle.codes import get_version as get_version
 from plltool.beagle.instance import Instance as Instance
-from plltool.beagle.resources import Resource as Resource
-from plltool.beagle.resources import get_citation as get_citation
-from plltool.beagle.resources import get_resource_list as get_resource_list
-from plltool.beagle.resources import get_version as get_version

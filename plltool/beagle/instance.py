@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.buffers import Buffers
-from plltool.beagle.codes import NONE, BeagleError, Code, Flag, Sizes, check_indices, check_same_length, check_whole
+from plltool.beagle.codes import NONE, BeagleError, Code, Flag, check_same_length, check_whole, choose_resource
 from plltool.beagle.partials import EDGES_AT_ONCE, PatternBlock
-from plltool.beagle.resources import choose_resource
 from plltool.engine.buffers import Pending
 
 
@@ -83,10 +82,7 @@ class Instance(Buffers):
         vw: int | None = None,
         threads: int | None = None,
     ):
-        sizes = Sizes(
-            tip_count, partials_buffer_count, compact_buffer_count, state_count, pattern_count, eigen_buffer_count,
-            matrix_buffer_count, category_count, scale_buffer_count,
-        )  # fmt: skip
+        sizes = {name: value for name, value in locals().items() if name.endswith("_count")}
         preferred, required = Flag(preference_flags), Flag(requirement_flags)
         resource = choose_resource(resource_list, preferred, required)
         super().__init__(sizes, _settle_flags(preferred, required) | resource.required_flags, resource, vw, threads)
@@ -189,13 +185,13 @@ class Instance(Buffers):
         Returns (n_edges, n_patterns) derivatives of sites, None if not wanted; (n_edges,) their weighted sums, and
         those of their squares.
         """
-        lists = [check_indices("buffer", own, self._buffer_count) for own in (post_buffer_indices, pre_buffer_indices)]
-        lists.append(check_indices("matrix", derivative_matrix_indices, self.matrix_buffer_count))
+        lists = [self._indices("buffer", own) for own in (post_buffer_indices, pre_buffer_indices)]
+        lists.append(self._indices("matrix", derivative_matrix_indices))
         weights = check_whole("category weights", category_weights_indices)
         lists.append(np.repeat(weights, len(lists[0])) if len(weights) == 1 else weights)
         n = check_same_length(zip(("edges", "buffers above", "matrices", "category weights"), lists, strict=True))
         post, pre, matrices, weights_of = (own.tolist() for own in lists)
-        masses = np.array([self._category_masses(number) for number in weights_of])
+        masses = np.array([self._masses(number) for number in weights_of])
         asked = self._blocks() if n else []
         self._settle()
         sums, sites = np.zeros((n, 2)), np.empty((n, self.pattern_count)) if want_sites else None
@@ -221,16 +217,15 @@ class Instance(Buffers):
         To first order in the lengths, they are the derivatives of lnL in the entries of the rate matrix. Category rates
         and weights are one set for all edges, or one for each.
         """
-        lists = [check_indices("buffer", own, self._buffer_count) for own in (post_buffer_indices, pre_buffer_indices)]
+        lists = [self._indices("buffer", own) for own in (post_buffer_indices, pre_buffer_indices)]
         lengths = np.atleast_1d(np.asarray(edge_lengths, dtype=np.float64))
-        models = max(self.eigen_buffer_count, 1)
         names = "edges", "buffers above", "category rates", "category weights", "lengths"
         for what, indices in zip(names[2:4], (category_rates_indices, category_weights_indices), strict=True):
-            found = check_indices(what, indices, models)
+            found = self._indices(what, indices)
             lists.append(np.repeat(found, len(lengths)) if len(found) == 1 else found)
         check_same_length(zip(names, [*lists, lengths], strict=True))
         post, pre, rates, weights = (own.tolist() for own in lists)
-        masses = np.array([self._category_masses(number) for number in weights])
+        masses = np.array([self._masses(number) for number in weights])
         factors = self._rates[rates] * lengths[:, None]
         self._settle()
         ends = list(zip(pre, post, strict=True))
@@ -298,7 +293,7 @@ class Instance(Buffers):
         derivatives those of the sets, none for roots.
         """
         rows = self._rows(ends, weights, frequencies, scales)
-        orders = [check_indices("matrix", own, self.matrix_buffer_count) for own in matrices if own is not None]
+        orders = [self._indices("matrix", own) for own in matrices if own is not None]
         if len(matrices) == 3 and matrices[1] is None and matrices[2] is not None:
             raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
         check_same_length([("sets of buffers", rows), *(("matrices", own) for own in orders)])
@@ -307,9 +302,10 @@ class Instance(Buffers):
             raise BeagleError(Code.NO_IMPLEMENTATION, "derivatives of a mixture of buffers")
         if orders and n_sets > EDGES_AT_ONCE:
             raise BeagleError(Code.NO_IMPLEMENTATION, f"a mixture of {n_sets} edges, more than {EDGES_AT_ONCE}")
-        blocks, places = self._blocks(), [slice(None)] * self._n_partitions
+        blocks = self._blocks()
+        places = [slice(None)] * len(blocks)
         if partitions is not None:
-            indices = check_indices("partition", partitions, len(blocks)).tolist()
+            indices = self._indices("partition", partitions).tolist()
             if len(rows) != count * len(indices):
                 raise BeagleError(Code.OUT_OF_RANGE, f"found {len(rows)} sets of buffers for {len(indices)} partitions")
             blocks = [blocks[index] for index in indices]
@@ -326,11 +322,11 @@ class Instance(Buffers):
         self, ends: Sequence[npt.ArrayLike], weights: npt.ArrayLike, frequencies: npt.ArrayLike, scales: npt.ArrayLike
     ) -> IndexArray:
         """(n, k) the buffers, category weights, frequencies and scale buffer of each set."""
-        lists = [check_indices("buffer", own, self._buffer_count) for own in ends]
+        lists = [self._indices("buffer", own) for own in ends]
         lists += [check_whole("category weights", weights), check_whole("frequencies", frequencies)]
         found = check_whole("scale buffer", NONE if scales is None else scales)
         of_each = np.repeat(found, len(lists[0])) if len(found) == 1 else found
-        lists.append(check_indices("scale buffer", of_each, self.scale_buffer_count, optional=True))
+        lists.append(self._indices("scale buffer", of_each, optional=True))
         names = *("buffers", "other ends")[: len(ends)], "category weights", "frequencies", "scale buffers"
         if not check_same_length(zip(names, lists, strict=True)):
             raise BeagleError(Code.OUT_OF_RANGE, "found no buffers, expected at least one")

@@ -1,8 +1,8 @@
 """The protocol of the likelihood engines.
 
 An engine owns tip codes, pattern weights, a model for each part and a set of CLA slots. It knows no tree and no search:
-it runs programs (`program.py`) over branch lengths that come with them. Subclasses implement `_ask`,
-`_ask_likelihoods`, `_ask_tracks` and the setters; everything else is shared.
+it runs programs (`program.py`) over branch lengths that come with them. Subclasses implement `_ask`, `_ask_tracks` and
+the setters; everything else is shared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -18,21 +20,17 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.codes import encode_tips
-from plltool.engine.contract import OPCODES, InstructionWord, Opcode
+from plltool.engine.contract import BUILT_FROM, OPCODES, InstructionWord, Opcode
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request, Track, join_programs, slots_written
-from plltool.engine.requests import Answer, Clas, Holder, Parts
+from plltool.engine.program import Request, Step, Track, slots_written
+from plltool.engine.requests import Answer, Holder, Parts
 from plltool.engine.storage import Storage
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
 BALANCE_ROUNDING = 1e-6  # of flows between states, relative to the largest; far above the rounding of an eigensystem
 _IN_EIGENBASIS = [Opcode.DERIVATIVE, Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT]
-_BRANCHES_READ = {  # by instructions that make values; others read PB
-    Opcode.INSERT: [InstructionWord.PA, InstructionWord.PB],
-    Opcode.TRIPLET: [InstructionWord.PA, InstructionWord.PB, InstructionWord.PC],
-}
 
 
 class NotFiniteError(EngineError):
@@ -42,18 +40,6 @@ class NotFiniteError(EngineError):
         super().__init__(message)
         self.part = part
         self.value = value
-
-
-class Tables(NamedTuple):
-    """What a program reads for each branch besides its P matrix; see the arrays of these names in `contract.py`."""
-
-    decays: bool = False
-    slopes: bool = False
-    divided_differences: bool = False
-
-    def cover(self, other: Tables) -> bool:
-        """Whether these are all that `other` asks for."""
-        return all(mine >= asked for mine, asked in zip(self, other, strict=True))
 
 
 class Peak(NamedTuple):
@@ -106,6 +92,7 @@ class Engine(Holder):
         self.launch_share, self.cla_bytes = storage.launch_share, storage.n_bytes(layout)
         self.weights = weights
         self.counters = Counters()
+        self._made_steps: WeakSet[Step] = WeakSet()
 
     def describe(self) -> dict[str, object]:
         return self.layout.describe()
@@ -128,30 +115,31 @@ class Engine(Holder):
         """Replace the weights, where they are used, by weights (n_lanes,) of lanes."""
 
     @abstractmethod
-    def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
+    def _ask(self, request: Request, lengths: FloatArray) -> Answer:
         """Begin a program; lengths (n_parts, n_branches); the answer is sums of each part (n_parts, n_values).
 
         If the request is of sites, lnL (n_values, n_patterns), which may not be finite.
         """
 
     @abstractmethod
-    def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
-        """See `ask_likelihoods`."""
+    def _ask_tracks(self, request: Request, lengths: FloatArray, models: Sequence[Any], tracks: IntArray) -> Answer:
+        """Begin the program of each of `tracks` (n, TRACK_WORDS) under its model, as `pack_models` returns it.
 
-    @abstractmethod
-    def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
-        """See `ask_tracks`; `program` has the instructions of all tracks, which read `tables`."""
+        lengths (n_tracks * n_parts, n_branches); the answer is (n_parts, n_values) of all tracks.
+        """
 
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.parts is not None and not request.parts.any():
             return lambda: np.zeros(request.answer_shape(self.n_parts, self.n_patterns))
+        lengths = np.asarray(lengths, dtype=np.float64)
+        self.make_clas(request.after)
+        if not self.resident:
+            request, lengths = self._behind_steps(replace(request, keep=False), lengths)
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
-        if not self.resident:
-            request = replace(request, keep=False)
-        request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
+        request, lengths = prog.with_directions(request, lengths)
         lengths = np.broadcast_to(lengths, (self.n_parts, lengths.shape[-1]))
-        answer = self._ask(request, lengths, self._tables(request.program))
+        answer = self._ask(request, lengths)
 
         def get() -> FloatArray:
             try:
@@ -164,27 +152,49 @@ class Engine(Holder):
 
         return get
 
-    def _tables(self, program: IntArray) -> Tables:
-        """What a program reads."""
+    def _behind_steps(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
+        """A request that makes the CLAs that it reads before all else, and its lengths: the given ones first."""
+        if not request.after:
+            return request, lengths
+        program = request.program
+        for step in reversed(request.after):
+            own, first = step.lengths, np.int32(lengths.shape[-1])
+            if lengths.ndim != own.ndim:
+                lengths, own = (np.broadcast_to(x, (self.n_parts, x.shape[-1])) for x in (lengths, own))
+            program = np.concatenate([prog.renumber_branches(step.program, partial(np.add, first)), program])
+            lengths = np.concatenate([lengths, own], axis=-1)
+        program = prog.without_unread(program)
+        return replace(request, program=program, pieces=prog.one_piece(), scratch=range(0), after=()), lengths
+
+    def _tables(self, program: IntArray) -> frozenset[str]:
+        """The arrays of the contract that a program reads for each branch, besides its P matrix."""
         kinds = np.bincount(program[:, InstructionWord.OPCODE], minlength=len(OPCODES))
-        return Tables(
-            decays=bool(kinds[_IN_EIGENBASIS].any() and self.layout.reversible),
-            slopes=bool(kinds[Opcode.TRIPLET] or (kinds[Opcode.DERIVATIVE] and not self.layout.reversible)),
-            divided_differences=bool(kinds[Opcode.RATE_MATRIX_GRADIENT]),
-        )
+        are_read = {
+            "decays": kinds[_IN_EIGENBASIS].any() and self.layout.reversible,
+            "slopes": kinds[Opcode.TRIPLET] or (kinds[Opcode.DERIVATIVE] and not self.layout.reversible),
+            "divided_differences": kinds[Opcode.RATE_MATRIX_GRADIENT],
+        }
+        return frozenset(name for name, is_read in are_read.items() if is_read)
 
     def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         for model in models:
             self._check_parts(model)
             self.counters.count("likelihoods", program)
         self._check_slots(program)
-        return self._ask_likelihoods(program, lengths, models)
+        used, n_models = slots_written(program), len(models)
+        request = Request(program, n_models, keep=False, scratch=range(used))
+        tracks = prog.model_tracks(len(program), n_models, used, self.n_parts)
+        answer = self._ask_tracks(request, lengths.reshape(-1, lengths.shape[-1]), self.pack_models(models), tracks)
+        return lambda: answer().T
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        program = join_programs(tracks)
+        program = prog.join_programs(tracks)
         self._check_slots(program)
         self.counters.count("tracks", program)
-        return self._ask_tracks(tracks, program, self._tables(program))
+        request = Request(program, sum(track.n_values for track in tracks), keep=self.resident)
+        lengths, models = prog.stack_lengths(tracks, self.n_parts), [track.model for track in tracks]
+        answer = self._ask_tracks(request, lengths, models, prog.separate_tracks(tracks, self.n_parts))
+        return lambda: answer().T
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
         """Make CLAs by PROPAGATE and NEWVIEW instructions; EngineError if they would not outlive the launch."""
@@ -192,10 +202,11 @@ class Engine(Holder):
             raise EngineError("CLAs do not outlive a launch of an engine that streams patterns")
         self.execute(Request(operations), lengths)
 
-    def prepare(self, operations: IntArray, lengths: FloatArray) -> PreparedClas:
-        if self.resident:
-            self.run(operations, lengths)
-        return PreparedClas(self, operations, lengths)
+    def make_clas(self, steps: Sequence[Step]) -> None:
+        for step in steps if self.resident else ():
+            if (step.origin or step) not in self._made_steps:
+                self.run(step.program, step.lengths)
+                self._made_steps.add(step.origin or step)
 
     def _checked_sites(self, request: Request, values: FloatArray) -> FloatArray:
         """The values of patterns as `execute_sites` returns them."""
@@ -248,42 +259,6 @@ class Engine(Holder):
         raise NotFiniteError(f"the likelihood of {where} is not positive and finite{of_part}", part, value)
 
 
-class PreparedClas(Clas):
-    """CLAs made by `program` at `lengths`; see `Holder.prepare`.
-
-    An engine that streams patterns makes them again in front of every request, which then needs nothing from before.
-    """
-
-    def __init__(self, engine: Engine, program: IntArray, lengths: FloatArray):
-        self._engine = engine
-        self._program = program
-        self.lengths = np.array(lengths, dtype=np.float64)
-        self.n_parts = engine.n_parts
-
-    def extend(self, program: IntArray, lengths: FloatArray) -> PreparedClas:
-        if self._engine.resident:
-            self._engine.run(program, lengths)
-            return self
-        return PreparedClas(self._engine, *self._behind(program, lengths))
-
-    def ask(self, request: Request, lengths: FloatArray) -> Answer:
-        if not self._engine.resident:
-            program, lengths = self._behind(request.program, lengths)
-            program = prog.without_unread(program)
-            request = replace(request, program=program, pieces=prog.one_piece(), scratch=range(0))
-        return self._engine.ask(request, lengths)
-
-    def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:
-        """One program that makes the CLAs and then runs `program`, and its lengths: `program`'s first."""
-        lengths = np.asarray(lengths, dtype=np.float64)
-        own = self.lengths
-        if lengths.ndim != own.ndim:
-            lengths, own = (np.broadcast_to(x, (self.n_parts, x.shape[-1])) for x in (lengths, own))
-        first = lengths.shape[-1]
-        making = prog.renumber_branches(self._program, lambda branches: branches + np.int32(first))
-        return np.concatenate([making, program]), np.concatenate([lengths, own], axis=-1)
-
-
 def _is_balanced(part: Components) -> bool:
     """Whether all components are in detailed balance, up to the rounding of eigensystems; at rate 0 nothing flows."""
     flow = (part.rates[:, None] * part.frequencies)[:, :, None] * part.rate_matrices()
@@ -296,4 +271,5 @@ def _branches(program: IntArray, value: int) -> IntArray:
     makes_value = program[:, InstructionWord.OPCODE] >= Opcode.EVALUATE
     rows = program[makes_value & (program[:, InstructionWord.RESULT] <= value)]
     row = rows[np.argmax(rows[:, InstructionWord.RESULT])]
-    return row[_BRANCHES_READ.get(int(row[InstructionWord.OPCODE]), [InstructionWord.PB])]
+    words = BUILT_FROM[int(row[InstructionWord.OPCODE])]
+    return row[[getattr(InstructionWord, word) for word in words if word.startswith("P")]]

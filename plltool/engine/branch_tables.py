@@ -5,7 +5,7 @@ The numpy engine has no others. Devices without double precision get theirs from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,19 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray
-from plltool.engine.base import Tables
 from plltool.engine.layout import Layout
 from plltool.model.components import Components, combine, exponential
-
-
-@dataclass(frozen=True, eq=False)
-class BranchTables:
-    """What instructions read of each P set and branch; arrays that are not asked for are empty."""
-
-    matrices: npt.NDArray[Any]  # pset, branch, C, S, S
-    decays: npt.NDArray[Any]  # pset, branch, C, 3, S
-    slopes: npt.NDArray[Any]  # pset, branch, 2, C, S, S
-    divided_differences: npt.NDArray[Any]  # pset, branch, table, C, k, l
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +36,13 @@ class Spectra:
         vectors = (np.array([getattr(part, name) for part in parts]) for name in ("right", "left", "frequencies"))
         return cls(eigenvalues, np.array(turning) * rates if turning else None, *vectors)
 
+    def at_rates(self, rates: FloatArray) -> Spectra:
+        """Components of these rates (C,), from one component of rate 1."""
+        values, turns = (None if part is None else part * rates[:, None] for part in (self.eigenvalues, self.rotations))
+        vectors = (np.repeat(own, len(rates), axis=1) for own in (self.right, self.left, self.stationary))
+        assert values is not None
+        return Spectra(values, turns, *vectors)
+
     def pack(self) -> FloatArray:
         """The array `eigen` of the contract."""
         flat = (*self.left.shape[:2], -1)
@@ -63,8 +59,14 @@ class Spectra:
         turns = rotations if rotations.size else None
         return cls(eigenvalues, turns, right.reshape(shape).swapaxes(2, 3), left, left[:, :, -1])
 
-    def tables(self, lengths: FloatArray, wanted: Tables, real: np.dtype[np.floating]) -> BranchTables:
-        """The tables at lengths (n_psets, n_branches), as numbers of the type `real`."""
+    def tables(
+        self, lengths: FloatArray, wanted: Collection[str], real: np.dtype[np.floating]
+    ) -> dict[str, npt.NDArray[Any]]:
+        """P matrices and the `wanted` arrays of the contract, of the type `real`, at lengths (n_psets, n_branches).
+
+        matrices are (pset, branch, C, S, S), decays (pset, branch, C, 3, S), slopes (pset, branch, 2, C, S, S), and
+        divided_differences (pset, branch, table, C, k, l).
+        """
         rates = self.eigenvalues[:, None]  # pset, branch, C, S
         turns = None if self.rotations is None else self.rotations[:, None]
         t = np.abs(lengths)[:, :, None, None]
@@ -76,19 +78,18 @@ class Spectra:
             forward = combine(self.right[:, None], diagonal, beside, self.left[:, None])
             return forward if turns is None else self._in_time(forward, lengths)
 
-        matrices = np.maximum(make(grow, turn) + np.eye(rates.shape[-1]), 0.0).astype(real)
-        decays = slopes = differences = np.empty(0, dtype=real)
-        if wanted.decays:
-            decays = np.stack([grow, slope, curve], axis=3).astype(real)
-        if wanted.slopes:
-            slopes = np.stack([make(slope, slope_turn), make(curve, curve_turn)], axis=2).astype(real)
-        if wanted.divided_differences:
+        made = {"matrices": np.maximum(make(grow, turn) + np.eye(rates.shape[-1]), 0.0)}
+        if "decays" in wanted:
+            made["decays"] = np.stack([grow, slope, curve], axis=3)
+        if "slopes" in wanted:
+            made["slopes"] = np.stack([make(slope, slope_turn), make(curve, curve_turn)], axis=2)
+        if "divided_differences" in wanted:
             if turns is None:
                 differences = divided_differences(rates, rates, t[..., None])[..., None, :, :, :]
             else:
                 differences = rotating_differences(rates + 1j * turns, t[..., None])
-            differences = differences.astype(real)
-        return BranchTables(matrices, decays, slopes, differences)
+            made["divided_differences"] = np.asarray(differences)
+        return {name: table.astype(real) for name, table in made.items()}
 
     def _in_time(self, forward: FloatArray, lengths: FloatArray) -> FloatArray:
         """P, or a slope of it, of every branch; of the process in reverse for branches of negative length.

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IntArray
-from plltool.engine.base import Engine, Tables
+from plltool.engine.base import Engine
 from plltool.engine.branch_tables import Spectra
 from plltool.engine.contract import ONES, Combination, Step
 from plltool.engine.numpy_engine import NumpyEngine
@@ -64,10 +64,8 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         super().prepare_buffers(n_matrices, n_logs)
         n, c = self.layout.n_states, self.layout.n_components
         self._matrices = np.zeros((1, n_matrices, c, n, n), dtype=self.layout.real)
+        self._tables_made = {"matrices": self._matrices}
         self._logs = np.zeros((n_logs, self.layout.n_blocks, self.layout.vw))
-
-    def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
-        """Nothing follows from lengths."""
 
     def set_codes(self, tip: int, codes: npt.NDArray[np.integer]) -> None:
         """Give a tip other codes (n_patterns,), as `encode` returns them."""
@@ -87,12 +85,11 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
 
         places : int32 (3, n) which matrices P, P' and P'' become
         """
-        wanted = Tables(slopes=bool((places[1:] >= 0).any()))
+        wanted = ["slopes"] if (places[1:] >= 0).any() else []
         made = Spectra.unpack(eigen, self.layout.n_states).tables(lengths[None], wanted, self.layout.real)
-        for order, own in enumerate(places):
-            table = made.matrices[0] if order == 0 else made.slopes[0, :, order - 1] if wanted.slopes else None
-            if table is not None:
-                self._matrices[0, own[own >= 0]] = table[own >= 0]
+        tables = [made["matrices"][0], *(made["slopes"][0].swapaxes(0, 1) if wanted else ())]
+        for own, table in zip(places, tables, strict=False):
+            self._matrices[0, own[own >= 0]] = table[own >= 0]
 
     def combine_matrices(self, combination: int, pairs: IntArray, results: Sequence[int]) -> None:
         """Make matrices of pairs (2, n) of others, see `contract.Combination`."""

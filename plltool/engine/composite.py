@@ -25,15 +25,13 @@ from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request, Track
-from plltool.engine.requests import Answer, Clas, Holder, Parts, Requests, ShapedAnswer
+from plltool.engine.program import Request, Step, Track, rows_of
+from plltool.engine.requests import Answer, Holder, Parts, ShapedAnswer
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError, PlltoolError
 from plltool.model.components import Components
 
 T = TypeVar("T")
-Target = TypeVar("Target", bound=Requests)
 Move: TypeAlias = Callable[[int, DeviceError], Holder]  # opens a shard elsewhere, after its device has failed
-Step: TypeAlias = tuple[IntArray, FloatArray]  # a program that makes CLAs, and its lengths
 
 
 def _each_once(names: Sequence[str]) -> str:
@@ -68,11 +66,6 @@ class Shard:
         if self.categories is None:
             return models
         return [model.category(own) for model, own in zip(models, self.categories.tolist(), strict=True)]
-
-    def lengths(self, lengths: FloatArray) -> FloatArray:
-        """The rows of the engine's parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all."""
-        lengths = np.asarray(lengths, dtype=np.float64)
-        return lengths if lengths.ndim == 1 else lengths[..., self.parts, :]
 
     def weights(self, weights: FloatArray, engine: Holder) -> FloatArray:
         """The weights of the engine's patterns; the patterns behind keep their weights."""
@@ -159,44 +152,46 @@ class Composite(Holder):
 
     def set_model(self, parts: Parts) -> None:
         self._models = parts
-        self.ask_all(self._engine, lambda engine, shard: partial(engine.set_model, shard.models(parts)))()
+        self.ask_all(lambda engine, shard: partial(engine.set_model, shard.models(parts)))()
 
     def set_weights(self, weights: FloatArray) -> None:
         self.weights = np.array(weights, dtype=np.float64)
-        self.ask_all(self._engine, lambda engine, shard: partial(engine.set_weights, shard.weights(weights, engine)))()
+        self.ask_all(lambda engine, shard: partial(engine.set_weights, shard.weights(weights, engine)))()
 
     # --- requests -------------------------------------------------------------------------------------------
 
-    def _engine(self, number: int) -> Holder:
-        return self.engines[number]
-
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
-        return self.ask_of(self._engine, request, lengths)
+        def ask(engine: Holder, shard: Shard) -> Answer:
+            return engine.ask(request.of_parts(shard.parts), rows_of(lengths, shard.parts))
 
-    def ask_of(self, target: Callable[[int], Requests], request: Request, lengths: FloatArray) -> Answer:
-        """`ask`, sent to the engine of each shard or to its CLAs."""
-        answers = self.ask_all(
-            target, lambda own, shard: own.ask(request.of_parts(shard.parts), shard.lengths(lengths))
-        )
+        answers = self.ask_all(ask)
         gather = self._side_by_side if request.of_sites else self._sums
         shape = request.answer_shape(self.n_parts, self.n_patterns)
         return self._completed(lambda: gather(answers(), request), shape, request.program, lengths)
+
+    def make_clas(self, steps: Sequence[Step]) -> None:
+        def make(engine: Holder, shard: Shard) -> Callable[[], None]:
+            return partial(engine.make_clas, [step.of_parts(shard.parts) for step in steps])
+
+        self.ask_all(make)()
 
     def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
         if not self.only_adds:
             return super().ask_shaped(make, lengths)
 
         def ask(engine: Holder, shard: Shard) -> ShapedAnswer:
-            return engine.ask_shaped(lambda layout: make(layout).of_parts(shard.parts), shard.lengths(lengths))
+            return engine.ask_shaped(lambda layout: make(layout).of_parts(shard.parts), rows_of(lengths, shard.parts))
 
-        answers = self.ask_all(self._engine, ask)
+        answers = self.ask_all(ask)
         return lambda: self._add_rows(answers())
 
     def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         def ask(engine: Holder, shard: Shard) -> Answer:
-            return engine.ask_likelihoods(program, shard.lengths(lengths), [shard.models(parts) for parts in models])
+            return engine.ask_likelihoods(
+                program, rows_of(lengths, shard.parts), [shard.models(parts) for parts in models]
+            )
 
-        answers, shape = self.ask_all(self._engine, ask), (len(models), self.n_parts)
+        answers, shape = self.ask_all(ask), (len(models), self.n_parts)
         one_each = Request(prog.evaluate(np.arange(len(models)), 0, 0, 0), len(models))
         return self._completed(lambda: self._sums([own.T for own in answers()], one_each).T, shape, program, lengths)
 
@@ -214,10 +209,6 @@ class Composite(Holder):
         for number, engine in enumerate(self.engines):
             answers.append(engine.ask_tracks([replace(track, model=track.model[number]) for track in tracks]))
         return lambda: self._add_up([answer().T for answer in answers], n_values).T
-
-    def prepare(self, operations: IntArray, lengths: FloatArray) -> CompositeClas:
-        step = operations, np.array(lengths, dtype=np.float64)
-        return CompositeClas(self, [step], [None] * len(self.shards))
 
     # --- how answers come back ------------------------------------------------------------------------------
 
@@ -253,10 +244,8 @@ class Composite(Holder):
 
     # --- asking, and what to do if a device fails -----------------------------------------------------------
 
-    def ask_all(
-        self, target: Callable[[int], Target], ask: Callable[[Target, Shard], Callable[[], T]]
-    ) -> Callable[[], list[T]]:
-        """Ask what `target` returns for each shard; what is returned waits for all answers.
+    def ask_all(self, ask: Callable[[Holder, Shard], Callable[[], T]]) -> Callable[[], list[T]]:
+        """Ask the engine of each shard; what is returned waits for all answers.
 
         A shard that cannot answer does not keep the others from it: no engine is left with an answer that nobody
         fetches. Then the first error is raised. If a device has failed, its shard moves, and is asked again.
@@ -264,7 +253,7 @@ class Composite(Holder):
 
         def begin(number: int) -> Callable[[], T] | PlltoolError:
             try:
-                return ask(target(number), self.shards[number])
+                return ask(self.engines[number], self.shards[number])
             except PlltoolError as error:
                 return error
 
@@ -308,40 +297,3 @@ class Composite(Holder):
         engine.set_weights(shard.weights(self.weights, engine))
         if self._models:
             engine.set_model(shard.models(self._models))
-
-
-class CompositeClas(Clas):
-    """CLAs of all shards.
-
-    engine : holds the shards
-    steps : of which each makes CLAs from those of the ones before; a shard that moves takes them all again
-    made : for each shard CLAs, the engine that has them, and how many steps they took; None where there are none
-    """
-
-    def __init__(self, engine: Composite, steps: Sequence[Step], made: Sequence[tuple[Clas, Holder, int] | None]):
-        self._engine = engine
-        self._steps = list(steps)
-        self._made = list(made)
-        self.lengths = self._steps[0][1]
-        self.n_parts = engine.n_parts
-        engine.ask_all(self._clas, lambda clas, shard: lambda: None)()
-
-    def _clas(self, number: int) -> Clas:
-        """The CLAs of a shard after all steps."""
-        made, engine, shard = self._made[number], self._engine.engines[number], self._engine.shards[number]
-        if made is not None and made[1] is engine:
-            clas, _, n_steps = made
-        else:
-            operations, lengths = self._steps[0]
-            clas, n_steps = engine.prepare(operations, shard.lengths(lengths)), 1
-        for operations, lengths in self._steps[n_steps:]:
-            clas = clas.extend(operations, shard.lengths(lengths))
-        self._made[number] = clas, engine, len(self._steps)
-        return clas
-
-    def extend(self, program: IntArray, lengths: FloatArray) -> CompositeClas:
-        step = program, np.array(lengths, dtype=np.float64)
-        return CompositeClas(self._engine, [*self._steps, step], self._made)
-
-    def ask(self, request: Request, lengths: FloatArray) -> Answer:
-        return self._engine.ask_of(self._clas, request, lengths)

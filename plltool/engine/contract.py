@@ -148,6 +148,7 @@ def _dimension(word: str) -> str | int:
 
 
 _SECTIONS = _read_sections()
+BUILT_FROM = {OPCODES[name]: tuple(words.split()) for name, words, _ in _SECTIONS["instructions"]}  # words by opcode
 LAUNCH_SIZES: dict[str, str] = dict(_SECTIONS["sizes"])
 ARRAYS = {
     name: KernelArgument(name, ctype, tuple(map(_dimension, dimensions.split())), meaning)

@@ -8,18 +8,19 @@ It is the fallback where no OpenCL device is found, and the twin that kernels ar
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.engine.base import Engine, EngineData, Tables
+from plltool.engine.base import Engine, EngineData
 from plltool.engine.branch_tables import Spectra
-from plltool.engine.contract import InstructionWord, Opcode, SpanWord
+from plltool.engine.contract import InstructionWord, Opcode, SpanWord, TrackWord
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request, Track, join_programs, stack_lengths
+from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Parts
 from plltool.engine.storage import Storage
 
@@ -88,31 +89,22 @@ class NumpyEngine(Engine):
         self._mass = np.stack([part.masses() for part in parts])  # part, C, S
         self._has_still = bool((self._eigenvalues[:, :, 0] == 0).any())
 
-    def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
-        """P matrices of every branch and part, and the other tables asked for."""
-        made = self._spectra.tables(lengths, tables, self.layout.real)
-        self._matrices, self._decays, self._slopes = made.matrices, made.decays, made.slopes
-        self._divided_differences = made.divided_differences
+    def _branch_tables(self, lengths: FloatArray, wanted: Collection[str]) -> None:
+        """Make P matrices of every branch and part, and the other tables asked for."""
+        self._tables_made = self._spectra.tables(lengths, wanted, self.layout.real)
 
-    def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
+    def _ask(self, request: Request, lengths: FloatArray) -> Answer:
         """Nothing runs before the answer is fetched, so that devices which have been asked work in the meantime."""
-        return partial(self._site_values if request.of_sites else self._execute, request, lengths, tables)
-
-    def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
-        asked = [(Request(program, 1), at, model) for at, model in zip(lengths, models, strict=True)]
-        return partial(self._execute_each, asked, Tables())
+        return partial(self._site_values if request.of_sites else self._execute, request, lengths)
 
     def pack_models(self, models: Sequence[Parts]) -> list[Parts]:
         return list(models)
 
-    def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
-        lengths = stack_lengths(tracks, self.n_parts).reshape(len(tracks), self.n_parts, -1)
-        requests = [Request(join_programs([track]), track.n_values) for track in tracks]
-        asked = list(zip(requests, lengths, (track.model for track in tracks), strict=True))
-        return partial(self._execute_each, asked, tables)
+    def _ask_tracks(self, request: Request, lengths: FloatArray, models: Sequence[Parts], tracks: IntArray) -> Answer:
+        return partial(self._execute_tracks, request, lengths, models, tracks)
 
-    def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
-        self._branch_tables(lengths, tables)
+    def _execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+        self._branch_tables(lengths, self._tables(request.program))
         values = np.zeros((self.layout.n_parts, request.n_values))
         for run in self.storage.runs:
             self._enter_run(run)
@@ -123,16 +115,20 @@ class NumpyEngine(Engine):
                 np.add.at(values[:, result : result + sums.shape[1]], self._block_part, sums)
         return values
 
-    def _execute_each(self, asked: Sequence[tuple[Request, FloatArray, Parts]], tables: Tables) -> FloatArray:
-        """The values of requests (n_values of all, n_parts), each at its lengths and under its model."""
-        values = []
+    def _execute_tracks(
+        self, request: Request, lengths: FloatArray, models: Sequence[Parts], tracks: IntArray
+    ) -> FloatArray:
+        """The values (n_parts, n_values) of tracks, one after another in the same slots, each under its model."""
+        values = np.zeros((self.n_parts, request.n_values))
+        places = np.split(np.arange(request.n_values), tracks[1:, TrackWord.VALUE_SHIFT])
         try:
-            for request, lengths, model in asked:
+            for (begin, end, _, pset, _), model, place in zip(tracks.tolist(), models, places, strict=True):
                 self._use_model(model)
-                values.append(self._execute(request, lengths, tables).T)
+                own = replace(request, program=request.program[begin:end], n_values=len(place))
+                values[:, place] = self._execute(own, lengths[pset : pset + self.n_parts])
         finally:
             self._use_model(self._parts)
-        return np.concatenate(values)
+        return values
 
     def _take_through(self, program: IntArray) -> Iterator[tuple[int, FloatArray]]:
         """Run a program on the blocks of the present run; yields (result, values (k, block, lane))."""
@@ -156,8 +152,8 @@ class NumpyEngine(Engine):
                 yield result, handlers[opcode](row)
         yield from gradients.items()
 
-    def _site_values(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
-        self._branch_tables(lengths, tables)
+    def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
+        self._branch_tables(lengths, self._tables(request.program))
         values = np.empty((request.n_values, self.layout.n_blocks, self.layout.vw))
         for run in self.storage.runs:
             self._enter_run(run)
@@ -178,7 +174,7 @@ class NumpyEngine(Engine):
 
     def _times(self, order: int, branch: int, x: FloatArray) -> FloatArray:
         """P x for every block, with the matrices of the block's part; by `order` also P' x or P'' x."""
-        table = self._slopes[:, :, order - 1] if order else self._matrices
+        table = self._tables_made["slopes"][:, :, order - 1] if order else self._tables_made["matrices"]
         return self._of_blocks(table[:, branch]) @ x
 
     def _of_blocks(self, table: FloatArray) -> FloatArray:
@@ -187,11 +183,11 @@ class NumpyEngine(Engine):
 
     def _decays_on(self, branch: int) -> FloatArray:
         """exp(B) - 1 of every block, with B the eigenvalues times the length, and its derivatives: (block, C, 3, S)."""
-        return self._decays[self._block_part, branch]
+        return self._tables_made["decays"][self._block_part, branch]
 
     def _differences_on(self, branch: int) -> FloatArray:
         """The divided differences of every block (block, table, C, S, S)."""
-        return self._divided_differences[self._block_part, branch]
+        return self._tables_made["divided_differences"][self._block_part, branch]
 
     def _make_cla(self, row: list[int]) -> None:
         opcode, slot, a, pa, b, pb = row[: InstructionWord.C]
@@ -326,7 +322,7 @@ class EigenbasisEngine(NumpyEngine):
         self._right, self._left = self._right[:, :1].copy(), self._left[:, :1].copy()
         del self._spectra  # which has those of all components
 
-    def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
+    def _branch_tables(self, lengths: FloatArray, wanted: Collection[str]) -> None:
         self._lengths = np.abs(lengths)
 
     def _on(self, branch: int) -> tuple[FloatArray, FloatArray]:

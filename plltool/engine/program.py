@@ -4,32 +4,51 @@ An instruction is a row of int32, see `contract.InstructionWord`: opcode, result
 ``c`` name CLAs: a slot (>= 0) or a tip (``~taxon``). ``pa``, ``pb`` and ``pc`` are branches: indices into the lengths
 that go with the program. ``result`` is a slot for instructions that make a CLA, and an index into the answer for those
 that make numbers. ``~branch`` in place of a branch says that a likelihood passes it against time, from its lower to its
-upper end as seen from the root; this matters only under processes that are not time-reversible. The builders below
-broadcast their arguments and return int32 arrays (n, INSTRUCTION_WORDS), to be joined with ``np.concatenate``.
-`kernels/traverse.cl` gives the formula of each instruction.
+upper end as seen from the root; this matters only under processes that are not time-reversible. The builders
+`propagate` to `mass_gradient` take the words that `contract.txt` lists, broadcast them, and return int32 arrays
+(n, INSTRUCTION_WORDS), to be joined with ``np.concatenate``. `kernels/traverse.cl` gives the formulas.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IndexArray, IntArray
-from plltool.engine.contract import INSTRUCTION_WORDS, InstructionWord, Opcode
+from plltool.engine.contract import BUILT_FROM, INSTRUCTION_WORDS, InstructionWord, Opcode
 
-Word: TypeAlias = npt.ArrayLike  # of one instruction, or of each of several
 PACKED_LENGTH = 1.0  # of branches that a track does not read, where others read more
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
 _ALL_BRANCHES = [*BRANCHES, InstructionWord.PC]
+_READS = np.array([[word in words for word in "ABC"] for words in BUILT_FROM.values()])  # by opcode
 
 
 def one_piece() -> IntArray:
     """The pieces of a program that cannot be cut."""
     return np.zeros(1, dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A program that makes CLAs, for requests to come."""
+
+    program: IntArray  # int32 (n, INSTRUCTION_WORDS)
+    lengths: FloatArray  # float64 (n_branches,) or (n_parts, n_branches)
+    origin: Step | None = None  # the step of all parts, if these are some of them
+
+    def of_parts(self, members: IndexArray) -> Step:
+        """The same for an engine that holds only some parts."""
+        return Step(self.program, rows_of(self.lengths, members), self.origin or self)
+
+
+def rows_of(lengths: FloatArray, members: IndexArray) -> FloatArray:
+    """The rows of some parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all parts."""
+    lengths = np.asarray(lengths, dtype=np.float64)
+    return lengths if lengths.ndim == 1 else lengths[..., members, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +70,7 @@ class Request:
     impossible: bool = False
     parts: BoolArray | None = None  # (n_parts,) whose values are wanted; None for all. Others may be anything finite
     of_sites: bool = False  # whether values of patterns are wanted, not their sums; every value is then an EVALUATE
+    after: tuple[Step, ...] = ()  # what makes the CLAs that the program reads, each step from those of the ones before
 
     def answer_shape(self, n_parts: int, n_patterns: int) -> tuple[int, int]:
         """The shape of the answer of an engine with these numbers of parts and patterns."""
@@ -62,7 +82,8 @@ class Request:
 
     def of_parts(self, members: IndexArray) -> Request:
         """The same request to an engine that holds only some parts."""
-        return self if self.parts is None else replace(self, parts=self.parts[members])
+        steps = tuple(step.of_parts(members) for step in self.after)
+        return replace(self, parts=None if self.parts is None else self.parts[members], after=steps)
 
 
 def with_directions(request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
@@ -107,11 +128,8 @@ def without_unread(program: IntArray) -> IntArray:
 
 def slots_read(program: IntArray) -> IntArray:
     """(n, 3) the slots that each instruction reads; negative for tips, and where it reads fewer."""
-    words = program[:, [InstructionWord.A, InstructionWord.B, InstructionWord.C]].copy()
-    opcodes = program[:, InstructionWord.OPCODE]
-    words[opcodes == Opcode.PROPAGATE, 1:] = -1
-    words[(opcodes != Opcode.INSERT) & (opcodes != Opcode.TRIPLET), 2] = -1
-    return words
+    words = program[:, [InstructionWord.A, InstructionWord.B, InstructionWord.C]]
+    return np.where(_READS[program[:, InstructionWord.OPCODE]], words, np.int32(-1))
 
 
 def slots_written(program: IntArray) -> int:
@@ -129,58 +147,25 @@ def branches_at_tips(program: IntArray, n_branches: int) -> ByteArray:
     return found
 
 
-def _instructions(opcode: int, *words: Word) -> IntArray:
-    columns = np.broadcast_arrays(*[np.asarray(w, dtype=np.int32) for w in words])
-    program = np.zeros((columns[0].size, INSTRUCTION_WORDS), dtype=np.int32)
-    program[:, InstructionWord.OPCODE] = opcode
-    for k, column in enumerate(columns):
-        program[:, k + 1] = column.ravel()
-    return program
+def _builder(opcode: int) -> Callable[..., IntArray]:
+    """What makes instructions from their words, see `contract.txt`: each of one instruction, or of several."""
+    places = [getattr(InstructionWord, word) for word in BUILT_FROM[opcode]]
+
+    def build(*words: npt.ArrayLike) -> IntArray:
+        columns = np.broadcast_arrays(*(np.asarray(word, dtype=np.int32) for word in words))
+        program = np.zeros((columns[0].size, INSTRUCTION_WORDS), dtype=np.int32)
+        program[:, InstructionWord.OPCODE] = opcode
+        for place, column in zip(places, columns, strict=True):
+            program[:, place] = column.ravel()
+        if opcode == Opcode.RATE_MATRIX_GRADIENT:
+            program[0, InstructionWord.C] = 1  # the sum begins here
+        return program
+
+    return build
 
 
-def propagate(slot: Word, a: Word, pa: Word) -> IntArray:
-    """CLA[slot] = P(pa) a."""
-    return _instructions(Opcode.PROPAGATE, slot, a, pa)
-
-
-def newview(slot: Word, a: Word, pa: Word, b: Word, pb: Word) -> IntArray:
-    """CLA[slot] = (P(pa) a) * (P(pb) b); `slot` may be a or b itself."""
-    return _instructions(Opcode.NEWVIEW, slot, a, pa, b, pb)
-
-
-def evaluate(value: Word, a: Word, b: Word, branch: Word) -> IntArray:
-    """One value: lnL across `branch` between a and b."""
-    return _instructions(Opcode.EVALUATE, value, a, 0, b, branch)
-
-
-def derivative(value: Word, a: Word, b: Word, branch: Word) -> IntArray:
-    """Three values: lnL and its first and second derivative in the length of `branch` between a and b."""
-    return _instructions(Opcode.DERIVATIVE, value, a, 0, b, branch)
-
-
-def insert(value: Word, a: Word, pa: Word, b: Word, pb: Word, c: Word) -> IntArray:
-    """One value: lnL of the tree in which P(pa) a, P(pb) b and the propagated slot c meet at one node."""
-    return _instructions(Opcode.INSERT, value, a, pa, b, pb, c)
-
-
-def triplet(value: Word, a: Word, pa: Word, b: Word, pb: Word, c: Word, pc: Word) -> IntArray:
-    """Ten values: lnL, its gradient and Hessian in the three lengths around the node where a, b and c meet."""
-    return _instructions(Opcode.TRIPLET, value, a, pa, b, pb, c, pc)
-
-
-def rate_matrix_gradient(value: int, a: Word, b: Word, branch: Word) -> IntArray:
-    """components * states^2 values, summed over all branches given: the gradient of lnL in each rate matrix.
-
-    `a` is on the side of the branch where the root is, at which `mass_gradient` is asked.
-    """
-    program = _instructions(Opcode.RATE_MATRIX_GRADIENT, value, a, 0, b, branch)
-    program[0, InstructionWord.C] = 1  # the sum begins here
-    return program
-
-
-def mass_gradient(value: int, a: int, b: int, branch: int) -> IntArray:
-    """components * states values: d lnL / d log(component weight * frequency) with the root at a."""
-    return _instructions(Opcode.MASS_GRADIENT, value, a, 0, b, branch)
+propagate, newview, evaluate, derivative = map(_builder, range(Opcode.PROPAGATE, Opcode.DERIVATIVE + 1))
+insert, triplet, rate_matrix_gradient, mass_gradient = map(_builder, range(Opcode.INSERT, Opcode.MASS_GRADIENT + 1))
 
 
 # --- tracks ------------------------------------------------------------------------------------------------
@@ -213,3 +198,20 @@ def stack_lengths(tracks: Sequence[Track], n_parts: int) -> FloatArray:
     n = max(len(track.lengths) for track in tracks)
     rows = [[*track.lengths, *[PACKED_LENGTH] * (n - len(track.lengths))] for track in tracks for _ in range(n_parts)]
     return np.array(rows, dtype=np.float64)
+
+
+def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int) -> IntArray:
+    """(n_models, TRACK_WORDS) the whole program under each model, in separate slots; the program makes one value."""
+    models = np.arange(n_models)
+    rows = [0 * models, 0 * models + n_instructions, n_slots * models, n_parts * models, models]
+    return np.stack(rows, axis=1).astype(np.int32)  # in the order of `TrackWord`
+
+
+def separate_tracks(programs: Sequence[Track], n_parts: int) -> IntArray:
+    """(n_tracks, TRACK_WORDS) programs one after another, each with separate P sets and values."""
+    rows, end, n_values = [], 0, 0
+    for number, own in enumerate(programs):
+        begin, end = end, end + len(own.program)
+        rows.append((begin, end, 0, n_parts * number, n_values))  # in the order of `TrackWord`
+        n_values += own.n_values
+    return np.array(rows, dtype=np.int32)

@@ -18,7 +18,7 @@ from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request, Track, slots_written
+from plltool.engine.program import Request, Step, Track, slots_written
 from plltool.errors import DeviceMemoryError, EngineError
 from plltool.model.components import Components
 
@@ -71,13 +71,19 @@ class Requests(ABC):
 
 
 class Clas(Requests):
-    """CLAs that later requests read, made at `lengths` (n_branches,) or (n_parts, n_branches); see `Holder.prepare`."""
+    """CLAs that later requests read, made by `steps` from those of the ones before; see `Holder.prepare`."""
 
-    lengths: FloatArray
+    def __init__(self, holder: Holder, steps: tuple[Step, ...]):
+        self._holder, self._steps = holder, steps
+        self.n_parts, self.lengths = holder.n_parts, steps[0].lengths
+        holder.make_clas(steps)
 
-    @abstractmethod
     def extend(self, program: IntArray, lengths: FloatArray) -> Clas:
         """These CLAs and the ones that `program` makes from them in other slots, at separate lengths."""
+        return Clas(self._holder, (*self._steps, Step(program, np.array(lengths, dtype=np.float64))))
+
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
+        return self._holder.ask(replace(request, after=self._steps), lengths)
 
 
 class Holder(Requests):
@@ -124,12 +130,17 @@ class Holder(Requests):
         """The counters to which the work of other engines is added."""
         return self.counters
 
-    @abstractmethod
     def prepare(self, operations: IntArray, lengths: FloatArray) -> Clas:
-        """CLAs for later requests: made now if they outlive the launch, else again in front of each request.
+        """CLAs for later requests, at lengths (n_branches,) or (n_parts, n_branches).
 
-        They are valid until the engine gets another model or runs a program that uses the same slots.
+        They are made now if they outlive the launch, else again in front of each request. They are valid until the
+        engine gets another model or runs a program that uses the same slots.
         """
+        return Clas(self, (Step(operations, np.array(lengths, dtype=np.float64)),))
+
+    @abstractmethod
+    def make_clas(self, steps: Sequence[Step]) -> None:
+        """Make the CLAs of steps that are not there yet, if they outlive the launch."""
 
     @abstractmethod
     def pack_models(self, models: Sequence[Parts]) -> list[Any]:

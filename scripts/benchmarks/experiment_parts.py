@@ -55,13 +55,13 @@ def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequ
     clock = time.perf_counter if engine.layout.lane_per_item else time.process_time
     began = clock()
     for own in launches:
-        request, (tables, *more) = keep_opcodes(own, opcodes), own.more
+        request, more = keep_opcodes(own, opcodes), list(own.more)
         if (more and len(request.program) < len(own.request.program)) or not len(request.program):
             request, more = own.request, [Schedule(own.request.program, one_track(len(own.request.program)), ())]
         engine._use_models(own.models)
-        engine._launch(request, own.lengths, tables, *more, **own.named)
+        engine._launch(request, own.lengths, *more, **own.named)
         engine._queue.finish()
-        engine._settle()
+        engine._arrays.settle()
     return clock() - began
 
 

@@ -222,7 +222,7 @@ def offer_driver(out: Path) -> None:
 
 def find_drivers() -> dict[str, Any]:
     """Vendors' OpenCL libraries on this machine, and where they were looked for."""
-    from plltool.engine.opencl.drivers import GPU_LIBRARIES, LIBRARY_FOLDERS, find_gpu_drivers, registered_libraries
+    from plltool.engine.opencl.environment import GPU_LIBRARIES, LIBRARY_FOLDERS, find_gpu_drivers, registered_libraries
 
     return {
         "found": sorted(map(str, find_gpu_drivers())),

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 from sequences import random_system
 
 from plltool.beagle import BeagleError, Code, Flag, Instance, get_citation, get_resource_list, get_version
-from plltool.beagle.model import EigenSystem
+from plltool.beagle.buffers import read_eigensystem
 from plltool.engine.opencl.arrays import DeviceArrays
 
 FRAMEWORKS = [
@@ -389,10 +389,10 @@ def test_matrices_and_derivatives(framework, n_states, is_complex):
 
 
 def test_pairs_may_begin_at_any_place():
-    system = EigenSystem.of(np.eye(4), np.eye(4), np.array([0.0, -1, -1, -2, 0, 3, -3, 0]))
-    assert (system.values.tolist(), system.turns.tolist()) == ([-1, -1, 0, -2], [3, -3, 0, 0])
-    np.testing.assert_array_equal(system.right, np.eye(4)[:, [1, 2, 0, 3]])
-    np.testing.assert_array_equal(system.left, np.eye(4)[[1, 2, 0, 3]])
+    system = read_eigensystem(np.eye(4), np.eye(4), np.array([0.0, -1, -1, -2, 0, 3, -3, 0]))
+    assert (system.eigenvalues.ravel().tolist(), system.rotations.ravel().tolist()) == ([-1, -1, 0, -2], [3, -3, 0, 0])
+    np.testing.assert_array_equal(system.right[0, 0], np.eye(4)[:, [1, 2, 0, 3]])
+    np.testing.assert_array_equal(system.left[0, 0], np.eye(4)[[1, 2, 0, 3]])
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

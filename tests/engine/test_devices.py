@@ -16,11 +16,15 @@ from test_select import CPU
 
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import DataShape, choose_layout
-from plltool.engine.opencl import processor
-from plltool.engine.opencl.device import AMD_QUERY, list_devices, make_context, safe_vector_widths
-from plltool.engine.opencl.drivers import advise_on_gpus, find_gpu_drivers, registered_libraries
-from plltool.engine.opencl.environment import VENDORS_VARIABLE
-from plltool.engine.opencl.processor import name_unknown_processor
+from plltool.engine.opencl import device as device_module
+from plltool.engine.opencl.device import (
+    AMD_QUERY,
+    list_devices,
+    make_context,
+    name_unknown_processor,
+    safe_vector_widths,
+)
+from plltool.engine.opencl.environment import VENDORS_VARIABLE, advise_on_gpus, find_gpu_drivers, registered_libraries
 from plltool.errors import DeviceError
 
 POCL = "Portable Computing Language"
@@ -256,7 +260,7 @@ def test_an_unknown_processor_gets_the_level_of_the_machine():
 
 @pytest.fixture(autouse=True)
 def no_names(monkeypatch):
-    monkeypatch.setattr(processor, "_names", {})
+    monkeypatch.setattr(device_module, "_named", {})
 
 
 @pytest.mark.parametrize(
@@ -304,8 +308,8 @@ def test_an_address_that_is_none_is_no_crash():
 )
 def test_level_of_the_machine(monkeypatch, tmp_path, flags, level):
     (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags\t\t: {flags}\n\nflags\t\t: none\n")
-    monkeypatch.setattr(processor, "Path", lambda _: tmp_path / "cpuinfo")
-    assert processor._processor_level() == level
+    monkeypatch.setattr(device_module, "Path", lambda _: tmp_path / "cpuinfo")
+    assert device_module._processor_level() == level
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from engine_kinds import Kind
 from helpers import random_mixture, random_tips
 
 from plltool.engine import program as prog
-from plltool.engine.base import Tables
 from plltool.engine.branch_tables import Spectra, pack_matrices, pack_tables
 from plltool.errors import DeviceError
 from plltool.optimise.lengths import smooth
@@ -88,17 +87,16 @@ def test_tables_of_branches(n_states, n_components, make_engine):
     lengths, mixture = rng.random(4), random_mixture(rng, n_states, n_components)
     kind = replace(FLOATS, has_double=True)
     engine = make_engine(kind, 1, codes, np.ones(9), [mixture], precision="single", state_sets=state_sets)
-    layout, wanted = engine.layout, Tables(decays=True, slopes=True, divided_differences=True)
+    layout, wanted = engine.layout, ("decays", "slopes", "divided_differences")
     rows = [prog.derivative(0, ~0, ~1, 0), prog.triplet(3, ~0, 0, ~1, 1, ~2, 2)]
     rows += [prog.rate_matrix_gradient(13, ~0, ~1, 3)]
     engine.execute(prog.Request(np.concatenate(rows), 13 + layout.gradient_values), lengths)
     (eigen, _), *_ = engine.pack_models([[mixture.components]])
     made = Spectra.unpack(eigen, n_states).tables(lengths[None], wanted, layout.real)
     on_host = {
-        "matrices": pack_matrices(layout, made.matrices),
-        "slopes": pack_tables(layout, made.slopes),
-        "decays": made.decays,
-        "divided_differences": made.divided_differences,
+        **made,
+        "matrices": pack_matrices(layout, made["matrices"]),
+        "slopes": pack_tables(layout, made["slopes"]),
     }
     for name, table in on_host.items():
         found = engine._arrays.receive(np.empty(table.shape, dtype=np.float32), name)

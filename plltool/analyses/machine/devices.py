@@ -11,8 +11,7 @@ from typing import Any
 from plltool.engine.layout_choice import default_lanes
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.device_faults import retest_device
-from plltool.engine.opencl.drivers import advise_on_gpus
-from plltool.engine.opencl.environment import describe_offer
+from plltool.engine.opencl.environment import advise_on_gpus, describe_offer
 from plltool.engine.select import describe_problems, explain_numpy, explain_rank, rank_devices
 from plltool.engine.several import all_indices
 from plltool.errors import DeviceError, PlltoolWarning

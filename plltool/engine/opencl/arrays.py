@@ -1,8 +1,8 @@
-"""The arrays of an engine on its device, by their names in the contract."""
+"""The arrays of an engine on its device, by their names in the contract, and the kernels that are run on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from plltool.engine.layout import ArrayShape, Layout
 from plltool.errors import EngineError
 
 PARCEL = "spans", "at_tips", "places", "steps", "tracks", "queries", "program", "lengths"  # often changed ones last
+NANOSECOND = 1e-9
 
 
 @dataclass
@@ -42,6 +43,7 @@ class DeviceArrays:
         self._queue = queue
         self._shapes = {name: ArrayShape(argument, layout) for name, argument in ARRAYS.items()}
         self._counters = counters
+        self._running: list[cl.Event] = []  # kernels, where their run times are measured
         self._growing: set[str] = set()
         self._sent: dict[str, bytes] = {}  # what growing arrays hold
         self._sending: list[cl.Event] = []  # an event that is dropped waits for its copy
@@ -142,9 +144,28 @@ class DeviceArrays:
         self._counters.bytes_from_device += array.nbytes
         return array
 
+    def run(
+        self,
+        kernel: Callable[..., cl.Event],
+        n_items: tuple[int, ...],
+        group_items: tuple[int, ...],
+        numbers: Mapping[str, Any],
+        **other: str,
+    ) -> None:
+        """Enqueue a `Kernel`; `other` names the arrays that it takes for some arguments. Nothing waits for it."""
+        held = self.held | {name: self.held[own] for name, own in other.items()} if other else self.held
+        event = kernel(self._queue, n_items, group_items, held, numbers)
+        self._counters.launches += 1
+        if self._counters.device_seconds is not None:
+            self._running.append(event)
+
     def settle(self) -> None:
-        """Note that everything enqueued so far has ended."""
+        """Note that everything enqueued so far has ended, and count the run times of kernels."""
         self._sending.clear()
+        if self._counters.device_seconds is not None:
+            ticks = sum(event.profile.end - event.profile.start for event in self._running)
+            self._counters.device_seconds += ticks * NANOSECOND
+            self._running.clear()
 
     def release(self) -> None:
         """Give back the memory of the arrays that grow."""

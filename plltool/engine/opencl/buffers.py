@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyopencl as cl
 
 from plltool.arrays import ByteArray, FloatArray, IntArray
-from plltool.engine.base import Tables
 from plltool.engine.branch_tables import pack_matrices
 from plltool.engine.buffers import RATIO_VALUES, BufferEngine, Pending
 from plltool.engine.contract import ARRAYS
@@ -57,16 +56,15 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         self, name: str, items: tuple[int, ...], group: tuple[int, ...], numbers: dict[str, Any], **other: str
     ) -> None:
         """Enqueue a kernel of `buffers.cl`; `other` names the arrays that it takes for some of its arguments."""
-        held = self._arrays.held | self._chunk.storage
-        held |= {name: held[own] for name, own in other.items()}
-        self._clock.watch(self._own_kernels[name](self._queue, items, group, held, self._numbers | numbers))
+        self._arrays.held |= self._chunk.storage
+        self._arrays.run(self._own_kernels[name], items, group, self._numbers | numbers, **other)
 
     def _read(self, name: str, first: int, n: int) -> FloatArray:
         """(n, n_patterns) rows of an array of lanes; waits for them."""
         values = np.empty((n, self.layout.n_lanes))
         with self._driver_errors():
             self._arrays.receive(values, name, first * values[0].nbytes)
-            self._settle()
+            self._arrays.settle()
         return values[:, self.layout.lane_of_pattern]
 
     # --- what goes to the device ----------------------------------------------------------------------------
@@ -90,7 +88,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         with self._driver_errors():
             for row, index in zip(packed, indices, strict=True):
                 self._arrays.receive(row, "matrices", index * row.nbytes)
-            self._settle()
+            self._arrays.settle()
         n, c = layout.n_states, layout.n_components
         tables = packed[:, : c * layout.matrix_values].reshape(-1, c, layout.matrix_values)[..., : n * n]
         matrices = tables.reshape(-1, c, n, n).astype(np.float64)
@@ -111,8 +109,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             for name in ("made", "slopes", "decays", "divided_differences"):
                 arrays.reserve(name, sizes)
             items = -(-self.layout.pmatrix_items(1, n) // PMATRICES_ITEMS) * PMATRICES_ITEMS
-            held = arrays.held | {"matrices": arrays.held["made"]}
-            self._clock.watch(kernel(self._queue, (items,), (PMATRICES_ITEMS,), held, sizes))
+            arrays.run(kernel, (items,), (PMATRICES_ITEMS,), sizes, matrices="made")
             self._place(numbers)
 
     def _place(self, numbers: dict[str, Any]) -> None:
@@ -134,7 +131,9 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             self._run("combine_matrices", (n, self.layout.n_states, self.layout.n_components), (1, 1, 1), numbers)
             self._place(numbers)
 
-    def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
+    def _make_matrices(
+        self, lengths: FloatArray, tables: Set[str], at_tips: ByteArray, numbers: dict[str, Any]
+    ) -> None:
         """Send what the launch needs; the matrices are there."""
         self._arrays.post()
 
@@ -152,7 +151,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         with self._driver_errors():
             self._copy_slot("clas", slot, cla, to_device=False)
             self._copy_slot("scales", slot, counts, to_device=False)
-            self._settle()
+            self._arrays.settle()
         lanes = layout.lane_of_pattern
         values = cla.transpose(0, 3, 1, 2).reshape(layout.n_lanes, layout.n_components, layout.n_states)[lanes]
         return values.astype(np.float64), counts.transpose(0, 2, 1).reshape(layout.n_lanes, -1)[lanes]
@@ -192,7 +191,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             if self._codes_are_stale:
                 self._arrays.overwrite("tips", self._codes)
                 self._codes_are_stale = False
-            self._launch(Request(program), np.zeros((1, self.n_matrices)), Tables())
+            self._launch(Request(program), np.zeros((1, self.n_matrices)))
         if steps is not None:
             self.note_scales(steps)
 
@@ -233,7 +232,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         sums = np.empty(n_values)
         with self._driver_errors():
             self._arrays.receive(sums, "partial", (self._sums.n_rows - 1) * sums.nbytes)
-            self._settle()
+            self._arrays.settle()
         return sums
 
     def read_sites(self, n: int) -> FloatArray:
@@ -269,4 +268,4 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
     def finish(self) -> None:
         with self._driver_errors():
             self._queue.finish()
-            self._settle()
+            self._arrays.settle()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,27 +16,25 @@ import pyopencl as cl
 
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from plltool.constants import MASK_STATES
-from plltool.engine.base import Engine, EngineData, Peak, Tables
+from plltool.engine.base import Engine, EngineData, Peak
 from plltool.engine.branch_tables import Spectra, pack_matrices, pack_tables
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.layout_choice import count_work_groups
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
-from plltool.engine.opencl.kernels import EngineKernels, KernelClock, forget_programs
+from plltool.engine.opencl.kernels import EngineKernels, forget_programs
 from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import (
     Schedule,
     cut_launches,
-    model_tracks,
     one_launch,
     plan_levels,
     plan_tracks,
-    separate_tracks,
     spread_slots,
     spread_sums,
 )
-from plltool.engine.program import Request, Track, branches_at_tips, slots_written, stack_lengths
+from plltool.engine.program import Request, branches_at_tips
 from plltool.engine.requests import Answer, Parts
 from plltool.engine.storage import Storage
 from plltool.engine.sums import plan_sums
@@ -92,7 +90,6 @@ class OpenCLEngine(Engine):
         self._wanted_groups = units * (GPU_GROUPS_PER_UNIT if layout.lane_per_item else CPU_GROUPS_PER_UNIT)
         self._one_thread = units == 1 and not layout.lane_per_item
         self.counters.device_seconds = 0.0 if profile else None
-        self._clock = KernelClock(self.counters)
         try:
             self._context, used = make_context(device, compute_units)
             measured = [cl.command_queue_properties.PROFILING_ENABLE] if profile else []
@@ -130,7 +127,7 @@ class OpenCLEngine(Engine):
         self._chunks = self._make_chunks()
         self._tiles_apart = all(run[:, SpanWord.N_TILES].max() == 1 for run in self.storage.runs)  # no shared slots
         self._planned: dict[bytes, Schedule] = {}  # the last programs that were to be cut into levels
-        self._made: tuple[bytes, Tables, ByteArray] | None = None  # P matrices, see `_have_made`
+        self._made: tuple[bytes, Set[str], ByteArray] | None = None  # P matrices, see `_have_made`
         self._used: tuple[PackedModel, ...] = ()  # whose P sets the device has
 
     def _make_chunks(self) -> list[Chunk]:
@@ -162,11 +159,6 @@ class OpenCLEngine(Engine):
     def _send_weights(self, padded: FloatArray) -> None:
         with self._driver_errors():
             self._arrays.overwrite("weights", padded)
-
-    def _settle(self) -> None:
-        """Note that everything enqueued so far has ended."""
-        self._arrays.settle()
-        self._clock.settle()
 
     def peaks(self) -> dict[str, Peak]:
         with self._driver_errors():
@@ -207,11 +199,10 @@ class OpenCLEngine(Engine):
         self,
         request: Request,
         lengths: FloatArray,
-        tables: Tables,
         schedule: Schedule | None = None,
     ) -> None:
         """Enqueue the traversal of every chunk; P matrices first, unless the last lengths come again."""
-        arrays = self._arrays
+        arrays, tables = self._arrays, self._tables(request.program)
         self._chunks = self._chunks or self._make_chunks()
         spans = [self._spans_of(chunk, request.parts) for chunk in self._chunks]
         schedule, most_spans = self._bound_launches(schedule or self._plan(request), spans)
@@ -222,9 +213,9 @@ class OpenCLEngine(Engine):
             "n_instructions": len(schedule.program),
             "n_tracks": len(schedule.tracks),
             "n_values": request.n_values,
-            "want_decays": tables.decays,
-            "want_slopes": tables.slopes,
-            "want_differences": tables.divided_differences,
+            "want_decays": "decays" in tables,
+            "want_slopes": "slopes" in tables,
+            "want_differences": "divided_differences" in tables,
             "want_site": request.of_sites,
             "keep": request.keep,
             "first_shifted": request.scratch.start,
@@ -240,13 +231,13 @@ class OpenCLEngine(Engine):
         for chunk, own in zip(self._chunks, spans, strict=True):
             tile_stride, slot_stride = self.layout.strides(self.n_slots, chunk.n_tiles)
             numbers |= {"n_held_tiles": chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
-            held = arrays.held | chunk.storage
+            arrays.held |= chunk.storage
             for launch, first in product(schedule.launches, range(0, len(own), most_spans)):
                 n = min(most_spans, len(own) - first)
                 numbers |= {"first_track": launch.start, "launch_tracks": len(launch)}
                 numbers |= {"first_span": n_before + first, "launch_spans": n}
                 items = (min(n, self._work_groups) * group, 1 if self._one_thread else len(launch))
-                self._clock.watch(traverse(self._queue, items, (group, 1), held, numbers))
+                arrays.run(traverse, items, (group, 1), numbers)
             n_before += len(own)
 
     def _bound_launches(self, schedule: Schedule, spans: Sequence[IntArray]) -> tuple[Schedule, int]:
@@ -273,7 +264,9 @@ class OpenCLEngine(Engine):
         spans[:, SpanWord.PLACE] = np.arange(len(spans)) % self._work_groups
         return spans
 
-    def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
+    def _make_matrices(
+        self, lengths: FloatArray, tables: Set[str], at_tips: ByteArray, numbers: dict[str, Any]
+    ) -> None:
         """Send what the launch needs, and enqueue the kernel that makes P matrices and tables unless they are there."""
         sent, kernel = lengths.tobytes(), self._kernels.pmatrices
         is_made = self._have_made(sent, tables, at_tips)
@@ -287,21 +280,15 @@ class OpenCLEngine(Engine):
             self._send_matrices(lengths, tables, numbers)
         else:
             n_groups = 1 if self._one_thread else -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS)
-            items = n_groups * PMATRICES_ITEMS
-            self._clock.watch(kernel(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers))
+            self._arrays.run(kernel, (n_groups * PMATRICES_ITEMS,), (PMATRICES_ITEMS,), numbers)
         self._made = (sent, tables, at_tips)
 
-    def _send_matrices(self, lengths: FloatArray, wanted: Tables, numbers: dict[str, Any]) -> None:
+    def _send_matrices(self, lengths: FloatArray, wanted: Set[str], numbers: dict[str, Any]) -> None:
         """Make on the host what `pmatrices` makes, in double precision, and send it."""
-        layout = self.layout
-        made = self._spectra.tables(lengths, wanted, layout.real)
-        self._arrays.send("matrices", pack_matrices(layout, made.matrices), numbers)
-        if wanted.decays:
-            self._arrays.send("decays", made.decays[None], numbers)
-        if wanted.slopes:
-            self._arrays.send("slopes", pack_tables(layout, made.slopes)[None], numbers)
-        if wanted.divided_differences:
-            self._arrays.send("divided_differences", made.divided_differences[None], numbers)
+        for name, table in self._spectra.tables(lengths, wanted, self.layout.real).items():
+            packed = pack_tables(self.layout, table) if name == "slopes" else table
+            packed = pack_matrices(self.layout, table) if name == "matrices" else packed[None]
+            self._arrays.send(name, packed, numbers)
 
     def _plan(self, request: Request) -> Schedule:
         """Pieces at the same time, or levels where the rule for GPUs asks for them; no bit depends on it."""
@@ -318,23 +305,20 @@ class OpenCLEngine(Engine):
             return self._planned[name]
         return one_launch(request.program, plan_tracks(request, self.n_slots, n_spans, self._wanted_groups))
 
-    def _have_made(self, lengths: bytes, tables: Tables, at_tips: ByteArray) -> bool:
+    def _have_made(self, lengths: bytes, tables: Set[str], at_tips: ByteArray) -> bool:
         """Whether the device has the P matrices of these lengths, and what else a program reads for each branch."""
         if self._made is None or self._made[0] != lengths:
             return False
-        return self._made[1].cover(tables) and bool(np.all(at_tips <= self._made[2]))
+        return self._made[1] >= tables and bool(np.all(at_tips <= self._made[2]))
 
-    def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
+    def _ask(self, request: Request, lengths: FloatArray) -> Answer:
         spread, sums = spread_sums(request, self.layout)
-        with self._driver_errors():
-            self._use_models(self._own_model)
-            self._launch(spread, lengths, tables)
-            self._add_groups(0 if request.of_sites else spread.n_values)
+        sums_of_parts = self._ask_tracks(spread, lengths, self._own_model)
         if request.of_sites:
             return partial(self._site_values, request)
 
         def answer() -> FloatArray:
-            values = self._sums_of_parts(spread.n_values, request.parts)
+            values = sums_of_parts()
             if len(sums):
                 values[:, sums[0]] = values[:, sums].sum(axis=1)
             return values[:, : request.n_values]
@@ -349,53 +333,39 @@ class OpenCLEngine(Engine):
                 sums = np.empty(values.shape, dtype=self.layout.wide_sum)
                 first = (self._sums.n_rows - self.n_parts) * n_values * sums.itemsize
                 self._arrays.receive(sums, "partial", first)
-                self._settle()
+                self._arrays.settle()
                 values = sums if self.has_double else sums.real.astype(np.float64) + sums.imag
                 if wanted is not None:
                     values[~wanted] = 0.0
                 self._check_device(values)
         return values
 
-    def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
-        used = slots_written(program)
-        request = Request(program, len(models), keep=False, scratch=range(used))
-        tracks = model_tracks(len(program), len(models), used, self.n_parts)
-        return self._ask_each(request, lengths.reshape(-1, lengths.shape[-1]), self.pack_models(models), tracks)
-
-    def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
-        request = Request(program, sum(track.n_values for track in tracks), keep=self.resident)
-        models, lengths = [track.model for track in tracks], stack_lengths(tracks, self.n_parts)
-        return self._ask_each(request, lengths, models, separate_tracks(tracks, self.n_parts), tables)
-
-    def _ask_each(
+    def _ask_tracks(
         self,
         request: Request,
         lengths: FloatArray,
         models: Sequence[PackedModel],
-        tracks: IntArray,
-        tables: Tables = Tables(),  # noqa: B008
+        tracks: IntArray | None = None,
     ) -> Answer:
-        """Begin tracks, each under its model; lengths (n_models * n_parts, n_branches)."""
         with self._driver_errors():
             self._use_models(models)
-            self._launch(request, lengths, tables, one_launch(request.program, tracks))
-            self._add_groups(request.n_values)
-        return lambda: self._sums_of_parts(request.n_values).T
+            self._launch(request, lengths, None if tracks is None else one_launch(request.program, tracks))
+            self._add_groups(0 if request.of_sites else request.n_values)
+        return partial(self._sums_of_parts, request.n_values, request.parts)
 
     def _add_groups(self, n_values: int) -> None:
         """Enqueue the sums over the groups of each part; they become the last rows of `partial`."""
         width = -(-n_values // ADD_ROWS_ITEMS) * ADD_ROWS_ITEMS
         for level in self._sums.levels if n_values else ():
             numbers = self._fixed | {"first_made": level.start, "n_values": n_values}
-            items, group = (width, len(level)), (ADD_ROWS_ITEMS, 1)
-            self._clock.watch(self._kernels.add_rows(self._queue, items, group, self._arrays.held, numbers))
+            self._arrays.run(self._kernels.add_rows, (width, len(level)), (ADD_ROWS_ITEMS, 1), numbers)
         self._queue.flush()
 
     def _site_values(self, request: Request) -> FloatArray:
         with self._driver_errors():
             shape = request.n_values, self.layout.n_lanes
             lanes = self._arrays.receive(np.empty(shape, dtype=self.layout.wide), "site")
-            self._settle()
+            self._arrays.settle()
             values = lanes[:, self.layout.lane_of_pattern].astype(np.float64)
             if not np.isfinite(values).all():
                 self._forget_bad_pattern()
@@ -428,7 +398,7 @@ class OpenCLEngine(Engine):
     def _release_clas(self) -> None:
         with self._driver_errors():
             self._queue.finish()
-            self._settle()
+            self._arrays.settle()
             self.counters.hold(-sum(array.n_bytes for held in self._held for array in held.values()))
             self._free_clas()
 
@@ -444,7 +414,7 @@ class OpenCLEngine(Engine):
         self._closed = True
         try:
             self._queue.finish()
-            self._settle()
+            self._arrays.settle()
         except cl.Error as error:  # the device is lost; the error that told us so must not be masked
             log.warning("%s: %s", self.device_name, error)
         self._free_clas()

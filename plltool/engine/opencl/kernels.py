@@ -13,7 +13,6 @@ import pyopencl as cl
 
 from plltool.arrays import IntArray, distinct
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
-from plltool.engine.counters import Counters
 from plltool.engine.layout import ArrayShape, Layout
 from plltool.engine.opencl.arrays import DeviceArray
 from plltool.engine.opencl.device import is_pocl
@@ -28,7 +27,6 @@ TABLE_FILES = ("pmatrices.cl", "sums.cl")  # the first computes in double
 FLOAT_OPTION = "-cl-single-precision-constant"  # in kernels without doubles; they are the type of constants otherwise
 TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h", "traverse.cl")
 
-NANOSECOND = 1e-9
 MOST_PROGRAMS = 64  # that a process keeps; an engine has 1 to 5
 
 
@@ -183,24 +181,3 @@ def find_set(program: IntArray) -> str:
 def build_traverse(context: cl.Context, layout: Layout, name: str) -> cl.Program:
     """`traverse` for the instructions of one of `contract.OPCODE_SETS`."""
     return build_program(context, layout, (*COMMON_FILES, *TRAVERSE_FILES), traverse_options(context, layout, name))
-
-
-class KernelClock:
-    """Counts launches of kernels, and their run times by the driver's clock unless `device_seconds` is None."""
-
-    def __init__(self, counters: Counters):
-        self._counters = counters
-        self._running: list[Any] = []
-
-    def watch(self, event: Any) -> None:
-        """Count a kernel that was enqueued, by its pyopencl.Event; does not wait for it."""
-        self._counters.launches += 1
-        if self._counters.device_seconds is not None:
-            self._running.append(event)
-
-    def settle(self) -> None:
-        """Add the kernels watched so far. All have ended, because something later in the queue has."""
-        if self._counters.device_seconds is not None:
-            ticks = sum(event.profile.end - event.profile.start for event in self._running)
-            self._counters.device_seconds += ticks * NANOSECOND
-            self._running.clear()

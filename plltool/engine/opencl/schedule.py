@@ -23,7 +23,7 @@ import numpy as np
 from plltool.arrays import IndexArray, IntArray, distinct
 from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request, Track, slots_read
+from plltool.engine.program import Request, slots_read
 
 GPU_LEVEL_SPANS = 0.25  # spans over wanted work-groups below which launches by levels are faster on an H200
 GPU_LAUNCH_INSTRUCTIONS = 7, 1  # of few states, and of many, that take as long on an H200 as one launch more
@@ -264,23 +264,3 @@ def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int
     tracks[:, TrackWord.BEGIN], tracks[:, TrackWord.END] = begins, np.append(begins[1:], end)
     tracks[:, TrackWord.SLOT_SHIFT] = len(request.scratch) * np.arange(len(begins))
     return tracks
-
-
-def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int) -> IntArray:
-    """(n_models, TRACK_WORDS) the whole program under each model, in separate slots; the program makes one value."""
-    tracks, models = empty_tracks(n_models), np.arange(n_models)
-    tracks[:, TrackWord.END] = n_instructions
-    tracks[:, TrackWord.SLOT_SHIFT] = n_slots * models
-    tracks[:, TrackWord.PSET_SHIFT] = n_parts * models
-    tracks[:, TrackWord.VALUE_SHIFT] = models
-    return tracks
-
-
-def separate_tracks(programs: Sequence[Track], n_parts: int) -> IntArray:
-    """(n_tracks, TRACK_WORDS) programs one after another, each with separate P sets and values."""
-    rows, end, n_values = [], 0, 0
-    for number, own in enumerate(programs):
-        begin, end = end, end + len(own.program)
-        rows.append((begin, end, 0, n_parts * number, n_values))  # in the order of `TrackWord`
-        n_values += own.n_values
-    return np.array(rows, dtype=np.int32)
