@@ -11,11 +11,11 @@ import pytest
 import plltool
 from plltool.engine.opencl.device_faults import probe_device
 from plltool.errors import DeviceError
-from plltool.processes import children
-from plltool.processes.children import can_start_children, child_command
+from plltool.processes import workers
+from plltool.processes.workers import can_start_children, child_command
 
 PACKAGE = Path(plltool.__file__).parent
-WHERE = "import plltool.processes.children; print(plltool.__file__, plltool.processes.children.__file__)"
+WHERE = "import plltool.processes.workers; print(plltool.__file__, plltool.processes.workers.__file__)"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_child_calls_a_function_and_exits_with_its_result():
 def test_nothing_is_imported_from_the_current_folder(decoy, monkeypatch, entry):
     if entry is not None:  # what a notebook has first on its path
         monkeypatch.syspath_prepend(entry)
-    assert run(*child_command("builtins:exec", WHERE)).split() == [str(PACKAGE / "__init__.py"), children.__file__]
+    assert run(*child_command("builtins:exec", WHERE)).split() == [str(PACKAGE / "__init__.py"), workers.__file__]
 
 
 @pytest.mark.parametrize("is_relative", [False, True])
@@ -59,13 +59,13 @@ def test_a_child_imports_what_is_on_the_path(decoy, copied, is_relative):
     """What a script has put there, or a relative path led to: in a notebook whose current folder changes later."""
     code = (
         f"import sys; sys.path.insert(0, {'' if is_relative else str(copied)!r})\n"
-        "from plltool.processes.children import child_command\n"
+        "from plltool.processes.workers import child_command\n"
         "import os, subprocess\n"
         f"os.chdir({str(decoy)!r})\n"
         f"print(subprocess.run(child_command('builtins:exec', {WHERE!r}), capture_output=True, text=True))"
     )
     done = run(sys.executable, "-P", "-c", code, cwd=copied if is_relative else decoy)
-    assert f"stdout='{copied / 'plltool' / '__init__.py'} {copied / 'plltool' / 'processes' / 'children.py'}" in done
+    assert f"stdout='{copied / 'plltool' / '__init__.py'} {copied / 'plltool' / 'processes' / 'workers.py'}" in done
 
 
 def test_a_frozen_program_has_no_children(monkeypatch):

@@ -21,10 +21,9 @@ from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.codes import encode_tips
 from plltool.engine.contract import BUILT_FROM, OPCODES, InstructionWord, Opcode
-from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Step, Track, slots_written
-from plltool.engine.requests import Answer, Holder, Parts
+from plltool.engine.requests import Answer, Counters, Holder, Parts
 from plltool.engine.storage import Storage
 from plltool.errors import EngineError
 from plltool.model.components import Components

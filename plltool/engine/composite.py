@@ -23,10 +23,9 @@ import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
-from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Step, Track, rows_of
-from plltool.engine.requests import Answer, Holder, Parts, ShapedAnswer
+from plltool.engine.requests import Answer, Counters, Holder, Parts, ShapedAnswer
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError, PlltoolError
 from plltool.model.components import Components
 

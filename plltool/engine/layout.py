@@ -9,7 +9,7 @@ groups are added up on the device (`sums.py`), so the layout alone decides the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -20,8 +20,10 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.constants import MASK_STATES
 from plltool.engine.codes import MAX_CODES
-from plltool.engine.contract import KernelArgument, macros
-from plltool.errors import EngineError
+from plltool.engine.contract import ARRAYS, KernelArgument, macros
+from plltool.engine.opencl.device import WIDEST_VECTOR, Device
+from plltool.engine.opencl.device_faults import find_fault
+from plltool.errors import DeviceError, EngineError
 
 # A component whose maximum falls below 2^-SCALE_BITS is rescaled. The product of two entries at the threshold stays
 # far above the smallest normal number: 2^-1022 in double, 2^-126 in single precision.
@@ -51,16 +53,27 @@ SCALE_BYTES = 4
 CPU_TILE_BYTES = 256
 ROW_TABLE_LANES = 8  # lanes from which on a vector holds the sums of enough sets of states, see `kernels/layout.h`
 SET_TABLE_LANES = 4  # lanes, and at most as many states, with which tables for tips have a vector for each set
-PMATRIX_COLUMNS = (
-    12  # columns of a P matrix that one work-item of a CPU makes; each work-item computes all exponentials itself
-)
+PMATRIX_COLUMNS = 12  # columns of a P matrix that a work-item of a CPU makes; each computes all exponentials itself
 JOB_BYTES = 448  # of `Job`, `Output` and `Task` (`traverse.cl` checks it) where an address has 8 bytes
 LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
 
+# of the choice of a layout
+NUMPY_LANES = (1, 2, 4)
+NUMPY_DEFAULT_LANES = 4
+CPU_LANES = (2, 4, 8, 16)
+GPU_LANES = (32, 64)
+GPU_DEFAULT_LANES = 64
+GPU_MANY_STATES_LANES = 32  # as many work-items as NVIDIA's devices run in step; on an H200 as fast as 64 or faster
+GPU_OWN_STATES = 6  # states that a work-item owns where states are shared: they fit its registers; not measured
+GPU_MAX_GROUPS = 65_536  # one tile per group up to 4 million patterns; limits the number of partial sums
+CPU_GROUPS_PER_CORE = 8  # CPU drivers schedule work-groups: a few per core balance the load, hundreds cost time
+CPU_MIN_GROUPS_PER_CORE = 4  # small data sets get smaller tiles, so that no core is idle
+MAX_PADDING = 1.25  # blocks with padding over blocks with patterns; many small parts get smaller tiles
 
-@dataclass(frozen=True)
+
+@dataclass
 class Layout:
-    """Shapes of everything an engine stores. Raises EngineError if there are too many codes."""
+    """Shapes of everything an engine stores, which follow from its fields. Raises EngineError for too many codes."""
 
     n_states: int  # of the model
     n_components: int  # likewise
@@ -81,203 +94,83 @@ class Layout:
     has_double: bool = True  # of the device
 
     def __post_init__(self) -> None:
+        self._settle_types()
+        self._settle_patterns()
+        self._settle_sizes()
+        self._settle_local_memory()
+
+    def _settle_types(self) -> None:
+        self.real, self.sum = TYPES[self.precision]
+        self.scale_bits = SCALE_BITS[self.real]
+        self.double_sums = self.has_double and self.precision != "rough"  # over patterns; else they are two floats
+        # of pattern weights, and of what is computed from the sums of a pattern
+        self.wide = np.dtype(np.float64 if self.double_sums else np.float32)
+        # of sums over patterns; two floats are kept as the two of a complex number: their sum is what counts
+        self.wide_sum: np.dtype[np.inexact] = np.dtype(np.float64 if self.double_sums else np.complex64)
+        # whether tip codes index a given table of state sets, and kernels loop over states
+        self.many_states = self.n_states > MASK_STATES or self.n_codes > 0
+        # the largest number of codes, and the code of an undetermined tip, in the engines' order, see `codes.py`
+        self.max_codes = self.n_states + 1 + self.n_codes if self.many_states else 1 << self.n_states
+        self.padding_code = self.n_states if self.many_states else self.max_codes - 1
         if self.max_codes > MAX_CODES:
             raise EngineError(f"{self.n_codes} codes of {self.n_states} states, expected at most {MAX_CODES}")
+        self.code: np.dtype[np.unsignedinteger] = np.min_scalar_type(self.max_codes - 1)
 
-    @property
-    def most_blocks(self) -> int:
-        """Blocks that a tile may have in the compiled kernels, which data of different size share.
+    def _settle_patterns(self) -> None:
+        self.n_parts, self.n_patterns = len(self.part_patterns), sum(self.part_patterns)
+        self.part_blocks = tuple(-(-n // self.vw) for n in self.part_patterns)
+        self.part_tiles = tuple(-(-n // self.tile_blocks) for n in self.part_blocks)
+        self.n_tiles = sum(self.part_tiles)
+        self.n_blocks = self.n_tiles * self.tile_blocks  # with padding, likewise lanes, which are patterns then
+        self.n_lanes = self.n_blocks * self.vw
 
-        Tiles of one block have kernels of their own: without loops over blocks they take 0.92 to 0.95 times as long.
-        """
+    def _settle_sizes(self) -> None:
+        n, vw = self.n_states, self.vw
+        # numbers of a matrix on the device; with many states a column of row sums is added, see `many_states.h`
+        self.matrix_values = n * (n + self.many_states)
+        # of a component in `model`: masses, the two matrices of the eigenbasis, rate; and in `eigen`: eigenvalues, U,
+        # U^-1, and the eigenvalues' imaginary parts
+        self.model_values = n + 2 * self.matrix_values + 1
+        self.eigen_values = n * (1 if self.reversible else 2) + 2 * n**2
+        self.difference_tables = 1 if self.reversible else 4  # of a branch and component, see `pmatrices.cl`
+        self.gradient_values = self.difference_tables * self.n_components * n**2  # that RATE_MATRIX_GRADIENT makes
+        # vectors of a component's table for tips: one for each row of P or for each set of states; 0 for no table
+        self.table_rows = n if vw >= ROW_TABLE_LANES else 1 << n if n <= vw == SET_TABLE_LANES else 0
+        if self.lane_per_item or self.many_states:
+            self.table_rows = 0
+        self.branch_values = self.n_components * self.matrix_values  # P matrices, then their tables (`layout.h`)
+        if self.table_rows:
+            self.branch_values = (-(-self.branch_values // vw) + self.n_components * self.table_rows) * vw
+        self.block_values = self.n_components * n * vw  # numbers in the CLA of one block
+        self.block_scales = self.n_components * vw  # its scaling counts: one per component and pattern
+        self.block_bytes = self.block_values * self.real.itemsize + self.block_scales * SCALE_BYTES
+        self.slot_bytes = self.n_blocks * self.block_bytes
+        # blocks that a tile may have in the compiled kernels, which data of different size share; tiles of one block
+        # have kernels of their own: without loops over blocks they take 0.92 to 0.95 times as long
+        self.most_blocks = max(self.tile_blocks, CPU_TILE_BYTES // (self.real.itemsize * vw))
         if self.tile_blocks == 1:
-            return 1
-        return max(self.tile_blocks, CPU_TILE_BYTES // (self.real.itemsize * self.vw))
+            self.most_blocks = 1
+        # columns of a P matrix that one work-item makes: one on a GPU, which has more items than there are columns
+        self.pmatrix_columns = 1 if self.lane_per_item else PMATRIX_COLUMNS
+        # lanes of a vector of doubles: as many as a block has, or half as many where kernels have no others
+        self.double_lanes = vw if self.double_sums else max(2, vw // 2)
 
-    @property
-    def real(self) -> np.dtype[np.floating]:
-        """Type of CLAs and of tables such as P."""
-        return TYPES[self.precision][0]
-
-    @property
-    def sum(self) -> np.dtype[np.floating]:
-        """Type of the sums over a pattern's states and components."""
-        return TYPES[self.precision][1]
-
-    @property
-    def double_sums(self) -> bool:
-        """Whether sums over patterns are double; else they are two floats."""
-        return self.has_double and self.precision != "rough"
-
-    @property
-    def wide(self) -> np.dtype[np.floating]:
-        """Type of pattern weights, and of what is computed from the sums of a pattern."""
-        return np.dtype(np.float64 if self.double_sums else np.float32)
-
-    @property
-    def wide_sum(self) -> np.dtype[np.inexact]:
-        """Type of sums over patterns. Two floats are kept as the two of a complex number: their sum is what counts."""
-        return np.dtype(np.float64 if self.double_sums else np.complex64)
-
-    @property
-    def code(self) -> np.dtype[np.unsignedinteger]:
-        """Type of a tip code."""
-        return np.min_scalar_type(self.max_codes - 1)
-
-    @property
-    def many_states(self) -> bool:
-        """Tip codes index a given table of state sets, and kernels loop over states."""
-        return self.n_states > MASK_STATES or self.n_codes > 0
-
-    @property
-    def max_codes(self) -> int:
-        """The largest number of codes in the engines' order, see `codes.py`."""
-        return self.n_states + 1 + self.n_codes if self.many_states else 1 << self.n_states
-
-    @property
-    def padding_code(self) -> int:
-        """The code of an undetermined tip, in the engines' order."""
-        return self.n_states if self.many_states else (1 << self.n_states) - 1
-
-    @property
-    def matrix_values(self) -> int:
-        """Numbers of a matrix on the device; with many states a column of row sums is added, see `many_states.h`."""
-        return self.n_states * (self.n_states + self.many_states)
-
-    @property
-    def model_values(self) -> int:
-        """Numbers of a component in the array `model`: masses, the two matrices of the eigenbasis, rate."""
-        return self.n_states + 2 * self.matrix_values + 1
-
-    @property
-    def eigen_values(self) -> int:
-        """Numbers of a component in the array `eigen`: eigenvalues, U, U^-1, and the eigenvalues' imaginary parts."""
-        return self.n_states * (1 if self.reversible else 2) + 2 * self.n_states**2
-
-    @property
-    def difference_tables(self) -> int:
-        """Tables of divided differences of a branch and component, see `pmatrices.cl`."""
-        return 1 if self.reversible else 4
-
-    @property
-    def gradient_values(self) -> int:
-        """Numbers that RATE_MATRIX_GRADIENT makes."""
-        return self.difference_tables * self.n_components * self.n_states**2
-
-    @property
-    def shared_states(self) -> bool:
-        """Work-items share the states of a lane."""
-        return self.lane_per_item and self.many_states
-
-    @property
-    def group_items(self) -> int:
-        """Work-items of a work-group."""
-        return self.vw * self.state_workers if self.lane_per_item else 1
-
-    @property
-    def own_states(self) -> int:
-        """Consecutive states of a lane that a work-item owns; with padding."""
-        return -(-self.n_states // self.state_workers)
-
-    @property
-    def local_bytes(self) -> int:
-        """Local memory of work-items that share states: their job, and the largest of the other uses, one at a time."""
-        return JOB_BYTES + 8 * self.shared_doubles
-
-    @property
-    def shared_doubles(self) -> int:
-        """Local memory that work-items use for one thing after another, see `kernels/shared_states.h`."""
-        padded = self.state_workers * self.own_states
-        products = self.column_tile * (padded + self.vw) * self.real.itemsize
+    def _settle_local_memory(self) -> None:
+        self.shared_states = self.lane_per_item and self.many_states  # work-items share the states of a lane
+        self.group_items = self.vw * self.state_workers if self.lane_per_item else 1  # work-items of a work-group
+        self.own_states = -(-self.n_states // self.state_workers)  # consecutive ones that an item owns; with padding
+        products = self.column_tile * (self.state_workers * self.own_states + self.vw) * self.real.itemsize
         terms = self.group_items * self.sum.itemsize
         lanes = 2 * self.column_tile * (self.vw + 1) * 8
-        return -(-max(products, terms, lanes) // 8)
-
-    @property
-    def pmatrix_columns(self) -> int:
-        """Columns of a P matrix that one work-item makes: one on a GPU, which has more items than there are columns."""
-        return 1 if self.lane_per_item else PMATRIX_COLUMNS
-
-    @property
-    def double_lanes(self) -> int:
-        """Lanes of a vector of doubles: as many as a block has, or half as many where kernels have no others."""
-        return self.vw if self.double_sums else max(2, self.vw // 2)
+        self.shared_doubles = -(-max(products, terms, lanes) // 8)  # used for one thing after another
+        # local memory of work-items that share states: their job, and the largest of the other uses, one at a time
+        self.local_bytes = JOB_BYTES + 8 * self.shared_doubles
 
     def pmatrix_items(self, n_psets: int, n_branches: int) -> int:
         """Work-items that make the P matrices of all branches in every P set, see `pmatrices.cl`."""
         width = 1 if self.lane_per_item or self.many_states else self.double_lanes
         shares = -(-self.n_states // self.pmatrix_columns)  # work-items that make a P matrix together
         return n_psets * -(-n_branches // width) * self.n_components * shares
-
-    @property
-    def scale_bits(self) -> int:
-        return SCALE_BITS[self.real]
-
-    @property
-    def n_parts(self) -> int:
-        return len(self.part_patterns)
-
-    @property
-    def n_patterns(self) -> int:
-        return sum(self.part_patterns)
-
-    @cached_property
-    def part_blocks(self) -> tuple[int, ...]:
-        return tuple(-(-n // self.vw) for n in self.part_patterns)
-
-    @cached_property
-    def part_tiles(self) -> tuple[int, ...]:
-        return tuple(-(-n // self.tile_blocks) for n in self.part_blocks)
-
-    @property
-    def n_tiles(self) -> int:
-        return sum(self.part_tiles)
-
-    @property
-    def n_blocks(self) -> int:
-        """Blocks with padding."""
-        return self.n_tiles * self.tile_blocks
-
-    @property
-    def n_lanes(self) -> int:
-        """Patterns with padding."""
-        return self.n_blocks * self.vw
-
-    @property
-    def block_values(self) -> int:
-        """Numbers in the CLA of one block."""
-        return self.n_components * self.n_states * self.vw
-
-    @property
-    def table_rows(self) -> int:
-        """Vectors of a component's table for tips: one for each row of P or for each set of states; 0 for no table."""
-        if self.lane_per_item or self.many_states:
-            return 0
-        if self.vw >= ROW_TABLE_LANES:
-            return self.n_states
-        return 1 << self.n_states if self.n_states <= self.vw == SET_TABLE_LANES else 0
-
-    @property
-    def branch_values(self) -> int:
-        """Numbers of a branch on the device: its P matrices, then their tables for tips (`kernels/layout.h`)."""
-        matrices = self.n_components * self.matrix_values
-        if not self.table_rows:
-            return matrices
-        return (-(-matrices // self.vw) + self.n_components * self.table_rows) * self.vw
-
-    @property
-    def block_scales(self) -> int:
-        """Scaling counts of one block: one per component and pattern."""
-        return self.n_components * self.vw
-
-    @property
-    def block_bytes(self) -> int:
-        """Bytes of one slot in one block: CLA and scaling counts."""
-        return self.block_values * self.real.itemsize + self.block_scales * SCALE_BYTES
-
-    @property
-    def slot_bytes(self) -> int:
-        return self.n_blocks * self.block_bytes
 
     @cached_property
     def lane_of_pattern(self) -> IndexArray:
@@ -345,9 +238,10 @@ class Layout:
         }
         return layout_types.get(argument.ctype) or np.dtype(NUMPY_TYPE[argument.ctype])
 
-    def array_bytes(self, argument: KernelArgument, sizes: Mapping[str, int]) -> int:
-        """Bytes of an array that kernels take, in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
-        return ArrayShape(argument, self).n_bytes(sizes)
+    @cached_property
+    def arrays(self) -> dict[str, ArrayShape]:
+        """The shapes of the arrays that kernels take, by their names in the contract."""
+        return {name: ArrayShape(argument, self) for name, argument in ARRAYS.items()}
 
     def macros(self, has_double: bool | None = None) -> list[str]:
         """The -D options of kernels with double precision or without; by default as sums over patterns have it."""
@@ -392,3 +286,115 @@ class ArrayShape:
         """Type and shape, as on the host and as declared."""
         declared = ", ".join(map(str, self._argument.shape or ()))
         return f"{self.dtype} {self.shape(sizes)}, which is {self._argument.ctype} ({declared})"
+
+
+# --- the choice of a layout for a device: fixed rules, so that the same input gives the same bits ------------------
+
+
+@dataclass(frozen=True)
+class DataShape:
+    """What a layout must hold; see `Layout` for the fields."""
+
+    n_states: int
+    n_components: int
+    n_taxa: int
+    part_patterns: tuple[int, ...]
+    n_codes: int = 0
+    reversible: bool = True
+
+
+def choose_layout(device: Device | None, shape: DataShape, precision: str = "double", vw: int | None = None) -> Layout:
+    """The layout for a device, None for numpy: a fixed function of the device and the shape of the data.
+
+    It does not depend on the number of threads in use, nor do the sums. `vw` None stands for the device's best number
+    of lanes; 32 or 64 on a CPU device ask for the shape of a GPU, which devices without double precision always have:
+    all of them are GPUs, but for Mesa's on the CPU. Raises DeviceError if the device cannot use `vw` lanes.
+    """
+    if device is None:
+        lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
+        return Layout(**vars(shape), precision=precision, vw=lanes, max_groups=1)
+    like_gpu = device.kind == "gpu" or not device.has_double
+    if like_gpu or vw in GPU_LANES:
+        are_many = shape.n_states > MASK_STATES or shape.n_codes
+        default = GPU_MANY_STATES_LANES if are_many else default_lanes(device, precision)
+        lanes = _check_lanes(device.label, vw, default, GPU_LANES)
+        layout = Layout(
+            **vars(shape),
+            precision=precision,
+            vw=lanes,
+            lane_per_item=True,
+            tile_major=False,
+            max_groups=GPU_MAX_GROUPS,
+            cut_kernels=like_gpu,  # each set takes seconds to compile on a CPU, where fewer registers gain nothing
+            has_double=device.has_double,
+        )
+        return use_local_memory(layout, device.max_group_items, device.local_memory)
+    default = default_lanes(device, precision)
+    lanes = _check_lanes(device.label, vw, default, (*(n for n in CPU_LANES if n <= default), *GPU_LANES))
+    layout = _cpu_tiles(shape, precision, lanes, CPU_MIN_GROUPS_PER_CORE * device.compute_units)
+    return replace(layout, max_groups=CPU_GROUPS_PER_CORE * device.compute_units)
+
+
+def count_work_groups(layout: Layout, units: int) -> int:
+    """Work-groups of a launch at most, on `units` compute units; 1 for one thread, which then does all itself."""
+    n_groups = len(layout.groups)
+    if layout.lane_per_item:
+        return n_groups
+    return 1 if units == 1 else min(n_groups, CPU_GROUPS_PER_CORE * units)
+
+
+def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layout:
+    """A GPU's layout with what its work-groups share in local memory; other layouts stay as they are.
+
+    With few states they share the P matrices of a NEWVIEW, if these fit. With many they share the states of a lane:
+    workers own GPU_OWN_STATES each, or more where a work-group cannot have `max_items`. They read tables in even tiles
+    of up to LARGEST_COLUMN_TILE columns, or fewer where `local_memory` (bytes) does not hold them.
+    """
+    if not layout.lane_per_item:
+        return layout
+    if not layout.many_states:
+        matrices = 2 * layout.n_components * layout.matrix_values * layout.real.itemsize
+        return replace(layout, staged_matrices=JOB_BYTES + matrices <= local_memory)
+    workers = max(1, min(-(-layout.n_states // GPU_OWN_STATES), max_items // layout.vw))
+    for largest in range(LARGEST_COLUMN_TILE, 0, -1):
+        tile = -(-layout.n_states // -(-layout.n_states // largest))
+        shared = replace(layout, state_workers=workers, column_tile=tile)
+        if shared.local_bytes <= local_memory:
+            break
+    return shared
+
+
+def default_lanes(device: Device, precision: str) -> int:
+    """Lanes of a block on an OpenCL device by default: on a CPU as many as a vector of CLA values has.
+
+    On AMD's GPUs as many as run in step, 32 on RDNA: compilers then drop the barriers of a work-group.
+
+    Vectors have as many lanes of doubles, or in rough computation twice as many of singles, on which a compiler may
+    fail; that is tested.
+    """
+    if device.kind == "gpu" or not device.has_double:
+        return device.wave if device.wave in GPU_LANES else GPU_DEFAULT_LANES
+    wide, width = 2 * device.vector_width, device.vector_width
+    if precision == "rough":
+        return device.single_width or (wide if find_fault(device, wide) is None else width)
+    if precision == "single":
+        return device.single_width or width
+    return wide if TYPES[precision][0].itemsize == 4 and width == WIDEST_VECTOR else width
+
+
+def _cpu_tiles(shape: DataShape, precision: str, lanes: int, enough_tiles: int) -> Layout:
+    """The largest tiles, up to CPU_TILE_BYTES, that are enough in number and do not pad too much."""
+    patterns = CPU_TILE_BYTES // TYPES[precision][0].itemsize
+    blocks = sum(-(-n // lanes) for n in shape.part_patterns)
+    layout = Layout(**vars(shape), precision=precision, vw=lanes, tile_blocks=patterns // lanes, max_groups=1)
+    while layout.tile_blocks > 1 and (layout.n_tiles < enough_tiles or layout.n_blocks > MAX_PADDING * blocks):
+        layout = replace(layout, tile_blocks=layout.tile_blocks // 2)
+    return layout
+
+
+def _check_lanes(label: str, vw: int | None, default: int, allowed: tuple[int, ...]) -> int:
+    if vw is None:
+        return default
+    if vw not in allowed:
+        raise DeviceError(f"{label} cannot use blocks of {vw} lanes, only of {', '.join(map(str, allowed))}")
+    return vw

@@ -1,4 +1,4 @@
-"""What engines, shards and prepared CLAs have in common: the requests that they answer, and how they are closed.
+"""What engines, shards and prepared CLAs have in common: requests, how work is counted, and how they are closed.
 
 Every request has two halves: it is asked, and its answer is fetched. Several engines so work at the same time.
 """
@@ -6,8 +6,8 @@ Every request has two halves: it is asked, and its answer is fetched. Several en
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
-from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES
-from plltool.engine.counters import Counters
+from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES, InstructionWord, Opcode
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request, Step, Track, slots_written
 from plltool.errors import DeviceMemoryError, EngineError
@@ -25,6 +24,71 @@ from plltool.model.components import Components
 Parts: TypeAlias = Sequence[Components]  # one model per part
 Answer: TypeAlias = Callable[[], FloatArray]  # waits for what was asked, and returns it
 ShapedAnswer: TypeAlias = Callable[[], list[FloatArray]]
+
+
+@dataclass
+class Counters:
+    """The work done so far. CLAs stay on the device, so they are never among the bytes."""
+
+    launches: int = 0  # kernels enqueued
+    instructions: int = 0  # executed; one counts once, whatever the number of patterns
+    newviews: int = 0  # likewise
+    bytes_to_device: int = 0  # bytes copied
+    bytes_from_device: int = 0
+    exchanges: int = 0  # sums over the ranks of an MPI job
+    bytes_exchanged: int = 0  # that this rank sent for them
+    requests: dict[str, int] = field(default_factory=dict)  # number of requests of each kind
+    # instructions in all requests of each kind; divided by `requests`, the mean batch
+    request_instructions: dict[str, int] = field(default_factory=dict)
+    device_seconds: float | None = None  # run time of the kernels by the device's clock; None where it is not measured
+    bytes_held: int = 0  # memory of all arrays on the device now
+    peak_bytes: int = 0  # and at most
+
+    def hold(self, n_bytes: int) -> None:
+        """Count memory taken on the device, or given back where negative."""
+        self.bytes_held += n_bytes
+        self.peak_bytes = max(self.peak_bytes, self.bytes_held)
+
+    def count(self, request: str, program: IntArray) -> None:
+        """Count one request."""
+        self.instructions += len(program)
+        self.newviews += int(np.count_nonzero(program[:, InstructionWord.OPCODE] == Opcode.NEWVIEW))
+        self.requests[request] = self.requests.get(request, 0) + 1
+        self.request_instructions[request] = self.request_instructions.get(request, 0) + len(program)
+
+    def add_earlier(self, other: Counters) -> None:
+        """Add the work of an engine that was closed before this one was opened."""
+        held, peak = self.bytes_held, max(self.peak_bytes, other.peak_bytes)
+        self.add(other)
+        self.bytes_held, self.peak_bytes = held, peak
+
+    def add_closed(self, other: Counters) -> None:
+        """Add the work of engines that are closed by now; their memory was held beside what is held now."""
+        held, peak = self.bytes_held, max(self.peak_bytes, self.bytes_held + other.peak_bytes)
+        self.add(other)
+        self.bytes_held, self.peak_bytes = held, peak
+
+    def add(self, other: Counters) -> None:
+        """Add the work and the memory of another engine."""
+        for name, value in vars(other).items():
+            mine = getattr(self, name)
+            if isinstance(value, dict):
+                for kind, number in value.items():
+                    mine[kind] = mine.get(kind, 0) + number
+            elif value is not None:
+                setattr(self, name, value if mine is None else mine + value)
+
+    @classmethod
+    def sum_of(cls, all_work: Iterable[Counters]) -> Counters:
+        """The work and the memory of several engines."""
+        total = cls()
+        for work in all_work:
+            total.add(work)
+        return total
+
+    def as_dict(self) -> dict[str, Any]:
+        """The attributes by name."""
+        return asdict(self)
 
 
 class Requests(ABC):
@@ -71,7 +135,7 @@ class Requests(ABC):
 
 
 class Clas(Requests):
-    """CLAs that later requests read, made by `steps` from those of the ones before; see `Holder.prepare`."""
+    """CLAs that later requests read; see `Holder.prepare`. Each of the `steps` may read those of the steps before."""
 
     def __init__(self, holder: Holder, steps: tuple[Step, ...]):
         self._holder, self._steps = holder, steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +13,7 @@ import numpy as np
 from plltool.constants import MASK_STATES
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.buffers import AnyBuffers, NumpyBuffers
-from plltool.engine.layout import Layout
-from plltool.engine.layout_choice import DataShape, choose_layout, count_work_groups
+from plltool.engine.layout import DataShape, Layout, choose_layout, count_work_groups
 from plltool.engine.numpy_engine import EigenbasisEngine, NumpyEngine
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.device_faults import find_fault
@@ -130,40 +129,34 @@ def find_device(
     raise DeviceError("; ".join([missing, f"devices found: {there}", *failures]))
 
 
-@dataclass(frozen=True, eq=False)
-class EngineRequest:
-    """The arguments of `make_engine`."""
+def open_on(
+    device: Device | None,
+    data: EngineData,
+    shape: DataShape,
+    slots: Slots,
+    hardware: Hardware,
+    share: float = 1.0,
+    profile: bool = False,
+    rough: bool = False,
+) -> Engine:
+    """An engine on a device, None for numpy, see `make_engine`; whatever goes wrong is a DeviceError.
 
-    data: EngineData
-    shape: DataShape
-    slots: Slots
-    hardware: Hardware
-    share: float
-    profile: bool
-    rough: bool = False
+    A device that has less memory than it claims is asked for half as much, until even one tile is too much.
+    """
+    if device is None:
+        plan = plan_engine(None, shape, slots, hardware, share, rough)
+        return NumpyEngine(plan.layout, plan.storage, data)
+    from plltool.engine.opencl.engine import OpenCLEngine
 
-    def numpy_engine(self) -> NumpyEngine:
-        """An engine on numpy."""
-        plan = plan_engine(None, self.shape, self.slots, self.hardware, self.share, self.rough)
-        return NumpyEngine(plan.layout, plan.storage, self.data)
-
-    def opencl_engine(self, device: Device) -> Engine:
-        """An engine on `device`; whatever goes wrong is a DeviceError.
-
-        A device that has less memory than it claims is asked for half as much, until even one tile is too much.
-        """
-        from plltool.engine.opencl.engine import OpenCLEngine
-
-        threads = device.usable_threads(self.hardware.threads)
-        hardware, share = self.hardware, self.share
-        while True:
-            plan = plan_engine(device, self.shape, self.slots, hardware, share, self.rough)
-            try:
-                return OpenCLEngine(plan.layout, plan.storage, self.data, device, threads, self.profile)
-            except DeviceMemoryError as error:
-                log.warning("%s; trying with half as much", error)
-            # outside the handler, which would keep what failed alive
-            hardware, share = replace(hardware, memory=plan.storage.n_bytes(plan.layout) // 2), 1.0
+    threads = device.usable_threads(hardware.threads)
+    while True:
+        plan = plan_engine(device, shape, slots, hardware, share, rough)
+        try:
+            return OpenCLEngine(plan.layout, plan.storage, data, device, threads, profile)
+        except DeviceMemoryError as error:
+            log.warning("%s; trying with half as much", error)
+        # outside the handler, which would keep what failed alive
+        hardware, share = replace(hardware, memory=plan.storage.n_bytes(plan.layout) // 2), 1.0
 
 
 def make_engine(
@@ -184,19 +177,21 @@ def make_engine(
     Raises DeviceError if a device asked for by name is missing, fails or has too little memory, or if `hardware.memory`
     is too little; "auto" tries the next device instead, and numpy last. Raises InputError for several devices.
     """
-    request = EngineRequest(data, shape, slots, hardware, share, profile, rough)
     if hardware.is_several:
         raise InputError(f"device: found {show_name(hardware.device)}, expected one device only")
+
+    def make(device: Device | None) -> Engine:
+        return open_on(device, data, shape, slots, hardware, share, profile, rough)
+
     if hardware.is_auto:
-        return _automatic_engine(request)
+        return _make_automatically(make, hardware)
     if hardware.is_numpy:
-        return request.numpy_engine(), f"{NUMPY_REASON}: asked for"
+        return make(None), f"{NUMPY_REASON}: asked for"
     found, failures = list_devices()
     chosen = find_device(found, hardware.device, failures, hardware.precision)
     if (fault := find_fault(chosen)) is not None:
         raise DeviceError(f"device '{hardware.device}' cannot be used: {chosen.label}: {fault}")
-    why = f"asked for by '{hardware.device}'"
-    return request.opencl_engine(chosen), _describe_choice(chosen, hardware.threads, why)
+    return make(chosen), _describe_choice(chosen, hardware.threads, f"asked for by '{hardware.device}'")
 
 
 def make_site_engine(
@@ -214,23 +209,22 @@ def make_site_engine(
     return EigenbasisEngine(plan.layout, plan.storage, data), reason
 
 
-def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
-    devices, failures = find_automatic(request.hardware.precision)
+def _make_automatically(make: Callable[[Device | None], Engine], hardware: Hardware) -> tuple[Engine, str]:
+    """The engine of the first device that works, or of numpy, and why it was chosen."""
+    devices, failures = find_automatic(hardware.precision)
     tried = False
     for device in devices:
         tried = True
         try:
-            engine = request.opencl_engine(device)
+            return make(device), _describe_choice(device, hardware.threads, explain_rank(device, failures))
         except DeviceError as error:
-            if isinstance(error, MemoryShortageError) and request.hardware.memory is not None:
+            if isinstance(error, MemoryShortageError) and hardware.memory is not None:
                 raise  # the user set it: a slower device would only hide that it is too little
             failures.append(textwrap.shorten(str(error), LONGEST_REASON))  # a compiler's log has many lines
-            continue
-        return engine, _describe_choice(device, request.hardware.threads, explain_rank(device, failures))
     reason = explain_numpy(failures, install=not tried)
     if tried:
         warn_caller(reason)
-    return request.numpy_engine(), reason
+    return make(None), reason
 
 
 def find_automatic(precision: str) -> tuple[Iterator[Device], list[str]]:

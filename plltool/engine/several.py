@@ -25,7 +25,7 @@ from plltool.constants import VERSION
 from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.composite import Composite, Shard
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.device_faults import find_fault
 from plltool.engine.program import Request

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import IntArray
-from plltool.engine.contract import ARRAYS, SpanWord
+from plltool.engine.contract import SpanWord
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.sums import plan_sums
 from plltool.errors import MemoryShortageError
@@ -148,10 +148,10 @@ _REQUEST_ARRAYS = (
 
 def data_bytes(layout: Layout, expanded_tips: bool = False) -> int:
     """Memory of tips and weights; the numpy engine expands tips to a number for each state."""
-    tips = layout.array_bytes(ARRAYS["tips"], {})
+    tips = layout.arrays["tips"].n_bytes({})
     if expanded_tips:
         tips = layout.n_lanes * layout.n_taxa * layout.n_states * layout.real.itemsize
-    return tips + layout.array_bytes(ARRAYS["weights"], {})
+    return tips + layout.arrays["weights"].n_bytes({})
 
 
 def engine_bytes(layout: Layout, storage: Storage, requests: Sequence[RequestSize] = ()) -> int:
@@ -159,7 +159,7 @@ def engine_bytes(layout: Layout, storage: Storage, requests: Sequence[RequestSiz
     sums = plan_sums(layout)
     sizes = {"n_state_sets": layout.max_codes, "n_made_rows": len(sums.made)}
     tables = ("used_blocks", "bad_pattern", "state_sets", "sum_tree")
-    fixed = sum(layout.array_bytes(ARRAYS[name], sizes) for name in tables)
+    fixed = sum(layout.arrays[name].n_bytes(sizes) for name in tables)
     held = storage.n_bytes(layout) + data_bytes(layout) + fixed
     if not requests:
         return held
@@ -167,8 +167,8 @@ def engine_bytes(layout: Layout, storage: Storage, requests: Sequence[RequestSiz
     needs = []
     for request in requests:
         sizes = {**vars(request), **parts, "n_spans": n_spans, "n_sum_rows": sums.n_rows}
-        needs.append([layout.array_bytes(ARRAYS[name], sizes) for name in _REQUEST_ARRAYS])
-    model = sum(layout.array_bytes(ARRAYS[name], parts) for name in ("eigen", "model"))
+        needs.append([layout.arrays[name].n_bytes(sizes) for name in _REQUEST_ARRAYS])
+    model = sum(layout.arrays[name].n_bytes(parts) for name in ("eigen", "model"))
     return held + model + sum(map(max, zip(*needs, strict=True)))  # each array as large as its largest use
 
 

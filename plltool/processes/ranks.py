@@ -35,6 +35,7 @@ SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 NUMBERS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 MARK_BITS = 20  # the squares of the marks of 8192 ranks add up without rounding
 HEADER = 3  # numbers in front of the sums: ranks that failed, sum of the marks, sum of their squares
+STOP = None  # what a worker is sent instead of a task
 PAUSE = 0.01  # seconds between two looks at whether others have come
 BEAT = 5.0  # seconds between two signs of life
 GRACE = 5  # seconds in which the launcher of a job that is aborted should end this rank
@@ -192,11 +193,14 @@ def join(lost: Callable[[str], None]) -> Ranks:
 
 
 class Line:
-    """Messages between this rank and another one, with the methods of a `multiprocessing.connection.Connection`."""
+    """Messages between this rank and another one, with the methods of a `multiprocessing.connection.Connection`.
 
-    def __init__(self, comm: Any, other: int):
-        self._comm = comm
-        self._other = other
+    For rank 0 the other one is a worker as well, see `plltool.processes.workers`, which serves further parents
+    afterwards: it is then one of the `idle` again.
+    """
+
+    def __init__(self, comm: Any, other: int, idle: list[Line]):
+        self._comm, self._other, self._idle = comm, other, idle
 
     def send(self, message: Any) -> None:
         self._comm.send((True, message), self._other)
@@ -216,6 +220,27 @@ class Line:
         """End what the other rank does with the messages so far; it can be sent others afterwards."""
         self._comm.send((False, None), self._other)
 
+    def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
+        """A rank cannot be killed alone, so its task ends at the next report, or when it is done."""
+        if error is not None and not issubclass(error, (Exception, GeneratorExit)):
+            return  # such as Ctrl-C: the job ends with this process
+        if is_busy:
+            self.send(STOP)
+        self.close()
+        with suppress(EOFError):  # what nobody has read must not reach the next parent
+            while True:
+                self.recv()
+        self._idle.append(self)
+
+    def wait(self) -> None:
+        """It goes on."""
+
+    @staticmethod
+    def ready(lines: Sequence[Any]) -> Sequence[Any]:
+        while not (found := [line for line in lines if line.poll()]):
+            time.sleep(PAUSE)
+        return found
+
 
 class Seat(NamedTuple):
     """Where a rank of the crew works: its number among the ranks of its machine, how many there are, and its cores."""
@@ -231,15 +256,17 @@ class Crew:
     def __init__(self, comm: Any, seats: Sequence[Seat]):
         self._comm = comm
         self.seats = tuple(seats)
-        self.idle = [Line(comm, number) for number in range(1, len(seats) + 1)]
+        self.idle: list[Line] = []
+        self.idle += [Line(comm, number, self.idle) for number in range(1, len(seats) + 1)]
 
     def begin(self, target: str, number: int, environment: Mapping[str, str]) -> list[Line]:
         """Lines to idle ranks, each of which sets the variables and then calls a function with its end of the line.
 
         The function is named as "plltool.module:function". It returns when the line is closed. The rank then closes its
-        end, after which nothing more comes; whoever has read that gives the line back to `idle`.
+        end, after which nothing more comes.
         """
-        lines, self.idle = self.idle[:number], self.idle[number:]
+        lines = self.idle[:number]
+        del self.idle[:number]
         for line in lines:
             line.send((target, dict(environment)))
         return lines
@@ -279,7 +306,7 @@ def form(lost: Callable[[str], None]) -> Line | None:
     workers = machine.Split(is_worker)  # those of this machine without rank 0
     seats = comm.gather(Seat(workers.Get_rank(), workers.Get_size(), available_cores()))
     if is_worker:
-        return Line(comm, 0)
+        return Line(comm, 0, [])
     _crew = Crew(comm, seats[1:])
     atexit.register(_crew.dismiss)  # before mpi4py's own, which waits for all ranks
     return None

@@ -4,55 +4,78 @@ They are child processes of this one, or the other ranks of an MPI job, see `pll
 Python runs one thread at a time, and much of a search is work of the host. Processes therefore share the cores and the
 device better than threads do. Unlike `multiprocessing`, they need no guard of the main module in a user's script.
 Results come in the order of the tasks, so that nothing depends on which process is faster.
+
+A child process imports the plltool of its parent, and nothing from the current folder. One that was started with
+``python -m`` or ``python -c`` would look there first, and find in a checkout the folder ``plltool``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import signal
 import subprocess
-import time
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from plltool.errors import DeviceError, PlltoolError, PlltoolWarning, warn_caller
-from plltool.processes.children import child_command
-from plltool.processes.ranks import PAUSE, Crew, Line, crew
+from plltool.processes.ranks import STOP, Line, crew
 from plltool.progress import log
 
 HEARD, DONE, FAILED, LOGGED, WARNED = range(5)  # kinds of a child's messages
-STOP = None  # what the parent sends instead of a task
 GRACE = 10.0  # seconds that a child without a task has to end by itself
-
+HOME = str(Path(__file__).absolute().parents[2])  # the folder that holds plltool
+START = """\
+import json, pkgutil, sys
+path, target, arguments = json.loads(sys.argv[1])
+sys.path[:] = path
+import plltool  # found in the first folder of the path, which has nothing else to offer
+del sys.path[0]
+sys.exit(pkgutil.resolve_name(target)(*arguments))
+"""
 
 Work: TypeAlias = Callable[..., Any]
 
 
-class Worker(Protocol):
-    """A process that makes and does tasks, as its parent sees it."""
+def child_command(target: str, *arguments: str) -> list[str]:
+    """The command line of a child process that calls a function, and exits with what it returns.
 
-    def send(self, message: Any) -> None: ...
+    The child imports what this process would import, except from folders that are named relative to the current one.
+    The function is named as "plltool.module:function". Raises DeviceError if there is no Python interpreter to start,
+    see `can_start_children`.
+    """
+    executable = _find_interpreter()
+    if executable is None:
+        hint = "name an interpreter with multiprocessing.set_executable(), or use one worker"
+        raise DeviceError(f"this program has no Python interpreter that child processes can run in; {hint}")
+    path = [HOME, *(folder for folder in sys.path if os.path.isabs(folder))]
+    return [executable, "-P", "-c", START, json.dumps([path, target, arguments])]
 
-    def receive(self) -> Any:
-        """Its next message. Raises DeviceError if it is dead."""
 
-    def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
-        """Let it end; `error` is why the parent ends, too."""
+def can_start_children() -> bool:
+    """Whether this process knows a Python interpreter. A frozen program, or one that embeds Python, may not."""
+    return _find_interpreter() is not None
 
-    def wait(self) -> None: ...
 
-    @staticmethod
-    def ready(workers: Sequence[Any]) -> Sequence[Any]:
-        """Those of some workers of this kind that have a message, as soon as one has."""
+def _find_interpreter() -> str | None:
+    from multiprocessing import spawn
+
+    executable = os.fsdecode(spawn.get_executable() or "")
+    is_program = getattr(sys, "frozen", False) and executable == sys.executable  # a child would be the program again
+    return None if is_program or not executable else executable
 
 
 class ChildProcess:
+    """A worker of this process alone, with the methods that a `Line` to another rank has."""
+
     def __init__(self, environment: Mapping[str, str]):
         self._connection, theirs = Pipe()
         with theirs, _interrupts_blocked():
@@ -69,10 +92,11 @@ class ChildProcess:
         return self._connection.fileno()
 
     def send(self, message: Any) -> None:
-        with contextlib.suppress(OSError):  # it is dead, which `receive` will tell
+        with contextlib.suppress(OSError):  # it is dead, which `recv` will tell
             self._connection.send(message)
 
-    def receive(self) -> Any:
+    def recv(self) -> Any:
+        """The next message. Raises DeviceError if the process is dead."""
         try:
             return self._connection.recv()
         except (EOFError, OSError) as problem:
@@ -81,6 +105,7 @@ class ChildProcess:
             raise DeviceError(f"a worker process ended before its task did: {how}") from problem
 
     def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
+        """Let it end; `error` is why its parent ends, too."""
         self._connection.close()  # without a task it ends by that
         if is_busy or error is not None:
             self._process.kill()
@@ -93,8 +118,9 @@ class ChildProcess:
             self._process.wait()
 
     @staticmethod
-    def ready(workers: Sequence[ChildProcess]) -> Sequence[Any]:
-        return wait(workers)  # type: ignore[arg-type]  # it takes whatever has a file number
+    def ready(workers: Sequence[Any]) -> Sequence[Any]:
+        """Those of some child processes that have a message, as soon as one has."""
+        return wait(workers)
 
 
 @contextlib.contextmanager
@@ -107,44 +133,6 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Rank:
-    """Another rank of the job, which serves further parents afterwards."""
-
-    def __init__(self, members: Crew, line: Line):
-        self._crew = members
-        self._line = line
-        self.send, self.receive, self.poll = line.send, line.recv, line.poll
-
-    def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
-        """A rank cannot be killed alone, so its task ends at the next report, or when it is done."""
-        if error is not None and not issubclass(error, (Exception, GeneratorExit)):
-            return  # such as Ctrl-C: the job ends with this process
-        if is_busy:
-            self.send(STOP)
-        self._line.close()
-        with contextlib.suppress(EOFError):  # what nobody has read must not reach the next parent
-            while True:
-                self.receive()
-        self._crew.idle.append(self._line)
-
-    def wait(self) -> None:
-        pass
-
-    @staticmethod
-    def ready(workers: Sequence[Rank]) -> Sequence[Rank]:
-        while not (found := [worker for worker in workers if worker.poll()]):
-            time.sleep(PAUSE)
-        return found
-
-
-def start(number: int, environment: Mapping[str, str]) -> Sequence[Worker]:
-    """Workers with these variables: ranks of the crew, if this process has one, or else child processes."""
-    members = crew()
-    if members is None:
-        return [ChildProcess(environment) for _ in range(number)]
-    return [Rank(members, line) for line in members.begin("plltool.processes.workers:serve", number, environment)]
-
-
 class Workers:
     """Processes that work on tasks, for use in a ``with`` block. Leaving the block ends what they are doing.
 
@@ -155,9 +143,13 @@ class Workers:
     """
 
     def __init__(self, make: Callable[..., Work], arguments: Sequence[tuple[Any, ...]], environment: Mapping[str, str]):
-        self._running: dict[Worker, int] = {}
+        self._running: dict[ChildProcess | Line, int] = {}
         self._stopped = False
-        self._workers = start(len(arguments), environment)
+        self._workers: Sequence[ChildProcess | Line]
+        if (members := crew()) is None:
+            self._workers = [ChildProcess(environment) for _ in arguments]
+        else:
+            self._workers = members.begin("plltool.processes.workers:serve", len(arguments), environment)
         for worker, own in zip(self._workers, arguments, strict=True):
             worker.send((make, own))
 
@@ -205,7 +197,7 @@ class Workers:
                 return
             for worker in self._workers[0].ready(list(self._running)):
                 number = self._running[worker]
-                kind, content = worker.receive()
+                kind, content = worker.recv()
                 if kind == FAILED:
                     del self._running[worker]
                     raise content

@@ -17,7 +17,7 @@ from plltool.constants import MASK_STATES
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import AscertainedEngine, CategoryEngine
 from plltool.engine.composite import Composite
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.requests import Holder
 from plltool.engine.select import make_engine, make_site_engine
 from plltool.engine.several import (

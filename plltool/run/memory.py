@@ -19,9 +19,8 @@ from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, nu
 from plltool.errors import DeviceLostError, DeviceMemoryError, check_least
 from plltool.hardware import Hardware, available_cores
 from plltool.model.model import Model
-from plltool.processes.children import can_start_children
 from plltool.processes.ranks import Crew, crew, current
-from plltool.processes.workers import Workers
+from plltool.processes.workers import Workers, can_start_children
 from plltool.progress import log
 from plltool.run.engines import open_engine, plan_shards, settle_share
 from plltool.tree.operations import directed_slots, round_slots, stack_slots

@@ -12,7 +12,7 @@ import numpy as np
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, CRITERIA, ROOT_NAME, UNLINKED
-from plltool.engine.counters import Counters
+from plltool.engine.requests import Counters
 from plltool.errors import InputError, shorten
 from plltool.io.files import nan_to_null
 from plltool.io.newick_writer import collapse_newick, write_nexus

@@ -31,7 +31,7 @@ from plltool import __version__
 from plltool.beagle import Flag, Instance
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware

@@ -57,7 +57,7 @@ from plltool.analyses.machine.bench.items import (
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine.base import EngineData
 from plltool.engine.contract import Opcode
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.opencl.engine import OpenCLEngine
 from plltool.engine.program import Request
 from plltool.engine.select import Slots, make_engine

@@ -41,11 +41,10 @@ from plltool.constants import MASK_STATES
 from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES, InstructionWord, Opcode
-from plltool.engine.counters import Counters
-from plltool.engine.layout import SCALE_BYTES, Layout
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import SCALE_BYTES, DataShape, Layout
 from plltool.engine.opencl import engine as opencl_engine
 from plltool.engine.opencl.arrays import DeviceArrays
+from plltool.engine.requests import Counters
 from plltool.engine.select import Slots, make_engine
 from plltool.hardware import Hardware
 from plltool.model.model import Model

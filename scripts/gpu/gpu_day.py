@@ -258,7 +258,7 @@ def compile_log(kind: str) -> Any:
     import pyopencl as cl
 
     from plltool.engine.contract import OPCODE_SETS
-    from plltool.engine.layout_choice import DataShape, choose_layout
+    from plltool.engine.layout import DataShape, choose_layout
     from plltool.engine.opencl.kernels import build_traverse
 
     logs = {}

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from plltool.engine.contract import OPCODE_SETS
-from plltool.engine.layout import Layout
-from plltool.engine.layout_choice import DataShape, choose_layout
+from plltool.engine.layout import DataShape, Layout, choose_layout
 from plltool.engine.opencl.device import Device
 from plltool.engine.opencl.engine import ADD_ROWS_ITEMS, PMATRICES_ITEMS
 from plltool.engine.opencl.kernels import (

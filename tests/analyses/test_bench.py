@@ -12,7 +12,7 @@ from plltool.analyses.machine.bench import items, run
 from plltool.analyses.machine.bench.items import FixedModel, Shape, count_rescaled, encode_states, make_data, make_items
 from plltool.analyses.machine.bench.run import Benchmark, bench, describe_rows, read_benchmark
 from plltool.engine.base import EngineData, Peak
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.errors import InputError

@@ -9,7 +9,7 @@ from engine_kinds import FEW_KINDS, NUMPY_KINDS, OPENCL_KINDS, as_params, compil
 from helpers import numpy_engine
 
 from plltool.engine.base import EngineData
-from plltool.engine.layout_choice import count_work_groups
+from plltool.engine.layout import count_work_groups
 from plltool.engine.storage import plan_storage
 from plltool.errors import DeviceError
 

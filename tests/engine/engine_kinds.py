@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from plltool.engine.layout import Layout
-from plltool.engine.layout_choice import default_lanes, use_local_memory
+from plltool.engine.layout import Layout, default_lanes, use_local_memory
 from plltool.engine.opencl.device import POCL_SAFE_WIDTH, is_pocl
 
 MOST_ITEMS, LOCAL_BYTES = 1024, 48 << 10  # of a GPU's work-group

@@ -19,7 +19,7 @@ from plltool.engine.contract import (
     TRACK_WORDS,
     macros,
 )
-from plltool.engine.layout import ArrayShape, Layout
+from plltool.engine.layout import Layout
 from plltool.errors import EngineError
 
 LAYOUT = Layout(4, 2, 5, (70, 9), 4)
@@ -108,8 +108,8 @@ def test_shapes_by_hand():
         "matrices": (2, 7, 2 * 16 + 2 * 16 * 4),  # and a vector for each set of states
         "slopes": (1, 2, 7, 2, 2, 16),
     }
-    assert {name: ArrayShape(ARRAYS[name], LAYOUT).shape(sizes) for name in expected} == expected
-    assert LAYOUT.array_bytes(ARRAYS["slopes"], sizes | {"want_slopes": 0}) == 0
+    assert {name: LAYOUT.arrays[name].shape(sizes) for name in expected} == expected
+    assert LAYOUT.arrays["slopes"].n_bytes(sizes | {"want_slopes": 0}) == 0
 
 
 # --- what the wrapper refuses -------------------------------------------------------------------------------

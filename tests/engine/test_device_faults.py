@@ -15,8 +15,7 @@ import pytest
 from test_select import CPU, GPU
 
 from plltool.engine.contract import OPCODE_SETS, InstructionWord
-from plltool.engine.layout import Layout
-from plltool.engine.layout_choice import default_lanes
+from plltool.engine.layout import Layout, default_lanes
 from plltool.engine.opencl import device_faults as faults
 from plltool.engine.opencl import environment, probe
 from plltool.engine.opencl.device import make_context

@@ -14,8 +14,7 @@ from types import SimpleNamespace
 import pytest
 from test_select import CPU
 
-from plltool.engine.layout import Layout
-from plltool.engine.layout_choice import DataShape, choose_layout
+from plltool.engine.layout import DataShape, Layout, choose_layout
 from plltool.engine.opencl import device as device_module
 from plltool.engine.opencl.device import (
     AMD_QUERY,
@@ -175,7 +174,7 @@ import os, sys
 import numpy as np
 from plltool import hardware
 from plltool.engine.base import EngineData
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots

@@ -9,7 +9,7 @@ from helpers import make_tree
 
 from plltool.analyses.search.analysis import search
 from plltool.engine.base import EngineData
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware

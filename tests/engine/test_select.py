@@ -11,7 +11,7 @@ import pytest
 
 from plltool.engine import select, several
 from plltool.engine.base import EngineData
-from plltool.engine.layout_choice import DataShape, choose_layout
+from plltool.engine.layout import DataShape, choose_layout
 from plltool.engine.opencl.device import Device
 from plltool.engine.select import find_device, make_engine, plan_engine, rank_devices
 from plltool.engine.storage import Slots, engine_bytes, plan_storage, tile_bytes
@@ -97,13 +97,15 @@ def found(monkeypatch):
 @pytest.fixture
 def failing_engines(monkeypatch):
     """No OpenCL engine can be made; returns the devices that were tried."""
-    tried = []
+    tried, open_on = [], select.open_on
 
-    def fail(_request, device):
+    def fail(device, *given):
+        if device is None:
+            return open_on(device, *given)
         tried.append(device.index)
         raise DeviceError(f"{device.label}: kernels do not build:\n\n  line 1\n" + 1000 * "log\n")
 
-    monkeypatch.setattr(select.EngineRequest, "opencl_engine", fail)
+    monkeypatch.setattr(select, "open_on", fail)
     return tried
 
 

@@ -11,7 +11,7 @@ from plltool.engine import program as prog
 from plltool.engine import several
 from plltool.engine.base import EngineData
 from plltool.engine.composite import Composite, Shard
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.program import Request
 from plltool.engine.several import UsedDevice, cut_patterns, measure_shares, measure_speed, parts_within
 from plltool.errors import DeviceError, EngineError, InputError

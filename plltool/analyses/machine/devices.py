@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from plltool.engine.layout_choice import default_lanes
+from plltool.engine.layout import default_lanes
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.device_faults import retest_device
 from plltool.engine.opencl.environment import advise_on_gpus, describe_offer

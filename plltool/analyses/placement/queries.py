@@ -13,8 +13,7 @@ from plltool.alignment.patterns import Patterns, compress
 from plltool.alignment.states import DNA, CodeArray
 from plltool.analyses.placement.branches import Places, free_branches, optimise_places, score_branches
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.engine.counters import Counters
-from plltool.engine.requests import Holder, work_of
+from plltool.engine.requests import Counters, Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, show_name
 from plltool.hardware import Hardware

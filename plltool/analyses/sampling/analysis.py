@@ -41,7 +41,7 @@ from plltool.constants import (
     START_KINDS,
     TREE_PRIORS,
 )
-from plltool.engine.counters import Counters
+from plltool.engine.requests import Counters
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings

@@ -14,7 +14,7 @@ from plltool.analyses.sampling.samples import COMMON_SHARE, FEWEST_SAMPLES, Samp
 from plltool.analyses.sampling.settings import Priors, SampleOptions
 from plltool.analyses.sampling.state import COLUMNS
 from plltool.analyses.sampling.summaries import Posterior, Summary, TimeSummary, describe_numbers
-from plltool.engine.counters import Counters
+from plltool.engine.requests import Counters
 from plltool.model.describe import describe_data
 from plltool.reports.blocks import Row
 from plltool.reports.tree_blocks import Drawn

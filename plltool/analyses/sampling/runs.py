@@ -24,8 +24,7 @@ from plltool.analyses.sampling.settings import SampleOptions
 from plltool.analyses.sampling.state import Sample, StateSpace
 from plltool.analyses.sampling.time_state import TimeSpace
 from plltool.analyses.sampling.tree import Topology
-from plltool.engine.counters import Counters
-from plltool.engine.requests import Holder, work_of
+from plltool.engine.requests import Counters, Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.processes.workers import Workers

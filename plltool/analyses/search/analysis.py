@@ -22,8 +22,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.analyses.selection.analysis import choose_if_asked
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, MAX_RADIUS, START_KINDS
-from plltool.engine.counters import Counters
-from plltool.engine.requests import Holder, work_of
+from plltool.engine.requests import Counters, Holder, work_of
 from plltool.errors import InputError, check_least, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint

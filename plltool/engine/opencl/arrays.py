@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from plltool.engine.contract import ARRAYS
-from plltool.engine.counters import Counters
-from plltool.engine.layout import ArrayShape, Layout
+from plltool.engine.layout import Layout
+from plltool.engine.requests import Counters
 from plltool.errors import EngineError
 
 PARCEL = "spans", "at_tips", "places", "steps", "tracks", "queries", "program", "lengths"  # often changed ones last
@@ -41,7 +40,7 @@ class DeviceArrays:
 
     def __init__(self, queue: cl.CommandQueue, layout: Layout, counters: Counters):
         self._queue = queue
-        self._shapes = {name: ArrayShape(argument, layout) for name, argument in ARRAYS.items()}
+        self._shapes = layout.arrays
         self._counters = counters
         self._running: list[cl.Event] = []  # kernels, where their run times are measured
         self._growing: set[str] = set()

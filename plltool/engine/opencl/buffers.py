@@ -12,8 +12,6 @@ import pyopencl as cl
 from plltool.arrays import ByteArray, FloatArray, IntArray
 from plltool.engine.branch_tables import pack_matrices
 from plltool.engine.buffers import RATIO_VALUES, BufferEngine, Pending
-from plltool.engine.contract import ARRAYS
-from plltool.engine.layout import ArrayShape
 from plltool.engine.opencl.engine import PMATRICES_ITEMS, Chunk, OpenCLEngine
 from plltool.engine.opencl.kernels import COMMON_FILES, Kernel, build_program
 from plltool.engine.program import Request
@@ -43,7 +41,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
                 ("logs", {"n_log_rows": n_logs}),
                 ("matrices", {"n_psets": 1, "n_branches": n_matrices}),
             ):
-                shape = ArrayShape(ARRAYS[name], self.layout)
+                shape = self.layout.arrays[name]
                 self._arrays.upload(name, np.zeros(shape.shape(numbers), dtype=shape.dtype), numbers)
         self._codes_are_stale = False
 

@@ -18,9 +18,15 @@ from pathlib import Path
 
 from plltool.constants import VERSION
 from plltool.engine.opencl.device import Device
-from plltool.engine.opencl.environment import OUTCOMES, OUTCOMES_VARIABLE, same_drivers, user_cache
+from plltool.engine.opencl.environment import (
+    OUTCOMES,
+    OUTCOMES_VARIABLE,
+    find_kernel_folder,
+    same_drivers,
+    user_cache,
+)
 from plltool.errors import DeviceError
-from plltool.processes.children import can_start_children, child_command
+from plltool.processes.workers import can_start_children, child_command
 from plltool.progress import log
 
 PROBE_TIMEOUT = 60.0  # seconds; kernels build within a few on every driver seen, a hanging driver never answers
@@ -72,8 +78,6 @@ def _outcome_key(device: Device, lanes: int | None) -> str:
 
 @functools.cache
 def _kernel_digest() -> str:
-    from plltool.engine.opencl.kernels import find_kernel_folder
-
     files = sorted(file for file in find_kernel_folder().iterdir() if file.suffix in (".cl", ".h"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

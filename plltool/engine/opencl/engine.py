@@ -18,9 +18,8 @@ from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from plltool.constants import MASK_STATES
 from plltool.engine.base import Engine, EngineData, Peak
 from plltool.engine.branch_tables import Spectra, pack_matrices, pack_tables
-from plltool.engine.contract import ARRAYS, SpanWord
-from plltool.engine.layout import Layout
-from plltool.engine.layout_choice import count_work_groups
+from plltool.engine.contract import SpanWord
+from plltool.engine.layout import Layout, count_work_groups
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
 from plltool.engine.opencl.kernels import EngineKernels, forget_programs
@@ -148,7 +147,7 @@ class OpenCLEngine(Engine):
         sizes = {"n_held_tiles": n_tiles, "n_slots": self.n_slots}
         held = {}
         for name in ("clas", "scales"):
-            size = self.layout.array_bytes(ARRAYS[name], sizes)
+            size = self.layout.arrays[name].n_bytes(sizes)
             held[name] = DeviceArray.make(self._context, size)
             if not self._device.shares_host_memory:  # such devices allocate what is used; NVIDIA's cannot fill GiB
                 cl.enqueue_fill_buffer(self._queue, held[name].buffer, np.zeros(1, dtype=np.uint8), 0, 1)

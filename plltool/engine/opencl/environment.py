@@ -105,6 +105,13 @@ def user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")).absolute()
 
 
+def find_kernel_folder() -> Path:
+    """The folder of the kernel files: inside the installed package, beside it in a checkout, which goes first."""
+    package = Path(__file__).resolve().parents[2]
+    installed = package / "kernels"
+    return installed if installed.is_dir() else package.parent / "kernels"
+
+
 def _unwritable_cache() -> Path | None:
     """The folder of the user's caches if it cannot be written or made, otherwise None."""
     cache = user_cache()

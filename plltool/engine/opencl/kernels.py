@@ -6,16 +6,16 @@ import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from operator import is_
-from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
 
 from plltool.arrays import IntArray, distinct
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
-from plltool.engine.layout import ArrayShape, Layout
+from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import DeviceArray
 from plltool.engine.opencl.device import is_pocl
+from plltool.engine.opencl.environment import find_kernel_folder
 from plltool.errors import DeviceError, EngineError
 from plltool.progress import compiling, log
 
@@ -28,13 +28,6 @@ FLOAT_OPTION = "-cl-single-precision-constant"  # in kernels without doubles; th
 TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h", "traverse.cl")
 
 MOST_PROGRAMS = 64  # that a process keeps; an engine has 1 to 5
-
-
-def find_kernel_folder() -> Path:
-    """The folder of the kernel files: inside the installed package, beside it in a checkout, which goes first."""
-    package = Path(__file__).resolve().parents[2]
-    installed = package / "kernels"
-    return installed if installed.is_dir() else package.parent / "kernels"
 
 
 def opcode_macro(name: str) -> str:
@@ -90,7 +83,7 @@ class Kernel:
     def __init__(self, program: cl.Program, name: str, layout: Layout):
         self.name = name
         arguments = KERNELS[name].arguments
-        self._shapes = {a.name: ArrayShape(a, layout) for a in arguments if a.shape is not None}
+        self._shapes = {a.name: layout.arrays[a.name] for a in arguments if a.shape is not None}
         self._numbers = [a.name for a in arguments if a.shape is None]
         self._sizes = sorted({size for shape in self._shapes.values() for size in shape.sizes})
         self._fitting: tuple[list[Any], list[DeviceArray]] | None = None  # sizes and arrays of the last call

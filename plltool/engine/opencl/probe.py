@@ -11,10 +11,10 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.opencl.device_faults import WRONG_VALUES, probe_seconds
-from plltool.engine.select import EngineRequest, find_device
+from plltool.engine.select import find_device, open_on
 from plltool.engine.storage import Slots
 from plltool.errors import DeviceError, PlltoolError
 from plltool.hardware import Hardware
@@ -65,7 +65,6 @@ def check_device(index: str, lanes: int | None = None) -> None:
     data = EngineData(*toy_data())
     model = toy_model()
     shape = DataShape(model.n_states, model.n_components, len(data.codes), (len(data.weights),))
-    reference = EngineRequest(data, shape, Slots(TOY_SLOTS), Hardware(), 1.0, profile=False)
     devices, failures = list_devices()
     device = find_device(devices, index, failures, "single")
     rtol, hardware = PROBE_RTOL, Hardware()
@@ -75,8 +74,8 @@ def check_device(index: str, lanes: int | None = None) -> None:
         device = replace(device, single_width=lanes)
     answers = []
     for engine in (
-        replace(reference, hardware=hardware, rough=bool(lanes)).opencl_engine(device),
-        reference.numpy_engine(),
+        open_on(device, data, shape, Slots(TOY_SLOTS), hardware, rough=bool(lanes)),
+        open_on(None, data, shape, Slots(TOY_SLOTS), Hardware()),
     ):
         with engine:
             engine.set_model([model])

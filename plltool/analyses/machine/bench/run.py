@@ -53,8 +53,7 @@ from plltool.analyses.machine.bench.items import (
     n_slots,
 )
 from plltool.engine.base import EngineData, Peak
-from plltool.engine.layout import Layout
-from plltool.engine.layout_choice import DataShape
+from plltool.engine.layout import DataShape, Layout
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
