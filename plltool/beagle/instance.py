@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -14,21 +13,6 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.buffers import Buffers
 from plltool.beagle.codes import NONE, BeagleError, Code, Flag, check_same_length, check_whole, choose_resource
 from plltool.beagle.partials import EDGES_AT_ONCE, PatternBlock
-from plltool.engine.buffers import Pending
-
-
-@dataclass(eq=False)
-class Answer:
-    """A request, whose sums come when someone needs them."""
-
-    blocks: list[PatternBlock]  # of the partitions asked for, in their order
-    pending: list[Pending]  # the sums (k,) of each: lnL and derivatives
-    n_values: int  # k
-
-    @cached_property
-    def sums(self) -> FloatArray:
-        """(n_blocks, k); waits for them."""
-        return np.array([sums() for sums in self.pending])
 
 
 class Instance(Buffers):
@@ -62,7 +46,8 @@ class Instance(Buffers):
     """
 
     NONE = NONE
-    _answer: Answer | None = None
+    # the last request: its partitions, what waits for their sums (n_partitions, k) once, and k
+    _answer: tuple[list[PatternBlock], Callable[[], FloatArray], int] | None = None
 
     def __init__(
         self,
@@ -248,29 +233,28 @@ class Instance(Buffers):
 
     def get_site_derivatives(self) -> FloatArray:
         """(k, n_patterns) derivatives of the last request across an edge, not weighted; waits for them."""
-        return self._sites(self._last().n_values)[1:]
+        return self._sites(self._last()[2])[1:]
 
     def _settle(self) -> None:
         """Wait for the sums of the last request, before others take their place."""
         if self._answer is not None:
-            _ = self._answer.sums
+            self._answer[1]()
 
-    def _last(self) -> Answer:
+    def _last(self) -> tuple[list[PatternBlock], Callable[[], FloatArray], int]:
         if self._answer is None:
             raise BeagleError(Code.GENERAL, "no likelihood has been asked for")
         return self._answer
 
     def _sites(self, n: int) -> FloatArray:
         """(n, n_patterns) values of patterns of the last request; 0 in partitions that were not asked."""
-        answer = self._last()
         sites = np.zeros((n, self.pattern_count))
-        for block in answer.blocks:
+        for block in self._last()[0]:
             sites[:, block.patterns] = block.engine.read_sites(n)
         return sites
 
     def _sums(self) -> FloatArray:
         """(n_partitions, k) lnL and derivatives of the last request; waits for them."""
-        sums = self._last().sums
+        sums = self._last()[1]()
         if np.isnan(sums[:, 0]).any():
             raise BeagleError(Code.FLOATING_POINT, "lnL is not a number")
         return sums
@@ -316,7 +300,7 @@ class Instance(Buffers):
         pending = []
         for block, own in zip(blocks, places, strict=True):
             pending.append(block.ask(sets[own].tolist(), [order[own].tolist() for order in orders], masses[own]))
-        self._answer = Answer(blocks, pending, max(len(orders), 1))
+        self._answer = blocks, cache(lambda: np.array([sums() for sums in pending])), max(len(orders), 1)
 
     def _rows(
         self, ends: Sequence[npt.ArrayLike], weights: npt.ArrayLike, frequencies: npt.ArrayLike, scales: npt.ArrayLike

@@ -182,7 +182,8 @@ class Engine(Holder):
         self._check_slots(program)
         used, n_models = slots_written(program), len(models)
         request = Request(program, n_models, keep=False, scratch=range(used))
-        tracks = prog.model_tracks(len(program), n_models, used, self.n_parts)
+        numbers = np.arange(n_models)
+        tracks = prog.make_tracks(0, len(program), used * numbers, self.n_parts * numbers, numbers)
         answer = self._ask_tracks(request, lengths.reshape(-1, lengths.shape[-1]), self.pack_models(models), tracks)
         return lambda: answer().T
 

@@ -9,6 +9,7 @@ stay on the device; sums come back. What makes sums returns a function that wait
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -56,6 +57,26 @@ class BufferEngine(Engine):
         padded[self.layout.lane_of_pattern] = values
         return padded.reshape(self.layout.n_blocks, self.layout.vw, *values.shape[1:])
 
+    def write_slot(self, slot: int, values: FloatArray) -> None:
+        """Write a CLA (n_patterns, n_components, n_states); its scaling counts become 0."""
+        cla = self.to_lanes(values, 1.0).transpose(0, 2, 3, 1)
+        self._put_slot(slot, np.ascontiguousarray(cla, dtype=self.layout.real))
+
+    def read_slot(self, slot: int) -> tuple[FloatArray, IntArray]:
+        """A CLA (n_patterns, n_components, n_states), and its counts (n_patterns, n_components), powers of two."""
+        cla, counts = self._get_slot(slot)
+        lanes, shape = self.layout.lane_of_pattern, (self.layout.n_lanes, *cla.shape[1:3])
+        values = cla.transpose(0, 3, 1, 2).reshape(shape)[lanes]
+        return values.astype(np.float64), counts.transpose(0, 2, 1).reshape(shape[:2])[lanes]
+
+    @abstractmethod
+    def _put_slot(self, slot: int, cla: npt.NDArray[np.floating]) -> None:
+        """Write a CLA (n_blocks, n_components, n_states, vw), and 0 as its counts."""
+
+    @abstractmethod
+    def _get_slot(self, slot: int) -> tuple[npt.NDArray[np.floating], IntArray]:
+        """A CLA (n_blocks, n_components, n_states, vw), and its counts (n_blocks, n_components, vw)."""
+
 
 class NumpyBuffers(NumpyEngine, BufferEngine):
     """The twin of `plltool.engine.opencl.buffers.OpenCLBuffers`; nothing is left to wait for."""
@@ -97,17 +118,12 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         make = {Combination.PRODUCT_OF_TWO: lambda: a @ b, Combination.SUM_OF_TWO: lambda: a + b}
         self.set_matrices(results, make[combination]() if combination in make else a.swapaxes(-1, -2))
 
-    def write_slot(self, slot: int, values: FloatArray) -> None:
-        """Write a CLA (n_patterns, n_components, n_states); its scaling counts become 0."""
-        self._all_clas[slot] = self.to_lanes(values, 1.0).transpose(0, 2, 3, 1)
+    def _put_slot(self, slot: int, cla: npt.NDArray[np.floating]) -> None:
+        self._all_clas[slot] = cla
         self._all_scales[slot] = 0
 
-    def read_slot(self, slot: int) -> tuple[FloatArray, IntArray]:
-        """A CLA (n_patterns, n_components, n_states), and its counts (n_patterns, n_components), powers of two."""
-        lanes = self.layout.lane_of_pattern
-        cla = self._all_clas[slot].transpose(0, 3, 1, 2).reshape(self.layout.n_lanes, *self._all_clas.shape[2:4])
-        counts = self._all_scales[slot].transpose(0, 2, 1).reshape(self.layout.n_lanes, -1)
-        return cla[lanes].astype(np.float64), counts[lanes]
+    def _get_slot(self, slot: int) -> tuple[npt.NDArray[np.floating], IntArray]:
+        return self._all_clas[slot], self._all_scales[slot]
 
     def make(self, program: IntArray, steps: IntArray | None = None) -> None:
         """Run NEWVIEW and PROPAGATE instructions, which name matrices, then steps; waits for nothing."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IndexArray, IntArray
-from plltool.engine.contract import BUILT_FROM, INSTRUCTION_WORDS, InstructionWord, Opcode
+from plltool.engine.contract import BUILT_FROM, INSTRUCTION_WORDS, TRACK_WORDS, InstructionWord, Opcode
 
 PACKED_LENGTH = 1.0  # of branches that a track does not read, where others read more
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
@@ -200,18 +200,14 @@ def stack_lengths(tracks: Sequence[Track], n_parts: int) -> FloatArray:
     return np.array(rows, dtype=np.float64)
 
 
-def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int) -> IntArray:
-    """(n_models, TRACK_WORDS) the whole program under each model, in separate slots; the program makes one value."""
-    models = np.arange(n_models)
-    rows = [0 * models, 0 * models + n_instructions, n_slots * models, n_parts * models, models]
-    return np.stack(rows, axis=1).astype(np.int32)  # in the order of `TrackWord`
+def make_tracks(*words: npt.ArrayLike) -> IntArray:
+    """int32 (n, TRACK_WORDS) tracks of words in the order of `TrackWord`, of all or of each; the last ones may be 0."""
+    given = [np.asarray(word, dtype=np.int32) for word in (*words, *[0] * (TRACK_WORDS - len(words)))]
+    return np.stack(np.broadcast_arrays(*given), axis=1)
 
 
 def separate_tracks(programs: Sequence[Track], n_parts: int) -> IntArray:
     """(n_tracks, TRACK_WORDS) programs one after another, each with separate P sets and values."""
-    rows, end, n_values = [], 0, 0
-    for number, own in enumerate(programs):
-        begin, end = end, end + len(own.program)
-        rows.append((begin, end, 0, n_parts * number, n_values))  # in the order of `TrackWord`
-        n_values += own.n_values
-    return np.array(rows, dtype=np.int32)
+    ends = np.cumsum([0, *(len(own.program) for own in programs)])
+    values = np.cumsum([0, *(own.n_values for own in programs)])
+    return make_tracks(ends[:-1], ends[1:], 0, n_parts * np.arange(len(programs)), values[:-1])

@@ -135,14 +135,12 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         """Send what the launch needs; the matrices are there."""
         self._arrays.post()
 
-    def write_slot(self, slot: int, values: FloatArray) -> None:
-        blocks = np.ascontiguousarray(self.to_lanes(values, 1.0).transpose(0, 2, 3, 1), dtype=self.layout.real)
+    def _put_slot(self, slot: int, cla: npt.NDArray[np.floating]) -> None:
         with self._driver_errors():
-            self._copy_slot("clas", slot, blocks, to_device=True)
-            counts = np.zeros((self.layout.n_blocks, self.layout.n_components, self.layout.vw), dtype=np.int32)
-            self._copy_slot("scales", slot, counts, to_device=True)
+            self._copy_slot("clas", slot, cla, to_device=True)
+            self._copy_slot("scales", slot, np.zeros_like(cla[:, :, 0], dtype=np.int32), to_device=True)
 
-    def read_slot(self, slot: int) -> tuple[FloatArray, IntArray]:
+    def _get_slot(self, slot: int) -> tuple[npt.NDArray[np.floating], IntArray]:
         layout = self.layout
         cla = np.empty((layout.n_blocks, layout.n_components, layout.n_states, layout.vw), dtype=layout.real)
         counts = np.empty((layout.n_blocks, layout.n_components, layout.vw), dtype=np.int32)
@@ -150,9 +148,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             self._copy_slot("clas", slot, cla, to_device=False)
             self._copy_slot("scales", slot, counts, to_device=False)
             self._arrays.settle()
-        lanes = layout.lane_of_pattern
-        values = cla.transpose(0, 3, 1, 2).reshape(layout.n_lanes, layout.n_components, layout.n_states)[lanes]
-        return values.astype(np.float64), counts.transpose(0, 2, 1).reshape(layout.n_lanes, -1)[lanes]
+        return cla, counts
 
     def _copy_slot(self, name: str, slot: int, blocks: npt.NDArray[Any], to_device: bool) -> None:
         """Copy a slot of all tiles, which lie a tile's stride apart, from or to consecutive blocks; waits for it."""

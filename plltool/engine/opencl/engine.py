@@ -126,7 +126,7 @@ class OpenCLEngine(Engine):
         self._chunks = self._make_chunks()
         self._tiles_apart = all(run[:, SpanWord.N_TILES].max() == 1 for run in self.storage.runs)  # no shared slots
         self._planned: dict[bytes, Schedule] = {}  # the last programs that were to be cut into levels
-        self._made: tuple[bytes, Set[str], ByteArray] | None = None  # P matrices, see `_have_made`
+        self._made: tuple[bytes, Set[str], ByteArray] | None = None  # lengths, and what has been made at them
         self._used: tuple[PackedModel, ...] = ()  # whose P sets the device has
 
     def _make_chunks(self) -> list[Chunk]:
@@ -267,8 +267,8 @@ class OpenCLEngine(Engine):
         self, lengths: FloatArray, tables: Set[str], at_tips: ByteArray, numbers: dict[str, Any]
     ) -> None:
         """Send what the launch needs, and enqueue the kernel that makes P matrices and tables unless they are there."""
-        sent, kernel = lengths.tobytes(), self._kernels.pmatrices
-        is_made = self._have_made(sent, tables, at_tips)
+        sent, kernel, made = lengths.tobytes(), self._kernels.pmatrices, self._made
+        is_made = made is not None and made[0] == sent and made[1] >= tables and bool(np.all(at_tips <= made[2]))
         if kernel is not None and not is_made:
             self._arrays.pack("lengths", lengths, numbers)
             self._arrays.pack("at_tips", at_tips, numbers)
@@ -303,12 +303,6 @@ class OpenCLEngine(Engine):
                 self._planned[name] = plan or one_launch(request.program, tracks)
             return self._planned[name]
         return one_launch(request.program, plan_tracks(request, self.n_slots, n_spans, self._wanted_groups))
-
-    def _have_made(self, lengths: bytes, tables: Set[str], at_tips: ByteArray) -> bool:
-        """Whether the device has the P matrices of these lengths, and what else a program reads for each branch."""
-        if self._made is None or self._made[0] != lengths:
-            return False
-        return self._made[1] >= tables and bool(np.all(at_tips <= self._made[2]))
 
     def _ask(self, request: Request, lengths: FloatArray) -> Answer:
         spread, sums = spread_sums(request, self.layout)

@@ -79,13 +79,18 @@ def caches_settled() -> Iterator[list[str]]:
     pyopencl then keeps no compiled kernels, and PoCL keeps them in a temporary folder. Without this, the former fails
     at the first kernel and the latter finds no device. Yields a list with one line if the cache cannot be written.
     """
-    folder = _unwritable_cache()
-    if folder is None:
+    cache = user_cache()
+    try:
+        with tempfile.TemporaryFile(dir=next(folder for folder in (cache, *cache.parents) if folder.exists())):
+            pass
+    except OSError:
+        pass
+    else:
         yield []
         return
     with _variables_set({PYOPENCL_CACHE_VARIABLE: "1", POCL_CACHE_VARIABLE: _temporary_cache()}):
         hint = "set XDG_CACHE_HOME to a folder that can be written"
-        yield [f"{folder} cannot be written, so that every run has to compile the OpenCL kernels; {hint}"]
+        yield [f"{cache} cannot be written, so that every run has to compile the OpenCL kernels; {hint}"]
 
 
 @functools.cache
@@ -110,17 +115,6 @@ def find_kernel_folder() -> Path:
     package = Path(__file__).resolve().parents[2]
     installed = package / "kernels"
     return installed if installed.is_dir() else package.parent / "kernels"
-
-
-def _unwritable_cache() -> Path | None:
-    """The folder of the user's caches if it cannot be written or made, otherwise None."""
-    cache = user_cache()
-    folder = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return None
-    except OSError:
-        return cache
 
 
 def _find_intel_library() -> Path | None:

@@ -18,26 +18,11 @@ from plltool.engine.select import find_device, open_on
 from plltool.engine.storage import Slots
 from plltool.errors import DeviceError, PlltoolError
 from plltool.hardware import Hardware
-from plltool.model.components import Components
 
 PROBE_RTOL = 1e-9  # of the largest value of an answer; the order of sums alone gives 1e-14
 PROBE_RTOL_SINGLE = 1e-4  # the same where CLAs are single; 1e-6 on a device that works
 TOY_SLOTS = 4
 TOY_BRANCHES = 7  # of five taxa
-
-
-def toy_model() -> Components:
-    """A general time-reversible model of four states with four rates, whose kernels most searches of DNA need."""
-    from plltool.model.model import Model
-    from plltool.model.model_string import parse_model
-
-    return Model(parse_model("GTR{1.2/2.9/0.7/1.1/3.3/1}+FU{0.3/0.2/0.15/0.35}+G4{0.5}")).components()
-
-
-def toy_data() -> tuple[np.ndarray, FloatArray]:
-    """Codes uint8 (5, 101), undetermined characters among them, and weights (101,)."""
-    rng = np.random.default_rng(1)
-    return rng.integers(1, 16, size=(5, 101), dtype=np.uint8), rng.integers(1, 4, size=101).astype(np.float64)
 
 
 def toy_values(engine: Engine) -> list[FloatArray]:
@@ -62,8 +47,13 @@ def check_device(index: str, lanes: int | None = None) -> None:
 
     It computes in single precision if it has no other; with `lanes` roughly, as a search that screens moves.
     """
-    data = EngineData(*toy_data())
-    model = toy_model()
+    from plltool.model.model import Model
+    from plltool.model.model_string import parse_model
+
+    rng = np.random.default_rng(1)  # five taxa, undetermined characters among them
+    data = EngineData(rng.integers(1, 16, size=(5, 101), dtype=np.uint8), rng.integers(1, 4, size=101).astype(float))
+    # a general time-reversible model with four rates, whose kernels most searches of DNA need
+    model = Model(parse_model("GTR{1.2/2.9/0.7/1.1/3.3/1}+FU{0.3/0.2/0.15/0.35}+G4{0.5}")).components()
     shape = DataShape(model.n_states, model.n_components, len(data.codes), (len(data.weights),))
     devices, failures = list_devices()
     device = find_device(devices, index, failures, "single")

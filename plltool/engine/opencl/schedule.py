@@ -21,9 +21,9 @@ from itertools import pairwise
 import numpy as np
 
 from plltool.arrays import IndexArray, IntArray, distinct
-from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
+from plltool.engine.contract import InstructionWord, Opcode, TrackWord
 from plltool.engine.layout import Layout
-from plltool.engine.program import Request, slots_read
+from plltool.engine.program import Request, make_tracks, slots_read
 
 GPU_LEVEL_SPANS = 0.25  # spans over wanted work-groups below which launches by levels are faster on an H200
 GPU_LAUNCH_INSTRUCTIONS = 7, 1  # of few states, and of many, that take as long on an H200 as one launch more
@@ -46,16 +46,9 @@ def one_launch(program: IntArray, tracks: IntArray) -> Schedule:
     return Schedule(program, tracks, (range(len(tracks)),))
 
 
-def empty_tracks(n: int) -> IntArray:
-    """(n, TRACK_WORDS) zeros."""
-    return np.zeros((n, TRACK_WORDS), dtype=np.int32)
-
-
 def one_track(n_instructions: int) -> IntArray:
     """(1, TRACK_WORDS) the whole program."""
-    tracks = empty_tracks(1)
-    tracks[0, TrackWord.END] = n_instructions
-    return tracks
+    return make_tracks([0], n_instructions)
 
 
 def spread_slots(program: IntArray, n_slots: int) -> IntArray:
@@ -227,9 +220,7 @@ def plan_levels(program: IntArray, n_spans: int, wanted_groups: int, has_many_st
         cuts += made.tolist()
     if cost > GPU_LEVEL_SHARE * len(program):
         return None
-    tracks = empty_tracks(len(cuts) - 1)
-    tracks[:, TrackWord.BEGIN], tracks[:, TrackWord.END] = cuts[:-1], cuts[1:]
-    return Schedule(program[order], tracks, tuple(launches))
+    return Schedule(program[order], make_tracks(cuts[:-1], cuts[1:]), tuple(launches))
 
 
 def cut_launches(schedule: Schedule, most: int) -> Schedule:
@@ -260,7 +251,4 @@ def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int
         return one_track(end)
     cuts = np.arange(n) * end // n
     begins = distinct(request.pieces[np.searchsorted(request.pieces, cuts, side="right") - 1])
-    tracks = empty_tracks(len(begins))
-    tracks[:, TrackWord.BEGIN], tracks[:, TrackWord.END] = begins, np.append(begins[1:], end)
-    tracks[:, TrackWord.SLOT_SHIFT] = len(request.scratch) * np.arange(len(begins))
-    return tracks
+    return make_tracks(begins, np.append(begins[1:], end), len(request.scratch) * np.arange(len(begins)))
