@@ -269,10 +269,7 @@ class NumpyEngine(Engine):
         sb = self._of_blocks(self._left) @ y
         likelihood = _sum_states(self._block_mass * x * self._times(0, row[InstructionWord.PB], y))
         terms = np.einsum(
-            "bckv,bclv,bqckl->qcklbv",
-            sa / likelihood[:, None, None],
-            sb,
-            self._differences_on(row[InstructionWord.PB]),
+            "bckv,bclv,bqckl->qcklbv", sa / likelihood[:, None, None], sb, self._differences_on(row[InstructionWord.PB])
         )
         return terms.reshape(-1, *likelihood.shape)
 

@@ -42,12 +42,7 @@ class EnginePlan:
 
 
 def plan_engine(
-    device: Device | None,
-    shape: DataShape,
-    slots: Slots,
-    hardware: Hardware,
-    share: float = 1.0,
-    rough: bool = False,
+    device: Device | None, shape: DataShape, slots: Slots, hardware: Hardware, share: float = 1.0, rough: bool = False
 ) -> EnginePlan:
     """What `make_engine` makes on a device, None for numpy: resident if that is best and fits, else streaming.
 

@@ -18,13 +18,7 @@ from pathlib import Path
 
 from plltool.constants import VERSION
 from plltool.engine.opencl.device import Device
-from plltool.engine.opencl.environment import (
-    OUTCOMES,
-    OUTCOMES_VARIABLE,
-    find_kernel_folder,
-    same_drivers,
-    user_cache,
-)
+from plltool.engine.opencl.environment import OUTCOMES, OUTCOMES_VARIABLE, find_kernel_folder, same_drivers, user_cache
 from plltool.errors import DeviceError
 from plltool.processes.workers import can_start_children, child_command
 from plltool.progress import log

@@ -194,12 +194,7 @@ class OpenCLEngine(Engine):
             self._spectra = Spectra.unpack(eigen, self.layout.n_states)
         self._arrays.send("model", model, sizes)
 
-    def _launch(
-        self,
-        request: Request,
-        lengths: FloatArray,
-        schedule: Schedule | None = None,
-    ) -> None:
+    def _launch(self, request: Request, lengths: FloatArray, schedule: Schedule | None = None) -> None:
         """Enqueue the traversal of every chunk; P matrices first, unless the last lengths come again."""
         arrays, tables = self._arrays, self._tables(request.program)
         self._chunks = self._chunks or self._make_chunks()
@@ -334,11 +329,7 @@ class OpenCLEngine(Engine):
         return values
 
     def _ask_tracks(
-        self,
-        request: Request,
-        lengths: FloatArray,
-        models: Sequence[PackedModel],
-        tracks: IntArray | None = None,
+        self, request: Request, lengths: FloatArray, models: Sequence[PackedModel], tracks: IntArray | None = None
     ) -> Answer:
         with self._driver_errors():
             self._use_models(models)
