@@ -17,7 +17,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.codes import encode_tips
 from plltool.engine.contract import BUILT_FROM, OPCODES, InstructionWord, Opcode
@@ -61,6 +61,10 @@ class EngineData:
     def n_codes(self) -> int:
         """Rows of the table of state sets; 0 where there is none."""
         return 0 if self.state_sets is None else len(np.asarray(self.state_sets))
+
+    def of_patterns(self, patterns: IndexArray) -> EngineData:
+        """The data of some patterns, in this order."""
+        return EngineData(np.ascontiguousarray(self.codes[:, patterns]), self.weights[patterns], self.state_sets)
 
 
 class Engine(Holder):

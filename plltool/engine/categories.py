@@ -33,18 +33,6 @@ from plltool.errors import EngineError
 from plltool.model.values import Ascertainment
 
 
-def sort_patterns(part_patterns: Sequence[int], category_of: IndexArray) -> tuple[Shard, tuple[int, ...]]:
-    """Sort patterns of parts of these sizes into groups of one part and one category (n_patterns,) each.
-
-    Returns the groups as the parts of an engine, and their sizes. Within a group patterns keep their order.
-    """
-    part_of = np.repeat(np.arange(len(part_patterns)), part_patterns)
-    n_categories = int(category_of.max()) + 1
-    groups, sizes = np.unique(part_of * n_categories + category_of, return_counts=True)
-    order = np.lexsort([category_of, part_of])
-    return Shard(groups // n_categories, order, groups % n_categories), tuple(sizes.tolist())
-
-
 class CategoryEngine(Composite):
     """Parts whose models have components for each category; requests and errors as for `Engine`.
 
@@ -67,9 +55,8 @@ class CategoryEngine(Composite):
     def _sort(self, category_of: IndexArray) -> None:
         """Open the engine within, in which the patterns are sorted."""
         self._category_of = category_of
-        shard, sizes = sort_patterns(self.part_patterns, category_of)
-        codes = np.ascontiguousarray(self._data.codes[:, shard.patterns])
-        data = replace(self._data, codes=codes, weights=self.weights[shard.patterns])
+        shard, sizes = Shard.of(self.part_patterns, np.arange(self.n_patterns), category_of)
+        data = replace(self._data, weights=self.weights).of_patterns(shard.patterns)
         self.engines, self.shards = [self._make(data, sizes)], [shard]
 
     def describe(self) -> dict[str, object]:

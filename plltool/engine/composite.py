@@ -59,6 +59,23 @@ class Shard:
     patterns: IndexArray  # for each pattern of the engine that of the whole; the engine may have more behind them
     categories: IndexArray | None = None  # of each part of the engine the only one that it has; None for all
 
+    @classmethod
+    def of(
+        cls, part_patterns: Sequence[int], patterns: IndexArray, category_of: IndexArray | None = None
+    ) -> tuple[Shard, tuple[int, ...]]:
+        """What an engine for some patterns of the whole holds, and the number of patterns of each of its parts.
+
+        `category_of` (n_patterns,) are categories by which the patterns of a part are sorted; otherwise they keep their
+        order.
+        """
+        part_of = np.repeat(np.arange(len(part_patterns)), part_patterns)[patterns]
+        own = np.zeros(len(patterns), dtype=np.intp) if category_of is None else category_of[patterns]
+        n = int(own.max(initial=0)) + 1
+        sizes = np.bincount(part_of * n + own)
+        groups, order = np.flatnonzero(sizes), np.lexsort([own, part_of])
+        categories = None if category_of is None else groups % n
+        return cls(groups // n, patterns[order], categories), tuple(sizes[groups].tolist())
+
     def models(self, parts: Parts) -> list[Components]:
         """The model of each part of the engine, from the models of the whole."""
         models = [parts[part] for part in self.parts]
@@ -109,9 +126,9 @@ class Composite(Holder):
         held = list(zip(engines, members, strict=True))
         sizes = {part: size for engine, own in held for part, size in zip(own, engine.part_patterns, strict=True)}
         part_patterns = [sizes[part] for part in range(len(sizes))]
-        patterns = np.split(np.arange(sum(part_patterns)), np.cumsum(part_patterns)[:-1])
-        shards = [Shard(np.array(own, dtype=np.intp), np.concatenate([patterns[k] for k in own])) for own in members]
-        weights = np.empty(sum(part_patterns))
+        part_of = np.repeat(np.arange(len(sizes)), part_patterns)
+        shards = [Shard.of(part_patterns, np.flatnonzero(np.isin(part_of, own)))[0] for own in members]
+        weights = np.empty(len(part_of))
         for engine, shard in zip(engines, shards, strict=True):
             weights[shard.patterns] = engine.weights
         return cls(engines, shards, weights, part_patterns)

@@ -105,8 +105,7 @@ def measure_speed(data: EngineData, shape: DataShape, components: Components, ha
     """Pattern-nodes a second that a device does on a sample of these data; takes about half a second."""
     n_taxa, n_patterns = data.codes.shape
     n = min(n_patterns, max(1, SPEED_SAMPLE // n_taxa))
-    chosen = np.linspace(0, n_patterns - 1, n).astype(np.intp)
-    sample = EngineData(np.ascontiguousarray(data.codes[:, chosen]), data.weights[chosen], data.state_sets)
+    sample = data.of_patterns(np.linspace(0, n_patterns - 1, n).astype(np.intp))
     tips = np.arange(2, n_taxa - 1)
     slots = tips % 2
     rows = [prog.newview(1, ~0, 0, ~1, 1), prog.newview(slots, 1 - slots, 0, ~tips, tips)]
@@ -149,24 +148,6 @@ def cut_patterns(part_patterns: Sequence[int], shares: Sequence[float]) -> list[
     return [range(first, last) for first, last in pairwise([*cuts, total])]
 
 
-def parts_within(part_patterns: Sequence[int], patterns: range) -> dict[int, int]:
-    """How many patterns of each part are among these consecutive ones; parts without any are left out."""
-    starts = np.cumsum((0, *part_patterns)).tolist()
-    sizes = [min(patterns.stop, last) - max(patterns.start, first) for first, last in pairwise(starts)]
-    return {part: size for part, size in enumerate(sizes) if size > 0}
-
-
-def take_patterns(
-    data: EngineData, part_patterns: Sequence[int], patterns: range
-) -> tuple[Shard, EngineData, tuple[int, ...]]:
-    """Consecutive patterns of parts as a shard, with their data and the number of patterns of each of its parts."""
-    sizes = parts_within(part_patterns, patterns)
-    shard = Shard(np.array(list(sizes), dtype=np.intp), np.arange(patterns.start, patterns.stop))
-    held = slice(patterns.start, patterns.stop)
-    codes = np.ascontiguousarray(data.codes[:, held])
-    return shard, EngineData(codes, data.weights[held], data.state_sets), tuple(sizes.values())
-
-
 class Devices:
     """The devices of a run, for all engines that it opens there."""
 
@@ -191,7 +172,7 @@ class Devices:
         """The devices that get patterns, and how many of each part that they hold."""
         ranges = cut_patterns(part_patterns, [used.share for used in self._used_devices])
         divided = zip(self._used_devices, ranges, strict=True)
-        return [(used, tuple(parts_within(part_patterns, own).values())) for used, own in divided if len(own)]
+        return [(used, Shard.of(part_patterns, np.array(own))[1]) for used, own in divided if len(own)]
 
     def open(
         self,
@@ -207,11 +188,11 @@ class Devices:
         """
         ranges = cut_patterns(part_patterns, [used.share for used in self._used_devices])
         where = [number for number, patterns in enumerate(ranges) if len(patterns)]  # the device of each shard
-        held = [take_patterns(data, part_patterns, ranges[number]) for number in where]
+        held = [Shard.of(part_patterns, np.array(ranges[number])) for number in where]
 
         def open_one(number: int) -> Engine:
-            used = self._used_devices[where[number]]
-            return make(*held[number][1:], used.hardware, self.memory_share(used))
+            used, (shard, sizes) = self._used_devices[where[number]], held[number]
+            return make(data.of_patterns(shard.patterns), sizes, used.hardware, self.memory_share(used))
 
         def move(number: int, error: DeviceError) -> Engine:
             while True:
@@ -229,7 +210,7 @@ class Devices:
             for engine in engines:
                 engine.close()
             raise
-        return Composite(engines, [shard for shard, *_ in held], data.weights, part_patterns, move)
+        return Composite(engines, [shard for shard, _ in held], data.weights, part_patterns, move)
 
     def _another(self, number: int, error: DeviceError) -> int:
         """The device to take the place of one that has failed; raises the error if there is none."""
@@ -282,12 +263,12 @@ class RankShards(Composite):
         make: Callable[[EngineData, tuple[int, ...]], Engine],
     ):
         own = cut_patterns(part_patterns, [1 / ranks.size] * ranks.size)[ranks.number]
-        shard, held, sizes = take_patterns(data, part_patterns, own or range(1))  # without patterns it is never asked
+        shard, sizes = Shard.of(part_patterns, np.array(own or [0]))  # without patterns it is never asked
         tables = b"" if data.state_sets is None else np.asarray(data.state_sets).tobytes()
         digest = crc32(data.codes.tobytes(), crc32(data.weights.tobytes(), crc32(tables + VERSION.encode())))
         failure: PlltoolError | None = None
         try:
-            engine = make(held, sizes)
+            engine = make(data.of_patterns(shard.patterns), sizes)
         except PlltoolError as error:
             failure = error
         ranks.add_up(np.zeros(0), len(part_patterns), failure)

@@ -503,12 +503,12 @@ class TestAutomatic:
         found(CPU, GPU)
         made = object()
 
-        def engine_on(_request, device):
+        def engine_on(device, *_):
             if device.kind == "gpu":
                 raise DeviceError(f"{device.label}: out of memory")
             return made
 
-        monkeypatch.setattr(select.EngineRequest, "opencl_engine", engine_on)
+        monkeypatch.setattr(select, "open_on", engine_on)
         engine, reason = make_small(threads=1)
         assert engine is made
         assert "0:0 pthread-AMD EPYC (Portable Computing Language), 1 of 2 cores" in reason
@@ -517,7 +517,7 @@ class TestAutomatic:
     def test_devices_that_fail_their_test_are_skipped(self, found, monkeypatch):
         found(CPU, INTEL, GPU, faults={"2:0": "the driver crashes (SIGSEGV)", "1:0": "no answer within 60 s"})
         tried = []
-        monkeypatch.setattr(select.EngineRequest, "opencl_engine", lambda _, device: tried.append(device.index))
+        monkeypatch.setattr(select, "open_on", lambda device, *_: tried.append(device.index))
         _, reason = make_small()
         assert tried == ["0:0"]
         assert reason.startswith("OpenCL device 0:0 ")
@@ -552,7 +552,7 @@ class TestAutomatic:
     @pytest.mark.parametrize(("limit", "used"), [(1, 1), (2, 2), (None, 2)])
     def test_intel_has_the_threads_of_its_first_context(self, found, monkeypatch, limit, used):
         found(INTEL)
-        monkeypatch.setattr(select.EngineRequest, "opencl_engine", lambda _request, _device: None)
+        monkeypatch.setattr(select, "open_on", lambda *_: None)
         monkeypatch.delenv(select.INTEL_THREADS_VARIABLE, raising=False)
         monkeypatch.setattr(select.INTEL_THREADS, "limit", limit)
         with pytest.warns(PlltoolWarning) if used != 1 else nullcontext():

@@ -13,7 +13,7 @@ from plltool.engine.base import EngineData
 from plltool.engine.composite import Composite, Shard
 from plltool.engine.layout import DataShape
 from plltool.engine.program import Request
-from plltool.engine.several import UsedDevice, cut_patterns, measure_shares, measure_speed, parts_within
+from plltool.engine.several import UsedDevice, cut_patterns, measure_shares, measure_speed
 from plltool.errors import DeviceError, EngineError, InputError
 from plltool.hardware import Hardware, parse_hardware, parse_share
 
@@ -43,12 +43,10 @@ class Case(RandomCase):
         engines, shards = [], []
         for kind, patterns in zip(kinds, cut_patterns(SIZES, shares), strict=True):
             own = slice(patterns.start, patterns.stop)
-            sizes = parts_within(SIZES, patterns)
-            mixtures = [self.mixtures[part] for part in sizes]
-            engines.append(
-                make_engine(kind, 3 * N_TAXA, self.codes[:, own], self.weights[own], mixtures, tuple(sizes.values()))
-            )
-            shards.append(Shard(np.array(list(sizes)), np.array(patterns)))
+            shard, sizes = Shard.of(SIZES, np.array(patterns))
+            mixtures = [self.mixtures[part] for part in shard.parts]
+            engines.append(make_engine(kind, 3 * N_TAXA, self.codes[:, own], self.weights[own], mixtures, sizes))
+            shards.append(shard)
         engine = Composite(engines, shards, self.weights, SIZES, move)
         engine.set_model([mixture.components for mixture in self.mixtures])
         return engine
@@ -115,11 +113,9 @@ class TestRequests:
                 told.append(number)
                 assert "out of order" in str(error)
                 own = cut_patterns(SIZES, (0.6, 0.4))[number]
-                sizes, patterns = parts_within(SIZES, own), slice(own.start, own.stop)
-                mixtures = [case.mixtures[part] for part in sizes]
-                return make_engine(
-                    NUMPY, 3 * N_TAXA, case.codes[:, patterns], np.ones(len(own)), mixtures, tuple(sizes.values())
-                )
+                (shard, sizes), patterns = Shard.of(SIZES, np.array(own)), slice(own.start, own.stop)
+                mixtures = [case.mixtures[part] for part in shard.parts]
+                return make_engine(NUMPY, 3 * N_TAXA, case.codes[:, patterns], np.ones(len(own)), mixtures, sizes)
 
             engine = case.divided(make_engine, kinds, move=move)
             fail_after(engine.engines[0], survived)
@@ -204,8 +200,9 @@ class TestCuts:
             shares = rng.dirichlet(np.ones(rng.integers(1, 5)))
             ranges = cut_patterns(sizes, shares)
             assert [n for own in ranges for n in own] == list(range(sizes.sum()))
-            held = [parts_within(sizes, own) for own in ranges]
-            assert [sum(own.get(part, 0) for own in held) for part in range(len(sizes))] == sizes.tolist()
+            held = [Shard.of(sizes, np.array(own)) for own in ranges if len(own)]
+            total = sum(np.bincount(own.parts, n, minlength=len(sizes)) for own, n in held)
+            assert total.tolist() == sizes.tolist()
             for own, share in zip(ranges, shares, strict=True):
                 assert abs(len(own) - share * sizes.sum()) <= 0.1 * share * sizes.sum() + 1
 
