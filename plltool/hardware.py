@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, Unpack
 
@@ -145,25 +144,18 @@ def parse_hardware(text: str) -> Hardware:
     """
     fields = text.split(":")
     device = ":".join(field for field in fields if "=" not in field)
-    hardware = Hardware(device=device or "auto")
-    for field in fields:
-        if "=" in field:
-            hardware = _set(hardware, text, *field.split("=", 1))
-    return hardware
-
-
-def _set(hardware: Hardware, text: str, setting: str, value: str) -> Hardware:
-    if setting == "precision" and value in PRECISIONS:
-        return replace(hardware, precision=value)
-    if setting in ("vw", "threads") and re.fullmatch("[0-9]{1,9}", value) and int(value) > 0:
-        return replace(hardware, **{setting: int(value)})  # type: ignore[arg-type]
-    if setting == "memory":
-        return replace(hardware, memory=parse_size(value))
-    if setting == "share":
-        return replace(hardware, share=parse_share(value))
-    found = show_name(f"{setting}={value}")
-    expected = f"vw=N, threads=N, memory=SIZE, share=N,N... or precision={'|'.join(PRECISIONS)}"
-    raise InputError(f"{show_name(text)}: found {found}, expected {expected}")
+    settings: dict[str, Any] = {}
+    for name, _, value in (field.partition("=") for field in fields if "=" in field):
+        if name in ("vw", "threads") and re.fullmatch("[0-9]{1,9}", value) and int(value) > 0:
+            settings[name] = int(value)
+        elif name in ("memory", "share"):
+            settings[name] = parse_size(value) if name == "memory" else parse_share(value)
+        elif name == "precision" and value in PRECISIONS:
+            settings[name] = value
+        else:
+            expected = f"vw=N, threads=N, memory=SIZE, share=N,N... or precision={'|'.join(PRECISIONS)}"
+            raise InputError(f"{show_name(text)}: found {show_name(f'{name}={value}')}, expected {expected}")
+    return Hardware(device=device or "auto", **settings)
 
 
 def available_memory() -> int:

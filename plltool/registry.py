@@ -34,12 +34,12 @@ class OutputFile:
 
     @property
     def is_log(self) -> bool:
-        return self._last == LOG
+        return self.ending.split(".")[-1] == LOG
 
     @property
     def is_checkpoint(self) -> bool:
         """Whether it is a folder in which a run keeps its state."""
-        return self._last == CHECKPOINT
+        return self.ending.split(".")[-1] == CHECKPOINT
 
     @property
     def is_derived(self) -> bool:
@@ -49,10 +49,6 @@ class OutputFile:
     @property
     def help(self) -> str:
         return f"{self.what}, {self.when}" if self.when else self.what
-
-    @property
-    def _last(self) -> str:
-        return self.ending.rpartition(".")[2]
 
     def present(self, prefix: Path) -> list[Path]:
         """The paths of this file that may exist: all kinds, and the numbers that there are."""

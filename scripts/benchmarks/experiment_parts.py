@@ -60,8 +60,7 @@ def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequ
             request, more = own.request, [Schedule(own.request.program, one_track(len(own.request.program)), ())]
         engine._use_models(own.models)
         engine._launch(request, own.lengths, *more, **own.named)
-        engine._queue.finish()
-        engine._arrays.settle()
+        engine._arrays.finish()
     return clock() - began
 
 

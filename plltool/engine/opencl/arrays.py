@@ -141,7 +141,13 @@ class DeviceArrays:
         """Fill a host array with what an array on the device holds from byte `offset` on; waits for the queue."""
         cl.enqueue_copy(self._queue, array, self.held[name].buffer, src_offset=offset)
         self._counters.bytes_from_device += array.nbytes
+        self._settle()
         return array
+
+    def finish(self) -> None:
+        """Wait for the queue."""
+        self._queue.finish()
+        self._settle()
 
     def run(
         self,
@@ -158,7 +164,7 @@ class DeviceArrays:
         if self._counters.device_seconds is not None:
             self._running.append(event)
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Note that everything enqueued so far has ended, and count the run times of kernels."""
         self._sending.clear()
         if self._counters.device_seconds is not None:

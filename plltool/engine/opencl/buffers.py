@@ -62,7 +62,6 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         values = np.empty((n, self.layout.n_lanes))
         with self._driver_errors():
             self._arrays.receive(values, name, first * values[0].nbytes)
-            self._arrays.settle()
         return values[:, self.layout.lane_of_pattern]
 
     # --- what goes to the device ----------------------------------------------------------------------------
@@ -86,7 +85,6 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         with self._driver_errors():
             for row, index in zip(packed, indices, strict=True):
                 self._arrays.receive(row, "matrices", index * row.nbytes)
-            self._arrays.settle()
         n, c = layout.n_states, layout.n_components
         tables = packed[:, : c * layout.matrix_values].reshape(-1, c, layout.matrix_values)[..., : n * n]
         matrices = tables.reshape(-1, c, n, n).astype(np.float64)
@@ -147,7 +145,6 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         with self._driver_errors():
             self._copy_slot("clas", slot, cla, to_device=False)
             self._copy_slot("scales", slot, counts, to_device=False)
-            self._arrays.settle()
         return cla, counts
 
     def _copy_slot(self, name: str, slot: int, blocks: npt.NDArray[Any], to_device: bool) -> None:
@@ -226,7 +223,6 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         sums = np.empty(n_values)
         with self._driver_errors():
             self._arrays.receive(sums, "partial", (self._sums.n_rows - 1) * sums.nbytes)
-            self._arrays.settle()
         return sums
 
     def read_sites(self, n: int) -> FloatArray:
@@ -261,5 +257,4 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
 
     def finish(self) -> None:
         with self._driver_errors():
-            self._queue.finish()
-            self._arrays.settle()
+            self._arrays.finish()

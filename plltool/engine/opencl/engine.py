@@ -136,11 +136,9 @@ class OpenCLEngine(Engine):
         except cl.MemoryError as error:
             needed = storage.n_bytes(layout)
             raise DeviceMemoryError(f"{self._device.label}: no room for {needed} bytes of CLAs: {error}") from error
-        chunks = []
-        for index, run in enumerate(storage.runs):
-            buffer = index if storage.resident else 0
-            chunks.append(Chunk(run, storage.buffer_tiles[buffer], self._held[buffer]))
-        return chunks
+        held = zip(storage.buffer_tiles, self._held, strict=True)
+        places = held if storage.resident else list(held) * len(storage.runs)
+        return [Chunk(run, *place) for run, place in zip(storage.runs, places, strict=True)]
 
     def _hold_tiles(self, n_tiles: int) -> dict[str, DeviceArray]:
         """CLAs and scaling counts of a number of tiles."""
@@ -315,17 +313,19 @@ class OpenCLEngine(Engine):
 
     def _sums_of_parts(self, n_values: int, wanted: BoolArray | None = None) -> FloatArray:
         """What a launch made, (n_parts, n_values); 0 for parts that are not wanted."""
-        values = np.empty((self.n_parts, n_values))
-        if n_values:
-            with self._driver_errors():
-                sums = np.empty(values.shape, dtype=self.layout.wide_sum)
-                first = (self._sums.n_rows - self.n_parts) * n_values * sums.itemsize
-                self._arrays.receive(sums, "partial", first)
-                self._arrays.settle()
-                values = sums if self.has_double else sums.real.astype(np.float64) + sums.imag
-                if wanted is not None:
-                    values[~wanted] = 0.0
-                self._check_device(values)
+        if not n_values:
+            return np.empty((self.n_parts, 0))
+        with self._driver_errors():
+            sums = np.empty((self.n_parts, n_values), dtype=self.layout.wide_sum)
+            first = (self._sums.n_rows - self.n_parts) * n_values * sums.itemsize
+            self._arrays.receive(sums, "partial", first)
+            values = sums if self.has_double else sums.real.astype(np.float64) + sums.imag
+            if wanted is not None:
+                values[~wanted] = 0.0
+            if not np.isfinite(values).all():
+                bad = int(self._arrays.receive(np.empty(1, dtype=np.int32), "bad_pattern")[0])
+                self._forget_bad_pattern()
+                self._check_finite(values, None if bad == NO_BAD_PATTERN else bad)
         return values
 
     def _ask_tracks(
@@ -349,7 +349,6 @@ class OpenCLEngine(Engine):
         with self._driver_errors():
             shape = request.n_values, self.layout.n_lanes
             lanes = self._arrays.receive(np.empty(shape, dtype=self.layout.wide), "site")
-            self._arrays.settle()
             values = lanes[:, self.layout.lane_of_pattern].astype(np.float64)
             if not np.isfinite(values).all():
                 self._forget_bad_pattern()
@@ -368,21 +367,12 @@ class OpenCLEngine(Engine):
                 raised.device = replace(self._device, handle=None)  # an error may come from another process
             raise raised from error
 
-    def _check_device(self, values: FloatArray) -> None:
-        """Ask the device which pattern failed, but only if a sum is not finite."""
-        if np.all(np.isfinite(values)):
-            return
-        bad = int(self._arrays.receive(np.empty(1, dtype=np.int32), "bad_pattern")[0])
-        self._forget_bad_pattern()
-        self._check_finite(values, None if bad == NO_BAD_PATTERN else bad)
-
     def _forget_bad_pattern(self) -> None:
         self._arrays.overwrite("bad_pattern", np.array([NO_BAD_PATTERN]))
 
     def _release_clas(self) -> None:
         with self._driver_errors():
-            self._queue.finish()
-            self._arrays.settle()
+            self._arrays.finish()
             self.counters.hold(-sum(array.n_bytes for held in self._held for array in held.values()))
             self._free_clas()
 
@@ -397,8 +387,7 @@ class OpenCLEngine(Engine):
             return
         self._closed = True
         try:
-            self._queue.finish()
-            self._arrays.settle()
+            self._arrays.finish()
         except cl.Error as error:  # the device is lost; the error that told us so must not be masked
             log.warning("%s: %s", self.device_name, error)
         self._free_clas()
