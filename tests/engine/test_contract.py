@@ -182,7 +182,7 @@ def test_an_array_that_is_too_small_for_a_launch(engine):
     """The kernel is not enqueued, and the message names the array and both sizes."""
     numbers = engine._fixed | {"first_made": 0, "n_values": 10**6}
     rows = engine._sums.n_rows
-    found = rf"kernel add_rows: argument partial has {engine._arrays.held['partial'].n_bytes} bytes"
+    found = rf"kernel add_rows: argument partial has {engine._arrays.held['partial'].size} bytes"
     expected = rf"expected at least {rows * 8 * 10**6}: float64 \({rows}, 1000000\), which is WIDE_SUM"
     with pytest.raises(EngineError, match=f"{found}, {expected}"):
         engine._kernels.add_rows(engine._queue, (64, 1), (64, 1), engine._arrays.held, numbers)

@@ -224,7 +224,7 @@ def test_the_split_into_buffers_changes_no_bit(make_engine, opencl_device, kind)
         split = case.engine(make_engine, kind, device=small)
         assert len(whole._chunks) == 1
         assert len(split._chunks) > 1
-        assert max(chunk.storage["clas"].n_bytes for chunk in split._chunks) <= small.max_allocation
+        assert max(chunk.storage["clas"].size for chunk in split._chunks) <= small.max_allocation
         expected = whole.execute(prog.Request(program, n_values), case.lengths)
         assert np.array_equal(split.execute(prog.Request(program, n_values), case.lengths), expected)
         newviews, a, b = case.to()

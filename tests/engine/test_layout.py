@@ -61,7 +61,7 @@ def test_opencl_clas_lie_as_in_the_paper(opencl_device, vw, order):
         engine.set_model([two_rates().components])
         engine.run(prog.propagate(1, ~0, 0), np.array([0.3]))
         stored = np.empty(2 * 32)
-        cl.enqueue_copy(engine._queue, stored, engine._chunks[0].storage["clas"].buffer)
+        cl.enqueue_copy(engine._queue, stored, engine._chunks[0].storage["clas"])
     np.testing.assert_allclose(stored[32:], figure_values(order), rtol=1e-14)
 
 

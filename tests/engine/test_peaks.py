@@ -31,7 +31,6 @@ def test_the_kernels_do_what_they_say(kind, local, opencl_device):
     import pyopencl as cl
 
     from plltool.engine.contract import PEAK_CHAINS
-    from plltool.engine.opencl.arrays import DeviceArray
     from plltool.engine.opencl.kernels import Kernel, build_program
 
     layout = kind.layout(4, 4, 4, (10,))
@@ -43,18 +42,18 @@ def test_the_kernels_do_what_they_say(kind, local, opencl_device):
     found, sums = np.zeros_like(given), np.zeros(n_groups * layout.vw)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     arrays = {
-        name: DeviceArray(array.nbytes, cl.Buffer(context, flags, hostbuf=array))
+        name: cl.Buffer(context, flags, hostbuf=array)
         for name, array in (("source", given), ("target", found), ("out", sums))
     }
     size = (n_groups * local,), (local,)
     numbers = {"group_blocks": group_blocks, "n_peak_blocks": n_groups * group_blocks}
     Kernel(program, "copy", layout)(queue, *size, arrays, numbers)
-    cl.enqueue_copy(queue, found, arrays["target"].buffer)
+    cl.enqueue_copy(queue, found, arrays["target"])
     np.testing.assert_array_equal(found, given)
     factor, term = 0.5, 3.0
     numbers = {"factor": factor, "term": term, "rounds": rounds, "n_peak_groups": n_groups}
     Kernel(program, "multiply_adds", layout)(queue, *size, arrays, numbers)
-    cl.enqueue_copy(queue, sums, arrays["out"].buffer)
+    cl.enqueue_copy(queue, sums, arrays["out"])
     kept = factor**rounds
     expected = sum(kept * k + term * (1 - kept) / (1 - factor) for k in range(PEAK_CHAINS))
     np.testing.assert_allclose(sums, expected, rtol=1e-14)

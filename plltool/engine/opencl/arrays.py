@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,9 @@ PARCEL = "spans", "at_tips", "places", "steps", "tracks", "queries", "program", 
 NANOSECOND = 1e-9
 
 
-@dataclass
-class DeviceArray:
-    """A buffer and its size in bytes."""
-
-    n_bytes: int
-    buffer: cl.Buffer
-
-    @classmethod
-    def make(cls, context: cl.Context, n_bytes: int) -> DeviceArray:
-        """An array that kernels fill."""
-        return cls(n_bytes, cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes))
+def make_buffer(context: cl.Context, n_bytes: int) -> cl.Buffer:
+    """An array that kernels fill."""
+    return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
 
 
 class DeviceArrays:
@@ -48,8 +39,8 @@ class DeviceArrays:
         self._sending: list[cl.Event] = []  # an event that is dropped waits for its copy
         self._waiting: set[str] = set()  # arrays of the parcel that the device does not have yet
         self._places: dict[str, int] = {}  # where they begin in the parcel
-        self._parcel: DeviceArray | None = None
-        self.held: dict[str, DeviceArray] = {}
+        self._parcel: cl.Buffer | None = None
+        self.held: dict[str, cl.Buffer] = {}
 
     def upload(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
         """Make an array that stays, with this content."""
@@ -57,13 +48,12 @@ class DeviceArrays:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         self._counters.bytes_to_device += array.nbytes
         self._counters.hold(array.nbytes)
-        buffer = cl.Buffer(self._queue.context, flags, hostbuf=np.ascontiguousarray(array))
-        self.held[name] = DeviceArray(array.nbytes, buffer)
+        self.held[name] = cl.Buffer(self._queue.context, flags, hostbuf=np.ascontiguousarray(array))
 
     def overwrite(self, name: str, array: npt.NDArray[Any]) -> None:
         """Give an array that stays another content."""
         self._check(name, array, {})
-        cl.enqueue_copy(self._queue, self.held[name].buffer, np.ascontiguousarray(array))
+        cl.enqueue_copy(self._queue, self.held[name], np.ascontiguousarray(array))
         self._counters.bytes_to_device += array.nbytes
 
     def send(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
@@ -87,7 +77,7 @@ class DeviceArrays:
         """Enqueue a copy of what was put into the parcel; nothing waits for the copy."""
         if not self._waiting:
             return
-        if any(name not in self.held or len(self._sent[name]) > self.held[name].n_bytes for name in self._waiting):
+        if any(name not in self.held or len(self._sent[name]) > self.held[name].size for name in self._waiting):
             self._divide_parcel()
         assert self._parcel is not None, "divided"
         waiting = sorted(self._waiting, key=self._places.__getitem__)
@@ -96,7 +86,7 @@ class DeviceArrays:
         for name, place in self._places.items():
             if first <= place < first + len(content):
                 content[place - first : place - first + len(self._sent[name])] = self._sent[name]
-        self._enqueue(self._parcel.buffer, content, first)
+        self._enqueue(self._parcel, content, first)
         self._waiting.clear()
 
     def _divide_parcel(self) -> None:
@@ -105,28 +95,28 @@ class DeviceArrays:
         sizes: dict[str, int] = {}
         for name in PARCEL:
             if name in self._sent:
-                before = self.held[name].n_bytes if name in self.held else 0
+                before = self.held[name].size if name in self.held else 0
                 sizes[name] = max(before, -(-len(self._sent[name]) // step) * step)
                 self._places[name], end = end, end + sizes[name]
         self._release_parcel()
-        self._parcel = DeviceArray.make(self._queue.context, end)
+        self._parcel = make_buffer(self._queue.context, end)
         self._counters.hold(end)
         for name, size in sizes.items():
-            self.held[name] = DeviceArray(size, self._parcel.buffer.get_sub_region(self._places[name], size))
+            self.held[name] = self._parcel.get_sub_region(self._places[name], size)
             self._waiting.add(name)
 
     def _release_parcel(self) -> None:
         for name in PARCEL:
             if name in self.held:
-                self.held.pop(name).buffer.release()
+                self.held.pop(name).release()
         if self._parcel is not None:
-            self._parcel.buffer.release()
-            self._counters.hold(-self._parcel.n_bytes)
+            self._counters.hold(-self._parcel.size)
+            self._parcel.release()
             self._parcel = None
 
     def write(self, name: str, array: npt.NDArray[Any], offset: int) -> None:
         """Enqueue a copy to byte `offset` of an array that kernels fill otherwise; nothing waits for the copy."""
-        self._enqueue(self.held[name].buffer, array.tobytes(), offset)
+        self._enqueue(self.held[name], array.tobytes(), offset)
 
     def _enqueue(self, buffer: cl.Buffer, content: bytes | bytearray, offset: int = 0) -> None:
         self._sending.append(cl.enqueue_copy(self._queue, buffer, content, dst_offset=offset, is_blocking=False))
@@ -139,7 +129,7 @@ class DeviceArrays:
 
     def receive(self, array: npt.NDArray[Any], name: str, offset: int = 0) -> npt.NDArray[Any]:
         """Fill a host array with what an array on the device holds from byte `offset` on; waits for the queue."""
-        cl.enqueue_copy(self._queue, array, self.held[name].buffer, src_offset=offset)
+        cl.enqueue_copy(self._queue, array, self.held[name], src_offset=offset)
         self._counters.bytes_from_device += array.nbytes
         self._settle()
         return array
@@ -181,19 +171,19 @@ class DeviceArrays:
     def _grow(self, name: str, n_bytes: int) -> cl.Buffer:
         """An array just as large as the largest request so far needs; the largest of all comes early."""
         array = self.held.get(name)
-        if array is None or n_bytes > array.n_bytes:
+        if array is None or n_bytes > array.size:
             if array is not None:
                 self._release(name)
-            array = DeviceArray.make(self._queue.context, n_bytes)
+            array = make_buffer(self._queue.context, n_bytes)
             self.held[name] = array
             self._growing.add(name)
             self._counters.hold(n_bytes)
-        return array.buffer
+        return array
 
     def _release(self, name: str) -> None:
         array = self.held.pop(name)
-        array.buffer.release()
-        self._counters.hold(-array.n_bytes)
+        self._counters.hold(-array.size)
+        array.release()
         self._sent.pop(name, None)
 
     def _check(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:

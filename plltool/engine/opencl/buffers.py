@@ -153,7 +153,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         piece = blocks[0].nbytes * self.layout.tile_blocks
         pitch = int(numbers["tile_stride"]) * blocks[0].nbytes
         row, column = divmod(slot * int(numbers["slot_stride"]) * blocks[0].nbytes, pitch)
-        buffer = self._chunk.storage[name].buffer
+        buffer = self._chunk.storage[name]
         ends: tuple[Any, Any] = (buffer, blocks) if to_device else (blocks, buffer)
         copy: Any = cl.enqueue_copy
         copy(

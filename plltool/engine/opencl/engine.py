@@ -20,7 +20,7 @@ from plltool.engine.base import Engine, EngineData, Peak
 from plltool.engine.branch_tables import Spectra, pack_matrices, pack_tables
 from plltool.engine.contract import SpanWord
 from plltool.engine.layout import Layout, count_work_groups
-from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
+from plltool.engine.opencl.arrays import DeviceArrays, make_buffer
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
 from plltool.engine.opencl.kernels import EngineKernels, forget_programs
 from plltool.engine.opencl.peaks import make_peaks
@@ -59,7 +59,7 @@ class Chunk:
 
     spans: IntArray
     n_tiles: int
-    storage: dict[str, DeviceArray]  # clas and scales
+    storage: dict[str, cl.Buffer]  # clas and scales
 
 
 class OpenCLEngine(Engine):
@@ -140,15 +140,15 @@ class OpenCLEngine(Engine):
         places = held if storage.resident else list(held) * len(storage.runs)
         return [Chunk(run, *place) for run, place in zip(storage.runs, places, strict=True)]
 
-    def _hold_tiles(self, n_tiles: int) -> dict[str, DeviceArray]:
+    def _hold_tiles(self, n_tiles: int) -> dict[str, cl.Buffer]:
         """CLAs and scaling counts of a number of tiles."""
         sizes = {"n_held_tiles": n_tiles, "n_slots": self.n_slots}
         held = {}
         for name in ("clas", "scales"):
             size = self.layout.arrays[name].n_bytes(sizes)
-            held[name] = DeviceArray.make(self._context, size)
+            held[name] = make_buffer(self._context, size)
             if not self._device.shares_host_memory:  # such devices allocate what is used; NVIDIA's cannot fill GiB
-                cl.enqueue_fill_buffer(self._queue, held[name].buffer, np.zeros(1, dtype=np.uint8), 0, 1)
+                cl.enqueue_fill_buffer(self._queue, held[name], np.zeros(1, dtype=np.uint8), 0, 1)
                 self._queue.finish()
             self.counters.hold(size)
         return held
@@ -373,13 +373,13 @@ class OpenCLEngine(Engine):
     def _release_clas(self) -> None:
         with self._driver_errors():
             self._arrays.finish()
-            self.counters.hold(-sum(array.n_bytes for held in self._held for array in held.values()))
+            self.counters.hold(-sum(array.size for held in self._held for array in held.values()))
             self._free_clas()
 
     def _free_clas(self) -> None:
         for held in self._held:
             for array in held.values():
-                array.buffer.release()
+                array.release()
         self._held, self._chunks = [], []
 
     def _close(self) -> None:

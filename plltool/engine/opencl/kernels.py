@@ -13,7 +13,6 @@ import pyopencl as cl
 from plltool.arrays import IntArray, distinct
 from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
 from plltool.engine.layout import Layout
-from plltool.engine.opencl.arrays import DeviceArray
 from plltool.engine.opencl.device import is_pocl
 from plltool.engine.opencl.environment import find_kernel_folder
 from plltool.errors import DeviceError, EngineError
@@ -86,7 +85,7 @@ class Kernel:
         self._shapes = {a.name: layout.arrays[a.name] for a in arguments if a.shape is not None}
         self._numbers = [a.name for a in arguments if a.shape is None]
         self._sizes = sorted({size for shape in self._shapes.values() for size in shape.sizes})
-        self._fitting: tuple[list[Any], list[DeviceArray]] | None = None  # sizes and arrays of the last call
+        self._fitting: tuple[list[Any], list[cl.Buffer]] | None = None  # sizes and arrays of the last call
         self._kernel = cl.Kernel(program, name)
         self._is_new = True
         # None stands for a buffer. Told the types, pyopencl packs plain numbers in 2 microseconds a launch; numpy
@@ -98,7 +97,7 @@ class Kernel:
         queue: cl.CommandQueue,
         n_items: tuple[int, ...],
         group_items: tuple[int, ...] | None,
-        arrays: Mapping[str, DeviceArray],
+        arrays: Mapping[str, cl.Buffer],
         numbers: Mapping[str, Any],
     ) -> cl.Event:
         """Enqueue the kernel; arrays and numbers may be more than it takes, numbers have the sizes of the launch, too.
@@ -114,21 +113,20 @@ class Kernel:
         if self._fitting is None or self._fitting[0] != sizes or not all(map(is_, self._fitting[1], taken)):
             self._check_sizes(taken, numbers)
             self._fitting = sizes, taken
-        buffers = [array.buffer for array in taken]
         if self._is_new:  # PoCL compiles when it launches a kernel for the first time
             self._is_new = False
             with compiling():
-                event = self._kernel(queue, n_items, group_items, *buffers, *values)
+                event = self._kernel(queue, n_items, group_items, *taken, *values)
                 event.wait()
             return event
-        return self._kernel(queue, n_items, group_items, *buffers, *values)
+        return self._kernel(queue, n_items, group_items, *taken, *values)
 
-    def _check_sizes(self, arrays: Sequence[DeviceArray], numbers: Mapping[str, Any]) -> None:
+    def _check_sizes(self, arrays: Sequence[cl.Buffer], numbers: Mapping[str, Any]) -> None:
         """Raise EngineError if an array is smaller than its declaration says."""
         for array, (name, shape) in zip(arrays, self._shapes.items(), strict=True):
             needed = shape.n_bytes(numbers)
-            if array.n_bytes < needed:
-                found = f"kernel {self.name}: argument {name} has {array.n_bytes} bytes"
+            if array.size < needed:
+                found = f"kernel {self.name}: argument {name} has {array.size} bytes"
                 raise EngineError(f"{found}, expected at least {needed}: {shape.describe(numbers)}")
 
 

@@ -11,7 +11,7 @@ import pyopencl as cl
 from plltool.engine.base import Peak
 from plltool.engine.contract import PEAK_CHAINS
 from plltool.engine.layout import Layout
-from plltool.engine.opencl.arrays import DeviceArray
+from plltool.engine.opencl.arrays import make_buffer
 from plltool.engine.opencl.kernels import Kernel, build_program
 
 GROUPS_PER_UNIT = 32  # work-groups for each compute unit: enough to fill a GPU, few enough to cost a CPU nothing
@@ -36,10 +36,10 @@ def _make_copy(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, groups: i
     largest = min(COPY_BYTES, device.max_mem_alloc_size, device.global_mem_size // MEMORY_SHARE)
     group_blocks = largest // (groups * layout.vw * layout.real.itemsize)
     size = groups * group_blocks * layout.vw * layout.real.itemsize
-    arrays = {name: DeviceArray.make(queue.context, size) for name in ("source", "target")}
+    arrays = {name: make_buffer(queue.context, size) for name in ("source", "target")}
     numbers = {"group_blocks": group_blocks, "n_peak_blocks": groups * group_blocks}
     # untouched memory may not exist yet
-    cl.enqueue_fill_buffer(queue, arrays["source"].buffer, np.ones(1, layout.real), 0, size)
+    cl.enqueue_fill_buffer(queue, arrays["source"], np.ones(1, layout.real), 0, size)
 
     def run() -> None:
         kernel(queue, (groups * local,), (local,), arrays, numbers)
@@ -50,7 +50,7 @@ def _make_copy(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, groups: i
 
 def _make_multiply_adds(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, groups: int) -> Peak:
     local = layout.vw if layout.lane_per_item else 1
-    arrays = {"out": DeviceArray.make(queue.context, groups * layout.vw * layout.real.itemsize)}
+    arrays = {"out": make_buffer(queue.context, groups * layout.vw * layout.real.itemsize)}
 
     def of_rounds(rounds: int) -> Callable[[], None]:
         def run() -> None:
