@@ -46,8 +46,8 @@ class Instance(Buffers):
     """
 
     NONE = NONE
-    # the last request: its partitions, what waits for their sums (n_partitions, k) once, and k
-    _answer: tuple[list[PatternBlock], Callable[[], FloatArray], int] | None = None
+    _asked: Sequence[PatternBlock] = ()  # the partitions of the last request
+    _wait: Callable[[], FloatArray] | None = None  # for the sums (n_partitions, k) of the last request
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Instance(Buffers):
     ) -> float | None:
         """lnL from partials at the root."""
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
-        self._ask([buffer_indices], [], *model)
+        self._ask([buffer_indices], [], model)
         return None if Flag.COMPUTATION_ASYNCH in self.flags else self.get_log_likelihood()
 
     def calculate_root_log_likelihoods_by_partition(
@@ -112,7 +112,7 @@ class Instance(Buffers):
     ) -> tuple[FloatArray, float]:
         """lnL of each partition named, and their sum; indices are for all partitions, `count` times over."""
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
-        self._ask([buffer_indices], [], *model, partition_indices, count)
+        self._ask([buffer_indices], [], model, partition_indices, count)
         return self._sums()[:, 0], self.get_log_likelihood()
 
     def calculate_edge_log_likelihoods(
@@ -129,7 +129,7 @@ class Instance(Buffers):
         """lnL across an edge, and as many derivatives in its length as there are matrices for: (lnL, d1, d2)."""
         matrices = [probability_indices, first_derivative_indices, second_derivative_indices]
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
-        self._ask([parent_buffer_indices, child_buffer_indices], matrices, *model)
+        self._ask([parent_buffer_indices, child_buffer_indices], matrices, model)
         if Flag.COMPUTATION_ASYNCH in self.flags:
             return None
         return self.get_log_likelihood(), *self.get_derivatives()
@@ -150,7 +150,7 @@ class Instance(Buffers):
         """(n_partitions, k) lnL and derivatives of each partition named, and their sums (k,)."""
         matrices = [probability_indices, first_derivative_indices, second_derivative_indices]
         model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
-        self._ask([parent_buffer_indices, child_buffer_indices], matrices, *model, partition_indices, count)
+        self._ask([parent_buffer_indices, child_buffer_indices], matrices, model, partition_indices, count)
         sums = self._sums()
         return sums, sums.sum(axis=0)
 
@@ -233,28 +233,29 @@ class Instance(Buffers):
 
     def get_site_derivatives(self) -> FloatArray:
         """(k, n_patterns) derivatives of the last request across an edge, not weighted; waits for them."""
-        return self._sites(self._last()[2])[1:]
+        return self._sites(self._last().shape[1])[1:]
 
     def _settle(self) -> None:
         """Wait for the sums of the last request, before others take their place."""
-        if self._answer is not None:
-            self._answer[1]()
+        if self._wait is not None:
+            self._wait()
 
-    def _last(self) -> tuple[list[PatternBlock], Callable[[], FloatArray], int]:
-        if self._answer is None:
+    def _last(self) -> FloatArray:
+        if self._wait is None:
             raise BeagleError(Code.GENERAL, "no likelihood has been asked for")
-        return self._answer
+        return self._wait()
 
     def _sites(self, n: int) -> FloatArray:
         """(n, n_patterns) values of patterns of the last request; 0 in partitions that were not asked."""
+        self._last()
         sites = np.zeros((n, self.pattern_count))
-        for block in self._last()[0]:
+        for block in self._asked:
             sites[:, block.patterns] = block.engine.read_sites(n)
         return sites
 
     def _sums(self) -> FloatArray:
         """(n_partitions, k) lnL and derivatives of the last request; waits for them."""
-        sums = self._last()[1]()
+        sums = self._last()
         if np.isnan(sums[:, 0]).any():
             raise BeagleError(Code.FLOATING_POINT, "lnL is not a number")
         return sums
@@ -265,18 +266,16 @@ class Instance(Buffers):
         self,
         ends: Sequence[npt.ArrayLike],
         matrices: Sequence[npt.ArrayLike | None],
-        weights: npt.ArrayLike,
-        frequencies: npt.ArrayLike,
-        scales: npt.ArrayLike,
+        model: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
         partitions: npt.ArrayLike | None = None,
         count: int = 1,
     ) -> None:
         """Ask for sets of buffers, of all partitions or of those named; the answer comes when it is its turn.
 
         `ends`: the buffers of each set, of roots, or of parents and of children; `matrices`: for each order of
-        derivatives those of the sets, none for roots.
+        derivatives those of the sets, none for roots; `model`: category weights, frequencies and scale buffers.
         """
-        rows = self._rows(ends, weights, frequencies, scales)
+        rows = self._rows(ends, *model)
         orders = [self._indices("matrix", own) for own in matrices if own is not None]
         if len(matrices) == 3 and matrices[1] is None and matrices[2] is not None:
             raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
@@ -296,11 +295,11 @@ class Instance(Buffers):
             places = [slice(place, None, len(indices)) for place in range(len(indices))]
         masses = np.array([self._masses(*row[-3:-1]) for row in rows.tolist()])
         sets = np.delete(rows, [-3, -2], axis=1)
-        self._answer = None
+        self._wait = None
         pending = []
         for block, own in zip(blocks, places, strict=True):
             pending.append(block.ask(sets[own].tolist(), [order[own].tolist() for order in orders], masses[own]))
-        self._answer = blocks, cache(lambda: np.array([sums() for sums in pending])), max(len(orders), 1)
+        self._asked, self._wait = blocks, cache(lambda: np.array([sums() for sums in pending]))
 
     def _rows(
         self, ends: Sequence[npt.ArrayLike], weights: npt.ArrayLike, frequencies: npt.ArrayLike, scales: npt.ArrayLike
