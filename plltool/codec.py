@@ -111,7 +111,10 @@ class _Reader:
             return self._build(*_SAVED[name], self.read(content))
         match name:
             case "array":
-                return self._read_array(*content)
+                kind, shape, order = content
+                first = self._read[kind]
+                self._read[kind] = end = first + int(np.prod(shape, dtype=np.intp))
+                return self._arrays[kind][first:end].reshape(shape, order=order).copy(order)
             case "same":
                 return self._names[content]
             case "names":
@@ -139,8 +142,3 @@ class _Reader:
         made = cls.__new__(cls)
         made.__dict__.update(zip(attributes, values, strict=True))
         return made
-
-    def _read_array(self, kind: str, shape: list[int], order: Any) -> npt.NDArray[Any]:
-        first = self._read[kind]
-        self._read[kind] = end = first + int(np.prod(shape, dtype=np.intp))
-        return self._arrays[kind][first:end].reshape(shape, order=order).copy(order)

@@ -77,18 +77,16 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def checked(*args: P.args, **keywords: P.kwargs) -> R:
             for name in keywords:
                 if name not in known:
-                    raise TypeError(_describe_unknown(function.__qualname__, name, known))
+                    import difflib
+
+                    called = function.__qualname__.removesuffix(".__init__")
+                    similar = difflib.get_close_matches(name, known, n=1)
+                    hint = f"; did you mean {similar[0]!r}?" if similar else _ELSEWHERE.get((called, name), "")
+                    raise TypeError(
+                        f"{called}() got an unexpected keyword argument {name!r}{hint}"
+                    )  # as Python says it
             return function(*args, **keywords)
 
         return checked
 
     return decorate
-
-
-def _describe_unknown(function: str, name: str, known: tuple[str, ...]) -> str:
-    """Python's own message, and the most similar name."""
-    import difflib
-
-    similar = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {similar[0]!r}?" if similar else _ELSEWHERE.get((function, name), "")
-    return f"{function.removesuffix('.__init__')}() got an unexpected keyword argument {name!r}{hint}"

@@ -23,8 +23,10 @@ from plltool.beagle.codes import (
 from plltool.beagle.partials import SCRATCH, PatternBlock
 from plltool.engine.branch_tables import Spectra
 from plltool.engine.contract import Combination, Step
+from plltool.engine.layout import DataShape
 from plltool.engine.select import open_buffers
 from plltool.errors import DeviceError, DeviceMemoryError
+from plltool.hardware import Hardware
 
 _LEAST = {"tip_count": 1, "state_count": 2, "pattern_count": 1, "category_count": 1}
 
@@ -68,14 +70,14 @@ class Buffers:
     category_count: int
     scale_buffer_count: int
 
-    def __init__(self, sizes: dict[str, int], flags: Flag, resource: Resource, vw: int | None, threads: int | None):
+    def __init__(self, sizes: dict[str, int], flags: Flag, resource: Resource, hardware: Hardware):
         for name, found in sizes.items():
             least = _LEAST.get(name, 0)
             if not isinstance(found, (int, np.integer)) or found < least:
                 expected = f"expected a whole number, {least} or more"
                 raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {found!r}, {expected}")
         vars(self).update(sizes)
-        self.flags, self.resource, self._hardware = flags, resource, (vw, threads)
+        self.flags, self.resource, self._hardware = flags, resource, hardware
         self._ignores_scales = bool(flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS))  # they are left to the engine
         models, n, c = self.eigen_buffer_count, self.state_count, self.category_count
         self._counts = {
@@ -136,14 +138,14 @@ class Buffers:
         patterns = np.flatnonzero(self._partition_of == partition)
         if not len(patterns):
             raise BeagleError(Code.OUT_OF_RANGE, f"partition {partition} has no patterns")
-        shape = self.state_count, self.category_count, self.tip_count, len(patterns)
-        precision = "single" if Flag.PRECISION_SINGLE in self.flags else "double"
+        is_real = Flag.EIGEN_COMPLEX not in self.flags
+        sizes = self.state_count, self.category_count, self.tip_count, (len(patterns),)
+        shape = DataShape(*sizes, reversible=is_real)
         n_matrices = 2 * self.matrix_buffer_count + 1  # the matrices, their transposes for a pre-order, the identity
         n_buffers = self._counts["buffer"]
         counts = self.partials_buffer_count + SCRATCH, n_matrices, n_buffers + self.scale_buffer_count
-        is_real = Flag.EIGEN_COMPLEX not in self.flags
         try:
-            engine = open_buffers(self.resource.device, shape, *counts, precision, is_real, *self._hardware)
+            engine = open_buffers(self.resource.device, shape, *counts, self._hardware)
         except DeviceMemoryError as error:
             raise BeagleError(Code.OUT_OF_MEMORY, str(error)) from error
         except DeviceError as error:

@@ -13,6 +13,7 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.buffers import Buffers
 from plltool.beagle.codes import NONE, BeagleError, Code, Flag, check_same_length, check_whole, choose_resource
 from plltool.beagle.partials import EDGES_AT_ONCE, PatternBlock
+from plltool.hardware import Hardware
 
 
 class Instance(Buffers):
@@ -70,7 +71,9 @@ class Instance(Buffers):
         sizes = {name: value for name, value in locals().items() if name.endswith("_count")}
         preferred, required = Flag(preference_flags), Flag(requirement_flags)
         resource = choose_resource(resource_list, preferred, required)
-        super().__init__(sizes, _settle_flags(preferred, required) | resource.required_flags, resource, vw, threads)
+        flags = _settle_flags(preferred, required) | resource.required_flags
+        precision = "single" if Flag.PRECISION_SINGLE in flags else "double"
+        super().__init__(sizes, flags, resource, Hardware(precision=precision, vw=vw, threads=threads))
 
     def __enter__(self) -> Self:
         return self

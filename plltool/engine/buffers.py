@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class BufferEngine(Engine):
         own = states if self.layout.many_states else 1 << np.where(known, states, 0)
         return np.where(known, own, self.layout.padding_code)
 
-    def to_lanes(self, values: npt.NDArray[np.generic], fill: float) -> npt.NDArray[np.generic]:
+    def to_lanes(self, values: npt.NDArray[Any], fill: float) -> npt.NDArray[Any]:
         """Values of patterns (n_patterns, ...) as values of lanes (n_blocks, vw, ...), `fill` in the padding."""
         padded = np.full((self.layout.n_lanes, *values.shape[1:]), fill, dtype=values.dtype)
         padded[self.layout.lane_of_pattern] = values

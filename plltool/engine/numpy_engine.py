@@ -110,7 +110,9 @@ class NumpyEngine(Engine):
             self._enter_run(run)
             for result, per_lane in self._take_through(request.program):
                 if not np.isfinite(per_lane).all():
-                    self._check_finite(per_lane, self._find_lane(per_lane), result)
+                    lanes = np.arange(self.layout.n_lanes).reshape(-1, self.layout.vw)[self._blocks]
+                    bad = lanes[~np.isfinite(per_lane.sum(axis=0))]
+                    self._check_finite(per_lane, int(bad.min()), result)
                 sums = np.einsum("kbv,bv->bk", per_lane, self._weights[self._blocks])
                 np.add.at(values[:, result : result + sums.shape[1]], self._block_part, sums)
         return values
@@ -160,11 +162,6 @@ class NumpyEngine(Engine):
             for result, per_lane in self._take_through(request.program):
                 values[result, self._blocks] = per_lane[0]
         return values.reshape(request.n_values, -1)[:, self.layout.lane_of_pattern]
-
-    def _find_lane(self, per_lane: FloatArray) -> int:
-        """The first lane of this run with a value (k, block, lane) that is not finite, numbered among all lanes."""
-        lanes = np.arange(self.layout.n_lanes).reshape(-1, self.layout.vw)[self._blocks]
-        return int(lanes[~np.isfinite(per_lane.sum(axis=0))].min())
 
     def _operand(self, index: int) -> tuple[FloatArray, IntArray]:
         """CLA (block, C or 1, S, lane) and scaling counts (block, C, lane) of a slot or a tip."""

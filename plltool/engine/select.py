@@ -291,27 +291,16 @@ def _describe_choice(device: Device, threads: int | None, why: str) -> str:
 
 
 def open_buffers(
-    device: Device | None,
-    shape: tuple[int, int, int, int],
-    n_slots: int,
-    n_matrices: int,
-    n_logs: int,
-    precision: str = "double",
-    reversible: bool = True,
-    vw: int | None = None,
-    threads: int | None = None,
+    device: Device | None, shape: DataShape, n_slots: int, n_matrices: int, n_logs: int, hardware: Hardware
 ) -> AnyBuffers:
     """An engine of explicit buffers on a device, None for numpy; DeviceError if it fails or does not hold them.
 
-    `shape` has the numbers of states, components, tips and patterns. The tips have any state. `n_logs` are rows of
-    logarithms. Unless `reversible`, eigenvalues may be complex.
+    The tips have any state. `n_logs` are rows of logarithms. Of `hardware` precision, vw and threads count.
     """
-    n_states, n_components, n_tips, n_patterns = shape
-    many = n_states > MASK_STATES
-    data_shape = DataShape(n_states, n_components, n_tips, (n_patterns,), n_states if many else 0, reversible)
-    layout = choose_layout(device, data_shape, precision, vw)
-    codes = np.zeros((n_tips, n_patterns), dtype=np.int64) if many else np.full((n_tips, n_patterns), 1)
-    data = EngineData(codes, np.ones(n_patterns), np.eye(n_states, dtype=np.uint8) if many else None)
+    is_many = shape.n_states > MASK_STATES
+    layout = choose_layout(device, replace(shape, n_codes=shape.n_states * is_many), hardware.precision, hardware.vw)
+    codes = np.full((shape.n_taxa, layout.n_patterns), 0 if is_many else 1)
+    data = EngineData(codes, np.ones(layout.n_patterns), np.eye(shape.n_states, dtype=np.uint8) if is_many else None)
     engine: AnyBuffers
     storage = plan_storage(layout, n_slots, None, None if device is None else device.max_allocation)
     if device is None:
@@ -319,9 +308,8 @@ def open_buffers(
     else:
         from plltool.engine.opencl.buffers import OpenCLBuffers
 
-        engine = OpenCLBuffers(layout, storage, data, device, device.usable_threads(threads))
+        engine = OpenCLBuffers(layout, storage, data, device, device.usable_threads(hardware.threads))
     engine.prepare_buffers(n_matrices, n_logs)
-    any_state = np.full(n_patterns, layout.padding_code)
-    for tip in range(n_tips):
-        engine.set_codes(tip, any_state)
+    for tip in range(shape.n_taxa):
+        engine.set_codes(tip, np.full(layout.n_patterns, layout.padding_code))
     return engine

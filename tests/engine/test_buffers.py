@@ -6,8 +6,10 @@ from engine_kinds import compiled_quickly
 
 from plltool.engine import program as prog
 from plltool.engine.contract import Step
+from plltool.engine.layout import DataShape
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import find_device, open_buffers
+from plltool.hardware import Hardware
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 KINDS = [
@@ -26,8 +28,8 @@ def open_engine(kind, n_states, n_components, n_patterns, precision="double", re
     if device is not None and device.kind == "gpu" and vw == 4:
         pytest.skip("a GPU takes 32 or 64 lanes")
     with compiled_quickly(device, vw == 32 and n_states > 8):
-        shape = n_states, n_components, 2, n_patterns
-        return open_buffers(device, shape, n_slots, n_matrices, N_LOGS, precision, reversible, vw)
+        shape = DataShape(n_states, n_components, 2, (n_patterns,), reversible=reversible)
+        return open_buffers(device, shape, n_slots, n_matrices, N_LOGS, Hardware(precision=precision, vw=vw))
 
 
 class Values:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from timeit import timeit
 
 import numpy as np
 import pyopencl as cl
@@ -62,12 +62,6 @@ def _make_multiply_adds(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, 
 
     rounds = FIRST_ROUNDS
     of_rounds(rounds)()  # the first launch may compile
-    while _seconds(of_rounds(rounds)) < LEAST_SECONDS:
+    while timeit(of_rounds(rounds), number=1) < LEAST_SECONDS:
         rounds *= 2
     return Peak(of_rounds(rounds), groups * layout.vw * PEAK_CHAINS * rounds)
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
