@@ -123,10 +123,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_share(text: str) -> tuple[float, ...]:
-    """Shares of several devices, such as ``0.6,0.4``.
-
-    Raises InputError if they are not numbers of 0 or more.
-    """
+    """Shares of several devices, such as ``0.6,0.4``; InputError if they are not numbers of 0 or more."""
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?(,[0-9]{1,9}(\.[0-9]{1,9})?)*", text):
         raise InputError(f"share: found {show_name(text)}, expected a number for each device, such as 0.6,0.4")
     return tuple(float(part) for part in text.split(","))

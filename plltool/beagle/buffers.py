@@ -118,10 +118,7 @@ class Buffers:
         self._open = None
 
     def _blocks(self, partition: int | None = None) -> list[PatternBlock]:
-        """The patterns of all partitions, or of one, on their engines.
-
-        Engines are opened when first needed, and get what has been set.
-        """
+        """The patterns of all partitions, or of one, on engines, which open when first needed and get what was set."""
         if self._is_final:
             raise BeagleError(Code.UNINITIALIZED_INSTANCE, "the instance has been finalized")
         if self._open is None:

@@ -46,12 +46,7 @@ class Code(IntEnum):
 
 
 class BeagleError(PlltoolError):
-    """A call that fails.
-
-    Attributes
-    ----------
-    code : the code that BEAGLE returns for it
-    """
+    """A call that fails; `code` is what BEAGLE returns for it."""
 
     def __init__(self, code: Code, message: str):
         super().__init__(f"{code.name}: {message}")

@@ -28,8 +28,6 @@ LOG_OF_2 = float(np.log(2.0))
 class PatternBlock:
     """Patterns of one partition.
 
-    Parameters
-    ----------
     engine : with SCRATCH slots more than there are partials, an identity as its last matrix, and rows of logarithms
     patterns : (n,) the patterns, as the instance numbers them
     n_buffers : buffers of the instance

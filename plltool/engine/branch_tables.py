@@ -92,10 +92,7 @@ class Spectra:
         return {name: table.astype(real) for name, table in made.items()}
 
     def _in_time(self, forward: FloatArray, lengths: FloatArray) -> FloatArray:
-        """P, or a slope of it, of every branch; of the process in reverse for branches of negative length.
-
-        The process in reverse has P*_ij = pi_j P_ji / pi_i, see `pmatrices.cl`.
-        """
+        """P, or a slope, of every branch; for negative lengths of the process in reverse, P*_ij = pi_j P_ji / pi_i."""
         pi = self.stationary[:, None]
         reverse = forward.swapaxes(-1, -2) * pi[..., None, :] / pi[..., :, None]
         return np.where((lengths < 0)[:, :, None, None, None], reverse, forward)

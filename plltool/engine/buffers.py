@@ -102,10 +102,7 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         return self._matrices[0, list(indices)].astype(np.float64)
 
     def make_matrices(self, eigen: FloatArray, lengths: FloatArray, places: IntArray) -> None:
-        """Make P of lengths (n,) and, where places are not -1, P' and P''; `eigen` as in the contract, for one P set.
-
-        places : int32 (3, n) which matrices P, P' and P'' become
-        """
+        """Make P, P' and P'' of lengths (n,), from `eigen` of one P set, the matrices of `places` (3, n), -1: none."""
         wanted = ["slopes"] if (places[1:] >= 0).any() else []
         made = Spectra.unpack(eigen, self.layout.n_states).tables(lengths[None], wanted, self.layout.real)
         tables = [made["matrices"][0], *(made["slopes"][0].swapaxes(0, 1) if wanted else ())]

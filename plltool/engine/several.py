@@ -227,10 +227,7 @@ class Devices:
 
 
 def of_rank(ranks: Ranks, hardware: Hardware) -> Hardware:
-    """The share of a rank: one of several devices, in turn on each machine, and an equal number of cores.
-
-    Raises InputError if shares are given: ranks have equal ones.
-    """
+    """The share of a rank: one of several devices in turn, and as many cores as others; InputError for given shares."""
     if hardware.share is not None:
         raise InputError(f"share: found {format_share(hardware.share)}, expected none: ranks have equal shares")
     threads = hardware.threads or max(1, available_cores() // ranks.n_local)

@@ -295,10 +295,7 @@ def crew() -> Crew | None:
 
 
 def form(lost: Callable[[str], None]) -> Line | None:
-    """Make a crew of the job that a launcher has started; on rank 0 None, on the others the line to rank 0.
-
-    The argument and errors are as for `enter_job`.
-    """
+    """Make a crew of the job, see `enter_job`; returns None on rank 0, and on the others the line to rank 0."""
     global _crew
     MPI, comm = enter_job(lost)
     is_worker = comm.Get_rank() > 0
