@@ -135,7 +135,7 @@ class Requests(ABC):
 
 
 class Clas(Requests):
-    """CLAs that later requests read; see `Holder.prepare`. Each of the `steps` may read those of the steps before."""
+    """CLAs that later requests read; see `Holder.prepare`. A step may read what earlier ones make."""
 
     def __init__(self, holder: Holder, steps: tuple[Step, ...]):
         self._holder, self._steps = holder, steps

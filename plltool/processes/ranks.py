@@ -199,8 +199,8 @@ class Line:
     afterwards: it is then one of the `idle` again.
     """
 
-    def __init__(self, comm: Any, other: int, idle: list[Line]):
-        self._comm, self._other, self._idle = comm, other, idle
+    def __init__(self, comm: Any, other: int, idle: list[Line] | None = None):
+        self._comm, self._other, self._idle = comm, other, [] if idle is None else idle
 
     def send(self, message: Any) -> None:
         self._comm.send((True, message), self._other)
@@ -303,7 +303,7 @@ def form(lost: Callable[[str], None]) -> Line | None:
     workers = machine.Split(is_worker)  # those of this machine without rank 0
     seats = comm.gather(Seat(workers.Get_rank(), workers.Get_size(), available_cores()))
     if is_worker:
-        return Line(comm, 0, [])
+        return Line(comm, 0)
     _crew = Crew(comm, seats[1:])
     atexit.register(_crew.dismiss)  # before mpi4py's own, which waits for all ranks
     return None
