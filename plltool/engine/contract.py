@@ -123,15 +123,6 @@ class KernelArgument:
     meaning: str  # what it holds
 
 
-@dataclass(frozen=True)
-class KernelDeclaration:
-    """The arguments of a kernel in order, and the names of the arrays that it writes."""
-
-    name: str
-    arguments: tuple[KernelArgument, ...]
-    writes: frozenset[str]
-
-
 def _read_sections() -> dict[str, list[list[str]]]:
     """The rows of `contract.txt` by section, each as its cells; the last cell may have bars."""
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").replace("\n    ", " ")
@@ -143,22 +134,18 @@ def _read_sections() -> dict[str, list[list[str]]]:
     return sections
 
 
-def _dimension(word: str) -> str | int:
-    return int(word) if word.isdecimal() else macros().get(word, word)
-
-
-_SECTIONS = _read_sections()
+_SECTIONS, _MACROS = _read_sections(), macros()
 BUILT_FROM = {OPCODES[name]: tuple(words.split()) for name, words, _ in _SECTIONS["instructions"]}  # words by opcode
 LAUNCH_SIZES: dict[str, str] = dict(_SECTIONS["sizes"])
 ARRAYS = {
-    name: KernelArgument(name, ctype, tuple(map(_dimension, dimensions.split())), meaning)
+    name: KernelArgument(
+        name, ctype, tuple(int(d) if d.isdecimal() else _MACROS.get(d, d) for d in dimensions.split()), meaning
+    )
     for name, ctype, dimensions, meaning in _SECTIONS["arrays"]
 }
 _ARGUMENTS = ARRAYS | {
     name: KernelArgument(name, ctype, None, meaning or LAUNCH_SIZES[name])
     for name, ctype, meaning in _SECTIONS["numbers"]
 }
-KERNELS = {
-    name: KernelDeclaration(name, tuple(_ARGUMENTS[word] for word in words.split()), frozenset(writes.split()))
-    for name, writes, words in _SECTIONS["kernels"]
-}
+KERNELS = {name: tuple(map(_ARGUMENTS.__getitem__, words.split())) for name, _, words in _SECTIONS["kernels"]}
+WRITTEN = {name: frozenset(writes.split()) for name, writes, _ in _SECTIONS["kernels"]}  # arrays, by kernel

@@ -178,13 +178,9 @@ class NumpyEngine(Engine):
         """What blocks take of a table (part, ...), each with its part; without that axis if there is one part."""
         return table[0] if len(table) == 1 else table[self._block_part]
 
-    def _decays_on(self, branch: int) -> FloatArray:
-        """exp(B) - 1 of every block, with B the eigenvalues times the length, and its derivatives: (block, C, 3, S)."""
-        return self._tables_made["decays"][self._block_part, branch]
-
-    def _differences_on(self, branch: int) -> FloatArray:
-        """The divided differences of every block (block, table, C, S, S)."""
-        return self._tables_made["divided_differences"][self._block_part, branch]
+    def _table_on(self, name: str, branch: int) -> FloatArray:
+        """A table of a branch: decays (block, C, 3, S), or divided_differences (block, table, C, S, S)."""
+        return self._tables_made[name][self._block_part, branch]
 
     def _make_cla(self, row: list[int]) -> None:
         opcode, slot, a, pa, b, pb = row[: InstructionWord.C]
@@ -255,7 +251,7 @@ class NumpyEngine(Engine):
             return np.stack([self._log(orders[0], scale), d1, orders[2] / orders[0] - d1 * d1])
         right, left = self._of_blocks(self._right), self._of_blocks(self._left)
         s = (right.swapaxes(-1, -2) @ (mass * x)) * (left @ y)  # block, C, k, lane
-        sums = np.einsum("bcdk,bckv->dbv", self._decays_on(row[InstructionWord.PB]), s)
+        sums = np.einsum("bcdk,bckv->dbv", self._table_on("decays", row[InstructionWord.PB]), s)
         likelihood = _sum_states(mass * (x * y)) + sums[0]
         d1 = sums[1] / likelihood
         return np.stack([self._log(likelihood, scale), d1, sums[2] / likelihood - d1 * d1])
@@ -265,9 +261,8 @@ class NumpyEngine(Engine):
         sa = self._of_blocks(self._right).swapaxes(-1, -2) @ (self._block_mass * x)
         sb = self._of_blocks(self._left) @ y
         likelihood = _sum_states(self._block_mass * x * self._times(0, row[InstructionWord.PB], y))
-        terms = np.einsum(
-            "bckv,bclv,bqckl->qcklbv", sa / likelihood[:, None, None], sb, self._differences_on(row[InstructionWord.PB])
-        )
+        differences = self._table_on("divided_differences", row[InstructionWord.PB])
+        terms = np.einsum("bckv,bclv,bqckl->qcklbv", sa / likelihood[:, None, None], sb, differences)
         return terms.reshape(-1, *likelihood.shape)
 
     def _mass_gradient(self, row: list[int]) -> FloatArray:
@@ -331,14 +326,12 @@ class EigenbasisEngine(NumpyEngine):
         product = change.swapaxes(1, 2)[..., None]
         return product if order else np.maximum(x + product, 0.0)
 
-    def _decays_on(self, branch: int) -> FloatArray:
+    def _table_on(self, name: str, branch: int) -> FloatArray:
+        """The same with few exponentials: differences where (x - y) t is small are a series in its square."""
         rates, t = self._on(branch)
-        decay = np.exp(rates * t)
-        return np.stack([np.expm1(rates * t), rates * decay, rates**2 * decay], axis=2)
-
-    def _differences_on(self, branch: int) -> FloatArray:
-        """As `divided_differences`, but with few exponentials: where (x - y) t is small, by a series in its square."""
-        rates, t = self._on(branch)
+        if name == "decays":
+            decay = np.exp(rates * t)
+            return np.stack([np.expm1(rates * t), rates * decay, rates**2 * decay], axis=2)
         half = np.exp(rates * t / 2)
         decay, t = half * half, t[..., None]
         gap = rates[..., :, None] - rates[..., None, :]

@@ -115,21 +115,19 @@ class Requests(ABC):
 
     def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
         """lnL, d1, d2 in the length of each edge. `edges` is int (n, 3): a, b, branch. Returns (n, n_parts, 3)."""
-        rows = np.asarray(edges).reshape(-1, 3)
-        n = DERIVATIVE_VALUES
-        program = prog.derivative(n * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
-        return self._each(program, n, lengths, "derivatives")
+        rows = np.reshape(edges, (-1, 3))
+        return self._each(prog.derivative, rows, DERIVATIVE_VALUES, lengths, "derivatives")
 
     def triplets(self, joins: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
         """lnL, gradient and Hessian (n, n_parts, 10) in the lengths around joins (n, 6): a, pa, b, pb, c, pc."""
-        rows = np.asarray(joins).reshape(-1, 6)
-        n = TRIPLET_VALUES
-        program = prog.triplet(n * np.arange(len(rows)), *rows.T)
-        return self._each(program, n, lengths, "triplets")
+        return self._each(prog.triplet, np.reshape(joins, (-1, 6)), TRIPLET_VALUES, lengths, "triplets")
 
-    def _each(self, program: IntArray, n_values: int, lengths: FloatArray, kind: str) -> FloatArray:
-        """(n, n_parts, n_values) for instructions that make `n_values` numbers each, one after another."""
-        n = len(program)
+    def _each(
+        self, build: Callable[..., IntArray], rows: IntArray, n_values: int, lengths: FloatArray, kind: str
+    ) -> FloatArray:
+        """(n, n_parts, n_values) what instructions of these words make, one after another."""
+        n = len(rows)
+        program = build(n_values * np.arange(n), *rows.T)
         request = Request(program, n_values * n, kind, pieces=np.arange(n, dtype=np.int32))
         return self.execute(request, lengths).reshape(self.n_parts, n, n_values).transpose(1, 0, 2)
 

@@ -9,7 +9,6 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -164,12 +163,13 @@ def list_devices() -> tuple[list[Device], list[str]]:
     if compiled kernels cannot be kept. Raises DeviceError if pyopencl cannot be imported or no driver can be used.
     """
     loader_was_used = "pyopencl" in sys.modules
+    platforms: list[Any] = []
+    devices: list[Device] = []
     with caches_settled() as remarks:
         try:
             import pyopencl as cl
         except (ImportError, OSError) as error:
             raise DeviceError(f"pyopencl cannot be imported: {error}") from error
-        platforms: list[Any] = []
         found_none: cl.Error | None = None
         with intel_offered(loader_was_used) as problems:
             try:
@@ -180,27 +180,19 @@ def list_devices() -> tuple[list[Device], list[str]]:
             raise DeviceError("; ".join([f"no OpenCL platform: {found_none}", *problems])) from found_none
         for remark in (*remarks, *problems):
             _warn_once(remark)
-        return _list_platforms(platforms, problems), problems
-
-
-def _list_platforms(platforms: Sequence[Any], problems: list[str]) -> list[Device]:
-    """The devices of all platforms; adds a line to `problems` for each platform or device that fails."""
-    import pyopencl as cl
-
-    devices: list[Device] = []
-    for p, platform in enumerate(platforms):
-        try:
-            handles = platform.get_devices()
-        except cl.Error as error:
-            problems.append(f"platform {p} does not list its devices: {error}")
-            continue
-        for d, handle in enumerate(handles):
+        for p, platform in enumerate(platforms):
             try:
-                devices.append(_describe(f"{p}:{d}", platform, handle))
-                name_unknown_processor(handle.int_ptr, handle.version)
+                handles = platform.get_devices()
             except cl.Error as error:
-                problems.append(f"device {p}:{d} does not describe itself: {error}")
-    return devices
+                problems.append(f"platform {p} does not list its devices: {error}")
+                continue
+            for d, handle in enumerate(handles):
+                try:
+                    devices.append(_describe(f"{p}:{d}", platform, handle))
+                    name_unknown_processor(handle.int_ptr, handle.version)
+                except cl.Error as error:
+                    problems.append(f"device {p}:{d} does not describe itself: {error}")
+    return devices, problems
 
 
 @functools.cache

@@ -81,7 +81,7 @@ class Kernel:
 
     def __init__(self, program: cl.Program, name: str, layout: Layout):
         self.name = name
-        arguments = KERNELS[name].arguments
+        arguments = KERNELS[name]
         self._shapes = {a.name: layout.arrays[a.name] for a in arguments if a.shape is not None}
         self._numbers = [a.name for a in arguments if a.shape is None]
         self._sizes = sorted({size for shape in self._shapes.values() for size in shape.sizes})
