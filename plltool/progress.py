@@ -173,7 +173,7 @@ class Forecast:
 
     def begin(self, rounds_before: int = 0) -> None:
         """Start the next stage, of which `rounds_before` rounds were made in an earlier run."""
-        self._cost_done += self._cost(self._now)
+        self._cost_done += self.cost_of([self._now])
         self._rounds_before = rounds_before
         self._now = self._ahead.pop(0)
         self._stage_began = time.perf_counter()
@@ -194,20 +194,15 @@ class Forecast:
         if self._now[1]:
             a_round = spent / (round_ - self._rounds_before)
             stage_left = a_round * (self._now[1] - round_)
-            price = a_round * self._now[1] / self._cost(self._now)
+            price = a_round * self._now[1] / self.cost_of([self._now])
         elif self._cost_done:
             price = (self._stage_began - self._began) / self._cost_done
-            stage_left = max(0.0, price * self._cost(self._now) - spent)
+            stage_left = max(0.0, price * self.cost_of([self._now]) - spent)
         else:  # the first stage reports only when it is over
-            price, stage_left = spent / self._cost(self._now), 0.0
+            price, stage_left = spent / self.cost_of([self._now]), 0.0
         return stage_left, stage_left + price * self.cost_of(self._ahead)
 
-    @classmethod
-    def cost_of(cls, stages: Sequence[tuple[str, int]]) -> float:
-        """The total cost of stages, in units of STAGE_COSTS."""
-        return sum(map(cls._cost, stages))
-
     @staticmethod
-    def _cost(stage: tuple[str, int]) -> float:
-        name, n_rounds = stage
-        return STAGE_COSTS.get(name, 0.0) * (n_rounds if name == PERTURB else 1)
+    def cost_of(stages: Sequence[tuple[str, int]]) -> float:
+        """The total cost of stages, in units of STAGE_COSTS."""
+        return sum(STAGE_COSTS.get(name, 0.0) * (n_rounds if name == PERTURB else 1) for name, n_rounds in stages)
