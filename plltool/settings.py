@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar, dataclass_transform
 from plltool import constants
 
 T = TypeVar("T")
+LISTS = "choices", "forms"  # words whose values are several words
 
 
 @functools.cache
@@ -36,7 +37,7 @@ def _read_table() -> dict[str, dict[str, tuple[list[str], str]]]:
 def with_options(cls: type[T]) -> type[T]:
     """Decorate a class, which becomes a frozen dataclass. Commands that take it have an option for some of its fields.
 
-    The options are those in `settings.txt`; each has in the metadata of its field what `plltool.cli` makes it of.
+    They are in `settings.txt`; the metadata of each field has what `plltool.cli` makes its "option" of, and "forms".
     """
     module = sys.modules[cls.__module__]
     known = vars(constants) | vars(module)
@@ -46,13 +47,14 @@ def with_options(cls: type[T]) -> type[T]:
             return lambda text: getattr(module, value)(text)
         if key == "metavar":
             return value
-        return known[value] if value.isupper() else value.split("|") if key == "choices" else json.loads(value)
+        return known[value] if value.isupper() else value.split("|") if key in LISTS else json.loads(value)
 
     for name, (words, help_text) in _read_table()[cls.__name__].items():
         own = {key: read(key, value) for key, _, value in (word.partition("=") for word in words if "=" in word)}
+        forms = own.pop("forms", None)
         own["names"] = tuple(word for word in words if word.startswith("--"))
         own |= {"help": help_text.format_map(known), "expert": "expert" in words}
-        setattr(cls, name, field(default=getattr(cls, name), metadata=own))
+        setattr(cls, name, field(default=getattr(cls, name), metadata={"option": own, "forms": forms}))
     return dataclass(frozen=True)(cls)
 
 

@@ -242,10 +242,10 @@ def _add(made: Options, param: click.Parameter, title: str) -> None:
 
 def _add_fields(made: Options, name: str, kind: type[Any], title: str, more: Mapping[str, str]) -> None:
     """An option for each field of a dataclass that `plltool.settings` has made; those for experts have a title."""
-    own = [row for row in fields(kind) if row.metadata]
+    own = [row for row in fields(kind) if "option" in row.metadata]
     made.packed[name] = kind, [row.name for row in own]
     for row in own:
-        settings = dict(row.metadata)
+        settings = dict(row.metadata["option"])
         names, is_expert = settings.pop("names") or (f"--{row.name.replace('_', '-')}",), settings.pop("expert")
         if row.default is not MISSING:
             settings["default"] = row.default

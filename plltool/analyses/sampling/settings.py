@@ -16,21 +16,6 @@ AUTO = "auto"
 MOST_STEPS = 1000  # of stepping stones
 
 
-FORMS = {  # names of the distributions that each prior may have
-    "lengths": ("exponential", "gammadir"),
-    "rates": ("dirichlet",),
-    "frequencies": ("dirichlet",),
-    "alpha": ("exponential", "uniform"),
-    "pinv": ("uniform",),
-    "codon": ("lognormal", "gamma", "exponential"),
-    "rate": ("lognormal", "gamma", "exponential", "uniform"),
-    "spread": ("exponential", "lognormal", "gamma", "uniform"),
-    "population": ("lognormal", "gamma", "exponential", "uniform"),
-    "growth": ("normal",),
-    "grid_precision": ("gamma", "lognormal", "exponential"),
-}
-
-
 @dataclass(frozen=True)
 class PriorTexts:
     """Priors by their names, each as the text that names its distribution."""
@@ -39,7 +24,7 @@ class PriorTexts:
         """The distributions, by the names of the fields; errors as in `parse_prior`."""
         from plltool.analyses.sampling.priors import parse_prior  # not above: help needs no numpy
 
-        return {own.name: parse_prior(getattr(self, own.name), own.name, FORMS[own.name]) for own in fields(self)}
+        return {own.name: parse_prior(getattr(self, own.name), own.name, own.metadata["forms"]) for own in fields(self)}
 
     def canonical(self) -> Self:
         """The same with each text as the program writes it."""
