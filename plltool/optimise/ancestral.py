@@ -18,6 +18,8 @@ from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.optimise.likelihood import TreeLikelihood
 
+Beyond = tuple[IntArray, IntArray]  # what lies beyond the roots of subtrees, and the branches that lead there
+
 
 def with_state_tips(parts: Sequence[Patterns]) -> list[Patterns]:
     """The patterns of parts with a row for each state after the taxa; rows of gaps for states of other parts only."""
@@ -54,10 +56,7 @@ def node_states(
 
 
 def _probabilities(
-    likelihood: TreeLikelihood,
-    operands: IntArray,
-    n_states: Sequence[int],
-    outer: tuple[IntArray, IntArray] | None = None,
+    likelihood: TreeLikelihood, operands: IntArray, n_states: Sequence[int], outer: Beyond | None = None
 ) -> list[FloatArray]:
     """Posterior probabilities (n, n_patterns, n_states) of each part; arguments as for `_with_each_state`."""
     n = max(n_states)
@@ -73,9 +72,7 @@ def _probabilities(
     return probabilities
 
 
-def _with_each_state(
-    likelihood: TreeLikelihood, operands: IntArray, n_states: int, outer: tuple[IntArray, IntArray] | None
-) -> FloatArray:
+def _with_each_state(likelihood: TreeLikelihood, operands: IntArray, n_states: int, outer: Beyond | None) -> FloatArray:
     """(n, n_states, n_patterns) joint lnL of data and each state at the roots of subtrees (n,); -inf where impossible.
 
     `outer` : (n,) what lies beyond each root, and (n,) the branches that lead there; None for the subtrees alone.

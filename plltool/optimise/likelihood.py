@@ -227,13 +227,8 @@ class TreeLikelihood:
         top, below = descent.order[0], descent.order[1:]
         parent, sibling = descent.parent[below], descent.sibling[below]
         facing_parent = np.where(parent == top, ~ROOT, stack[parent])  # the CLA of the side with the root tip
-        newviews = prog.newview(
-            stack[below],
-            facing_parent,
-            self.against(descent.branch[parent], True),
-            operands[sibling],
-            descent.branch[sibling],
-        )
+        beside = operands[sibling], descent.branch[sibling]
+        newviews = prog.newview(stack[below], facing_parent, self.against(descent.branch[parent], True), *beside)
         beyond = np.append(np.int32(~ROOT), stack[below])
         numbers = number(beyond, operands[descent.order], descent.branch[descent.order])
         pre_order = np.stack([newviews, numbers[1:]], axis=1).reshape(-1, INSTRUCTION_WORDS)
@@ -387,10 +382,8 @@ class Screen(TreeLikelihood):
 
     def _components(self) -> list[Components]:
         own = [model.components() for model in self.models]
-        return [
-            part if part.category_of is not None else part.one_for_each_pattern(category_of)
-            for part, category_of in zip(own, self._category_of, strict=True)
-        ]
+        pairs = zip(own, self._category_of, strict=True)
+        return [part if part.category_of is not None else part.one_for_each_pattern(of) for part, of in pairs]
 
     def follow(self, of: TreeLikelihood) -> None:
         """Take over what has changed in the likelihood that it belongs to."""

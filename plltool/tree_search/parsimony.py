@@ -260,11 +260,8 @@ class SprRounds:
         carried = messages[behind]
         for _ in range(radius):
             is_inner = self._sources[at ^ 1] >= n_taxa
-            walker, carried, onward = (
-                np.repeat(walker[is_inner], 2),
-                np.repeat(carried[is_inner], 2, axis=0),
-                self._onward(at[is_inner]),
-            )
+            walker, carried = np.repeat(walker[is_inner], 2), np.repeat(carried[is_inner], 2, axis=0)
+            onward = self._onward(at[is_inner])
             if not walker.size:
                 break
             at = onward.ravel()

@@ -378,10 +378,8 @@ def prepare(
     told = used if clock is None else used | clock.used
     for name, text in told.items():
         log.info("prior of %s: %s", name, text)
-    trees = (
-        first if isinstance(first, Tree) else run.task.start_tree(first, number)
-        for number in range(options.runs * options.chains)
-    )
+    numbers = range(options.runs * options.chains)
+    trees = [first if isinstance(first, Tree) else run.task.start_tree(first, number) for number in numbers]
     recorded = recorded_item(run.checkpoint, TUNING)
     tuning = options.tuning if recorded is None else int(recorded)
     setup = RunSetup(space, run.task.parts, list(map(from_tree, trees)), options, tuning, run.task.seed, powers)

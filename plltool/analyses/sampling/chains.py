@@ -116,10 +116,8 @@ class EngineLikelihoods(Likelihoods):
         models = [[model.components() for model in states[number].models] for number in changed]
         for number, packed in zip(changed, self._engine.pack_models(models) if changed else (), strict=True):
             states[number] = states[number]._replace(packed=packed)
-        tracks = [
-            self._track(chain, state, own.stale, own.question)
-            for (chain, own), state in zip(asked, states, strict=True)
-        ]
+        pairs = zip(asked, states, strict=True)
+        tracks = [self._track(chain, state, own.stale, own.question) for (chain, own), state in pairs]
         values = self._engine.ask_tracks(tracks)()
         sums, at = values.sum(axis=1).tolist(), 0
         for (chain, own), state, track in zip(asked, states, tracks, strict=True):

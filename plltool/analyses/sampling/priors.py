@@ -172,15 +172,9 @@ class GammaDirichlet(Prior):
         inner = self.at_tips * self.ratio
         whole = n_tips * self.at_tips + n_inner * inner
         length = math.fsum(lengths)
-        density = (
-            self.shape * math.log(self.rate)
-            - math.lgamma(self.shape)
-            - self.rate * length
-            + math.lgamma(whole)
-            - n_tips * math.lgamma(self.at_tips)
-            - n_inner * math.lgamma(inner)
-            + (self.shape - whole) * math.log(length)
-        )
+        density = self.shape * math.log(self.rate) - math.lgamma(self.shape) - self.rate * length
+        density = density + math.lgamma(whole) - n_tips * math.lgamma(self.at_tips) - n_inner * math.lgamma(inner)
+        density += (self.shape - whole) * math.log(length)
         if self.at_tips != 1.0 or inner != 1.0:
             powers = self._concentrations(topology)
             density += math.fsum((powers[node] - 1.0) * math.log(lengths[node]) for node in range(1, len(lengths)))
@@ -201,10 +195,8 @@ class GammaDirichlet(Prior):
 def log_dirichlet(shares: FloatArray, concentrations: FloatArray) -> float:
     """The logarithm of the density of a Dirichlet distribution over all shares but the last."""
     powers = concentrations.tolist()
-    terms = [
-        (power - 1.0) * math.log(share) - math.lgamma(power)
-        for share, power in zip(shares.tolist(), powers, strict=True)
-    ]
+    pairs = zip(shares.tolist(), powers, strict=True)
+    terms = [(power - 1.0) * math.log(share) - math.lgamma(power) for share, power in pairs]
     return math.lgamma(math.fsum(powers)) + math.fsum(terms)
 
 
@@ -335,13 +327,8 @@ class ExponentialGrowth(Coalescent):
             slopes = np.where(is_small, 0.5 + exponents / 3.0, (np.exp(exponents) - means) / exponents)
             integrals, by_rate = times * means / size, times**2 * slopes / size
         ones = np.ones_like(times)
-        return Demography(
-            math.log(size) - exponents,
-            integrals,
-            -rate * ones,
-            np.array([ones, -times]),
-            np.array([-integrals, by_rate]),
-        )
+        of_numbers = np.array([ones, -times]), np.array([-integrals, by_rate])
+        return Demography(math.log(size) - exponents, integrals, -rate * ones, *of_numbers)
 
 
 @dataclass(frozen=True)

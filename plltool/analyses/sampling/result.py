@@ -37,6 +37,7 @@ DIGITS = 7  # of a value in a trace
 def describe_posterior(found: Posterior) -> dict[str, Any]:
     """The summaries, without values that are unknown."""
     known = {name: own._asdict().items() for name, own in found.numbers.items()}
+    credible = found.credible[:MOST_CREDIBLE]
     return {
         "samples": found.n_samples,
         "numbers": {name: {key: x for key, x in own if np.isfinite(x)} for name, own in known.items()},
@@ -44,9 +45,7 @@ def describe_posterior(found: Posterior) -> dict[str, Any]:
         "consensus": found.consensus,
         "mcc": found.mcc,
         "credible_topologies": len(found.credible),
-        "credible": [
-            {"probability": x.probability, "cumulative": x.cumulative} for x in found.credible[:MOST_CREDIBLE]
-        ],
+        "credible": [{"probability": own.probability, "cumulative": own.cumulative} for own in credible],
     }
 
 
@@ -77,11 +76,8 @@ def describe_deviations(samples: Samples, tuning: int, burnin: float) -> list[di
     ends = dict.fromkeys(np.linspace(1, len(samples), min(MOST_LOOKS, len(samples))).round().astype(int).tolist())
     firsts = {end: samples.first_after(tuning, burnin, end) for end in ends}
     found = {end: samples.deviation(first, end) for end, first in firsts.items() if end - first >= FEWEST_SAMPLES}
-    return [
-        {"generation": samples.generations[end - 1], "asdsf": deviation}
-        for end, deviation in found.items()
-        if math.isfinite(deviation)
-    ]
+    known = [(samples.generations[end - 1], own) for end, own in found.items() if math.isfinite(own)]
+    return [{"generation": generation, "asdsf": deviation} for generation, deviation in known]
 
 
 def describe_splits(samples: Samples, names: Sequence[str], first: int) -> list[dict[str, Any]]:

@@ -117,11 +117,8 @@ class MarginalLikelihood(ChainsResult):
         return f"<MarginalLikelihood: {self.log_marginal_likelihood:.2f}, standard error {self.error:.2f}>"
 
     def _rows(self) -> Sequence[Row]:
-        added = (*self.steps, 0.0)
-        return [
-            {"power": power, "mean_lnl": lnl, "added": own}
-            for power, lnl, own in zip(self.powers, self.mean_lnls, added, strict=True)
-        ]
+        rows = zip(self.powers, self.mean_lnls, (*self.steps, 0.0), strict=True)
+        return [{"power": power, "mean_lnl": lnl, "added": own} for power, lnl, own in rows]
 
     @Keys(
         "log_marginal_likelihood error runs powers mean_lnls steps swaps generations n_samples n_taxa n_sites"

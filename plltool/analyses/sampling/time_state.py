@@ -46,7 +46,6 @@ from plltool.engine.contract import DERIVATIVE_VALUES
 from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.newick import list_names
 from plltool.model.model import Model
-from plltool.run.rooting import OutgroupLike
 from plltool.tree.topology import Tree
 
 CLOCK_RATE, SPREAD, TREE_HEIGHT = "clockRate", "clockSpread", "treeHeight"  # columns
@@ -193,11 +192,8 @@ class TimeSpace(StateSpace):
             return -math.inf
         own, k = time.numbers[self.n_clock :], self.n_clock
         inner = np.array(time.heights[self.n_tips :])
-        total = (
-            of_numbers
-            + self.tree_prior.density(np.array(self.tip_heights), inner, own).value
-            + self.tree_prior.log_prior(own)[0]
-        )
+        of_tree = self.tree_prior.density(np.array(self.tip_heights), inner, own).value
+        total = of_numbers + of_tree + self.tree_prior.log_prior(own)[0]
         if self.is_relaxed:
             spread, logs = time.numbers[k - 1], np.log(time.rates[1:])
             scores = (logs + spread**2 / 2.0) / spread
@@ -307,11 +303,7 @@ class ClockChoice:
 
 
 def choose_clock(
-    clock: str | None,
-    dates: DatesLike | None,
-    tree_prior: str,
-    priors: ClockPriors | None,
-    outgroup: OutgroupLike | None,
+    clock: str | None, dates: DatesLike | None, tree_prior: str, priors: ClockPriors | None, outgroup: object
 ) -> ClockChoice | None:
     """The clock, if there is one; InputError for a clock without dates, and for what only a clock has."""
     if clock is None:
