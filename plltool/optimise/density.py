@@ -143,9 +143,8 @@ class Coordinates:
                 if k < len(hessian):
                     hessian[k] = -turn / steps[start + k]
         self.set(here)
-        return np.maximum(np.abs(alone), LEAST_FOUND), [
-            positive_definite(one + one.T, 2 * LEAST_FOUND) / 2 for one in hessians
-        ]
+        definite = [positive_definite(one + one.T, 2 * LEAST_FOUND) / 2 for one in hessians]
+        return np.maximum(np.abs(alone), LEAST_FOUND), definite
 
     def evaluate(self, vector: FloatArray, _wanted: BoolArray) -> tuple[FloatArray, list[FloatArray]]:
         """-lnL and its slopes, as `minimise` asks for them; infinite where some pattern cannot be represented."""

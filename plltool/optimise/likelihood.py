@@ -47,21 +47,17 @@ class TreeLikelihood:
 
     If parts have lengths of their own, the tree's lengths have a last axis for the parts: (n_edges, n_parts)
     (`Tree.unlink`). Code that works element by element serves both shapes; the engine gets the lengths transposed.
-
     Under a process that is not time-reversible (`is_rooted`) the tree has a root: its tip 0 stands for it and has no
     data, see `plltool.tree.rooted`. P matrices then have a direction, and programs say which branches they pass against
-    it.
-
-    Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
+    it. Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
     branch lengths need no call: every request sends the lengths.
-
-    part_sites : (n_parts,) number of sites of each part: the sum of its pattern weights
     """
 
     def __init__(self, tree: Tree, models: Sequence[Model], engine: Holder):
         self.tree = tree
         self.models = list(models)
         self.engine = engine
+        # (n_parts,) number of sites: sums of pattern weights
         self.part_sites = np.add.reduceat(engine.weights, np.cumsum((0, *engine.part_patterns[:-1])))
         self._screen: Screen | None = None
         self.is_rooted = not all(part.is_reversible for part in self._components())
@@ -201,9 +197,8 @@ class TreeLikelihood:
         operands = np.where(everyone < tree.n_taxa, ~everyone, slots)
         first = tree.neighbours[nodes, (columns + 1) % 3]
         second = descent.sibling[first]
-        program = prog.newview(
-            slots[nodes], operands[first], descent.branch[first], operands[second], descent.branch[second]
-        )
+        ends = [values[own] for own in (first, second) for values in (operands, descent.branch)]
+        program = prog.newview(slots[nodes], *ends)
         return program, operands
 
     def _root_operands(self, operands: IntArray) -> tuple[int, int, int]:

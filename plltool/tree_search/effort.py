@@ -124,15 +124,14 @@ class SearchOptions:
         unlinked: bool = False,
         gaps: float = 0.0,
     ) -> SearchPlan:
-        """The plan for data of this difficulty, 0 to 1.
+        """The plan for data of this difficulty, 0 to 1; `unlinked` says that each part has branch lengths of its own.
 
-        There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own. Several climbs share
-        fewer perturbations than one makes: another start tree gains more than they do, unless the share of undetermined
-        characters, `gaps`, is above MANY_GAPS. The limit of the perturbations grows with the taxa beyond MANY_TAXA: the
-        more places there are where a climb can get stuck, the longer each perturbation mends some. If taxa times
-        patterns are LARGE_ALIGNMENT or more and the effort is not thorough, there is one climb, which ends when a stage
-        gains nothing significant. Where only one start tree is wanted, half of the perturbations may fail in a row: no
-        other climb leads out of its surroundings.
+        Several climbs share fewer perturbations than one makes: another start tree gains more than they do, unless the
+        share of undetermined characters, `gaps`, is above MANY_GAPS. The limit of the perturbations grows with the taxa
+        beyond MANY_TAXA: the more places there are where a climb can get stuck, the longer each perturbation mends
+        some. If taxa times patterns are LARGE_ALIGNMENT or more and the effort is not thorough, there is one climb,
+        which ends when a stage gains nothing significant. Where only one start tree is wanted, half of the
+        perturbations may fail in a row: no other climb leads out of its surroundings.
         """
         preset = EFFORTS[self.effort]
         hard = min(max((difficulty - EASY) / (1.0 - EASY), 0.0), 1.0)

@@ -49,13 +49,11 @@ def parsimony_tree(
     The order is random, but taxa with more data mostly come first: a taxon that shares no site with those before it
     could go anywhere, and later ones would follow it there. Ties are broken at random; equal states of `rng` give equal
     trees. All branches get the default length. With a constraint its taxa come first, each into the best branch that
-    the constraint allows. Raises InputError if there are fewer than 3 taxa, shapes do not match, a set of states is
-    empty or a weight is not a whole number.
+    the constraint allows. The `radius` is that of the moves; 0 for none. Raises InputError if there are fewer than 3
+    taxa, shapes do not match, a set of states is empty or a weight is not a whole number.
 
     codes : unsigned (n_taxa, n_patterns), or Python's integers: sets of states; bit s stands for state s (DNA: 1, 2, 4,
-        8 and their unions; 15 means undetermined)
-    weights : (n_patterns,) number of sites with each pattern
-    radius : of the moves; 0 for none
+        8 and their unions; 15 means undetermined); `weights` (n_patterns,) are the numbers of sites with each pattern
     """
     if codes.ndim != 2 or codes.shape != (len(names), len(weights)):
         raise InputError(

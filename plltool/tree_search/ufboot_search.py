@@ -233,19 +233,16 @@ class UfbootSearch:
 
     Every second excursion starts far away: from a new start tree for a resampled alignment of its own, with a rough
     climb there. The others start from a local optimum, chosen at random, and make UFBOOT_JUMPS jumps, each to what
-    another resampled alignment favours; after a single jump the climb hardly ever leads to another optimum. All trees
-    obey the `constraint`.
-
-    weights : how often each pattern is drawn in each resampled alignment, see `draw_weights`
-    random : makes the source of random numbers of an excursion from its number
-    fresh : makes a start tree from the weights of all patterns (n_patterns,) and a source of random numbers
+    another resampled alignment favours; after a single jump the climb hardly ever leads to another optimum.
     """
 
     likelihood: TreeLikelihood
-    weights: WeightArray
-    random: Callable[[int], np.random.Generator]
-    fresh: Callable[[FloatArray, np.random.Generator], Tree]
-    constraint: Constraint | None = None
+    weights: WeightArray  # how often each pattern is drawn in each resampled alignment, see `draw_weights`
+    random: Callable[[int], np.random.Generator]  # makes the random numbers of an excursion from its number
+    fresh: Callable[
+        [FloatArray, np.random.Generator], Tree
+    ]  # makes a start tree from weights of patterns (n_patterns,)
+    constraint: Constraint | None = None  # which all trees obey
 
     def __post_init__(self) -> None:
         self.likelihood.start_screening()

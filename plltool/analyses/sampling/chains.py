@@ -151,9 +151,8 @@ class EngineLikelihoods(Likelihoods):
             if question is None:  # only the branches that are read get P matrices
                 place_a, place_b = len(lengths), len(lengths) + 1
                 lengths += (at[a], at[b])
-            rows.append(
-                (Opcode.NEWVIEW, first + 2 * node + sides[node - n], operand_a, place_a, operand_b, place_b, 0, 0)
-            )
+            slot = first + 2 * node + sides[node - n]
+            rows.append((Opcode.NEWVIEW, slot, operand_a, place_a, operand_b, place_b, 0, 0))
         top = topology.top
         if question is None:
             rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], len(lengths), 0, 0))
@@ -227,32 +226,20 @@ class Heated:
 class Chains:
     """All chains of all runs; see the head of the module.
 
-    Parameters
-    ----------
-    moves : of each run, the same kinds; one is drawn for each generation, by their weights
-    likelihoods : asked for all chains at once
-    states : where the chains begin, those of the first run first; each run has as many
-    target : what the chains of a run sample
-    schedule : draws the kinds of moves
-    rngs : of each run, for all its other choices
-    tuning : the number of generations in which steps are tuned
-
-    Attributes
-    ----------
-    runs : what changes from generation to generation, besides the states
-    states : the present state of each chain
-    space : what is sampled
+    `runs` has what changes from generation to generation, besides `states`, the present state of each chain.
     """
 
     def __init__(
         self,
-        moves: Sequence[Sequence[Move]],
-        likelihoods: Likelihoods,
-        states: Sequence[State],
-        target: Heated,
-        schedule: np.random.Generator,
-        rngs: Sequence[np.random.Generator],
-        tuning: int = 0,
+        moves: Sequence[
+            Sequence[Move]
+        ],  # of each run, the same kinds; one is drawn for each generation, by their weights
+        likelihoods: Likelihoods,  # asked for all chains at once
+        states: Sequence[State],  # where the chains begin, those of the first run first; each run has as many
+        target: Heated,  # what the chains of a run sample
+        schedule: np.random.Generator,  # draws the kinds of moves
+        rngs: Sequence[np.random.Generator],  # of each run, for all its other choices
+        tuning: int = 0,  # number of generations in which steps are tuned
     ):
         n = self.n_chains = len(states) // len(rngs)
         self._moves = list(zip(*moves, strict=True))  # by kind and run
@@ -344,9 +331,8 @@ class Chains:
 
         A proposal whose likelihood its move knows is decided first, so that the engine makes only what is accepted.
         """
-        turns = [
-            (own, move, rank) for own, move in zip(self.runs, self._moves[number], strict=True) for rank in own.ranks
-        ]
+        pairs = zip(self.runs, self._moves[number], strict=True)
+        turns = [(own, move, rank) for own, move in pairs for rank in own.ranks]
         self._survey(turns)
         proposals = [
             move.propose(state, own.steps[number][rank], own.rng, self._target.guides[rank])

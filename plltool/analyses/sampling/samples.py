@@ -207,10 +207,8 @@ class Samples:
 
     def convergence(self, first: int) -> dict[str, tuple[float, float]]:
         """The effective size and R-hat of each column, from sample `first` on."""
-        numbers = self.numbers(first)
-        return {
-            name: (effective_size(numbers[:, :, k]), r_hat(numbers[:, :, k])) for k, name in enumerate(self.columns)
-        }
+        columns = zip(self.columns, np.moveaxis(self.numbers(first), 2, 0), strict=True)
+        return {name: (effective_size(values), r_hat(values)) for name, values in columns}
 
 
 def format_numbers(samples: Samples, run: int, seed: int) -> str:

@@ -293,6 +293,5 @@ class SpreadStretch(TimeMove):
         changed = (logs + old**2 / 2.0) * (new / old) - new**2 / 2.0
         numbers = (time.numbers[0], new, *time.numbers[2:])
         log_ratio = factor * (len(logs) + 1) + float((changed - logs).sum())
-        return self.space.propose(
-            state, time._replace(numbers=numbers, rates=[1.0, *np.exp(changed).tolist()]), log_ratio
-        )
+        time = time._replace(numbers=numbers, rates=[1.0, *np.exp(changed).tolist()])
+        return self.space.propose(state, time, log_ratio)

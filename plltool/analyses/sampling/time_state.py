@@ -203,9 +203,8 @@ class TimeSpace(StateSpace):
 
     def coordinates(self, time: TimePoint) -> FloatArray:
         """(n_coordinates,) of heights, numbers and rates."""
-        numbers = [
-            math.log(value) if own.is_positive else value for own, value in zip(self.numbers, time.numbers, strict=True)
-        ]
+        pairs = zip(self.numbers, time.numbers, strict=True)
+        numbers = [math.log(value) if own.is_positive else value for own, value in pairs]
         rates = np.log(time.rates[1:]) if self.is_relaxed else ()
         return np.concatenate([coordinates_of_heights(time.rooted, time.heights), numbers, rates])
 
@@ -289,9 +288,8 @@ class ClockChoice:
         for name, is_positive, kind in tree_prior.numbers:
             is_log_size = kind == "population" and not is_positive
             numbers.append(TimeNumber(name, is_positive, distributions.get(kind), is_log_size))
-        return TimeSpace(
-            names, tuple(models), tuple(parameters), heights, latest, tuple(numbers), tree_prior, is_relaxed
-        )
+        of_models = names, tuple(models), tuple(parameters)
+        return TimeSpace(*of_models, heights, latest, tuple(numbers), tree_prior, is_relaxed)
 
     @property
     def used(self) -> dict[str, str]:
@@ -324,9 +322,8 @@ def exact_dates(dates: DatesLike, names: Sequence[str]) -> list[float]:
     known = {name: date for name, date in found.items() if date is not None}
     missing = [name for name in names if name not in known]
     if missing:
-        raise InputError(
-            f"{source}: found no date of {list_names(missing)}, expected one of each taxon of the alignment"
-        )
+        wanted = "expected one of each taxon of the alignment"
+        raise InputError(f"{source}: found no date of {list_names(missing)}, {wanted}")
     for name in names:
         if known[name].first != known[name].last:
             between = f"found a date between {known[name].first:.4f} and {known[name].last:.4f}"
