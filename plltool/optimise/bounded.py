@@ -109,9 +109,7 @@ class LimitedMemory(Curvatures):
 class _Descent:
     """Functions that are linked by common variables, or a single one: they go down one line together.
 
-    functions, epsilon : their numbers, and the precision as for `minimise`, but of this block alone
-    variables, point : (k,) all variables that they have, and the best values met
-    is_done, is_blind : whether it is the minimum, as far as can be told; whether no curvature is known
+    It `is_done` at the minimum, as far as can be told, and `is_blind` while no curvature is known.
     """
 
     def __init__(
@@ -122,7 +120,7 @@ class _Descent:
         curvatures: Curvatures,
         epsilon: float,
     ):
-        self.functions = list(functions)
+        self.functions = list(functions)  # their numbers
         self.variables = distinct(np.concatenate([members[number] for number in functions]))
         self._places = [np.searchsorted(self.variables, members[number]) for number in functions]
         self._is_shared = np.bincount(np.concatenate(self._places)) > 1

@@ -116,24 +116,20 @@ def make_exchanges(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArra
 
 
 class _Hanging:
-    """A tree that hangs from its root tip.
-
-    order : every node but the root tip, parents first
-    parent, branch, column : (n_nodes,) the node above each node, the branch to it, and its column among the neighbours
-    split, node_of : the split of the branch above each node, and the node below the branch with a split
-    """
+    """A tree that hangs from its root tip."""
 
     def __init__(self, tree: Tree, view: DirectedView):
         self.tree, self.view = tree, view
-        self.order = view.descent.order.astype(np.int64)
-        self.parent = view.descent.parent.astype(np.int64)
-        self.branch = view.descent.branch.astype(np.int64)
-        splits = branch_splits(tree)
+        self.order = view.descent.order.astype(np.int64)  # every node but the root tip, parents first
+        self.parent = view.descent.parent.astype(np.int64)  # (n_nodes,) the node above each node
+        self.branch = view.descent.branch.astype(np.int64)  # (n_nodes,) the branch to it
+        splits = branch_splits(tree)  # of the branch above each node, and below it the node of each
         self.split = {node: splits[branch] for node, branch in zip(self.order, self.branch[self.order], strict=True)}
         self.node_of = {split: node for node, split in self.split.items()}
 
     @cached_property
     def column(self) -> IndexArray:
+        """(n_nodes,) that of the node above each node among its neighbours."""
         return np.argmax(self.tree.neighbours == self.parent[:, None], axis=1)
 
     def tops(self, shared: set[int]) -> IndexArray:

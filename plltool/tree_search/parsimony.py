@@ -101,22 +101,16 @@ def _add_stepwise(
 
 
 class _GrowingTree:
-    """The tree so far, with the Fitch sets that give the cost of each insertion; the first `n_placed` tips are in it.
-
-    tips : uint64 array (n_taxa, n_states, words), the tips' sets
-    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch
-    leaving : int64 array (2 n_taxa - 2, 3), the messages that leave each node; a tip uses only column 0
-    messages, joined : uint64 (rows, n_states, words), two for each branch, and one for each, the two joined
-    """
+    """The tree so far, with the Fitch sets that give the cost of each insertion; the first `n_placed` tips are in it."""
 
     def __init__(self, tips: PlaneArray, first: int, second: int):
         n_taxa = len(tips)
         n_branches = 2 * n_taxa - 3
-        self.tips = tips
-        self.ends = np.full((n_branches, 2), NO_NODE, dtype=np.int32)
-        self.leaving = np.full((2 * n_taxa - 2, 3), NO_NODE, dtype=np.int64)
-        self.messages = np.zeros((2 * n_branches, *tips.shape[1:]), dtype=np.uint64)
-        self.joined = np.zeros((n_branches, *tips.shape[1:]), dtype=np.uint64)
+        self.tips = tips  # (n_taxa, n_states, words), their sets
+        self.ends = np.full((n_branches, 2), NO_NODE, dtype=np.int32)  # the two nodes of each branch
+        self.leaving = np.full((2 * n_taxa - 2, 3), NO_NODE, dtype=np.int64)  # messages of each node; of a tip one
+        self.messages = np.zeros((2 * n_branches, *tips.shape[1:]), dtype=np.uint64)  # two for each branch
+        self.joined = np.zeros((n_branches, *tips.shape[1:]), dtype=np.uint64)  # the two joined
         self.ends[0] = first, second
         self.leaving[[first, second], 0] = 0, 1
         self.messages[:2] = tips[[first, second]]
@@ -169,11 +163,7 @@ class SprRounds:
     """A tree with the Fitch sets of all its subtrees, and rounds of moves that save changes; it obeys the constraint.
 
     A move is the changes that it saves, the message that leaves the subtree, and the one that leads over the target
-    branch away from the joint.
-
-    tips : uint64 array (n_taxa, n_states, words), the tips' sets
-    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch; of the tree as it is now
-    n_common : how often two subtrees that meet agree, over all nodes and sites: one more is one change fewer
+    branch away from the joint. `tips` and `ends` are as for `_GrowingTree`.
     """
 
     def __init__(self, tips: PlaneArray, ends: IntArray, constraint: Constraint | None = None):
@@ -218,7 +208,7 @@ class SprRounds:
             away = away[nodes >= n_taxa]
             levels.append((away, self._onward(away)))
             away = levels[-1][1].ravel()
-        self.n_common = 0
+        self.n_common = 0  # how often two subtrees that meet agree, over nodes and sites: one more is one change fewer
         for away, onward in reversed(levels):
             left, right = messages[onward[:, 0] ^ 1], messages[onward[:, 1] ^ 1]
             messages[away ^ 1] = join_sets(left, right)

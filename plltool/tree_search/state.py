@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -233,16 +233,6 @@ def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) 
     return len(marks)
 
 
-class Store(Protocol):
-    """Saves states by name, see `plltool.io.checkpoint.Checkpoint`."""
-
-    def load(self, name: str, kind: type[ClimbState]) -> ClimbState | None: ...
-
-    def save(self, name: str, state: ClimbState) -> None: ...
-
-    def flush(self) -> None: ...
-
-
 @dataclass(frozen=True, eq=False)
 class ClimbStarts:
     """Where climbs start: from their start trees, or from states saved in a store."""
@@ -251,7 +241,7 @@ class ClimbStarts:
     make_tree: Callable[[int], Tree]
     make_rng: Callable[[int], np.random.Generator]  # makes the source of the perturbations of climb `number`, likewise
     models: Sequence[Model]  # with their start values
-    store: Store | None = None  # the saved states of this search, if there are any
+    store: Any = None  # a `plltool.io.checkpoint.Checkpoint` with the saved states of this search, if there is one
     deadline: Deadline | None = None  # of a search with a limited time
     single: bool = False  # whether there is one start tree only
 
@@ -277,9 +267,9 @@ class ClimbStarts:
 
     def saver(self, number: int) -> Callable[[ClimbState], None] | None:
         """The function that saves every state of climb `number`; None without a store."""
-        return partial(self._save, self.store, number) if self.store else None
+        return partial(self._save, number) if self.store else None
 
-    def _save(self, store: Store, number: int, state: ClimbState) -> None:
+    def _save(self, number: int, state: ClimbState) -> None:
         if self.deadline is not None:
             state.cursor.seconds = self.deadline.seconds
-        store.save(STATE_NAME.format(number + 1), state)
+        self.store.save(STATE_NAME.format(number + 1), state)

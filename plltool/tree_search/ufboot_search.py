@@ -119,14 +119,12 @@ class RellPool:
 
     Trees whose estimated lnL differ by less than RELL_TIE are equally good: one of them is kept at random, each with
     the same probability. Otherwise nodes without support would always be resolved as in the tree that was met first.
-    `trees` has those that are kept, by their numbers, and `chosen` (n_sets,) the number for each alignment.
-    `rng` chooses among equals.
     """
 
     def __init__(self, n_sets: int, rng: np.random.Generator):
-        self.trees: dict[int, Tree] = {}
-        self.chosen = np.zeros(n_sets, dtype=np.intp)
-        self.rng = rng
+        self.trees: dict[int, Tree] = {}  # those that are kept, by their numbers
+        self.chosen = np.zeros(n_sets, dtype=np.intp)  # the number for each alignment
+        self.rng = rng  # chooses among equals
         self._best = np.full(n_sets, -np.inf)
         self._equals = np.zeros(n_sets)
         self._seen: set[bytes] = set()

@@ -8,9 +8,6 @@ chain. Then two chains of each run, drawn at random, may exchange their heats, a
 this costs next to nothing: with i and j for their states, the exchange is accepted with the probability
 min(1, (posterior(j) / posterior(i))^(heat_i - heat_j)).
 
-The chains of stepping stones have powers of the likelihood in place of heats, and the whole prior; only neighbours
-exchange theirs, with the ratio of likelihoods in place of that of posteriors.
-
 But for the kinds of moves, all choices of a run are drawn by a generator of its own, and it learns from its own chains
 alone. So it does the same, bit for bit, whatever runs advance beside it.
 

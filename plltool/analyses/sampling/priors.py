@@ -207,12 +207,9 @@ FORMS: dict[str, type[Any]] = {own.form(): own for own in Prior.__subclasses__()
 
 
 def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
-    """The prior that a text names.
+    """The prior that a text names, one of the distributions `allowed`; errors say of `what` it is.
 
-    Raises InputError if the text names no distribution that is `allowed`, or its values are not such as it takes.
-
-    what : what it is the prior of, for errors
-    allowed : names of distributions
+    Raises InputError if the text names no such distribution, or its values are not such as it takes.
     """
     expected = " or ".join(FORMS[name].example for name in allowed)
     found = re.fullmatch(r"\s*([a-z]+)\s*\(([^()]*)\)\s*", text.lower())
