@@ -101,7 +101,7 @@ def _add_stepwise(
 
 
 class _GrowingTree:
-    """The tree so far, with the Fitch sets that give the cost of each insertion; the first `n_placed` tips are in it."""
+    """The tree so far, which has `n_placed` tips, with the Fitch sets that give the cost of each insertion."""
 
     def __init__(self, tips: PlaneArray, first: int, second: int):
         n_taxa = len(tips)
