@@ -23,12 +23,13 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def call(folder, capsys):
-    """Runs a command line; its exit status, stdout and stderr."""
+    """Runs a command line; its exit status, which must be the one expected, if that is given, stdout and stderr."""
 
-    def run(line):
+    def run(line, expected=None):
         program, *words = line.split()
         status = main(program, words)
         out, err = capsys.readouterr()
+        assert expected in (None, status), err
         return status, out, err
 
     return run
