@@ -110,15 +110,3 @@ def test_genes_as_json(plltool, data_dir, tmp_path):
     record = json.loads(found.stdout)
     assert [gene["tree"] for gene in record["genes"]] == (tmp_path / "out" / "x.genes.nwk").read_text().splitlines()
     assert record["search"]["lnl"] == json.loads((tmp_path / "out" / "x.json").read_text())["lnl"]
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("--resolve", "-1"), "Invalid value for '--resolve': -1 is not in the range x>=0."),
-        (("--dates", "dates.tsv", "--relaxed", "1"), "Option '--relaxed' requires 2 arguments."),
-    ],
-)
-def test_options_take_what_follows_them(plltool, small, files, words, expected):
-    refused = plltool("date", small, "--tree", files / "tree.nwk", *words, status=2)
-    assert expected in " ".join(refused.stderr.split())

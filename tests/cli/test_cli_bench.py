@@ -85,11 +85,3 @@ def test_a_broken_file_is_one_line(plltool, tmp_path, monkeypatch):
     result = plltool("bench", *SMALL, "--compare", path, status=1)
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith(f"plltool: error: {path}: found something other than JSON")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("--shape", "5"), ("--shape", "3x10"), ("--shape", "5x0"), ("--shape", "4x4", "--quick"), ("--states", "1")],
-)
-def test_wrong_usage_exits_2(plltool, arguments):
-    assert plltool("bench", *arguments).exit_code == 2

@@ -53,12 +53,6 @@ def test_bootstrap(plltool, small, tmp_path):
     assert (tmp_path / "run.support.tbe.nwk").exists()
 
 
-@pytest.mark.parametrize("number", ["0", "-3", "many", "1.5", pytest.param("9" * 5000, id="long")])
-def test_numbers_of_replicates(plltool, small, number):
-    done = plltool("bootstrap", small, "--replicates", number, status=2)
-    assert "expected a whole number from 1 on, or auto or autoMRE or autoFC" in done.stderr
-
-
 def test_supports_of_a_root(plltool, tmp_path):
     tree, trees, prefix = tmp_path / "tree.nwk", tmp_path / "trees.nwk", tmp_path / "run"
     tree.write_text("((a,b),(c,(d,e)));\n")
@@ -118,16 +112,6 @@ def test_rapid_replicates(plltool, small, tmp_path):
     assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
 
 
-def test_supports_that_make_no_sense(plltool, small):
-    done = plltool("search", small, "--supports", "tbe", status=2)
-    assert "--supports tbe needs replicates: --bootstrap N or --bootstrap auto" in done.stderr
-    done = plltool("search", small, "--supports", "x", status=2)
-    assert done.stderr.strip().endswith(
-        "found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes, lbp, sprta"
-    )
-    assert plltool("search", small, "--write-replicates").exit_code == 2
-
-
 def test_replicates_of_a_search_are_kept(plltool, small, tmp_path, monkeypatch):
     """What fails after two replicates goes on with the third."""
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--workers", "1")
@@ -158,7 +142,7 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
     """Supports are written, but the run is not over: the same command goes on with the next excursion."""
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
     run += ("--workers", 1)
-    make, made = UfbootSearch.make, []
+    make, made = UfbootSearch.__call__, []
 
     def interrupted(self, number, *given):
         found = make(self, number, *given)
@@ -167,7 +151,7 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
             signal.raise_signal(signal.SIGINT)
         return found
 
-    monkeypatch.setattr(UfbootSearch, "make", interrupted)
+    monkeypatch.setattr(UfbootSearch, "__call__", interrupted)
     stopped = plltool(*run, "--prefix", tmp_path / "run", status=130)
     assert "the ultrafast bootstrap was interrupted" in stopped.stderr
     assert (tmp_path / "run.support.ufboot.nwk").exists()
@@ -284,15 +268,21 @@ def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made)
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("given", "change", "what"),
     [
-        (("--seed", "2"), "seed: the checkpoint has 1, this command 2"),
-        (("--rapid",), "rapid: the checkpoint has False"),
-        (("--model", "HKY"), "model: the checkpoint has JC, this command HKY"),
+        ((), ("--seed", "2"), "seed: the checkpoint has 1, this command 2"),
+        ((), ("--rapid",), "rapid: the checkpoint has False"),
+        ((), ("--model", "HKY"), "model: the checkpoint has JC, this command HKY"),
+        ((), ("--names", "first-word"), "names: the checkpoint has whole, this command first-word"),
+        (
+            ("--constant-sites", "10,20,0,30"),
+            ("--constant-sites", "10,20,0,31"),
+            "constant sites: the checkpoint has [10, 20, 0, 30], this command [10, 20, 0, 31]",
+        ),
     ],
 )
-def test_replicates_of_another_run_are_not_added_to(bootstrap, tmp_path, change, what):
-    assert bootstrap(1).exit_code == 0
+def test_replicates_of_another_run_are_not_added_to(bootstrap, tmp_path, given, change, what):
+    assert bootstrap(1, *given).exit_code == 0
     trees = (tmp_path / "run.bootstraps.nwk").read_text()
     refused = bootstrap(2, *change)
     assert refused.exit_code == 1

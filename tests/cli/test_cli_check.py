@@ -86,18 +86,6 @@ def test_names_of_other_programs(plltool, small, word, data):
     assert read_alignment(small, word).states.name == data or word == "AUTO"
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("--memory", "5X", "found '5X', expected a size such as 2G, 500M or a number of bytes"),
-        ("--share", "1;2", "found '1;2', expected a number for each device, such as 0.6,0.4"),
-    ],
-)
-def test_options_of_the_device_that_cannot_be_read(plltool, small, option, value, problem):
-    result = plltool("check", small, option, value, status=2)
-    assert result.stderr.splitlines()[-1] == f"Error: Invalid value for '{option}': {problem}"
-
-
 def test_symmetry_says_which_p_value_it_prints(plltool, tmp_path):
     """Of two pairs that differ at 20 sites each way only the last, of a and c, is lopsided: Bowker's chi is 20."""
     a, c = "A" * 40 + "ACGT" * 5, "G" * 20 + "A" * 20 + "ACGT" * 5

@@ -46,22 +46,6 @@ def test_a_specification_that_cannot_be_read(plltool, small):
     assert "wv=2" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "--a and --b"),
-        (("--a", "numpy"), "--a and --b"),
-        (("--all", "--a", "numpy", "--b", "numpy"), "--a and --b"),
-        (("--all",), "--all needs --tree"),
-        (("--a", "numpy", "--b", "numpy", "--fixed"), "--fixed is for the tree of --tree"),
-        (("--all", "--tree", __file__, "--bootstrap", "3"), "for searches"),
-    ],
-)
-def test_half_a_question_is_a_usage_error(plltool, small, arguments, told):
-    result = plltool("compare", small, *arguments, status=2)
-    assert told in result.stderr
-
-
 def test_replicates_of_both_have_the_same_trees(plltool, small):
     arguments = ("--a", "numpy:vw=1", "--b", "numpy:vw=4", "--bootstrap", "2", "--json", *QUICK)
     found = json.loads(plltool("compare", small, *arguments, status=0).stdout)
@@ -285,10 +269,6 @@ def test_a_folder(plltool, small, tmp_path):
     found = json.loads(result.stdout)
     assert not found["agree"]
     assert ["error" in row for row in found["alignments"]] == [True, False, False]
-
-
-def test_a_folder_takes_no_start_tree(plltool, tmp_path):
-    plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", "--start", "x.nwk", status=2)
 
 
 def test_what_is_not_the_same_search_is_told_first(plltool, small, tmp_path, names):

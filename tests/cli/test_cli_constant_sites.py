@@ -64,13 +64,6 @@ def test_what_is_refused_in_one_line(plltool, small, data_dir, tmp_path):
     made = plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", *COUNTS, status=2)
 
 
-def test_a_run_goes_on_with_the_same_numbers_only(plltool, small, tmp_path):
-    arguments = ["bootstrap", small, "--model", "JC", *NUMPY, "--replicates", "1", "--prefix", tmp_path / "x"]
-    assert plltool(*arguments, *COUNTS).exit_code == 0
-    other = plltool(*arguments, "--constant-sites", "10,20,0,31", status=1)
-    assert "the checkpoint has [10, 20, 0, 30], this command [10, 20, 0, 31]" in other.stderr
-
-
 def test_weights_of_columns(plltool, small, some_tree, tmp_path):
     weights = tmp_path / "w.txt"
     weights.write_text("2 " * 300)

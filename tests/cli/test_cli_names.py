@@ -90,13 +90,6 @@ def test_compare_a_folder(plltool, described, tmp_path):
     assert NOTE not in cut.stderr
 
 
-def test_a_run_goes_on_with_the_same_names_only(plltool, small, tmp_path):
-    arguments = ["bootstrap", small, *FAST[:2], *NUMPY, "--replicates", "1", "--prefix", tmp_path / "x"]
-    assert plltool(*arguments).exit_code == 0
-    other = plltool(*arguments, "--names", "first-word", status=1)
-    assert "a checkpoint of another run: names: the checkpoint has whole, this command first-word" in other.stderr
-
-
 def test_cutting_that_makes_duplicates(plltool, names, tmp_path):
     path = write_fasta(tmp_path / "twice.fasta", {f"Homo {name}": "ACGT" for name in names})
     refused = plltool("check", path, *NUMPY, "--names", "first-word", status=1)

@@ -149,13 +149,6 @@ def test_an_outgroup_that_is_no_clade_costs_nothing(plltool, small):
     assert before.count("(") - before.count(")") == 1, "it is a branch of the root"
 
 
-@pytest.mark.parametrize(
-    "argument", ["--starts=0", "--radius=five", "--precision=half", "--seed=-1", "--epsilon=0", "--time=0"]
-)
-def test_wrong_usage_exits_2(plltool, small, argument):
-    assert plltool("search", small, argument).exit_code == 2
-
-
 @pytest.mark.opencl
 def test_profile_reports_where_the_time_went(plltool, small):
     result = plltool("search", small, "--model", "HKY+F", "--device", "opencl", "--profile", status=0)

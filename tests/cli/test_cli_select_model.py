@@ -80,9 +80,3 @@ def test_models_of_parts(plltool, binary, tmp_path):
     assert [line.split()[0] for line in result.stdout.splitlines()[1 : len(parts) + 1]] == [p["name"] for p in parts]
     for name in ("a.select-model.model", "a.select-model.json"):
         assert plltool("check", binary, "--model", tmp_path / name).exit_code == 0
-
-
-def test_options_that_need_or_exclude_partitions(plltool, small, tmp_path):
-    assert "--merge needs --partitions" in plltool("select-model", small, "--merge", "greedy").stderr
-    result = plltool("select-model", small, "--ascertainment", "--partitions", tmp_path / "a", status=2)
-    assert "--ascertainment cannot be used with --partitions" in result.stderr

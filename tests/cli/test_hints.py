@@ -67,6 +67,52 @@ def test_hints(plltool, line, answer):
     assert result.stderr.splitlines()[-1] == f"Error: {answer}"
 
 
+WRONG = """\
+date x.phy t --dates d --resolve -1: Invalid value for '--resolve': -1 is not in the range x>=0.
+date x.phy t --dates d --relaxed 1: Option '--relaxed' requires 2 arguments.
+search x.phy --starts 0: '--starts': 0 is not in the range x>=1.
+search x.phy --seed=-1: '--seed': -1 is not in the range x>=0.
+search x.phy --epsilon 0: '--epsilon': 0.0 is not in the range x>0.
+search x.phy --radius five: '--radius': found 'five', expected whole numbers from 1, separated by commas
+search x.phy --precision half: '--precision': 'half' is not one of 'double', 'mixed', 'single'.
+search x.phy --time 0: '--time': found '0', expected a time above 0, such as 90s, 10m or 1h30m
+search x.phy --supports tbe: --supports tbe needs replicates: --bootstrap N or --bootstrap auto
+search x.phy --supports x: found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes, lbp, sprta
+search x.phy --write-replicates: --write-replicates is for --bootstrap
+bootstrap x.phy --replicates 0: found '0', expected a whole number from 1 on, or auto or autoMRE or autoFC
+bootstrap x.phy --replicates -3: found '-3', expected a whole number from 1 on, or auto or autoMRE or autoFC
+bootstrap x.phy --replicates many: found 'many', expected a whole number from 1 on, or auto or autoMRE or autoFC
+bootstrap x.phy --replicates 1.5: found '1.5', expected a whole number from 1 on, or auto or autoMRE or autoFC
+select-model x.phy --merge greedy: --merge needs --partitions
+select-model x.phy --ascertainment --partitions p: --ascertainment cannot be used with --partitions
+check x.phy --memory 5X: '--memory': found '5X', expected a size such as 2G, 500M or a number of bytes
+check x.phy --share 1;2: '--share': found '1;2', expected a number for each device, such as 0.6,0.4
+bench --shape 5: '--shape': found '5', expected TAXAxPATTERNS, 4x1 at least
+bench --shape 3x10: '--shape': found '3x10', expected TAXAxPATTERNS, 4x1 at least
+bench --shape 5x0: '--shape': found '5x0', expected TAXAxPATTERNS, 4x1 at least
+bench --shape 4x4 --quick: --quick and --shape cannot be used together
+bench --states 1: '--states': 1 is not in the range x>=2.
+compare x.phy: expected one alignment or folder with --a and --b, or with --tree and --all
+compare x.phy --a numpy: expected one alignment or folder with --a and --b, or with --tree and --all
+compare x.phy --all --a numpy --b numpy: expected one alignment or folder with --a and --b
+compare x.phy --all: --all needs --tree
+compare x.phy --a numpy --b numpy --fixed: --fixed is for the tree of --tree
+compare x.phy --all --tree t --bootstrap 3: --bootstrap and --constraint are for searches, not for the tree of --tree
+compare . --a numpy --b numpy --start t.nwk: are for one alignment, not for a folder
+"""
+
+
+LONG = pytest.param(f"bootstrap x.phy --replicates {5000 * '9'}: expected a whole number from 1 on", id="long")
+
+
+@pytest.mark.parametrize("row", [*WRONG.splitlines(), LONG])
+def test_wrong_usage(plltool, row):
+    line, answer = row.split(": ", 1)
+    last = plltool(*line.split(), status=2).stderr.splitlines()[-1]
+    assert last.startswith("Error: ")
+    assert answer in last
+
+
 def test_an_alignment_without_a_command(plltool, small):
     result = plltool(small)
     assert result.stderr.splitlines()[-1] == f"Error: no such command: {small}; did you mean plltool search {small}?"
