@@ -146,8 +146,8 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
 
     def interrupted(self, number, *given):
         found = make(self, number, *given)
-        made.append(number + 1)
-        if made == [1, 2, 3]:
+        made.extend([] if number is None else [number + 1])
+        if made == [1, 2, 3] and number == 2:
             signal.raise_signal(signal.SIGINT)
         return found
 
