@@ -139,14 +139,14 @@ def engine(make_engine):
 )
 def test_arrays_of_the_wrong_type_or_shape(engine, name, wrong, message):
     with pytest.raises(EngineError, match=message):
-        engine._arrays.overwrite(name, wrong)
+        engine._arrays.keep(name, wrong, {})
 
 
 @pytest.mark.opencl
 def test_a_program_of_too_few_words(engine):
     sizes = {"n_instructions": 2}
     with pytest.raises(EngineError, match=r"program is int32 \(2, 7\), expected int32 \(2, 8\)"):
-        engine._arrays.pack("program", np.zeros((2, 7), dtype=np.int32), sizes)
+        engine._arrays.send("program", np.zeros((2, 7), dtype=np.int32), sizes)
 
 
 @pytest.mark.opencl
@@ -163,7 +163,7 @@ def test_arrays_of_a_parcel_are_what_was_put_in_last(engine):
                 "at_tips": (np.uint8, (), "n_branches"),
             }[name]
             latest[name] = rng.integers(0, 99, (n, *width)).astype(dtype)
-            arrays.pack(name, latest[name], {size: n})
+            arrays.send(name, latest[name], {size: n})
         sent = engine.counters.bytes_to_device
         arrays.post()
         for name, array in latest.items():

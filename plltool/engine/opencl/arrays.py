@@ -42,36 +42,29 @@ class DeviceArrays:
         self._parcel: cl.Buffer | None = None
         self.held: dict[str, cl.Buffer] = {}
 
-    def upload(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
-        """Make an array that stays, with this content."""
+    def keep(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
+        """Make an array that stays, or give it another content."""
         self._check(name, array, sizes)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        self._counters.bytes_to_device += array.nbytes
-        self._counters.hold(array.nbytes)
-        self.held[name] = cl.Buffer(self._queue.context, flags, hostbuf=np.ascontiguousarray(array))
-
-    def overwrite(self, name: str, array: npt.NDArray[Any]) -> None:
-        """Give an array that stays another content."""
-        self._check(name, array, {})
-        cl.enqueue_copy(self._queue, self.held[name], np.ascontiguousarray(array))
+        if name in self.held:
+            cl.enqueue_copy(self._queue, self.held[name], np.ascontiguousarray(array))
+        else:
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            self.held[name] = cl.Buffer(self._queue.context, flags, hostbuf=np.ascontiguousarray(array))
+            self._counters.hold(array.nbytes)
         self._counters.bytes_to_device += array.nbytes
 
     def send(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
-        """Enqueue a copy to an array that grows, unless it holds just that; nothing waits for the copy."""
+        """Enqueue a copy to an array that grows, unless it holds just that; `post` does so for those of `PARCEL`."""
         self._check(name, array, sizes)
         content = array.tobytes()
-        buffer = self._grow(name, len(content))
-        if self._sent.get(name) != content:
-            self._enqueue(buffer, content)
-            self._sent[name] = content
-
-    def pack(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
-        """Put an array into the parcel, unless the device holds just that."""
-        self._check(name, array, sizes)
-        content = array.tobytes()
+        if name not in PARCEL:
+            self._grow(name, len(content))
         if self._sent.get(name) != content:
             self._sent[name] = content
-            self._waiting.add(name)
+            if name in PARCEL:
+                self._waiting.add(name)
+            else:
+                self._enqueue(self.held[name], content)
 
     def post(self) -> None:
         """Enqueue a copy of what was put into the parcel; nothing waits for the copy."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from plltool.arrays import ByteArray, FloatArray, IntArray
+from plltool.arrays import FloatArray, IntArray
 from plltool.engine.branch_tables import pack_matrices
 from plltool.engine.buffers import RATIO_VALUES, BufferEngine, Pending
 from plltool.engine.opencl.engine import PMATRICES_ITEMS, Chunk, OpenCLEngine
@@ -42,8 +42,9 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
                 ("matrices", {"n_psets": 1, "n_branches": n_matrices}),
             ):
                 shape = self.layout.arrays[name]
-                self._arrays.upload(name, np.zeros(shape.shape(numbers), dtype=shape.dtype), numbers)
+                self._arrays.keep(name, np.zeros(shape.shape(numbers), dtype=shape.dtype), numbers)
         self._codes_are_stale = False
+        self._made = np.zeros((1, n_matrices)).tobytes(), frozenset(), np.ones(n_matrices, dtype=np.uint8)  # are there
 
     @property
     def _chunk(self) -> Chunk:
@@ -98,9 +99,9 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         assert kernel is not None, "there is double precision"
         with self._driver_errors():
             arrays.send("eigen", eigen, sizes)
-            arrays.pack("lengths", lengths[None], sizes)
-            arrays.pack("at_tips", np.zeros(n, dtype=np.uint8), sizes)
-            arrays.pack("places", places, sizes)
+            arrays.send("lengths", lengths[None], sizes)
+            arrays.send("at_tips", np.zeros(n, dtype=np.uint8), sizes)
+            arrays.send("places", places, sizes)
             arrays.post()
             for name in ("made", "slopes", "decays", "divided_differences"):
                 arrays.reserve(name, sizes)
@@ -122,16 +123,10 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             for name in ("made", "slopes"):
                 self._arrays.reserve(name, self._numbers | numbers)
             self._arrays.send("pairs", pairs, numbers)
-            self._arrays.pack("places", places, numbers)
+            self._arrays.send("places", places, numbers)
             self._arrays.post()
             self._run("combine_matrices", (n, self.layout.n_states, self.layout.n_components), (1, 1, 1), numbers)
             self._place(numbers)
-
-    def _make_matrices(
-        self, lengths: FloatArray, tables: Set[str], at_tips: ByteArray, numbers: dict[str, Any]
-    ) -> None:
-        """Send what the launch needs; the matrices are there."""
-        self._arrays.post()
 
     def _put_slot(self, slot: int, cla: npt.NDArray[np.floating]) -> None:
         with self._driver_errors():
@@ -178,9 +173,9 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         self.counters.count("partials", program)
         with self._driver_errors():
             if steps is not None:
-                self._arrays.pack("steps", steps, {"n_steps": len(steps)})
+                self._arrays.send("steps", steps, {"n_steps": len(steps)})
             if self._codes_are_stale:
-                self._arrays.overwrite("tips", self._codes)
+                self._arrays.keep("tips", self._codes, {})
                 self._codes_are_stale = False
             self._launch(Request(program), np.zeros((1, self.n_matrices)))
         if steps is not None:
@@ -189,7 +184,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
     def note_scales(self, steps: IntArray) -> None:
         numbers = {"n_steps": len(steps)}
         with self._driver_errors():
-            self._arrays.pack("steps", steps, numbers)
+            self._arrays.send("steps", steps, numbers)
             self._arrays.post()
             self._run("note_scales", (self.n_groups * self.layout.vw,), (self.layout.vw,), numbers)
 
@@ -198,7 +193,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
 
     def add_sites(self, program: IntArray, queries: IntArray, masses: FloatArray, n_products: int) -> Pending:
         numbers = {"n_products": n_products, "n_values": n_products, "n_site_rows": ORDERS}
-        self._arrays.pack("queries", queries, {"n_queries": len(queries)})
+        self._arrays.send("queries", queries, {"n_queries": len(queries)})
         if len(program):
             self.make(program)
         with self._driver_errors():
@@ -211,7 +206,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
         """Enqueue `add_sites`; unless `numbers` say otherwise, one answer for all queries. Groups are not added up."""
         plain = {"n_queries": len(queries), "n_sets": len(queries), "of_ratios": 0, "want_site": 1, "first_value": 0}
         numbers = plain | numbers
-        self._arrays.pack("queries", queries, numbers)
+        self._arrays.send("queries", queries, numbers)
         self._arrays.post()
         self._arrays.send("masses", masses, numbers)
         self._arrays.reserve("partial", self._numbers | numbers)

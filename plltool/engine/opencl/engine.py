@@ -122,7 +122,7 @@ class OpenCLEngine(Engine):
         if self._sums.levels:
             stay["sum_tree"] = self._sums.made
         for name, array in stay.items():
-            self._arrays.upload(name, array, self._fixed)
+            self._arrays.keep(name, array, self._fixed)
         self._chunks = self._make_chunks()
         self._tiles_apart = all(run[:, SpanWord.N_TILES].max() == 1 for run in self.storage.runs)  # no shared slots
         self._planned: dict[bytes, Schedule] = {}  # the last programs that were to be cut into levels
@@ -155,7 +155,7 @@ class OpenCLEngine(Engine):
 
     def _send_weights(self, padded: FloatArray) -> None:
         with self._driver_errors():
-            self._arrays.overwrite("weights", padded)
+            self._arrays.keep("weights", padded, {})
 
     def peaks(self) -> dict[str, Peak]:
         with self._driver_errors():
@@ -212,13 +212,13 @@ class OpenCLEngine(Engine):
             "keep": request.keep,
             "first_shifted": request.scratch.start,
         }
-        arrays.pack("program", schedule.program, numbers)
-        arrays.pack("tracks", schedule.tracks, numbers)
+        arrays.send("program", schedule.program, numbers)
+        arrays.send("tracks", schedule.tracks, numbers)
         for name in ("matrices", "slopes", "decays", "divided_differences", "partial", "site"):
             arrays.reserve(name, numbers)
         group, traverse = self.layout.group_items, self._kernels.traverse(schedule.program)
         numbers["n_spans"], n_before = sum(map(len, spans)), 0
-        arrays.pack("spans", spans[0] if len(spans) == 1 else np.concatenate(spans), numbers)
+        arrays.send("spans", spans[0] if len(spans) == 1 else np.concatenate(spans), numbers)
         self._make_matrices(lengths, tables, branches_at_tips(request.program, n_branches), numbers)
         for chunk, own in zip(self._chunks, spans, strict=True):
             tile_stride, slot_stride = self.layout.strides(self.n_slots, chunk.n_tiles)
@@ -263,8 +263,8 @@ class OpenCLEngine(Engine):
         sent, kernel, made = lengths.tobytes(), self._kernels.pmatrices, self._made
         is_made = made is not None and made[0] == sent and made[1] >= tables and bool(np.all(at_tips <= made[2]))
         if kernel is not None and not is_made:
-            self._arrays.pack("lengths", lengths, numbers)
-            self._arrays.pack("at_tips", at_tips, numbers)
+            self._arrays.send("lengths", lengths, numbers)
+            self._arrays.send("at_tips", at_tips, numbers)
         self._arrays.post()
         if is_made:
             return
@@ -368,7 +368,7 @@ class OpenCLEngine(Engine):
             raise raised from error
 
     def _forget_bad_pattern(self) -> None:
-        self._arrays.overwrite("bad_pattern", np.array([NO_BAD_PATTERN]))
+        self._arrays.keep("bad_pattern", np.array([NO_BAD_PATTERN]), {})
 
     def _release_clas(self) -> None:
         with self._driver_errors():
