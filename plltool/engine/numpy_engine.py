@@ -51,13 +51,11 @@ class NumpyEngine(Engine):
         self._all_clas = np.ones((*shape, layout.n_states, layout.vw), dtype=layout.real)
         self._all_scales = np.zeros((*shape, layout.vw), dtype=np.int32)
         self.counters.hold(self._all_clas.nbytes + self._all_scales.nbytes)
-        self._released = False
 
     def _release_clas(self) -> None:
         self.counters.hold(-self._all_clas.nbytes - self._all_scales.nbytes)
         self._all_clas, self._all_scales = self._all_clas[:0].copy(), self._all_scales[:0].copy()
         self._clas, self._scales = self._all_clas, self._all_scales
-        self._released = True
 
     def _close(self) -> None:
         """There is no device, and arrays go when the engine goes."""
@@ -67,7 +65,7 @@ class NumpyEngine(Engine):
 
     def _enter_run(self, run: IntArray) -> None:
         """Let programs work on the blocks of one run."""
-        if self._released:
+        if len(self._all_clas) < self.n_slots:  # released
             self._hold_clas()
         n_blocks = int(run[:, SpanWord.N_TILES].sum())  # a tile is one block
         self._blocks: slice | IndexArray = slice(None)  # views are faster than copies

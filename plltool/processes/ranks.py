@@ -106,44 +106,43 @@ class Ranks:
         self._comm.Abort(code)
 
 
-class Watch:
-    """Tells the next rank every BEAT seconds that this one lives, and calls `lost` if the one before is silent.
+def watch(comm: Any, lost: Callable[[str], None]) -> None:
+    """Tell the next rank every BEAT seconds that this one lives, and call `lost` if the one before is silent.
 
     MPI itself may wait for ever for a machine that is gone, or out of reach since a link was cut. Beats, not seconds,
     are counted, so that a job that is suspended as a whole can go on. `lost` gets the reason before the job is aborted.
     """
+    own, is_over = comm.Dup(), threading.Event()
+    farewells: list[Any] = []
+    number, size = comm.Get_rank(), comm.Get_size()
+    before, after = (number - 1) % size, (number + 1) % size
 
-    def __init__(self, comm: Any, lost: Callable[[str], None]):
-        self._comm, self._lost = comm.Dup(), lost
-        number, size = comm.Get_rank(), comm.Get_size()
-        self._before, self._after = (number - 1) % size, (number + 1) % size
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        atexit.register(self._end)
-
-    def _run(self) -> None:
+    def run() -> None:
         silent, beat = 0, None
-        while not self._is_over.wait(BEAT):
+        while not is_over.wait(BEAT):
             if beat is None or beat.test()[0]:
-                beat = self._comm.isend(True, self._after)
+                beat = own.isend(True, after)
             silent += 1
-            while self._comm.iprobe(source=self._before):
+            while own.iprobe(source=before):
                 silent = 0
-                if not self._comm.recv(source=self._before):
+                if not own.recv(source=before):
                     return
             if silent * BEAT > PATIENCE:
-                found = f"rank {self._before} gave no sign of life for {PATIENCE:.0f} s"
-                self._lost(f"{found}, its machine or the link is gone; the same command resumes from the checkpoint")
+                found = f"rank {before} gave no sign of life for {PATIENCE:.0f} s"
+                lost(f"{found}, its machine or the link is gone; the same command resumes from the checkpoint")
                 if hasattr(signal, "alarm"):  # the launcher may never answer; nothing else ends a process that aborts
                     signal.alarm(GRACE)
-                self._comm.Abort(1)
+                own.Abort(1)
 
-    def _end(self) -> None:
+    def end() -> None:
         """Take leave of the next rank before MPI ends."""
-        self._is_over.set()
-        self._thread.join()
-        self._farewell = self._comm.isend(False, self._after)
+        is_over.set()
+        thread.join()
+        farewells.append(own.isend(False, after))  # kept until it has arrived
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    atexit.register(end)
 
 
 _joined: Ranks | None = None
@@ -165,7 +164,7 @@ def launched_number() -> int:
 
 
 def enter_job(lost: Callable[[str], None]) -> tuple[Any, Any]:
-    """mpi4py's module MPI and the communicator of the job that a launcher has started; `lost` as for `Watch`.
+    """mpi4py's module MPI and the communicator of the job that a launcher has started; `lost` as for `watch`.
 
     Raises DeviceError if mpi4py or an MPI library is missing, or belongs to another launcher.
     """
@@ -180,7 +179,7 @@ def enter_job(lost: Callable[[str], None]) -> tuple[Any, Any]:
         found = f"MPI finds {comm.Get_size()} ranks, the launcher has started {expected}"
         raise DeviceError(f"{found}; are mpiexec and mpi4py of the same MPI?")
     if expected > 1 and MPI.Query_thread() == MPI.THREAD_MULTIPLE:
-        Watch(comm, lost)
+        watch(comm, lost)
     return MPI, comm
 
 
