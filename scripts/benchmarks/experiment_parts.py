@@ -57,7 +57,7 @@ def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequ
     for own in launches:
         request, more = keep_opcodes(own, opcodes), list(own.more)
         if (more and len(request.program) < len(own.request.program)) or not len(request.program):
-            request, more = own.request, [Schedule(own.request.program, one_track(len(own.request.program)), ())]
+            request, more = own.request, [Schedule(own.request.program, (one_track(0),))]
         engine._use_models(own.models)
         engine._launch(request, own.lengths, *more, **own.named)
         engine._arrays.finish()

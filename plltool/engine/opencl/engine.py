@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from operator import is_
 from typing import Any, TypeAlias
 
@@ -27,7 +27,6 @@ from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import (
     Schedule,
     cut_launches,
-    one_launch,
     plan_levels,
     plan_tracks,
     spread_slots,
@@ -198,12 +197,13 @@ class OpenCLEngine(Engine):
         self._chunks = self._chunks or self._make_chunks()
         spans = [self._spans_of(chunk, request.parts) for chunk in self._chunks]
         schedule, most_spans = self._bound_launches(schedule or self._plan(request), spans)
-        n_psets, n_branches = lengths.shape
+        (n_psets, n_branches), tracks = lengths.shape, np.concatenate(schedule.launches)
+        first_tracks = np.cumsum([0, *map(len, schedule.launches)]).tolist()
         numbers: dict[str, Any] = self._fixed | {
             "n_psets": n_psets,
             "n_branches": n_branches,
             "n_instructions": len(schedule.program),
-            "n_tracks": len(schedule.tracks),
+            "n_tracks": len(tracks),
             "n_values": request.n_values,
             "want_decays": "decays" in tables,
             "want_slopes": "slopes" in tables,
@@ -213,7 +213,7 @@ class OpenCLEngine(Engine):
             "first_shifted": request.scratch.start,
         }
         arrays.send("program", schedule.program, numbers)
-        arrays.send("tracks", schedule.tracks, numbers)
+        arrays.send("tracks", tracks, numbers)
         for name in ("matrices", "slopes", "decays", "divided_differences", "partial", "site"):
             arrays.reserve(name, numbers)
         group, traverse = self.layout.group_items, self._kernels.traverse(schedule.program)
@@ -224,11 +224,11 @@ class OpenCLEngine(Engine):
             tile_stride, slot_stride = self.layout.strides(self.n_slots, chunk.n_tiles)
             numbers |= {"n_held_tiles": chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
             arrays.held |= chunk.storage
-            for launch, first in product(schedule.launches, range(0, len(own), most_spans)):
+            for (first_track, end), first in product(pairwise(first_tracks), range(0, len(own), most_spans)):
                 n = min(most_spans, len(own) - first)
-                numbers |= {"first_track": launch.start, "launch_tracks": len(launch)}
+                numbers |= {"first_track": first_track, "launch_tracks": end - first_track}
                 numbers |= {"first_span": n_before + first, "launch_spans": n}
-                items = (min(n, self._work_groups) * group, 1 if self._one_thread else len(launch))
+                items = (min(n, self._work_groups) * group, 1 if self._one_thread else end - first_track)
                 arrays.run(traverse, items, (group, 1), numbers)
             n_before += len(own)
 
@@ -293,9 +293,9 @@ class OpenCLEngine(Engine):
                 tracks = plan_tracks(request, self.n_slots, n_spans, self._wanted_groups)
                 for oldest in list(self._planned)[: 1 - KEPT_PLANS]:
                     del self._planned[oldest]
-                self._planned[name] = plan or one_launch(request.program, tracks)
+                self._planned[name] = plan or Schedule(request.program, (tracks,))
             return self._planned[name]
-        return one_launch(request.program, plan_tracks(request, self.n_slots, n_spans, self._wanted_groups))
+        return Schedule(request.program, (plan_tracks(request, self.n_slots, n_spans, self._wanted_groups),))
 
     def _ask(self, request: Request, lengths: FloatArray) -> Answer:
         spread, sums = spread_sums(request, self.layout)
@@ -333,7 +333,7 @@ class OpenCLEngine(Engine):
     ) -> Answer:
         with self._driver_errors():
             self._use_models(models)
-            self._launch(request, lengths, None if tracks is None else one_launch(request.program, tracks))
+            self._launch(request, lengths, None if tracks is None else Schedule(request.program, (tracks,)))
             self._add_groups(0 if request.of_sites else request.n_values)
         return partial(self._sums_of_parts, request.n_values, request.parts)
 

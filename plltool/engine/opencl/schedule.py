@@ -34,16 +34,10 @@ SUM_STATES = 160  # of all these sums together; those of a group take at most as
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """The tracks of a program, and the launches that they are divided into."""
+    """A program, and the tracks of each of its launches."""
 
     program: IntArray  # int32 (n, INSTRUCTION_WORDS), the request's instructions in the order of the tracks
-    tracks: IntArray  # int32 (n_tracks, TRACK_WORDS)
-    launches: tuple[range, ...]  # the tracks of each launch
-
-
-def one_launch(program: IntArray, tracks: IntArray) -> Schedule:
-    """All tracks at the same time."""
-    return Schedule(program, tracks, (range(len(tracks)),))
+    launches: tuple[IntArray, ...]  # int32 (n_tracks, TRACK_WORDS) each
 
 
 def one_track(n_instructions: int) -> IntArray:
@@ -208,37 +202,34 @@ def plan_levels(program: IntArray, n_spans: int, wanted_groups: int, has_many_st
     order = np.lexsort((track, launch))
     is_new = np.diff(track[order], prepend=-1) != 0
     begins, ends = np.flatnonzero(is_new), np.append(np.cumsum(np.bincount(launch)), 0)
-    cuts, launches, cost = [0], [], 0
+    launches, cost = [], 0
     for first, end in pairwise([0, *ends[:-1].tolist()]):
         own = begins[(begins >= first) & (begins < end)]
         n = min(len(own), most)
         wanted = first + np.arange(1, n) * (end - first) // n
         made = distinct(np.append(own[np.searchsorted(own, wanted, side="right") - 1], end))
         made = made[made > first]
-        launches.append(range(len(cuts) - 1, len(cuts) - 1 + len(made)))
+        launches.append(make_tracks([first, *made[:-1]], made))
         cost += launch_cost + int(np.diff(made, prepend=first).max())
-        cuts += made.tolist()
     if cost > GPU_LEVEL_SHARE * len(program):
         return None
-    return Schedule(program[order], make_tracks(cuts[:-1], cuts[1:]), tuple(launches))
+    return Schedule(program[order], tuple(launches))
 
 
 def cut_launches(schedule: Schedule, most: int) -> Schedule:
     """The same instructions in more launches, each of `most` instructions at most, or of one of each of its tracks."""
-    if (schedule.tracks[:, TrackWord.END] - schedule.tracks[:, TrackWord.BEGIN]).sum() <= most:
+    tracks = np.concatenate(schedule.launches)
+    if (tracks[:, TrackWord.END] - tracks[:, TrackWord.BEGIN]).sum() <= most:
         return schedule
-    pieces, launches, n_tracks = [], [], 0
-    for launch in schedule.launches:
-        own = schedule.tracks[launch.start : launch.stop]
+    pieces = []
+    for own in schedule.launches:
         sizes, step = own[:, TrackWord.END] - own[:, TrackWord.BEGIN], max(1, most // len(own))
         for first in range(0, int(sizes.max()), step):
             piece = own[sizes > first].copy()
             piece[:, TrackWord.BEGIN] += first
             piece[:, TrackWord.END] = np.minimum(piece[:, TrackWord.BEGIN] + step, piece[:, TrackWord.END])
             pieces.append(piece)
-            launches.append(range(n_tracks, n_tracks + len(piece)))
-            n_tracks += len(piece)
-    return Schedule(schedule.program, np.concatenate(pieces), tuple(launches))
+    return Schedule(schedule.program, tuple(pieces))
 
 
 def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int) -> IntArray:
