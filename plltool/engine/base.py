@@ -192,12 +192,11 @@ class Engine(Holder):
         return lambda: answer().T
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        program = prog.join_programs(tracks)
+        program, lengths, words = prog.join_tracks(tracks, self.n_parts)
         self._check_slots(program)
         self.counters.count("tracks", program)
         request = Request(program, sum(track.n_values for track in tracks), keep=self.resident)
-        lengths, models = prog.stack_lengths(tracks, self.n_parts), [track.model for track in tracks]
-        answer = self._ask_tracks(request, lengths, models, prog.separate_tracks(tracks, self.n_parts))
+        answer = self._ask_tracks(request, lengths, [track.model for track in tracks], words)
         return lambda: answer().T
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:

@@ -188,26 +188,21 @@ class Track:
     n_values: int = 1  # how many numbers the program makes
 
 
-def join_programs(tracks: Sequence[Track]) -> IntArray:
-    """int32 (n, INSTRUCTION_WORDS) the instructions of all tracks, track by track."""
-    return np.array([row for track in tracks for row in track.program], dtype=np.int32)
-
-
-def stack_lengths(tracks: Sequence[Track], n_parts: int) -> FloatArray:
-    """(n_tracks * n_parts, n_branches) the lengths of all tracks, part by part, as many as the longest has."""
-    n = max(len(track.lengths) for track in tracks)
-    rows = [[*track.lengths, *[PACKED_LENGTH] * (n - len(track.lengths))] for track in tracks for _ in range(n_parts)]
-    return np.array(rows, dtype=np.float64)
-
-
 def make_tracks(*words: npt.ArrayLike) -> IntArray:
     """int32 (n, TRACK_WORDS) tracks of words in the order of `TrackWord`, of all or of each; the last ones may be 0."""
     given = [np.asarray(word, dtype=np.int32) for word in (*words, *[0] * (TRACK_WORDS - len(words)))]
     return np.stack(np.broadcast_arrays(*given), axis=1)
 
 
-def separate_tracks(programs: Sequence[Track], n_parts: int) -> IntArray:
-    """(n_tracks, TRACK_WORDS) programs one after another, each with separate P sets and values."""
-    ends = np.cumsum([0, *(len(own.program) for own in programs)])
-    values = np.cumsum([0, *(own.n_values for own in programs)])
-    return make_tracks(ends[:-1], ends[1:], 0, n_parts * np.arange(len(programs)), values[:-1])
+def join_tracks(tracks: Sequence[Track], n_parts: int) -> tuple[IntArray, FloatArray, IntArray]:
+    """The programs of tracks, one after another; lengths (n_tracks * n_parts, n_branches); (n_tracks, TRACK_WORDS).
+
+    There are as many branches as the longest has. Each track has separate P sets and values.
+    """
+    n = max(len(track.lengths) for track in tracks)
+    rows = [[*track.lengths, *[PACKED_LENGTH] * (n - len(track.lengths))] for track in tracks for _ in range(n_parts)]
+    program = np.array([row for track in tracks for row in track.program], dtype=np.int32)
+    ends = np.cumsum([0, *(len(track.program) for track in tracks)])
+    values = np.cumsum([0, *(track.n_values for track in tracks)])
+    words = make_tracks(ends[:-1], ends[1:], 0, n_parts * np.arange(len(tracks)), values[:-1])
+    return program, np.array(rows, dtype=np.float64), words
