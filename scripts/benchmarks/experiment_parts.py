@@ -55,7 +55,7 @@ def seconds_of(engine: OpenCLEngine, launches: Sequence[Launched], opcodes: Sequ
     clock = time.perf_counter if engine.layout.lane_per_item else time.process_time
     began = clock()
     for own in launches:
-        request, more = keep_opcodes(own, opcodes), list(own.more)
+        request, more = keep_opcodes(own, opcodes), [given for given in own.more if given is not None]
         if (more and len(request.program) < len(own.request.program)) or not len(request.program):
             request, more = own.request, [Schedule(own.request.program, (one_track(0),))]
         engine._use_models(own.models)
