@@ -54,7 +54,7 @@ class DeviceArrays:
         self._counters.bytes_to_device += array.nbytes
 
     def send(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
-        """Enqueue a copy to an array that grows, unless it holds just that; `post` does so for those of `PARCEL`."""
+        """Enqueue a copy to an array that grows, unless it holds just that; arrays of `PARCEL` wait for `post`."""
         self._check(name, array, sizes)
         content = array.tobytes()
         if name not in PARCEL:
