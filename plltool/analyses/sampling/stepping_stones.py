@@ -189,9 +189,8 @@ def marginal_likelihood(
         assert engine is not None, "there are data"
         with engine:
             run.engine_opened(use, use.reason, hardware)
-            place = run.place(use.device_name, use.layout)
             chains = setup.begin(likelihoods, range(options.runs))
-            with run.open_checkpoint(given.identity | place) or nullcontext() as store:
+            with run.open_checkpoint(given.identity | run.place(use.device_name, use.layout)) or nullcontext() as store:
                 sampled, interrupted = _advance(chains, options, listener, store, began)
             return chains, sampled, interrupted, given.describe(use, work_of(engine))
 
@@ -199,7 +198,7 @@ def marginal_likelihood(
     first = _count_burnin(options, setup.tuning, len(sampled))
     lnls = np.array(sampled[first:]).swapaxes(0, 1)
     whole, alone = estimate(lnls, powers), [estimate(own[None], powers) for own in lnls]
-    swaps, remarks = swap_rates(chains.runs), list(remarks_on_data(run.data, run.task.models, LINKED))
+    swaps, remarks = swap_rates(chains.runs), [*remarks_on_data(run.data, run.task.models, LINKED)]
     if interrupted:
         remarks.append("the run was interrupted: the results are from the samples taken so far")
     low, high = (choose(alone, key=lambda own: own.value) for choose in (min, max))
