@@ -81,10 +81,7 @@ def sh_alrt(gains: FloatArray, drawn: FloatArray) -> FloatArray:
 
 
 def local_bootstrap(drawn: FloatArray) -> FloatArray:
-    """Local bootstrap probabilities (n,) (Adachi & Hasegawa 1996): how often the tree is better than both interchanges.
-
-    `drawn` is that of `sh_alrt`.
-    """
+    """Local bootstrap probabilities (n,) (Adachi & Hasegawa 1996): how often a tree is best; `drawn`: see `sh_alrt`."""
     return np.mean(drawn.max(axis=2) < 0, axis=0)
 
 

@@ -79,10 +79,7 @@ class Snapshot:
 
 @dataclass(eq=False)
 class SampleCourse:
-    """Lets runs advance, from where a checkpoint has them if there is one.
-
-    `listener` and `taken` are as for `plltool.sample`.
-    """
+    """Lets runs advance, from where a checkpoint has them if there is one; arguments are as for `sample`."""
 
     setup: RunSetup
     runs: ChainRuns

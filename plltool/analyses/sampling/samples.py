@@ -172,10 +172,6 @@ class Samples:
         """(n_nodes,) the rates of the branches of a tree; none if there is no relaxed clock."""
         return self._rows["rates"][run, number].tolist() if "rates" in self._rows else []
 
-    def number(self, run: int, sample: int, name: str) -> float:
-        """A number of a sample, by its column."""
-        return float(self._rows["numbers"][run, sample, self.columns.index(name)])
-
     def splits(self, run: int, number: int) -> list[int]:
         """(n_nodes,) the split of the branch above each node of a tree."""
         return [self._splits[own] for own in self._rows["splits"][run, number].tolist()]

@@ -239,9 +239,10 @@ def summarise_times(
     heights: dict[int, list[float]] = {}
     rates: dict[int, list[float]] = {}
     histories: list[tuple[int, ...]] = []
+    clock = samples.columns.index(space.numbers[0].name)
     for run, number in chosen:
         splits, own = samples.splits(run, number), samples.tree(run, number)[1]
-        of_tree = samples.rates(run, number) or [samples.number(run, number, space.numbers[0].name)] * len(splits)
+        of_tree = samples.rates(run, number) or [samples.numbers()[run, number, clock].item()] * len(splits)
         for split, height, rate in zip(splits[1:], own[1:], of_tree[1:], strict=True):
             heights.setdefault(split, []).append(height)
             rates.setdefault(split, []).append(rate)

@@ -273,10 +273,7 @@ class ClockChoice:
     priors: ClockPriors
 
     def make_space(self, names: tuple[str, ...], models: Sequence[Model], parameters: Sequence[Parameter]) -> TimeSpace:
-        """The space of time trees.
-
-        Raises InputError if a taxon has no exact date, or a prior cannot be used.
-        """
+        """The space of time trees; InputError if a taxon has no exact date, or a prior cannot be used."""
         years = exact_dates(self.dates, names)
         latest = max(years)
         heights = tuple(latest - year for year in years)
