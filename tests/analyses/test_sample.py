@@ -17,6 +17,7 @@ from scipy import stats
 
 import plltool
 from plltool.analyses.sampling.chains import EngineLikelihoods
+from plltool.analyses.sampling.moves import TABLE
 from plltool.analyses.sampling.result import describe_deviations
 from plltool.analyses.sampling.samples import Samples
 from plltool.analyses.sampling.state import Sample
@@ -317,7 +318,9 @@ def test_chains_do_not_go_on_with_another_layout_or_other_moves(small, tmp_path,
     with pytest.raises(CheckpointError, match=told):
         plltool.sample(small, "JC", vw=2, **run)
     with monkeypatch.context() as patched:
-        patched.setattr("plltool.analyses.sampling.runs.PARSIMONY_WEIGHT", 2.0)
+        patched.setitem(
+            TABLE, "topology_moves.ParsimonyRegraft", TABLE["topology_moves.ParsimonyRegraft"] | {"weight": 2.0}
+        )
         with pytest.raises(CheckpointError, match="a checkpoint of another run: moves: the checkpoint has "):
             plltool.sample(small, "JC", vw=1, **run)
     (tmp_path / "kept" / "run.json").write_text("{")

@@ -64,8 +64,6 @@ class QuartetDraw(Move):
     ratio is q(j, t) / q(j', t'). A length outside these bounds is never drawn, so a chain that has one stays.
     """
 
-    name = "quartet draw"
-
     def ask(self, state: State, rng: np.random.Generator) -> Quartet:
         return Quartet(draw_below_top(state.topology, state.topology.n_taxa, rng))
 
@@ -153,9 +151,6 @@ class InformedInterchange(Move):
     with that of y.
     """
 
-    name = "informed NNI"
-    repeats = 2
-
     def ask(self, state: State, rng: np.random.Generator) -> Interchanges:
         return Interchanges(state.topology.n_taxa)
 
@@ -191,7 +186,6 @@ class InformedRegraft(Move):
     """
 
     radius: int = RADIUS
-    name = "informed SPR"
 
     def ask(self, state: State, rng: np.random.Generator) -> Regrafts:
         topology = state.topology

@@ -180,10 +180,6 @@ class JointDraw(JointMove):
     step L e is added to z (Haario, Saksman & Tamminen 2001), which is symmetric.
     """
 
-    name = "joint draw of parameters and length"
-    step = 1.0
-    target = 0.4
-
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         mean, factor = self.directions.mean, self.directions.factor
         noise = rng.standard_normal(len(factor))
@@ -208,11 +204,6 @@ class JointLangevin(JointMove):
     draw e' = -(m(z) + e) - m(z'), so the ratio of the densities of both is exp((|e|^2 - |e'|^2) / 2); the Hastings
     ratio is this and that of the Jacobians. It is exact whatever drifts are, as long as they depend on the point alone.
     """
-
-    name = "Langevin step of parameters and length"
-    step = 1.5
-    target = 0.57  # Roberts & Rosenthal 1998
-    repeats = 2
 
     def ask(self, state: State, rng: np.random.Generator) -> CoordinateSlopes:
         return CoordinateSlopes(self.space)

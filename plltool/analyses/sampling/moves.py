@@ -10,7 +10,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,20 +26,37 @@ from plltool.arrays import FloatArray
 from plltool.engine.contract import DERIVATIVE_VALUES
 
 
+def _read_step(text: str) -> float:
+    factor, _, ratio = text.partition(" log ")
+    return float(factor) * (math.log(float(ratio)) if ratio else 1.0)
+
+
+def _read_table() -> dict[str, dict[str, Any]]:
+    """The settings of all moves, by their classes."""
+    columns: dict[str, Callable[[str], Any]]
+    columns = {"group": str, "weight": float, "step": _read_step, "target": float, "repeats": int, "name": str}
+    lines = Path(__file__).with_name("moves.txt").read_text(encoding="utf-8").splitlines()
+    rows = [list(map(str.strip, line.split("|"))) for line in lines if not line.startswith("#")]
+    return {kind: {name: columns[name](text) for name, text in zip(columns, own, strict=True)} for kind, *own in rows}
+
+
+TABLE = _read_table()
+
+
 @dataclass(eq=False)
 class Move(ABC):
-    """A kind of proposal."""
+    """A kind of proposal, with the settings that `moves.txt` has for its class."""
 
     space: StateSpace
     weight: float  # by which it is drawn
 
-    name = ""  # for people
-    # the size of a proposal that a chain begins with, larger for bolder ones; 0 if there is none to tune
-    step = 0.0
-    repeats = 1  # how often it is made in a generation; what is known of a new state serves the next time
+    name, step, target, repeats = "", 0.0, 0.0, 1
     legs = 1  # how many states it goes through, the proposed one being the last
-    # share of proposals accepted that tuning aims at; optima are from 0.23 for many numbers to 0.44 for one
-    target = 0.3
+
+    def __init_subclass__(cls) -> None:
+        for name, value in TABLE.get(f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}", {}).items():
+            if hasattr(cls, name):
+                setattr(cls, name, value)
 
     def ask(self, state: State, rng: np.random.Generator) -> Question | None:
         """What the move has to know of the surroundings of a state before it proposes; None for nothing."""
@@ -55,6 +76,16 @@ class Move(ABC):
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
         """The logarithm of the Hastings ratio, once the likelihood and the surroundings of the new state are known."""
         return proposal.log_ratio
+
+
+def make_group(group: str, space: StateSpace, *more: Any, factor: float = 1.0) -> list[Move]:
+    """The moves of a group; `factor` multiplies their weights, and `more` is what their classes take besides."""
+    made = []
+    for kind, row in TABLE.items():
+        if row["group"] == group:
+            module, name = kind.split(".")
+            made.append(getattr(import_module(f"{__package__}.{module}"), name)(space, factor * row["weight"], *more))
+    return made
 
 
 def divide_step(step: float) -> tuple[float, float]:
@@ -94,11 +125,6 @@ class LengthLangevin(Move):
     that of b' is q / prod_i b'_i, and the Hastings ratio is q(u | u') prod_i b'_i / (q(u' | u) prod_i b_i). It is exact
     whatever drifts and curvatures are, as long as they depend on the point alone.
     """
-
-    name = "Langevin step of all branches"
-    step = 1.5
-    target = 0.57  # Roberts & Rosenthal 1998
-    repeats = 3
 
     def ask(self, state: State, rng: np.random.Generator) -> Slopes:
         return Slopes(state.topology.n_nodes)
@@ -142,9 +168,6 @@ class BranchMultiplier(Move):
     Hastings ratio is b' / b = m.
     """
 
-    name = "multiplier of a branch"
-    step = 2.0 * math.log(1.6)
-
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         node = int(rng.integers(1, state.topology.n_nodes))
         factor = draw_factor(step, rng)
@@ -162,9 +185,6 @@ class TreeMultiplier(Move):
     the same density as u'. The Hastings ratio is m^K.
     """
 
-    name = "multiplier of all branches"
-    step = 2.0 * math.log(1.1)
-
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         factor = draw_factor(step, rng)
         multiplier = math.exp(factor)
@@ -180,9 +200,6 @@ class NodeSlider(Move):
     r' uniform from 0 to 1. Since dx dy = M dM dr, the density of (x', y') is 1 / (step M'^2), and the Hastings ratio is
     (1 / M^2) / (1 / M'^2) = m^2.
     """
-
-    name = "node slider"
-    step = 2.0 * math.log(1.2)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         topology = state.topology
@@ -202,12 +219,11 @@ class ValueMove(Move):
     """A move of parameter `number`."""
 
     number: int
-    kind = ""
 
     def __post_init__(self) -> None:
         parameter = self.space.parameters[self.number]
         part = f" of part {parameter.part + 1}" if len(self.space.models) > 1 else ""
-        self.name = f"{self.kind} of {parameter.kind}{part}"
+        self.name = f"{self.name} of {parameter.kind}{part}"
 
     def _proposal(self, state: State, value: Value, log_ratio: float) -> Proposal:
         return Proposal(self.space.revalued(state, {self.number: value}), log_ratio, ALL_NODES, True)
@@ -215,9 +231,6 @@ class ValueMove(Move):
 
 class NumberMultiplier(ValueMove):
     """Multiplies a positive number by m = exp(step (u - 1/2)). The Hastings ratio is m, as in `BranchMultiplier`."""
-
-    kind = "multiplier"
-    step = 2.0 * math.log(1.5)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         factor = draw_factor(step, rng)
@@ -239,9 +252,6 @@ class ShareSlider(ValueMove):
     Each path from x to x', directly or by reflections, has one back of the same length. The Hastings ratio is 1.
     """
 
-    kind = "slider"
-    step = 0.2
-
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         value = float(state.values[self.number]) + draw_factor(step, rng)
         return self._proposal(state, reflect(value, 1.0), 0.0)
@@ -253,9 +263,6 @@ class SimplexSlider(ValueMove):
     The first of two shares, x and s - x, becomes x + step (u - 1/2), reflected at 0 and s. Their sum s and all other
     shares stay the same. As in `ShareSlider` the Hastings ratio is 1.
     """
-
-    kind = "slider"
-    step = 0.2
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         shares = np.array(state.values[self.number])
@@ -271,9 +278,6 @@ class SimplexDraw(ValueMove):
 
     The Hastings ratio is the ratio of its densities: D(x; step^-2 x') / D(x'; step^-2 x).
     """
-
-    kind = "Dirichlet draw"
-    step = 0.1
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = np.asarray(state.values[self.number])

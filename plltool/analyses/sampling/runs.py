@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from plltool.alignment.patterns import Patterns
-from plltool.alignment.spaces import CODON
-from plltool.analyses.sampling import informed_moves, joint_moves, moves, time_moves, topology_moves
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, Likelihoods, RunState, sampling_slots
-from plltool.analyses.sampling.parameters import ALPHA, SHARES
+from plltool.analyses.sampling.joint_moves import Directions
+from plltool.analyses.sampling.moves import TABLE, Move, make_group
+from plltool.analyses.sampling.parameters import SHARES
 from plltool.analyses.sampling.settings import SampleOptions
 from plltool.analyses.sampling.state import Sample, StateSpace
+from plltool.analyses.sampling.time_moves import TimeNumberMove
 from plltool.analyses.sampling.time_state import TimeSpace
+from plltool.analyses.sampling.topology_moves import FitchSets
 from plltool.analyses.sampling.tree import Topology
 from plltool.engine.requests import Counters, Holder, work_of
 from plltool.engine.storage import Slots
@@ -33,77 +35,41 @@ from plltool.run.engines import open_engine
 from plltool.run.memory import open_workers
 from plltool.seeds import SAMPLING, generator
 
-LENGTH_WEIGHTS = (
-    (moves.BranchMultiplier, 3.0),
-    (moves.NodeSlider, 1.5),
-    (moves.TreeMultiplier, 1.0),
-    (moves.LengthLangevin, 1.5),
-)
-TOPOLOGY_WEIGHTS = (
-    (topology_moves.Interchange, 8.0),
-    (topology_moves.Extension, 5.0),
-    (informed_moves.InformedInterchange, 0.5),
-    (informed_moves.InformedRegraft, 9.0),
-    (informed_moves.QuartetDraw, 4.0),
-)
-PARSIMONY_WEIGHT = 0.5
-SIMPLEX_WEIGHT = 0.25  # of each of the two moves of shares
-NUMBER_WEIGHT = 0.5
-JOINT_WEIGHT, JOINT_LANGEVIN_WEIGHT = 5.0, 0.1
+TIME_VALUES_FACTOR = 4.0  # of the weights of parameters, which no joint move has beside a clock
 
 
-TIME_WEIGHTS = (
-    (time_moves.HeightDraw, 5.0),
-    (time_moves.RootHeight, 1.0),
-    (time_moves.TimeStretch, 2.0),
-    (time_moves.NarrowExchange, 5.0),
-    (time_moves.SubtreeSlide, 5.0),
-    (time_moves.WideRegraft, 3.0),
-)
-RATE_WEIGHTS = ((time_moves.RateMultiplier, 3.0), (time_moves.SpreadStretch, 1.0))
-TIME_NUMBERS_WEIGHT = 3.0  # of the moves of all numbers
-HAMILTONIAN_WEIGHT = 3.0
-TIME_VALUES_FACTOR = 4.0  # of the weights of parameters, which no joint move has here
-
-
-def make_time_moves(space: TimeSpace) -> list[moves.Move]:
+def make_time_moves(space: TimeSpace) -> list[Move]:
     """The moves of time trees."""
-    made: list[moves.Move] = [kind(space, weight) for kind, weight in TIME_WEIGHTS]
-    weight = TIME_NUMBERS_WEIGHT / len(space.numbers)
-    made += [time_moves.TimeNumberMove(space, weight, number) for number in range(len(space.numbers))]
+    made, n = make_group("time", space), len(space.numbers)
+    for number in range(n):
+        made.append(TimeNumberMove(space, TABLE["time_moves.TimeNumberMove"]["weight"] / n, number))
     if space.is_relaxed:
-        made += [kind(space, weight) for kind, weight in RATE_WEIGHTS]
-    directions = joint_moves.Directions.of_size(space.n_coordinates, shrinks=True)
-    return [*made, time_moves.HamiltonianStep(space, HAMILTONIAN_WEIGHT, directions)]
+        made += make_group("rates", space)
+    return [*made, *make_group("times", space, Directions.of_size(space.n_coordinates, shrinks=True))]
 
 
-def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[moves.Move]:
+def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[Move]:
     """The moves of trees and of each parameter; `parts` are the data by which some are informed."""
     if isinstance(space, TimeSpace):
         return [*make_time_moves(space), *make_value_moves(space, TIME_VALUES_FACTOR)]
-    made: list[moves.Move] = [kind(space, weight) for kind, weight in LENGTH_WEIGHTS]
+    made = make_group("lengths", space)
     if len(space.names) > 3:
-        made += [kind(space, weight) for kind, weight in TOPOLOGY_WEIGHTS]
-        made.append(topology_moves.ParsimonyRegraft(space, PARSIMONY_WEIGHT, topology_moves.FitchSets(parts)))
+        made += [*make_group("topology", space), *make_group("parsimony", space, FitchSets(parts))]
     made += make_value_moves(space)
     if space.parameters:
-        directions = joint_moves.Directions.of_size(space.n_coordinates)
-        made.append(joint_moves.JointDraw(space, JOINT_WEIGHT, directions))
+        directions = Directions.of_size(space.n_coordinates)
+        made += make_group("joint", space, directions)
         shapes = [model.components() for model in space.models]
         if len({(own.n_states, own.n_components) for own in shapes}) == 1:  # a program makes as many slopes of each
-            made.append(joint_moves.JointLangevin(space, JOINT_LANGEVIN_WEIGHT, directions))
+            made += make_group("joint slopes", space, directions)
     return made
 
 
-def make_value_moves(space: StateSpace, factor: float = 1.0) -> list[moves.Move]:
+def make_value_moves(space: StateSpace, factor: float = 1.0) -> list[Move]:
     """The moves of each parameter alone; `factor` multiplies their weights."""
-    made: list[moves.Move] = []
+    made: list[Move] = []
     for number, parameter in enumerate(space.parameters):
-        if parameter.kind in SHARES:
-            made += [kind(space, factor * SIMPLEX_WEIGHT, number) for kind in (moves.SimplexDraw, moves.SimplexSlider)]
-        else:
-            kinds = {ALPHA: moves.NumberMultiplier, CODON: moves.CodonMultiplier}
-            made.append(kinds.get(parameter.kind, moves.ShareSlider)(space, factor * NUMBER_WEIGHT, number))
+        made += make_group("shares" if parameter.kind in SHARES else parameter.kind, space, number, factor=factor)
     return made
 
 

@@ -33,9 +33,6 @@ class HamiltonianStep(LearntMove):
     """
 
     space: TimeSpace
-    name = "Hamiltonian trajectory of times and rates"
-    step = 1.0
-    target = 0.75
     legs = 6
 
     def ask(self, state: State, rng: np.random.Generator) -> Slopes:
@@ -80,10 +77,9 @@ class TimeNumberMove(TimeMove):
     """Multiplies a positive number by m = exp(step (u - 1/2)), as `NumberMultiplier`, or adds log m to another one."""
 
     number: int
-    step = 1.0
 
     def __post_init__(self) -> None:
-        self.name = f"move of {self.space.numbers[self.number].name}"
+        self.name = f"{self.name} of {self.space.numbers[self.number].name}"
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         time, factor = time_of(state), draw_factor(step, rng)
@@ -98,8 +94,6 @@ class HeightDraw(TimeMove):
     The density is the same for the way back. The Hastings ratio is 1.
     """
 
-    name = "height of a node"
-
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         time = time_of(state)
         rooted, heights = time.rooted, time.heights.copy()
@@ -111,9 +105,6 @@ class HeightDraw(TimeMove):
 
 class RootHeight(TimeMove):
     """Multiplies the time between the root and the higher one of its children by m; the Hastings ratio is m."""
-
-    name = "height of the root"
-    step = 1.0
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         time, factor = time_of(state), draw_factor(step, rng)
@@ -129,9 +120,6 @@ class TimeStretch(TimeMove):
     All ratios of heights stay, so branches keep their lengths where tips are of one age. In the coordinates the move is
     a shift, which is symmetric; the Hastings ratio is |dy'/dz'| / |dy/dz|.
     """
-
-    name = "stretch of all heights"
-    step = 0.5
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         time, factor = time_of(state), draw_factor(step, rng)
@@ -150,8 +138,6 @@ class NarrowExchange(TimeMove):
     The node is drawn uniformly from n - 2, and the child from two. The same two, exchanged again, lead back: the child
     is lower than the node as well. The Hastings ratio is 1 (Drummond et al. 2002).
     """
-
-    name = "narrow exchange"
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         time = time_of(state)
@@ -173,9 +159,6 @@ class SubtreeSlide(TimeMove):
     t below the new place. The Hastings ratio is k down and 1 / k' up (Höhna, Defoin-Platel & Drummond 2008). The
     joint may not be below the subtree.
     """
-
-    name = "subtree slide"
-    step = 0.2
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         time = time_of(state)
@@ -226,8 +209,6 @@ class WideRegraft(TimeMove):
     Wilson & Balding 1998 with a place drawn at once instead of a branch.
     """
 
-    name = "wide regraft"
-
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         time = time_of(state)
         rooted, heights = time.rooted, time.heights
@@ -265,9 +246,6 @@ class WideRegraft(TimeMove):
 class RateMultiplier(TimeMove):
     """Multiplies the relative rate above a node, drawn uniformly, by m; the Hastings ratio is m."""
 
-    name = "multiplier of a branch's rate"
-    step = 1.0
-
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         time, factor = time_of(state), draw_factor(step, rng)
         rates = time.rates.copy()
@@ -281,9 +259,6 @@ class SpreadStretch(TimeMove):
     log m_i' = s' x_i - s'^2 / 2, so dm_i' / dm_i = m m_i' / m_i, and the Hastings ratio is m^(K + 1) prod m_i' / m_i,
     where K is the number of rates and m that of the multiplier.
     """
-
-    name = "spread of rates with all rates"
-    step = 0.5
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         time, factor = time_of(state), draw_factor(step, rng)

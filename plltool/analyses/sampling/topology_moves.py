@@ -30,8 +30,6 @@ class Interchange(Move):
     ratio is 1.
     """
 
-    name = "NNI"
-
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
         lower = draw_below_top(old, old.n_taxa, rng)
@@ -65,7 +63,6 @@ class Extension(Move):
     """
 
     extension: float = EXTENSION
-    name = "eSPR"
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
@@ -245,7 +242,6 @@ class ParsimonyRegraft(Move):
     """
 
     sets: FitchSets
-    name = "parsimony SPR"
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         topology = state.topology
