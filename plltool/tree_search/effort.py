@@ -124,7 +124,7 @@ class SearchOptions:
         unlinked: bool = False,
         gaps: float = 0.0,
     ) -> SearchPlan:
-        """The plan for data of this difficulty, 0 to 1; `unlinked` says that each part has branch lengths of its own.
+        """The plan for data of this difficulty, 0 to 1; parts share branch lengths unless they are `unlinked`.
 
         Several climbs share fewer perturbations than one makes: another start tree gains more than they do, unless the
         share of undetermined characters, `gaps`, is above MANY_GAPS. The limit of the perturbations grows with the taxa

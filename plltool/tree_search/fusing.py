@@ -129,7 +129,7 @@ class _Hanging:
 
     @cached_property
     def column(self) -> IndexArray:
-        """(n_nodes,) that of the node above each node among its neighbours."""
+        """(n_nodes,) the place of the node above each node among its neighbours."""
         return np.argmax(self.tree.neighbours == self.parent[:, None], axis=1)
 
     def tops(self, shared: set[int]) -> IndexArray:
