@@ -239,14 +239,8 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
     return Dirichlet(values) if form is Dirichlet else form(*values)
 
 
-class Demography(NamedTuple):
-    """A population at some heights (n,), and the slopes in the coordinates of its K numbers."""
-
-    log_sizes: FloatArray  # (n,) log N
-    integrals: FloatArray  # (n,) L
-    growth: FloatArray  # (n,) d log N / dt
-    log_size_slopes: FloatArray  # (K, n)
-    integral_slopes: FloatArray  # (K, n)
+# log N, L and d log N / dt at some heights (n,), and slopes of the first two in the coordinates of K numbers, (K, n)
+Population: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 class TreeDensity(NamedTuple):
@@ -257,7 +251,7 @@ class TreeDensity(NamedTuple):
     of_numbers: FloatArray  # (K,) in the coordinates of numbers: the logarithm of a positive one, else the number
 
 
-POPULATION = "popSize", True, "population"
+POP_SIZE = "popSize", True, "population"
 
 
 class Coalescent(ABC):
@@ -274,8 +268,8 @@ class Coalescent(ABC):
     numbers: Sequence[tuple[str, bool, str]]
 
     @abstractmethod
-    def population(self, times: FloatArray, numbers: Sequence[float]) -> Demography:
-        """The population at some heights."""
+    def population(self, times: FloatArray, numbers: Sequence[float]) -> Population:
+        """The population at some heights (n,)."""
 
     def density(self, tips: FloatArray, inner: FloatArray, numbers: Sequence[float]) -> TreeDensity:
         """The density of a tree with tips and inner nodes at these heights."""
@@ -285,10 +279,10 @@ class Coalescent(ABC):
         lineages = np.cumsum(steps[order])
         weights = np.empty_like(times)
         weights[order] = np.where(steps[order] > 0, 1.0 - lineages, lineages)
-        own = self.population(times, numbers)
-        value = -own.log_sizes[n:].sum() - weights @ own.integrals
-        of_heights = -own.growth[n:] - weights[n:] * np.exp(-own.log_sizes[n:])
-        of_numbers = -own.log_size_slopes[:, n:].sum(axis=1) - own.integral_slopes @ weights
+        log_sizes, integrals, growth, size_slopes, integral_slopes = self.population(times, numbers)
+        value = -log_sizes[n:].sum() - weights @ integrals
+        of_heights = -growth[n:] - weights[n:] * np.exp(-log_sizes[n:])
+        of_numbers = -size_slopes[:, n:].sum(axis=1) - integral_slopes @ weights
         return TreeDensity(float(value), of_heights, of_numbers)
 
     def log_prior(self, numbers: Sequence[float]) -> tuple[float, FloatArray]:
@@ -299,12 +293,12 @@ class Coalescent(ABC):
 class ConstantPopulation(Coalescent):
     """N(t) = N."""
 
-    numbers = (POPULATION,)
+    numbers = (POP_SIZE,)
 
-    def population(self, times: FloatArray, numbers: Sequence[float]) -> Demography:
+    def population(self, times: FloatArray, numbers: Sequence[float]) -> Population:
         (size,) = numbers
         integrals, ones = times / size, np.ones_like(times)
-        return Demography(math.log(size) * ones, integrals, 0.0 * times, ones[None], -integrals[None])
+        return (math.log(size) * ones, integrals, 0.0 * times, ones[None], -integrals[None])
 
 
 LEAST_GROWTH = 1e-6  # times the height; below it the exponential is a parabola
@@ -313,9 +307,9 @@ LEAST_GROWTH = 1e-6  # times the height; below it the exponential is a parabola
 class ExponentialGrowth(Coalescent):
     """N(t) = N exp(-g t), so L(t) = (exp(g t) - 1) / (g N); a negative g is a population that has shrunk."""
 
-    numbers = (POPULATION, ("growthRate", False, "growth"))
+    numbers = (POP_SIZE, ("growthRate", False, "growth"))
 
-    def population(self, times: FloatArray, numbers: Sequence[float]) -> Demography:
+    def population(self, times: FloatArray, numbers: Sequence[float]) -> Population:
         size, rate = numbers
         exponents = rate * times
         with np.errstate(all="ignore"):  # of numbers that are not chosen, or that lead out of all bounds
@@ -325,7 +319,7 @@ class ExponentialGrowth(Coalescent):
             integrals, by_rate = times * means / size, times**2 * slopes / size
         ones = np.ones_like(times)
         of_numbers = np.array([ones, -times]), np.array([-integrals, by_rate])
-        return Demography(math.log(size) - exponents, integrals, -rate * ones, *of_numbers)
+        return (math.log(size) - exponents, integrals, -rate * ones, *of_numbers)
 
 
 @dataclass(frozen=True)
@@ -344,7 +338,7 @@ class Skygrid(Coalescent):
         sizes = [(f"logPopSize{k + 1}", False, "" if k else "population") for k in range(self.n_sizes)]
         return [*sizes, ("precision", True, "grid_precision")]
 
-    def population(self, times: FloatArray, numbers: Sequence[float]) -> Demography:
+    def population(self, times: FloatArray, numbers: Sequence[float]) -> Population:
         k, logs = self.n_sizes, np.array(numbers[:-1])
         width = self.cutoff / (k - 1)
         begins = width * np.arange(k)[:, None]
@@ -354,7 +348,7 @@ class Skygrid(Coalescent):
         is_here = (here[None] == np.arange(k)[:, None]).astype(float)
         none = np.zeros((1, len(times)))
         slopes = np.concatenate([is_here, none]), np.concatenate([-parts, none])
-        return Demography(logs[here], parts.sum(axis=0), 0.0 * times, *slopes)
+        return (logs[here], parts.sum(axis=0), 0.0 * times, *slopes)
 
     def log_prior(self, numbers: Sequence[float]) -> tuple[float, FloatArray]:
         steps, precision, slopes = np.diff(numbers[:-1]), numbers[-1], np.zeros(len(numbers))
