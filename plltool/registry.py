@@ -75,8 +75,8 @@ class Analysis:
     results: tuple[str, ...]  # the public classes of its results, whose records it writes or prints with --json
     record: str  # ending of the record that reports read, if it has the keys of a run
     own_choices: tuple[str, ...]  # what this record need not share with others of a prefix, "model" or "tree"
-    section: str  # MODULE.NAME: a module of `plltool.reports` has functions for its sections and methods, of this name
-    needs_run: bool  # whether these need the record of its run
+    section: str  # MODULE.NAME: a module of `plltool.reports` has a function of this name for its sections and methods
+    needs_run: bool  # whether that needs the record of its run
     order: int  # counts its records, sections and sentences in reports
     where: str  # where its sections stand
     by_ranks: bool  # whether the ranks of an MPI job share its likelihoods

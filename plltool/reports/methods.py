@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
-from typing import Any, NamedTuple
 
 from plltool.constants import VERSION
-from plltool.registry import IN_REPORTS
 from plltool.reports.blocks import count
 from plltool.reports.plots import read_part
 from plltool.reports.records import Record, Records
@@ -30,50 +27,15 @@ CRITERION_SOURCES = read_table("terms.txt", "criterion")
 RATE_SOURCES = [(pattern, *text.split(" | ")) for pattern, text in read_table("terms.txt", "rates").items()]
 
 
-class Methods(NamedTuple):
-    """The paragraph, and the full references in alphabetical order."""
-
-    text: str
-    references: tuple[str, ...]
-
-
-def write_methods(records: Records) -> Methods | None:
-    """The methods of all runs with the prefix; None if no run left a record."""
-    cited, first = Cited(), next(iter(records.all_runs.values()), None)
-    if first is None and records.concordance is None and records.supports is None:
-        return None
-    sentences = [] if first is None else [_tell_data(first), *_tell_choice(records, cited)]
-    main = records.main or {}
-    if "search" not in records.runs and "parts" in main and "trace" not in main:  # the tree was given
-        likelihood, trees = cited.cite("Felsenstein 1981"), "trees" if "tests" in main else "tree"
-        computed = f"was computed under {tell_model(main, cited)}"
-        sentences.append(f"The likelihood{likelihood} of the given {trees} {computed}.")
-    sentences += call_sections("tell", records, (), records, cited)
-    version = VERSION if first is None else first["version"]
-    is_prior = first is not None and first is records.samples and first["options"]["prior_only"]
-    device = "" if first is None or is_prior else f" on {first['device']}"
-    sentences.append(f"All analyses were run with plltool {version}{device}.")
-    return Methods(" ".join(sentences), (f"{REPOSITORY}, version {version}.", *cited.references()))
-
-
-def call_sections(kind: str, records: Records, where: Sequence[str], *given: Any) -> list[Any]:
-    """What the functions of analyses return, "describe" sections and "tell" sentences of methods, in their order.
-
-    The registry names these functions, `where` the sections stand, and which need the record of a run.
-    """
-    found: list[Any] = []
-    for own in IN_REPORTS:
-        if own.section and (not where or own.where in where) and not (own.needs_run and own.name not in records.runs):
-            module, _, name = own.section.partition(".")
-            found += getattr(import_module(f"plltool.reports.{module}"), f"{kind}_{name}")(*given)
-    return found
-
-
-class Cited:
-    """Collects what was cited."""
+class Methods:
+    """A paragraph of sentences, and the references that it owes."""
 
     def __init__(self) -> None:
         self._keys: set[str] = set()
+        self._sentences: list[str] = []
+
+    def say(self, *sentences: str) -> None:
+        self._sentences += sentences
 
     def cite(self, *keys: str, also: str = "") -> str:
         """The sources, and what is said `also`, in brackets with a blank before them; empty without any."""
@@ -82,8 +44,25 @@ class Cited:
         told = "; ".join(filter(None, (*shown, also)))
         return f" ({told})" if told else ""
 
-    def references(self) -> list[str]:
-        return [read_table("citations.txt")[key] for key in sorted(self._keys)]
+    def begin(self, records: Records) -> None:
+        """Say what the data are, how the model was chosen, and what was computed on a tree that was given."""
+        for run in list(records.all_runs.values())[:1]:
+            self.say(_tell_data(run), *_tell_choice(records, self))
+        main = records.main or {}
+        if "search" not in records.runs and "parts" in main and "trace" not in main:  # the tree was given
+            likelihood, trees = self.cite("Felsenstein 1981"), "trees" if "tests" in main else "tree"
+            computed = f"was computed under {tell_model(main, self)}"
+            self.say(f"The likelihood{likelihood} of the given {trees} {computed}.")
+
+    def finish(self, records: Records) -> tuple[str, list[str]]:
+        """The paragraph, and the full references in alphabetical order."""
+        first = next(iter(records.all_runs.values()), None)
+        version = VERSION if first is None else first["version"]
+        is_prior = first is not None and first is records.samples and first["options"]["prior_only"]
+        device = "" if first is None or is_prior else f" on {first['device']}"
+        self.say(f"All analyses were run with plltool {version}{device}.")
+        references = [read_table("citations.txt")[key] for key in sorted(self._keys)]
+        return " ".join(self._sentences), [f"{REPOSITORY}, version {version}.", *references]
 
 
 def source_of_model(spec: str) -> tuple[str, ...]:
@@ -115,33 +94,33 @@ def _tell_data(run: Record) -> str:
     return f"The alignment comprised {run['n_taxa']} taxa and {sites} of {kinds or 'aligned'} data{patterns}{added}."
 
 
-def _tell_choice(records: Records, cited: Cited) -> list[str]:
+def _tell_choice(records: Records, methods: Methods) -> list[str]:
     choice = records.model_choice
     if choice is None or not records.chosen_model_is_used:
         return []
     name = choice["criterion"]
-    by = f"by {name}{cited.cite(CRITERION_SOURCES[name])} following the strategy of ModelFinder"
-    by += cited.cite("Kalyaanamoorthy et al. 2017")
+    by = f"by {name}{methods.cite(CRITERION_SOURCES[name])} following the strategy of ModelFinder"
+    by += methods.cite("Kalyaanamoorthy et al. 2017")
     if "candidates" in choice:
         return [f"The substitution model {choice['best']} was selected {by}."]
     if choice["merges"]:
-        merged = cited.cite("Lanfear et al. 2012")
+        merged = methods.cite("Lanfear et al. 2012")
         by += f", and partitions were merged following the strategy of PartitionFinder{merged}"
     return [f"The substitution model of each partition was selected {by}."]
 
 
-def tell_model(run: Record, cited: Cited) -> str:
+def tell_model(run: Record, methods: Methods) -> str:
     """The models of all parts, with their sources."""
-    return tell_models([part["parameters"]["spec"] for part in run["parts"]], run["brlen"], cited)
+    return tell_models([part["parameters"]["spec"] for part in run["parts"]], run["brlen"], methods)
 
 
-def tell_models(specs: Sequence[str], brlen: str, cited: Cited) -> str:
+def tell_models(specs: Sequence[str], brlen: str, methods: Methods) -> str:
     """The models of parts with their sources, from the model string of each."""
     told = []
     for spec in dict.fromkeys(re.sub(r"\+BU?(\{[^}]*\})?$", "", spec) for spec in specs):
-        rates = [what + cited.cite(*sources) for pattern, what, *sources in RATE_SOURCES if re.search(pattern, spec)]
+        rates = [what + methods.cite(*sources) for pattern, what, *sources in RATE_SOURCES if re.search(pattern, spec)]
         bare = re.sub(r"\{[^{}]*\}", "", spec).replace("+FU", "+F").replace("+IU", "+I").partition("{")[0]
-        given = f"{spec if len(spec) <= 60 else bare}{cited.cite(*source_of_model(spec))}"
+        given = f"{spec if len(spec) <= 60 else bare}{methods.cite(*source_of_model(spec))}"
         told.append(f"{given} with {list_words(rates)}" if rates else given)
     models = f"the model {told[0]}" if len(told) == 1 else f"the models {'; '.join(told[:-1])}; and {told[-1]}"
     if len(specs) == 1:

@@ -7,7 +7,7 @@ import math
 from plltool.constants import ENOUGH_DEVIATION, ENOUGH_SIZE, LINKED
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Cell, Content, Plot, Section, Table, count, duration, share
-from plltool.reports.methods import Cited, list_words, read_table, tell_models
+from plltool.reports.methods import Methods, list_words, read_table, tell_models
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import Markup, draw_points, draw_traces
 from plltool.reports.records import Record, Records
@@ -22,10 +22,11 @@ MCC = "is the sampled tree with the highest product of clade probabilities"
 SAME_PLACE = 2  # digits of shares: splits that agree in them are one dot
 
 
-def describe_samples(records: Records) -> list[Section]:
+def describe_samples(records: Records, methods: Methods) -> list[Section]:
     run, name = records.samples, records.prefix.name
     if run is None:
         return []
+    methods.say(*_tell_samples(run, methods))
     trees = (
         ("consensus", "Majority-rule tree", "shows the branches that occur in more than half of the samples"),
         ("mcc", "Maximum clade credibility tree", MCC),
@@ -233,17 +234,14 @@ def _rate(value: float | None) -> str:
     return "-" if value is None else share(value)
 
 
-def tell_samples(records: Records, cited: Cited) -> list[str]:
-    run = records.samples
-    if run is None:
-        return []
+def _tell_samples(run: Record, methods: Methods) -> list[str]:
     options, posterior = run["options"], run["posterior"]
-    model = tell_models(run["models"], LINKED, cited)
+    model = tell_models(run["models"], LINKED, methods)
     kind = "prior distribution, without the data," if options["prior_only"] else "posterior distribution"
     each, of_each = (" each", " of each run") if options["runs"] > 1 else ("", "")
     chains = count(options["chains"], "chain")
     if options["chains"] > 1:
-        chains = f"{options['chains']} Metropolis-coupled chains{cited.cite('Geyer 1991', 'Altekar et al. 2004')}"
+        chains = f"{options['chains']} Metropolis-coupled chains{methods.cite('Geyer 1991', 'Altekar et al. 2004')}"
     runs = f"{count(options['runs'], 'run')} of {chains}"
     text = (
         f"Trees and parameters were sampled from their {kind} under {model}. We performed {runs} for"
@@ -252,7 +250,7 @@ def tell_samples(records: Records, cited: Cited) -> list[str]:
         f" {'was' if run['burnin_samples'] == 1 else 'were'} discarded as burn-in."
     )
     lengths = (
-        cited.cite("Zhang, Rannala & Yang 2012") if run["priors"].get("lengths", "").startswith("gammadir") else ""
+        methods.cite("Zhang, Rannala & Yang 2012") if run["priors"].get("lengths", "").startswith("gammadir") else ""
     )
     priors = [
         f"{prior} for {PRIORS.get(kind, kind)}{lengths if kind == 'lengths' else ''}"
@@ -267,9 +265,9 @@ def tell_samples(records: Records, cited: Cited) -> list[str]:
     sizes = [own["size"] for own in posterior["numbers"].values() if "size" in own]
     agreement = []
     if posterior["asdsf"] is not None:
-        source = cited.cite("Lakner et al. 2008")
+        source = methods.cite("Lakner et al. 2008")
         agreement.append(f"the average standard deviation of split frequencies{source} was {posterior['asdsf']:.4f}")
     if sizes:
-        source = cited.cite("Vehtari et al. 2021")
+        source = methods.cite("Vehtari et al. 2021")
         agreement.append(f"the smallest effective sample size{source} was {min(sizes):.0f}")
     return [text, f"At the end, {list_words(agreement)}."] if agreement else [text]

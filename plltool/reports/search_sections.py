@@ -9,7 +9,7 @@ from plltool.errors import show_name
 from plltool.io.newick import parse_nodes
 from plltool.progress import name_stage
 from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, count, duration
-from plltool.reports.methods import Cited, list_words, read_table, tell_model
+from plltool.reports.methods import Methods, list_words, read_table, tell_model
 from plltool.reports.picture import POOR_COLOUR, Mark
 from plltool.reports.plots import Markup, draw_path
 from plltool.reports.records import Record, Records, split_keys
@@ -22,8 +22,9 @@ SHOWN_MOVES = 5  # of either search, in the first round in which they differ
 PAIR_COLUMNS = "Devices", "lnL", "lnL of a site", "Site", "Slope", "Slope in", "Verdict"
 
 
-def describe_search(records: Records) -> list[Section]:
+def describe_search(records: Records, methods: Methods) -> list[Section]:
     run = records.runs["search"]
+    methods.say(_tell_run(run, methods))
     lnls, trace = run["start_lnls"], run.get("trace", [])
     content: list[Content] = [
         {
@@ -76,11 +77,7 @@ def _plot_trace(trace: list[Record]) -> Markup:
     return draw_path(points, kinds, legend, ("seconds since the search began", "lnL"), "Log-likelihood against time")
 
 
-def tell_search(records: Records, cited: Cited) -> list[str]:
-    return [_tell_run(records.runs["search"], cited)]
-
-
-def _tell_run(run: Record, cited: Cited) -> str:
+def _tell_run(run: Record, methods: Methods) -> str:
     """The methods of a search."""
     kind = run.get("settings", {}).get("start", "")
     made = f"{kind} " if kind in ("parsimony", "random") else ""
@@ -88,18 +85,18 @@ def _tell_run(run: Record, cited: Cited) -> str:
     stages = {event["stage"] for event in run.get("trace", ())}
     moves = [words for stage, words in read_table("terms.txt", "moves").items() if stage in stages]
     if "perturb" in stages:
-        moves.append(f"perturbations as in the parsimony ratchet{cited.cite('Nixon 1999')}")
+        moves.append(f"perturbations as in the parsimony ratchet{methods.cite('Nixon 1999')}")
     by = f" and used {list_words(moves)}" if moves else ", and no subtrees were moved" if "start" in stages else ""
-    method = cited.cite("Felsenstein 1981")
+    method = methods.cite("Felsenstein 1981")
     text = (
-        f"The maximum-likelihood tree{method} was inferred under {tell_model(run, cited)}."
+        f"The maximum-likelihood tree{method} was inferred under {tell_model(run, methods)}."
         f" The search began from {starts} (random seed {run['seed']}){by}."
         f" Model parameters and branch lengths were optimised; the best tree has a log-likelihood of {run['lnl']:.4f}."
     )
     if run.get("settings", {}).get("constraint"):
         text += " The tree was constrained to contain the splits of a given tree."
     if "psr" in run:
-        rates = cited.cite("Stamatakis 2006")
+        rates = methods.cite("Stamatakis 2006")
         text += f" Most of the search used per-site rates{rates}; the log-likelihood is under gamma-distributed rates."
     return text
 
@@ -107,20 +104,16 @@ def _tell_run(run: Record, cited: Cited) -> str:
 # --- comparisons ------------------------------------------------------------------------------------------
 
 
-def describe_compare(records: Records) -> list[Section]:
+def describe_compare(records: Records, methods: Methods) -> list[Section]:
     run = records.runs["compare"]
-    content = _describe_likelihoods(run["comparison"]) if "comparison" in run else _describe_searches(run)
-    return [Section("compare", "Comparison", content)]
-
-
-def tell_compare(records: Records, cited: Cited) -> list[str]:
-    run = records.runs["compare"]
-    if "comparison" not in run:
-        devices = f"{run['device']} and {run['b']['device']}"
-        distance = f"the Robinson-Foulds distance of the final trees is {run['rf']}"
-        return [_tell_run(run, cited), f"The search was run twice, on {devices}; {distance}."]
-    number = len(run["comparison"]["devices"])
-    return [f"The likelihood of the tree and its derivatives were compared on {number} devices or precisions."]
+    if "comparison" in run:
+        number = len(run["comparison"]["devices"])
+        methods.say(f"The likelihood of the tree and its derivatives were compared on {number} devices or precisions.")
+        return [Section("compare", "Comparison", _describe_likelihoods(run["comparison"]))]
+    devices = f"{run['device']} and {run['b']['device']}"
+    distance = f"the Robinson-Foulds distance of the final trees is {run['rf']}"
+    methods.say(_tell_run(run, methods), f"The search was run twice, on {devices}; {distance}.")
+    return [Section("compare", "Comparison", _describe_searches(run))]
 
 
 def _describe_likelihoods(found: Record, tree: str = "the tree") -> list[Content]:

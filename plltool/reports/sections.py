@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
 
 from plltool.constants import CRITERIA, SIGNIFICANCE, UNLINKED
 from plltool.io.newick import parse_nodes
 from plltool.model.candidates import information_score
 from plltool.model.describe import EQUAL_RATES, is_at_bound, shorten_model
-from plltool.registry import AFTER_MODEL, AFTER_TREE, BEFORE_TREE
+from plltool.registry import AFTER_MODEL, AFTER_TREE, BEFORE_TREE, IN_REPORTS
 from plltool.reports.blocks import Cell, Content, Folded, Items, Plot, Section, Table, count, duration, score, share
-from plltool.reports.methods import call_sections, write_methods
+from plltool.reports.methods import Methods
 from plltool.reports.plots import draw_bars, draw_named_bars
 from plltool.reports.records import Record, Records
 from plltool.reports.tree_blocks import TreePicture
@@ -20,26 +21,33 @@ from plltool.tree.rooted_nodes import RootedNodes, UnrootedNodes
 
 def describe_runs(records: Records) -> list[Section]:
     """The sections that the records have something for."""
-    nodes = records.tree
-    sections: list[Section] = call_sections("describe", records, (BEFORE_TREE,), records)
+    nodes, methods = records.tree, Methods()
+    methods.begin(records)
+    made: dict[str, list[Section]] = {BEFORE_TREE: [], AFTER_TREE: [], AFTER_MODEL: []}
+    for own in IN_REPORTS:  # each makes its sections, and says its sentences of the methods
+        if own.section and not (own.needs_run and own.name not in records.runs):
+            module, _, name = own.section.partition(".")
+            describe = getattr(import_module(f"plltool.reports.{module}"), f"describe_{name}")
+            made[own.where] += describe(records, methods)
+    sections = made[BEFORE_TREE]
     if nodes is not None:
         sections.append(_describe_tree(records, nodes))
-    sections += call_sections("describe", records, (AFTER_TREE,), records)
+    sections += made[AFTER_TREE]
     if records.all_runs:
         sections.append(_describe_alignment(next(iter(records.all_runs.values()))))
     if records.main is not None:
         sections.append(_describe_model(records))
-    sections += call_sections("describe", records, (AFTER_MODEL,), records)
+    sections += made[AFTER_MODEL]
     found = [*records.left_out, *(str(warning) for run in records.all_runs.values() for warning in run["warnings"])]
     if records.supports is not None and not records.supports_are_of_main_tree:
         found.append(f"{records.prefix.name}.support.json has support values for a different tree from the one shown")
     sections.append(Section("warnings", "Warnings", [Items(tuple(dict.fromkeys(found))) if found else "None."]))
     sections.append(_describe_computation(records))
-    methods = write_methods(records)
-    if methods is not None:
+    if records.all_runs or records.concordance or records.supports:
+        text, references = methods.finish(records)
         remark = "This text is a draft: check it before you use it, and cite the methods that you used."
-        sections.append(Section("methods", "Methods", [methods.text, remark]))
-        sections.append(Section("references", "References", [Items(methods.references)]))
+        sections.append(Section("methods", "Methods", [text, remark]))
+        sections.append(Section("references", "References", [Items(references)]))
     return sections
 
 

@@ -8,7 +8,7 @@ from statistics import median
 from plltool.constants import GCF, SCF, SCFL, SUPPORT_KINDS, TEST_LEVEL
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Cell, Content, Items, Plot, Section, Table, count, share
-from plltool.reports.methods import Cited, list_words, read_table
+from plltool.reports.methods import Methods, list_words, read_table
 from plltool.reports.picture import FAIR_COLOUR, GOOD_COLOUR, POOR_COLOUR, Mark
 from plltool.reports.plots import draw_histogram, draw_path, draw_points
 from plltool.reports.records import Record, Records, split_keys, split_of
@@ -29,11 +29,13 @@ DIGITS = {"gN": 0, "IC": 3}  # behind the point; others, per cent and numbers of
 COLOURS = ((50.0, GOOD_COLOUR), (100.0 / 3.0, FAIR_COLOUR))  # from which per cent on
 
 
-def describe_supports(records: Records) -> list[Section]:
+def describe_supports(records: Records, methods: Methods) -> list[Section]:
     content: list[Content] = []
     supports = records.supports
     if supports is not None:
-        if not records.supports_are_of_main_tree:
+        if records.supports_are_of_main_tree:
+            methods.say(_tell_supports(supports, methods))
+        else:
             content.append("These support values belong to a different tree from the one above.")
         rows, plots = [], []
         for kind, own in supports["kinds"].items():
@@ -84,27 +86,27 @@ def _largest(kind: Record) -> float:
     return 1.0 if kind["unit"] == "0 to 1" else 100.0
 
 
-def tell_supports(records: Records, cited: Cited) -> list[str]:
-    supports = records.supports
-    if supports is None or not records.supports_are_of_main_tree:
-        return []
+def _tell_supports(supports: Record, methods: Methods) -> str:
     kinds = []
     for kind, own in supports["kinds"].items():
         name, source = SUPPORT_SOURCES[kind]
         number = "" if own["replicates"] is None else count(own["replicates"], "replicate")
-        kinds.append(name + cited.cite(source, also=number))
+        kinds.append(name + methods.cite(source, also=number))
     text = f"Branch support was assessed with {list_words(kinds)}."
     if supports.get("convergence"):
-        criterion, source = supports["convergence"][-1]["criterion"], cited.cite("Pattengale et al. 2010")
+        criterion, source = supports["convergence"][-1]["criterion"], methods.cite("Pattengale et al. 2010")
         text += f" The {criterion} criterion{source} determined the number of bootstrap replicates."
-    return [text]
+    return text
 
 
 # --- tests of trees ---------------------------------------------------------------------------------------
 
 
-def describe_tests(records: Records) -> list[Section]:
+def describe_tests(records: Records, methods: Methods) -> list[Section]:
     tests = records.runs["test"]["tests"]
+    names = [name + methods.cite(source) for name, source in TEST_SOURCES.items()]
+    replicates = f"{tests['n_replicates']:,} RELL replicates"
+    methods.say(f"We compared {len(tests['trees'])} trees with {list_words(names)}, using {replicates}.")
     columns = ("Tree", "lnL", "Difference", "bp", "p-KH", "p-SH", "p-WKH", "p-WSH", "p-AU", "ELW")
     rows = []
     for number, tree in enumerate(tests["trees"], start=1):
@@ -130,24 +132,28 @@ def _judged(value: float, is_kept: bool) -> Cell:
     return Cell.judged(f"{value:.4f} {'+' if is_kept else '-'}", is_kept)
 
 
-def tell_tests(records: Records, cited: Cited) -> list[str]:
-    tests = records.runs["test"]["tests"]
-    names = [name + cited.cite(source) for name, source in TEST_SOURCES.items()]
-    number = f"{tests['n_replicates']:,} RELL replicates"
-    return [f"We compared {len(tests['trees'])} trees with {list_words(names)}, using {number}."]
-
-
 # --- concordance ------------------------------------------------------------------------------------------
 
 
-def describe_concordance(records: Records) -> list[Section]:
-    name, sections = records.prefix.name, []
+def describe_concordance(records: Records, methods: Methods) -> list[Section]:
+    name, sections, found = records.prefix.name, [], records.concordance
     if records.genes:
         columns = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
         rows = [[_shorten(row[column]) for column in columns] for row in records.genes]
         remark = f"{name}.genes.nwk has their trees, {name}.genes.tsv their files and the values of all parameters."
         sections.append(Section("genes", "Genes", [Table("Genes", columns, rows), remark]))
-    return sections if records.concordance is None else [*sections, _describe_factors(records.concordance, name)]
+    if found is None:
+        return sections
+    kinds, told = found["kinds"], []
+    by = methods.cite("Minh, Hahn & Lanfear 2020") if kinds.keys() & {GCF, SCF} else ""
+    if GCF in kinds:
+        told.append(f"gene concordance factors{by} from {count(kinds[GCF]['replicates'], 'gene tree')}")
+    if SCF in kinds:
+        told.append(f"site concordance factors{by} from {kinds[SCF]['replicates']} quartets per branch")
+    if SCFL in kinds:
+        told.append(f"likelihood-based site concordance factors{methods.cite('Mo et al. 2023')}")
+    methods.say(*([f"Concordance was assessed with {list_words(told)}."] if told else []))
+    return [*sections, _describe_factors(found, name)]
 
 
 def _describe_factors(found: Record, name: str) -> Section:
@@ -203,18 +209,3 @@ def _shorten(text: str) -> str:
         kept += letter if depth == 0 else ""
         depth -= letter == "}"
     return kept
-
-
-def tell_concordance(records: Records, cited: Cited) -> list[str]:
-    found = records.concordance
-    if found is None:
-        return []
-    kinds, told = found["kinds"], []
-    by = cited.cite("Minh, Hahn & Lanfear 2020") if kinds.keys() & {GCF, SCF} else ""
-    if GCF in kinds:
-        told.append(f"gene concordance factors{by} from {count(kinds[GCF]['replicates'], 'gene tree')}")
-    if SCF in kinds:
-        told.append(f"site concordance factors{by} from {kinds[SCF]['replicates']} quartets per branch")
-    if SCFL in kinds:
-        told.append(f"likelihood-based site concordance factors{cited.cite('Mo et al. 2023')}")
-    return [f"Concordance was assessed with {list_words(told)}."] if told else []

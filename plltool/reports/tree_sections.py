@@ -9,7 +9,7 @@ from plltool.constants import SURE_WEIGHT
 from plltool.io.jplace import Jplace, JplaceRow
 from plltool.io.newick import parse_nodes
 from plltool.reports.blocks import Block, Content, Plot, Section, Table, count
-from plltool.reports.methods import Cited
+from plltool.reports.methods import Methods
 from plltool.reports.picture import Mark, TimeScale
 from plltool.reports.plots import draw_histogram, draw_points
 from plltool.reports.records import Record, Records
@@ -21,10 +21,12 @@ WIDEST = 10.0  # points, of the band behind the branch with most placements
 MOST_QUERIES, MOST_BRANCHES = 500, 200  # rows of tables
 
 
-def describe_dates(records: Records) -> list[Section]:
+def describe_dates(records: Records, methods: Methods) -> list[Section]:
     run, name = records.runs["date"], records.prefix.name
     dating = run["dating"]
     clock, root, tips = dating["clock"], dating["nodes"][0], dating["root_to_tip"]
+    treetime = dating["treetime"] + methods.cite("Sagulenko, Puller & Neher 2018")
+    methods.say(f"Internal nodes were dated with TreeTime {treetime}, using {count(len(tips), 'sampling date')}.")
     level = _share(dating)
     rate = f"{clock['rate']:.4g} substitutions per site and year{_range(clock['interval'], level, '.4g')}"
     facts = {
@@ -66,18 +68,15 @@ def _range(interval: list[float] | None, level: str, form: str) -> str:
     return "" if interval is None else f" ({level}: {interval[0]:{form}} to {interval[1]:{form}})"
 
 
-def tell_dates(records: Records, cited: Cited) -> list[str]:
-    dating = records.runs["date"]["dating"]
-    tips = count(len(dating["root_to_tip"]), "sampling date")
-    treetime = dating["treetime"] + cited.cite("Sagulenko, Puller & Neher 2018")
-    return [f"Internal nodes were dated with TreeTime {treetime}, using {tips}."]
-
-
 # --- ancestral states -------------------------------------------------------------------------------------
 
 
-def describe_ancestors(records: Records) -> list[Section]:
+def describe_ancestors(records: Records, methods: Methods) -> list[Section]:
     ancestors, mutations, name = records.runs["ancestral"]["ancestors"], records.mutations, records.prefix.name
+    by = methods.cite("Yang, Kumar & Nei 1995"), methods.cite("Pupko et al. 2000")
+    methods.say(
+        "Ancestral states at internal nodes were reconstructed by marginal{} and joint{} likelihood.".format(*by)
+    )
     nodes = parse_nodes(ancestors["tree"], "the record")
     joint: dict[str, list[str]] = {}
     for row in mutations:
@@ -113,29 +112,25 @@ def describe_ancestors(records: Records) -> list[Section]:
     return [Section("ancestors", "Ancestral states", [facts, picture, table, remark])]
 
 
-def tell_ancestors(records: Records, cited: Cited) -> list[str]:
-    marginal, joint = cited.cite("Yang, Kumar & Nei 1995"), cited.cite("Pupko et al. 2000")
-    return [f"Ancestral states at internal nodes were reconstructed by marginal{marginal} and joint{joint} likelihood."]
-
-
 # --- placements -------------------------------------------------------------------------------------------
 
 
-def describe_placements(records: Records) -> list[Section]:
+def describe_placements(records: Records, methods: Methods) -> list[Section]:
+    placed = records.runs.get("place", {}).get("placement", {})  # with the tree of all queries, if it was asked for
+    grafted: Record | None = placed.get("grafted")
+    if placed:
+        number, source = placed["n_placed"], methods.cite("Berger, Krompass & Stamatakis 2011")
+        told = f"{count(number, 'query sequence')} on the branches of the reference tree by maximum likelihood{source}."
+        also = " We then attached them to it one after another, each where the likelihood was highest."
+        methods.say(f"We placed {told}{also if grafted else ''}")
     if records.placements is None:
         return []
     name, content = records.prefix.name, _describe_places(records.placements)
     content.append(f"{name}.jplace has all places of all queries, for gappa, guppy, iTOL and others.")
-    if grafted := _find_grafted(records):
+    if grafted:
         text = f"{name}.grafted.nwk is the reference tree with all queries placed. Its lnL is {grafted['lnl']:.4f}."
         content.append(text)
     return [Section("placements", "Placements", content)]
-
-
-def _find_grafted(records: Records) -> Record | None:
-    """The tree with all queries, if one was asked for."""
-    grafted: Record | None = records.runs.get("place", {}).get("placement", {}).get("grafted")
-    return grafted
 
 
 Best = list[tuple[str, JplaceRow]]  # each query, and its best place
@@ -218,15 +213,3 @@ def _name_branches(nodes: RootedNodes) -> list[str]:
         f"{first[node]} … {last[node]} ({sizes[node]} taxa)" if below else nodes.labels[node]
         for node, below in enumerate(children)
     ]
-
-
-def tell_placements(records: Records, cited: Cited) -> list[str]:
-    if "place" not in records.runs:
-        return []
-    run = records.runs["place"]
-    number = count(run["placement"]["n_placed"], "query sequence")
-    source = cited.cite("Berger, Krompass & Stamatakis 2011")
-    told = f"We placed {number} on the branches of the reference tree by maximum likelihood{source}."
-    if _find_grafted(records):
-        told += " We then attached them to it one after another, each where the likelihood was highest."
-    return [told]
