@@ -73,10 +73,8 @@ def _range(interval: list[float] | None, level: str, form: str) -> str:
 
 def describe_ancestors(records: Records, methods: Methods) -> list[Section]:
     ancestors, mutations, name = records.runs["ancestral"]["ancestors"], records.mutations, records.prefix.name
-    by = methods.cite("Yang, Kumar & Nei 1995"), methods.cite("Pupko et al. 2000")
-    methods.say(
-        "Ancestral states at internal nodes were reconstructed by marginal{} and joint{} likelihood.".format(*by)
-    )
+    by = f"marginal{methods.cite('Yang, Kumar & Nei 1995')} and joint{methods.cite('Pupko et al. 2000')} likelihood"
+    methods.say(f"Ancestral states at internal nodes were reconstructed by {by}.")
     nodes = parse_nodes(ancestors["tree"], "the record")
     joint: dict[str, list[str]] = {}
     for row in mutations:
