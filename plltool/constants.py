@@ -72,6 +72,7 @@ MAX_CONSTANT_SITES = 10**15  # their sum; doubles count exactly far beyond
 NAME_KINDS = WHOLE, FIRST_WORD = "whole", "first-word"  # what of a FASTA header is the name of its taxon
 START_KINDS = ("parsimony", "random")  # kinds of start trees that a search makes
 MAX_RADIUS = 28  # SPR radius, in branches: a path takes two bits per branch of one int64
+PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 EFFORT_NAMES = ("fast", "default", "thorough")  # presets, see tree_search/effort.py
 DEFAULT_EFFORT = "default"
 STOP_RULES = ("epsilon", "rf", "kh")  # see tree_search/state.py
@@ -139,6 +140,7 @@ UFBOOT_SETS = 1000  # resampled alignments of the ultrafast bootstrap (Minh et a
 # --- sampling -------------------------------------------------------------------------------------------
 DEFAULT_RUNS, DEFAULT_CHAINS, DEFAULT_TEMPERATURE = 2, 4, 0.1  # MrBayes' defaults
 MAX_RUNS = 8
+MOST_STEPS = 1000  # of stepping stones
 SAMPLE_STAGE = "sample"  # the stage whose rounds are generations of chains
 SAMPLE_EVERY = 20  # generations
 DEFAULT_BURNIN = 0.25  # share of the samples (MrBayes)

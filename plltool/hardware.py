@@ -7,18 +7,18 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, Unpack
 
+from plltool.constants import PRECISIONS
 from plltool.errors import InputError, check_one_of, show_name
-from plltool.settings import with_options
 
-PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
 
 
-@with_options
+@dataclass(frozen=True)
 class Hardware:
     """Where and how the likelihood is computed.
 

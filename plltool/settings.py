@@ -1,62 +1,11 @@
-"""Settings as fields of a dataclass, from which options of the command line follow, and as keywords of a function."""
+"""Settings as keywords of a function."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import json
-import re
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, dataclass_transform
-
-from plltool import constants
-
-T = TypeVar("T")
-LISTS = "choices", "forms"  # words whose values are several words
-
-
-@functools.cache
-def _read_table() -> dict[str, dict[str, tuple[list[str], str]]]:
-    """The words and the help of each field, by class, in `settings.txt`."""
-    table: dict[str, dict[str, tuple[list[str], str]]] = {}
-    text = Path(__file__).with_name("settings.txt").read_text(encoding="utf-8")
-    for line in re.sub(r"\n +", " ", text).splitlines():
-        if line.startswith("["):
-            table[line.strip("[]")] = block = {}
-        elif line and not line.startswith("#"):
-            words, _, help_text = line.partition(" | ")
-            name, *own = words.split()
-            block[name] = own, help_text
-    return table
-
-
-@dataclass_transform(frozen_default=True)
-def with_options(cls: type[T]) -> type[T]:
-    """Decorate a class, which becomes a frozen dataclass. Commands that take it have an option for some of its fields.
-
-    They are in `settings.txt`; the metadata of each field has what `plltool.cli` makes its "option" of, and "forms".
-    """
-    module = sys.modules[cls.__module__]
-    known = vars(constants) | vars(module)
-
-    def read(key: str, value: str) -> Any:
-        if key == "parse":  # by its name, for it may come later in the module
-            return lambda text: getattr(module, value)(text)
-        if key == "metavar":
-            return value
-        return known[value] if value.isupper() else value.split("|") if key in LISTS else json.loads(value)
-
-    for name, (words, help_text) in _read_table()[cls.__name__].items():
-        own = {key: read(key, value) for key, _, value in (word.partition("=") for word in words if "=" in word)}
-        forms = own.pop("forms", None)
-        own["names"] = tuple(word for word in words if word.startswith("--"))
-        own |= {"help": help_text.format_map(known), "expert": "expert" in words}
-        setattr(cls, name, field(default=getattr(cls, name), metadata={"option": own, "forms": forms}))
-    return dataclass(frozen=True)(cls)
-
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import groupby, takewhile
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -216,8 +217,7 @@ def read_options(command: str) -> Options:
 
 
 def _add_block(made: Options, first: str, title: str = "") -> None:
-    lines = _read_blocks()[first]
-    for number, line in enumerate(lines):
+    for line in _read_blocks()[first]:
         if match := re.fullmatch(r"\[(.*)\]", line):
             title = match[1]
         elif line.startswith("> "):
@@ -229,9 +229,12 @@ def _add_block(made: Options, first: str, title: str = "") -> None:
         elif line.startswith("+ "):
             _add_block(made, line, title)
         elif match := re.fullmatch(r"(\w+) = (\w+)", line):
-            more = dict(row[2:].split(" | ") for row in takewhile(lambda row: row[0] == ".", lines[number + 1 :]))
-            _add_fields(made, match[1], getattr(plltool, match[2]), title, more)
-        elif not line.startswith(". "):
+            kind, names = made.packed[match[1]] = getattr(plltool, match[2]), []
+        elif line.startswith(". "):
+            option = _make_option(line[2:], kind)
+            names.append(str(option.name))
+            _add(made, option, title)
+        else:
             _add(made, _make_option(line) if line.startswith("-") else _make_argument(line), title)
 
 
@@ -240,34 +243,18 @@ def _add(made: Options, param: click.Parameter, title: str) -> None:
     made.titles[str(param.name)] = title or OPTIONS
 
 
-def _add_fields(made: Options, name: str, kind: type[Any], title: str, more: Mapping[str, str]) -> None:
-    """An option for each field of a dataclass that `plltool.settings` has made; those for experts have a title."""
-    own = [row for row in fields(kind) if "option" in row.metadata]
-    made.packed[name] = kind, [row.name for row in own]
-    for row in own:
-        settings = dict(row.metadata["option"])
-        names, is_expert = settings.pop("names") or (f"--{row.name.replace('_', '-')}",), settings.pop("expert")
-        if row.default is not MISSING:
-            settings["default"] = row.default
-        if parse := settings.pop("parse", None):
-            settings["type"] = Parsed(parse)
-        bounds = {key: settings.pop(key) for key in ("min", "max", "min_open", "max_open") if key in settings}
-        if bounds:
-            settings["type"] = (click.IntRange if str(row.type).startswith("int") else click.FloatRange)(**bounds)
-        if choices := settings.pop("choices", ()):
-            settings["type"] = click.Choice(choices)
-        if row.type == "bool":
-            settings["is_flag"] = True
-        settings |= _read_value(more.get(row.name, ""))
-        _add(made, click.Option([*names, row.name], **settings), EXPERT if is_expert and title else title)
-
-
-def _make_option(line: str) -> click.Option:
+def _make_option(line: str, kind: type[Any] | None = None) -> click.Option:
+    """An option; one for a field of a class has the field's default."""
     names, value, text = (part.strip() for part in re.split(r" \|(?= )", line, maxsplit=2))
     settings = _read_value(value)
-    own = [settings.pop("name")] if "name" in settings else []
+    name = settings.pop("name", "")
+    own = [name] if name else []
     if not settings:
         settings["is_flag"] = True
+    if kind is not None:
+        settings["default"] = getattr(kind, name or names.lstrip("-").replace("-", "_"))
+        if parse := settings.pop("parse", ""):
+            settings["type"] = Parsed(getattr(sys.modules[kind.__module__], parse))
     return click.Option([*names.split(), *own], help=text.format_map(_Constants()), **settings)
 
 

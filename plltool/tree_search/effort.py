@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from plltool.constants import DEFAULT_EFFORT, MAX_RADIUS, STOP_RULES
 from plltool.errors import InputError, check_least, check_one_of, show_name
-from plltool.settings import with_options
 
 if TYPE_CHECKING:
     from plltool.tree.constraint import Constraint
@@ -85,7 +84,7 @@ def parse_radii(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
-@with_options
+@dataclass(frozen=True)
 class SearchOptions:
     """How hard to search. Options that are None follow from the effort and the data's difficulty.
 

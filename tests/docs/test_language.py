@@ -104,9 +104,6 @@ def test_messages_are_plain(folder):
     if folder.name == "cli":  # the help of commands and options
         lines = (folder / "commands.txt").read_text(encoding="utf-8").replace("\n    ", " ").splitlines()
         assert find_foreign(enumerate(lines, start=1)) == []
-    if folder == PACKAGE:  # and of those for fields
-        lines = (folder / "settings.txt").read_text(encoding="utf-8").splitlines()
-        assert find_foreign(enumerate(lines, start=1)) == []
     found = [f"{path.name}:{line}" for path in sorted(folder.glob("*.py")) for line in find_foreign(texts_of(path))]
     assert found == []
 

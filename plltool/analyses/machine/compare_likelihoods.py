@@ -11,9 +11,9 @@ import numpy as np
 
 from plltool.analyses.machine.devices import devices
 from plltool.arrays import FloatArray
-from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE
+from plltool.constants import COMPARE_TOLERANCE, DEFAULT_LINKAGE, PRECISIONS
 from plltool.errors import DeviceError, InputError, show_name
-from plltool.hardware import PRECISIONS, Hardware, parse_hardware
+from plltool.hardware import Hardware, parse_hardware
 from plltool.io.files import Recorded
 from plltool.progress import Listener, ignore, log
 from plltool.reports.blocks import Row

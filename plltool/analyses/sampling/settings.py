@@ -9,11 +9,22 @@ from typing import Any, Self
 
 from plltool import constants
 from plltool.errors import InputError, check_least
-from plltool.settings import with_options
 
 TUNING_GENERATIONS = 5_000  # in which steps are tuned, at most; common moves are then made some hundred times
 AUTO = "auto"
-MOST_STEPS = 1000  # of stepping stones
+FORMS = {  # the distributions that each prior may have
+    "lengths": ("exponential", "gammadir"),
+    "rates": ("dirichlet",),
+    "frequencies": ("dirichlet",),
+    "alpha": ("exponential", "uniform"),
+    "pinv": ("uniform",),
+    "codon": ("lognormal", "gamma", "exponential"),
+    "rate": ("lognormal", "gamma", "exponential", "uniform"),
+    "spread": ("exponential", "lognormal", "gamma", "uniform"),
+    "population": ("lognormal", "gamma", "exponential", "uniform"),
+    "growth": ("normal",),
+    "grid_precision": ("gamma", "lognormal", "exponential"),
+}
 
 
 @dataclass(frozen=True)
@@ -24,14 +35,14 @@ class PriorTexts:
         """The distributions, by the names of the fields; errors as in `parse_prior`."""
         from plltool.analyses.sampling.priors import parse_prior  # not above: help needs no numpy
 
-        return {own.name: parse_prior(getattr(self, own.name), own.name, own.metadata["forms"]) for own in fields(self)}
+        return {own.name: parse_prior(getattr(self, own.name), own.name, FORMS[own.name]) for own in fields(self)}
 
     def canonical(self) -> Self:
         """The same with each text as the program writes it."""
         return type(self)(**{name: str(prior) for name, prior in self.parsed().items()})
 
 
-@with_options
+@dataclass(frozen=True)
 class Priors(PriorTexts):
     """The priors, each as the text that names its distribution; by default MrBayes 3.2's.
 
@@ -68,7 +79,7 @@ class Priors(PriorTexts):
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in kinds}
 
 
-@with_options
+@dataclass(frozen=True)
 class ClockPriors(PriorTexts):
     """The priors of a clock and of its tree, each as the text that names its distribution; times are in years.
 
@@ -91,7 +102,7 @@ class ClockPriors(PriorTexts):
     grid_precision: str = "gamma(1.0,0.1)"
 
 
-@with_options
+@dataclass(frozen=True)
 class SampleOptions:
     """How to sample.
 
@@ -144,7 +155,7 @@ class SampleOptions:
         return min(TUNING_GENERATIONS, int(self.burnin * self.generations))
 
 
-@with_options
+@dataclass(frozen=True)
 class StoneOptions:
     """How to compute a marginal likelihood by stepping stones.
 
@@ -166,7 +177,7 @@ class StoneOptions:
     def check(self) -> None:
         """Raise InputError for a value out of bounds."""
         check_least("steps", self.steps, 2)
-        if self.steps > MOST_STEPS:
-            raise InputError(f"steps: found {self.steps}, expected at most {MOST_STEPS}")
+        if self.steps > constants.MOST_STEPS:
+            raise InputError(f"steps: found {self.steps}, expected at most {constants.MOST_STEPS}")
         check_least("generations", self.generations, 1)
         SampleOptions(self.generations, self.runs, sample_every=self.sample_every, burnin=self.burnin).check()
