@@ -8,11 +8,12 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
 
 _MAX_SHOWN = 60  # characters of a user's text in a message
+_MAX_LISTED = 5  # names in a message
 
 
 def shorten(text: str) -> str:
@@ -27,6 +28,13 @@ def show_name(name: str) -> str:
         kept -= 1
         shown = name[:kept] + "..."
     return repr(shown)
+
+
+def list_names(names: Iterable[str]) -> str:
+    """The first few names and the number of the others."""
+    names = list(names)
+    listed = ", ".join(map(show_name, names[:_MAX_LISTED]))
+    return listed if len(names) <= _MAX_LISTED else f"{listed} and {len(names) - _MAX_LISTED} more"
 
 
 def show_size(n_bytes: int, up: bool = False) -> str:

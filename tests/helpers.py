@@ -11,8 +11,9 @@ from oracles.likelihood import orient
 from oracles.substitution import gamma_category_means
 from scipy.linalg import expm, null_space
 
-from plltool.alignment.alignment import Sequences, encode, to_bytes
+from plltool.alignment.alignment import Sequences, to_bytes
 from plltool.alignment.facts import data_warnings
+from plltool.alignment.patterns import encode
 from plltool.alignment.spaces import detect_states
 from plltool.alignment.states import DNA
 from plltool.engine import program as prog

@@ -9,19 +9,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from plltool.alignment.spaces import OWN_STATES, CodonSpace, NamedSpace, read_codons
-from plltool.alignment.states import (
-    ALLELES,
-    DNA,
-    EITHER,
-    GENOTYPES,
-    ILLEGAL_CODE,
-    PHASED_ALLELES,
-    PHASED_GENOTYPES,
-    CodeArray,
-    GradedSpace,
-    StateSpace,
-)
+from plltool.alignment.states import DNA, EITHER, ILLEGAL_CODE, CodeArray, GradedSpace, StateSpace
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import BASES, CONSTANT_SITES, MAX_CONSTANT_SITES, WHOLE
 from plltool.errors import InputError, show_name
@@ -35,16 +23,6 @@ class CellTable(NamedTuple):
     columns: tuple[str, ...]
     cells: tuple[str, ...]
 
-    def describe_misfit(self, byte: int, site: int, states: StateSpace) -> str:
-        """The end of a message on a cell, in a column from 0, with a name that no state has."""
-        cell = self.cells[byte]
-        wrong = next(name for name in cell.split(EITHER) if name not in states.symbols)
-        within = f" in {show_name(cell)}" if wrong != cell else ""
-        more = f" and {states.n_states - _MAX_LISTED} more" if states.n_states > _MAX_LISTED else ""
-        legal = f"one of the states {', '.join(states.symbols[:_MAX_LISTED])}{more}"
-        found = f"column {show_name(self.columns[site])}: found {show_name(wrong)}{within}"
-        return f"{found}, expected {legal}, several with '{EITHER}' between, or '?'"
-
 
 class CellLikelihoods(NamedTuple):
     """Cells with likelihoods of states: which of some vectors each has."""
@@ -52,8 +30,6 @@ class CellLikelihoods(NamedTuple):
     numbers: IndexArray  # (n_taxa, n_sites) rows of `vectors`
     vectors: FloatArray  # (n, n_states) from 0 to 1, none of them all 0
 
-
-# --- alignments as codes and as text ----------------------------------------------------------------------
 
 MIN_TAXA = 3  # fewer have no unrooted tree
 _SORT_CHUNK = 4096  # columns that are turned together
@@ -170,8 +146,7 @@ class Sequences:
     likelihoods: CellLikelihoods | None = None
 
     def __post_init__(self) -> None:
-        _check_names(self)
-        _check_lengths(self)
+        _check_names_and_lengths(self)
         if self.likelihoods is not None and self.likelihoods.numbers.shape != (self.n_taxa, self.n_sites):
             found = "found likelihoods of {} taxa and {} sites".format(*self.likelihoods.numbers.shape)
             raise InputError(f"{self.source}: {found}, expected {self.n_taxa} taxa and {self.n_sites} sites")
@@ -206,10 +181,7 @@ class Sequences:
         return replace(self, rows=self.columns(sites), likelihoods=cells)
 
     def with_constant_sites(self, counts: Sequence[int]) -> Sequences:
-        """The same sequences with constant sites added: `counts` are the numbers of sites that are A, C, G and T.
-
-        Raises InputError for other data than DNA, and other than four whole numbers from 0 on.
-        """
+        """The same with so many constant A, C, G and T sites added; InputError unless four counts from 0 on, of DNA."""
         if self.states is not DNA or self.likelihoods is not None:
             data = "likelihoods of states" if self.likelihoods is not None else "mixed data"
             refuse_constant_sites(self.source, data if self.states in (DNA, None) else f"{self.states.name} data")
@@ -222,18 +194,14 @@ class Sequences:
         return replace(self, rows=rows, constant_sites=tuple(map(int, counts)))
 
     def with_site_weights(self, weights: Sequence[int], source: str = "site weights") -> Sequences:
-        """The same sequences, whose columns count as if each stood there as often as its weight says.
+        """The same sequences, whose columns count as often as `weights` say, which messages call `source`.
 
-        `source` is what messages call the weights.
-
-        Raises InputError for another number of weights, other than whole numbers from 0 on, and if all are 0.
+        Raises InputError unless there is a whole number from 0 on for each column, not all 0.
         """
         n_columns = self.n_sites - sum(count > 0 for count in self.constant_sites)
         if len(weights) != n_columns:
-            found = (
-                f"number of weights: found {len(weights)}, expected {n_columns}, one for each column of {self.source}"
-            )
-            raise InputError(f"{source}: {found}")
+            expected = f"expected {n_columns}, one for each column of {self.source}"
+            raise InputError(f"{source}: number of weights: found {len(weights)}, {expected}")
         for column, weight in enumerate(weights, 1):
             if not isinstance(weight, (int, np.integer)) or weight < 0:
                 found = f"found {weight} as the weight of column {column}, expected a whole number from 0 on"
@@ -269,10 +237,7 @@ def refuse_constant_sites(source: str, what: str) -> NoReturn:
 
 
 def sort_columns(codes: CodeArray, taxa: Sequence[int] | None = None) -> IndexArray:
-    """The order (n_sites,) that sorts columns lexicographically; equal columns keep theirs.
-
-    `taxa` is the order in which the rows count, by default the first one first.
-    """
+    """The order (n_sites,) that sorts columns, by the first row first or in the order `taxa`; it is stable."""
     n_taxa, n_sites = codes.shape
     rows = range(n_taxa) if taxa is None else taxa
     columns = np.empty((n_sites, n_taxa), dtype=codes.dtype.newbyteorder(">"))
@@ -291,8 +256,8 @@ def to_bytes(sequence: bytes | str) -> bytes:
     return sequence.encode("utf-8", "surrogateescape") if isinstance(sequence, str) else sequence
 
 
-def _check_names(given: Sequences) -> None:
-    """Raise InputError unless there are enough names, all different and none empty."""
+def _check_names_and_lengths(given: Sequences) -> None:
+    """Raise InputError unless there are enough names, all different, and sequences as long as the first, not empty."""
     if len(given.names) < given.least:
         found = "1 taxon" if len(given.names) == 1 else f"{len(given.names)} taxa"
         raise InputError(f"{given.source}: found {found}, expected at least {given.least}")
@@ -308,10 +273,6 @@ def _check_names(given: Sequences) -> None:
             else:
                 where = f"lines {given.positions[first]} and {given.positions[taxon]}"
             raise InputError(f"{given.source}: two taxa have the name {show_name(name)} ({where})")
-
-
-def _check_lengths(given: Sequences) -> None:
-    """Raise InputError unless all sequences are equally long and not empty."""
     n_sites = given.n_sites
     for taxon, row in enumerate(given.rows):
         if len(row) != n_sites:
@@ -319,10 +280,8 @@ def _check_lengths(given: Sequences) -> None:
                 states = given.states.with_sets(given.sets)
                 for number, other in enumerate(given.rows):
                     check_characters(given, number, other, states, np.arange(len(other)))
-            raise InputError(
-                f"{given.source}: {given.describe_taxon(taxon)} has {len(row)} sites, expected {n_sites} as in "
-                f"{given.describe_taxon(0)} (are the sequences aligned?)"
-            )
+            found = f"{given.describe_taxon(taxon)} has {len(row)} sites, expected {n_sites} as in"
+            raise InputError(f"{given.source}: {found} {given.describe_taxon(0)} (are the sequences aligned?)")
     if n_sites == 0:
         raise InputError(f"{given.source}: found 0 sites, expected at least 1")
 
@@ -334,8 +293,14 @@ def check_characters(given: Sequences, taxon: int, row: bytes, states: StateSpac
     if len(illegal):
         site = int(sites[illegal[0]])
         if given.table is not None:
-            misfit = given.table.describe_misfit(row[illegal[0]], site, states)
-            raise InputError(f"{given.source}: {given.describe_taxon(taxon)}, {misfit}")
+            cell = given.table.cells[row[illegal[0]]]
+            wrong = next(name for name in cell.split(EITHER) if name not in states.symbols)
+            within = f" in {show_name(cell)}" if wrong != cell else ""
+            more = f" and {states.n_states - _MAX_LISTED} more" if states.n_states > _MAX_LISTED else ""
+            legal = f"one of the states {', '.join(states.symbols[:_MAX_LISTED])}{more}"
+            found = f"column {show_name(given.table.columns[site])}: found {show_name(wrong)}{within}"
+            where = f"{given.source}: {given.describe_taxon(taxon)}, {found}"
+            raise InputError(f"{where}, expected {legal}, several with '{EITHER}' between, or '?'")
         hint = _HINTS.get(given.rows[taxon][site]) if states.name in ("DNA", "protein") else None
         raise InputError(
             f"{given.source}: {given.describe_taxon(taxon)}, site {site + 1}: "
@@ -350,74 +315,3 @@ def show_character(sequence: bytes, site: int, sets: Mapping[int, bytes]) -> str
         return repr(f"{{{sets[sequence[site]].decode('ascii', 'replace')}}}")
     character = sequence[site : site + 4].decode("utf-8", "surrogateescape")[0]  # UTF-8 takes at most 4 bytes
     return f"byte 0x{sequence[site]:02x}" if "\ud800" <= character <= "\udfff" else repr(character)
-
-
-# --- text as codes ----------------------------------------------------------------------------------------
-
-
-def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
-    """The codes of some columns, with warnings of characters whose meaning is doubtful."""
-    if given.likelihoods is not None:
-        graded, code_of = states.with_likelihoods(_fit_likelihoods(given, states, given.likelihoods.vectors))
-        codes = np.ascontiguousarray(code_of[given.likelihoods.numbers[:, sites]])
-        codes.setflags(write=False)
-        return Alignment(given.names, codes, graded, given.source)
-    rows = given.columns(sites)
-    states = _space_of_bytes(given, states)
-    for taxon, row in enumerate(rows):
-        check_characters(given, taxon, row, states, sites)
-    warnings = _doubtful_warnings(given, rows, states, sites)
-    if isinstance(states, CodonSpace):
-        codes, dropped = read_codons(given, states, rows, sites)
-        warnings += dropped
-    else:
-        codes = np.empty((len(rows), len(sites) // states.width), dtype=states.code_of.dtype)
-        for own, row in zip(codes, rows, strict=True):
-            own[:] = states.encode(row)
-    codes.setflags(write=False)
-    return Alignment(given.names, codes, states, given.source, warnings)
-
-
-def _fit_likelihoods(given: Sequences, states: StateSpace, vectors: FloatArray) -> FloatArray:
-    """Likelihoods (n, n_states) for these states; InputError if there is another number of them.
-
-    The two phases of a heterozygote are as likely as the genotype without phase.
-    """
-    if states is PHASED_GENOTYPES and vectors.shape[1] == GENOTYPES.n_states:
-        place = {"".join(sorted(pair)): k for k, pair in enumerate(ALLELES)}
-        return vectors[:, [place["".join(sorted(pair))] for pair in PHASED_ALLELES]]
-    if states.width > 1 or vectors.shape[1] != states.n_states:
-        found = f"found likelihoods of {vectors.shape[1]} states in each cell"
-        raise InputError(f"{given.source}: {found}, expected {states.name} data, which has {states.n_states} states")
-    return vectors
-
-
-def _space_of_bytes(given: Sequences, states: StateSpace) -> StateSpace:
-    """`states` with the meaning of the bytes of sequences; InputError if only a table has such states, or has none."""
-    if given.table is not None and states.name.startswith(OWN_STATES):
-        return states.with_cells(given.table.cells)
-    if given.table is not None:
-        expected = "a model with their names, MATRIX{FILE}"
-        raise InputError(f"{given.source}: found a table of named states, expected {expected}, or another alignment")
-    if isinstance(states, NamedSpace):
-        expected = f"a table of taxa by characters, because states of the model have names, such as {states.symbols[0]}"
-        raise InputError(f"{given.source}: found sequences of characters, expected {expected}")
-    return states.with_sets(given.sets) if given.sets else states
-
-
-def _doubtful_warnings(
-    given: Sequences, rows: Sequence[bytes], states: StateSpace, sites: IndexArray
-) -> tuple[str, ...]:
-    """At most one line on characters that are read as undetermined but may mean something else."""
-    is_doubtful = np.zeros(256, dtype=bool)
-    is_doubtful[list(states.doubtful.encode("ascii"))] = True
-    count, first = 0, ""
-    for taxon, row in enumerate(rows):
-        found = np.flatnonzero(is_doubtful[np.frombuffer(row, dtype=np.uint8)])
-        if len(found) and not first:
-            where = f"{given.describe_taxon(taxon)}, site {sites[found[0]] + 1}"
-            first = f"{show_character(row, int(found[0]), given.sets)} in {where}"
-        count += len(found)
-    if not count:
-        return ()
-    return (f"{given.source}: {count_noun(count, 'character')} of '{states.doubtful}' read as a gap, first {first}",)

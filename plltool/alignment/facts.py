@@ -21,12 +21,11 @@ from hashlib import blake2b, sha256
 import numpy as np
 
 from plltool.alignment.alignment import MIN_TAXA, Alignment, count_noun
-from plltool.alignment.states import CodeArray, GradedSpace
+from plltool.alignment.states import GradedSpace
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import ROOT_NAME
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, list_names
 
-_MAX_LISTED = 5  # names in one message
 _COLUMN_CHUNK = 512  # columns that are looked at together
 _DIGEST_LETTERS = 16
 
@@ -45,10 +44,7 @@ def may_be_invariable(alignment: Alignment) -> BoolArray:
 
 
 def identical_groups(blocks: Sequence[Alignment]) -> list[list[int]]:
-    """Groups of taxa with the same codes at every site of all `blocks`, in the order of their first members.
-
-    A taxon with a sequence of its own is in no group.
-    """
+    """Groups of several taxa with the same codes at every site of all `blocks`, in the order of their first members."""
     members: dict[int, list[int]] = {}
     for taxon, first in enumerate(first_identical(blocks)):
         members.setdefault(first, []).append(taxon)
@@ -58,8 +54,13 @@ def identical_groups(blocks: Sequence[Alignment]) -> list[list[int]]:
 def first_identical(blocks: Sequence[Alignment]) -> list[int]:
     """For each taxon the first one with the same codes in all `blocks`, which have the same taxa."""
     first: dict[bytes, int] = {}
-    rows = zip(*(block.codes for block in blocks), strict=True)
-    return [first.setdefault(_digest(row), taxon) for taxon, row in enumerate(rows)]
+    found = []
+    for taxon, rows in enumerate(zip(*(block.codes for block in blocks), strict=True)):
+        digest = blake2b(digest_size=32)  # which differs between rows that differ, beyond any doubt that matters
+        for row in rows:
+            digest.update(np.ascontiguousarray(row).data)
+        found.append(first.setdefault(digest.digest(), taxon))
+    return found
 
 
 def digest_data(blocks: Sequence[Alignment]) -> str:
@@ -73,49 +74,37 @@ def digest_data(blocks: Sequence[Alignment]) -> str:
     return digest.hexdigest()[:_DIGEST_LETTERS]
 
 
-def _digest(arrays: Sequence[CodeArray]) -> bytes:
-    """32 bytes that differ between arrays that differ, beyond any doubt that matters."""
-    digest = blake2b(digest_size=32)
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.digest()
-
-
 def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
-    """Lines on columns and taxa without data, identical sequences and a lack of information in an alignment.
-
-    `blocks` are the parts of the alignment.
-    """
+    """Lines on columns and taxa without data, identical sequences and a lack of information in an alignment's parts."""
     warnings = []
     source, names = blocks[0].source, blocks[0].names
-    n_empty_columns = sum(map(_count_empty_columns, blocks))
+    n_empty_columns = 0
+    for block in blocks:
+        is_unknown = np.ones(block.n_sites, dtype=bool)
+        for row in block.called.codes:
+            is_unknown &= row == block.states.all_states_code
+            if not is_unknown.any():
+                break
+        n_empty_columns += int(is_unknown.sum())
     if n_empty_columns:
         warnings.append(f"{source}: {count_noun(n_empty_columns, 'column')} without data (only gaps)")
     is_empty = np.all([block.undetermined_counts == block.count_sites() for block in blocks], axis=0)
     empty_taxa = np.flatnonzero(is_empty).tolist()
     if empty_taxa:
         found = "1 taxon" if len(empty_taxa) == 1 else f"{len(empty_taxa)} taxa"
-        warnings.append(f"{source}: {found} without data (only gaps): {_list_taxa(names, empty_taxa)}")
+        listed = list_names(names[taxon] for taxon in empty_taxa)
+        warnings.append(f"{source}: {found} without data (only gaps): {listed}")
     groups = identical_groups(blocks)
     if groups:
         more = f" and {len(groups) - 1} more" if len(groups) > 1 else ""
         found = count_noun(len(groups), "group")
-        warnings.append(f"{source}: {found} of identical sequences: ({_list_taxa(names, groups[0])}){more}")
+        listed = list_names(names[taxon] for taxon in groups[0])
+        warnings.append(f"{source}: {found} of identical sequences: ({listed}){more}")
     if len(names) == MIN_TAXA:
         warnings.append(f"{source}: {MIN_TAXA} taxa have only one topology")
     elif not any(map(has_informative_site, blocks)):
         warnings.append(f"{source}: no site is parsimony-informative, so the topology is practically arbitrary")
     return warnings
-
-
-def _count_empty_columns(block: Alignment) -> int:
-    """The number of columns in which nothing is known about any taxon."""
-    empty = np.ones(block.n_sites, dtype=bool)
-    for row in block.called.codes:
-        np.logical_and(empty, row == block.states.all_states_code, out=empty)
-        if not empty.any():
-            break
-    return int(empty.sum())
 
 
 def refuse_no_data(blocks: Sequence[Alignment]) -> None:
@@ -157,12 +146,6 @@ def find_states(block: Alignment) -> tuple[str, ...]:
     return tuple(np.array(block.states.symbols)[found].tolist())
 
 
-def _list_taxa(names: Sequence[str], taxa: Sequence[int]) -> str:
-    """The names of `taxa`; beyond `_MAX_LISTED` only their number."""
-    listed = ", ".join(show_name(names[taxon]) for taxon in taxa[:_MAX_LISTED])
-    return listed if len(taxa) <= _MAX_LISTED else f"{listed} and {len(taxa) - _MAX_LISTED} more"
-
-
 def composition_statistic(counts: FloatArray, frequencies: FloatArray) -> FloatArray:
     """Chi-square (n_taxa,) of the states (n_taxa, n_states) of each taxon, expected with these frequencies (n_states,).
 
@@ -175,11 +158,9 @@ def composition_statistic(counts: FloatArray, frequencies: FloatArray) -> FloatA
 
 
 def symmetry_statistics(pairs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Chi-square and degrees of freedom of the tests of symmetry, marginal and internal symmetry; each (n, 3).
+    """Chi-square and degrees of freedom (n, 3) of tests of symmetry, marginal and internal symmetry; 0 if impossible.
 
     `pairs`: (n, n_states, n_states), how often each state of one sequence meets each of the other.
-
-    A test that cannot be made, because too few pairs of states occur, has 0 degrees of freedom.
     """
     n_states = pairs.shape[-1]
     upper = np.triu_indices(n_states, 1)
@@ -218,8 +199,6 @@ def p_values(values: FloatArray, degrees: FloatArray) -> FloatArray:
         tails[more] += np.exp(shape * logs[more] - halves[more] - math.lgamma(shape + 1.0))
     return np.where(degrees > 0, tails, np.nan)
 
-
-# --- the composition of sequences -------------------------------------------------------------------------
 
 FREQUENCY_ROUNDS = 8  # as IQ-TREE has them, so that p-values are the same
 

@@ -14,9 +14,111 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, sort_columns
-from plltool.alignment.states import CodeArray, StateSpace
+from plltool.alignment.alignment import Alignment, Sequences, check_characters, count_noun, show_character, sort_columns
+from plltool.alignment.spaces import OWN_STATES, WIDTH, CodonSpace, NamedSpace
+from plltool.alignment.states import (
+    ALLELES,
+    GENOTYPES,
+    ILLEGAL_CODE,
+    PHASED_ALLELES,
+    PHASED_GENOTYPES,
+    CodeArray,
+    StateSpace,
+)
 from plltool.arrays import FloatArray, IndexArray
+from plltool.errors import InputError
+
+
+def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
+    """The codes of some columns, with warnings of characters whose meaning is doubtful."""
+    if given.likelihoods is not None:
+        vectors = given.likelihoods.vectors
+        if states is PHASED_GENOTYPES and vectors.shape[1] == GENOTYPES.n_states:
+            # the two phases of a heterozygote are as likely as the genotype without phase
+            place = {"".join(sorted(pair)): k for k, pair in enumerate(ALLELES)}
+            vectors = vectors[:, [place["".join(sorted(pair))] for pair in PHASED_ALLELES]]
+        elif states.width > 1 or vectors.shape[1] != states.n_states:
+            found = f"found likelihoods of {vectors.shape[1]} states in each cell"
+            expected = f"{states.name} data, which has {states.n_states} states"
+            raise InputError(f"{given.source}: {found}, expected {expected}")
+        graded, code_of = states.with_likelihoods(vectors)
+        codes = np.ascontiguousarray(code_of[given.likelihoods.numbers[:, sites]])
+        codes.setflags(write=False)
+        return Alignment(given.names, codes, graded, given.source)
+    rows = given.columns(sites)
+    states = _space_of_bytes(given, states)
+    for taxon, row in enumerate(rows):
+        check_characters(given, taxon, row, states, sites)
+    warnings = _doubtful_warnings(given, rows, states, sites)
+    if isinstance(states, CodonSpace):
+        codes, dropped = read_codons(given, states, rows, sites)
+        warnings += dropped
+    else:
+        codes = np.empty((len(rows), len(sites) // states.width), dtype=states.code_of.dtype)
+        for own, row in zip(codes, rows, strict=True):
+            own[:] = states.encode(row)
+    codes.setflags(write=False)
+    return Alignment(given.names, codes, states, given.source, warnings)
+
+
+def _space_of_bytes(given: Sequences, states: StateSpace) -> StateSpace:
+    """`states` with the meaning of the bytes of sequences; InputError if only a table has such states, or has none."""
+    if given.table is not None and states.name.startswith(OWN_STATES):
+        return states.with_cells(given.table.cells)
+    if given.table is not None:
+        expected = "a model with their names, MATRIX{FILE}"
+        raise InputError(f"{given.source}: found a table of named states, expected {expected}, or another alignment")
+    if isinstance(states, NamedSpace):
+        expected = f"a table of taxa by characters, because states of the model have names, such as {states.symbols[0]}"
+        raise InputError(f"{given.source}: found sequences of characters, expected {expected}")
+    return states.with_sets(given.sets) if given.sets else states
+
+
+def _doubtful_warnings(
+    given: Sequences, rows: Sequence[bytes], states: StateSpace, sites: IndexArray
+) -> tuple[str, ...]:
+    """At most one line on characters that are read as undetermined but may mean something else."""
+    is_doubtful = np.zeros(256, dtype=bool)
+    is_doubtful[list(states.doubtful.encode("ascii"))] = True
+    count, first = 0, ""
+    for taxon, row in enumerate(rows):
+        found = np.flatnonzero(is_doubtful[np.frombuffer(row, dtype=np.uint8)])
+        if len(found) and not first:
+            where = f"{given.describe_taxon(taxon)}, site {sites[found[0]] + 1}"
+            first = f"{show_character(row, int(found[0]), given.sets)} in {where}"
+        count += len(found)
+    if not count:
+        return ()
+    return (f"{given.source}: {count_noun(count, 'character')} of '{states.doubtful}' read as a gap, first {first}",)
+
+
+def read_codons(
+    given: Sequences, states: CodonSpace, rows: Sequence[bytes], sites: IndexArray
+) -> tuple[CodeArray, tuple[str, ...]]:
+    """The codes of columns of DNA, and warnings; a last codon that is a stop wherever it is known is dropped.
+
+    `rows`, `sites`: the columns, with characters of DNA only, and their places in `given`, from 0.
+    """
+    n_codons, left = divmod(len(sites), WIDTH)
+    if left:
+        found = f"found {len(sites)} sites, that is {n_codons} codons and {left} more"
+        raise InputError(f"{given.source}: {found}, expected a multiple of {WIDTH} for {states.name} data")
+    codes = np.stack([states.encode(row) for row in rows])
+    warnings: tuple[str, ...] = ()
+    last = codes[:, -1]
+    if (last == ILLEGAL_CODE).any() and np.isin(last, (ILLEGAL_CODE, states.all_states_code)).all() and n_codons > 1:
+        codes = np.ascontiguousarray(codes[:, :-1])
+        warnings = (f"{given.source}: the last codon, site {sites[-WIDTH] + 1}, is a stop codon and left out",)
+    if (codes == ILLEGAL_CODE).any():
+        taxon, codon = np.argwhere(codes == ILLEGAL_CODE)[0].tolist()
+        triplet = rows[taxon][WIDTH * codon : WIDTH * (codon + 1)].decode("ascii")
+        where = f"{given.describe_taxon(taxon)}, site {sites[WIDTH * codon] + 1} (codon {codon + 1})"
+        code = f"genetic code {states.genetic_code}"
+        hint = "--data-type codonN says which code it is; else check the reading frame"
+        found = f"found the stop codon {triplet}, expected a codon of {code} ({hint})"
+        raise InputError(f"{given.source}: {where}: {found}")
+    return codes, warnings
+
 
 # A frequency of 0 breaks the eigensystem, whose symmetric form divides by its square root. lnL with the bound is within
 # 1e-5 of its limit for 0, which RAxML-NG and IQ-TREE give.
@@ -71,13 +173,11 @@ def invariable_columns(part: Patterns) -> CodeArray:
 
 
 def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> FloatArray:
-    """State frequencies counted in the data, as RAxML-NG counts them (its +FC).
+    """State frequencies (n_states,) of sum 1 counted in the data, as RAxML-NG counts them (its +FC), none 0.
 
     Undetermined cells are left out. Any other cell adds the weight of its pattern, divided by the number of states that
     it allows, to each of these states; of likelihoods of states the most likely ones count. Frequencies below
     `MIN_EMPIRICAL_FREQUENCY` are raised to it. If no cell counts, all states are equally frequent.
-
-    Returns float64 array (n_states,); sums to 1, every entry positive.
     """
     if isinstance(data, Alignment):
         data, states = data.called, data.called.states
@@ -99,10 +199,7 @@ LISTED_SITES = 1 << 24
 
 
 def draw_sites(n_sites: Sequence[int], rng: np.random.Generator) -> list[IndexArray]:
-    """The sites of a replicate, drawn within each part; `n_sites` (n_parts,) are the sizes of the parts.
-
-    Returns (n_sites of the part,) for each part, in the order in which they were drawn.
-    """
+    """The sites of a replicate, (n_sites of the part,) for each part, in the order in which they are drawn."""
     return [rng.integers(0, size, size) for size in n_sites]
 
 
@@ -134,26 +231,17 @@ def take_patterns(part: Patterns, weights: FloatArray) -> Patterns:
     return Patterns(np.ascontiguousarray(part.codes[:, kept]), weights[kept], np.arange(len(kept)), part.states)
 
 
-# --- resampled sums ---------------------------------------------------------------------------------------
-
-
 def resample_once(urns: Sequence[Urn], rng: np.random.Generator, scale: float = 1.0) -> FloatArray:
-    """Pattern weights (n_patterns,) of one resampled alignment: columns drawn with replacement, part by part.
-
-    urns : of the parts
-    scale : number of columns to draw as a multiple of those in the alignment, rounded; at least one per part
-    """
+    """Pattern weights (n_patterns,) of columns drawn from `urns`, part by part, `scale` times as many, at least one."""
     return np.concatenate([urn.draw(max(1, round(scale * urn.size)), rng) for urn in urns])
 
 
 def resampled_sums(
     sites: FloatArray, parts: Sequence[FloatArray], n_replicates: int, rng: np.random.Generator, scale: float = 1.0
 ) -> FloatArray:
-    """Sums (n_replicates, n) of site values (n, n_patterns) over resampled alignments.
+    """Sums (n_replicates, n) of site values (n, n_patterns) over resampled alignments, see `resample_once`.
 
-    The weights of as many replicates as RESAMPLED_VALUES allows are held at a time; the draws do not depend on this.
-
-    `parts`: the pattern weights of each part, which are whole numbers; `scale`: see `resample_once`.
+    `parts` are pattern weights, whole numbers. RESAMPLED_VALUES weights are held at a time; draws do not depend on it.
     """
     sums = np.empty((n_replicates, len(sites)))
     urns = [Urn(own) for own in parts]

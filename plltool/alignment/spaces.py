@@ -9,33 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plltool.alignment.states import (
-    COUNTED_SYMBOLS,
-    DNA,
-    EITHER,
-    GENOTYPES,
-    ILLEGAL_CODE,
-    MULTISTATE,
-    PHASED_GENOTYPES,
-    PROTEIN,
-    CodeArray,
-    StateSpace,
-    count_states,
-    make_space,
-    multistate_space,
-    state_rows,
-)
+from plltool.alignment import states
+from plltool.alignment.states import DNA, EITHER, ILLEGAL_CODE, PROTEIN, CodeArray, StateSpace
 from plltool.arrays import BoolArray, IndexArray
 from plltool.constants import GENETIC_CODES, STANDARD_CODE
-from plltool.errors import InputError
-
-if TYPE_CHECKING:
-    from plltool.alignment.alignment import Sequences
-
 
 DOUBLET = "doublet"  # the name of `doublet_space`
 
@@ -66,10 +46,7 @@ class WordSpace(StateSpace):
 
 
 def word_tables(symbols: tuple[str, ...]) -> tuple[BoolArray, CodeArray]:
-    """The sets of states (n_codes, n_states) that words of letters allow, and the code of each word.
-
-    `symbols` are words of the same length.
-    """
+    """The sets of states (n_codes, n_states) that words of letters allow, and the code of each; all have one length."""
     allows = DNA.state_sets.astype(bool)
     sets = np.ones((1, len(symbols)), dtype=bool)
     for letters in zip(*symbols, strict=True):
@@ -90,8 +67,6 @@ def doublet_space() -> WordSpace:
     sets, code_of_word = word_tables(symbols)
     return WordSpace(DOUBLET, symbols, DNA.code_of, sets, DNA.doubtful, code_of_word)
 
-
-# --- codons -----------------------------------------------------------------------------------------------
 
 CODON = "codon"  # the kind of data under the standard code; other codes have their number after it
 WIDTH = 3
@@ -141,44 +116,12 @@ def codon_space(genetic_code: int) -> CodonSpace:
     return CodonSpace(data_name(genetic_code), symbols, DNA.code_of, sets, DNA.doubtful, code_of_word, genetic_code)
 
 
-def read_codons(
-    given: Sequences, states: CodonSpace, rows: Sequence[bytes], sites: IndexArray
-) -> tuple[CodeArray, tuple[str, ...]]:
-    """The codes of columns of DNA, and warnings; a last codon that is a stop wherever it is known is dropped.
-
-    `rows`, `sites`: the columns, with characters of DNA only, and their places in `given`, from 0.
-    """
-    n_codons, left = divmod(len(sites), WIDTH)
-    if left:
-        found = f"found {len(sites)} sites, that is {n_codons} codons and {left} more"
-        raise InputError(f"{given.source}: {found}, expected a multiple of {WIDTH} for {states.name} data")
-    codes = np.stack([states.encode(row) for row in rows])
-    warnings: tuple[str, ...] = ()
-    last = codes[:, -1]
-    if (last == ILLEGAL_CODE).any() and np.isin(last, (ILLEGAL_CODE, states.all_states_code)).all() and n_codons > 1:
-        codes = np.ascontiguousarray(codes[:, :-1])
-        warnings = (f"{given.source}: the last codon, site {sites[-WIDTH] + 1}, is a stop codon and left out",)
-    if (codes == ILLEGAL_CODE).any():
-        taxon, codon = np.argwhere(codes == ILLEGAL_CODE)[0].tolist()
-        triplet = rows[taxon][WIDTH * codon : WIDTH * (codon + 1)].decode("ascii")
-        where = f"{given.describe_taxon(taxon)}, site {sites[WIDTH * codon] + 1} (codon {codon + 1})"
-        code = f"genetic code {states.genetic_code}"
-        hint = "--data-type codonN says which code it is; else check the reading frame"
-        found = f"found the stop codon {triplet}, expected a codon of {code} ({hint})"
-        raise InputError(f"{given.source}: {where}: {found}")
-    return codes, warnings
-
-
 OWN_STATES = "states "  # and their symbols or names, see `join_states`: the name of a user's state space
-COUNTED = multistate_space(len(COUNTED_SYMBOLS))  # stands for the space of as many states as the data show
-SPACES = {  # as users call them
-    "dna": DNA,
-    "rna": DNA,
-    "protein": PROTEIN,
-    "bin": multistate_space(2),
-    "morph": COUNTED,
-    "multi": COUNTED,
-}
+# Stands for the space of as many states as the data show
+COUNTED = states.multistate_space(len(states.COUNTED_SYMBOLS))
+# As users call them
+SPACES = {"dna": DNA, "rna": DNA, "protein": PROTEIN, "bin": states.multistate_space(2)}
+SPACES |= dict.fromkeys(("morph", "multi"), COUNTED)
 _OTHER_NAMES = {"nt": "dna", "nucleotide": "dna", "aa": "protein", "prot": "protein", "binary": "bin"}  # of programs
 
 _CLEAR_BASES = b"ACGTUacgtu"
@@ -191,10 +134,7 @@ _FEW = 20  # letters of DNA of which at most one is no base: a typing error
 
 
 def space_called(name: str) -> StateSpace | None:
-    """The space that users call so: one of SPACES, ``codon``, or ``codon2`` for another genetic code; None if none.
-
-    Case does not matter, and other programs' names are known, such as AA and NT.
-    """
+    """The space that users and other programs call so, in any case, such as AA or ``codon2``; None if there is none."""
     genetic_code, word = genetic_code_of(name), name.lower()
     return SPACES.get(_OTHER_NAMES.get(word, word)) if genetic_code is None else codon_space(genetic_code)
 
@@ -206,11 +146,11 @@ def find_space(data: str, n_states: int) -> StateSpace:
         return codon_space(genetic_code)
     if data.startswith(OWN_STATES):
         return own_space(data)
-    if data == MULTISTATE:
-        return multistate_space(n_states)
+    if data == states.MULTISTATE:
+        return states.multistate_space(n_states)
     if data == DOUBLET:
         return doublet_space()
-    return next(space for space in (DNA, PROTEIN, GENOTYPES, PHASED_GENOTYPES) if space.name == data)
+    return next(space for space in (DNA, PROTEIN, states.GENOTYPES, states.PHASED_GENOTYPES) if space.name == data)
 
 
 def join_states(symbols: Sequence[str]) -> str:
@@ -226,16 +166,13 @@ def split_states(text: str) -> tuple[str, ...]:
 
 @functools.cache
 def own_space(name: str) -> StateSpace:
-    """A user's state space; the other case of a letter is the same state, unless it is another one.
-
-    States with names occur in tables only, where case matters.
-    """
+    """A user's states; names occur in tables only; the other case of a letter is the same state, if it is no other."""
     symbols = name.removeprefix(OWN_STATES)
     if EITHER in symbols:
         names = split_states(symbols)
-        return NamedSpace(name, names, np.zeros(256, dtype=np.uint8), state_rows(len(names)), "")
+        return NamedSpace(name, names, np.zeros(256, dtype=np.uint8), states.state_rows(len(names)), "")
     others = {symbol.swapcase(): symbol for symbol in symbols if symbol.swapcase() not in symbols}
-    return make_space(name, symbols, others)
+    return states.make_space(name, symbols, others)
 
 
 class NamedSpace(StateSpace):
@@ -245,9 +182,9 @@ class NamedSpace(StateSpace):
 NAMED = NamedSpace("named-state", (), np.zeros(256, dtype=np.uint8), np.zeros((1, 0), dtype=bool), "")  # of any names
 
 
-def settle_space(states: StateSpace, sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> StateSpace:
-    """`states`, or what stands for: if these are `COUNTED`, the space of as many states as the sequences show."""
-    return multistate_space(count_states(sequences, sets)) if states is COUNTED else states
+def settle_space(shown: StateSpace, sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> StateSpace:
+    """The space `shown`; if it is `COUNTED`, the space with as many states as the sequences show."""
+    return states.multistate_space(states.count_states(sequences, sets)) if shown is COUNTED else shown
 
 
 def detect_states(sequences: Iterable[bytes]) -> StateSpace:
@@ -276,9 +213,8 @@ def detect_states(sequences: Iterable[bytes]) -> StateSpace:
 
 def count_bytes(sequences: Iterable[bytes]) -> IndexArray:
     """How often each byte occurs (256,)."""
-    return sum(
-        (np.bincount(np.frombuffer(own, dtype=np.uint8), minlength=256) for own in sequences), np.zeros(256, int)
-    )
+    counts = (np.bincount(np.frombuffer(own, dtype=np.uint8), minlength=256) for own in sequences)
+    return sum(counts, np.zeros(256, int))
 
 
 def has_bases(counts: IndexArray) -> bool:

@@ -162,10 +162,7 @@ class StateSpace:
 
 @dataclass(frozen=True, eq=False)
 class GradedSpace(StateSpace):
-    """A space whose codes may stand for likelihoods of states; their sets are the most likely states.
-
-    The codes of `plain` come first.
-    """
+    """A space with codes for likelihoods of states behind the codes of `plain`; sets are the most likely states."""
 
     likelihoods: FloatArray  # (n_codes, n_states) from 0 to 1
     plain: StateSpace  # the space of sets
@@ -193,10 +190,7 @@ UNDETERMINED = "?-."
 
 
 def state_rows(n_states: int, *others: tuple[bool, ...]) -> BoolArray:
-    """Sets of states (n_codes, n_states); up to `MASK_STATES` states all, as engines take them: row c is bit mask c.
-
-    Beyond these are the empty set, each state, `others` and the set of all states.
-    """
+    """Sets (n_codes, n_states): all up to `MASK_STATES` states, row c is mask c; else none, each, `others` and all."""
     if n_states <= MASK_STATES:
         sets: BoolArray = (np.arange(1 << n_states)[:, None] >> np.arange(n_states)) & 1 == 1
         return sets
@@ -207,10 +201,7 @@ def state_rows(n_states: int, *others: tuple[bool, ...]) -> BoolArray:
 def make_space(
     name: str, symbols: str, ambiguities: Mapping[str, str], unknown: str = UNDETERMINED, doubtful: str = ""
 ) -> StateSpace:
-    """A space of characters in both cases; those in `unknown` and `doubtful` stand for any state.
-
-    `ambiguities`: the states that each other character stands for
-    """
+    """A space of characters in both cases; `ambiguities` have several states, `unknown` and `doubtful` ones any."""
     sets = {symbol: symbol for symbol in symbols} | dict(ambiguities) | dict.fromkeys(unknown + doubtful, symbols)
     rows = {key: tuple(symbol in states for symbol in symbols) for key, states in sorted(sets.items())}
     state_sets = state_rows(len(symbols), *(rows[key] for key in ambiguities))
@@ -247,10 +238,7 @@ def multistate_space(n_states: int) -> StateSpace:
 
 
 def count_states(sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> int:
-    """The number of states that sequences show: the largest of COUNTED_SYMBOLS counts, and all before it.
-
-    `sets` are those of `Sequences`. Other characters are for `encode` to refuse.
-    """
+    """The number of states that sequences show: the largest of COUNTED_SYMBOLS, in `sets` too, and all before."""
     found: set[int] = set()
     for sequence in sequences:
         found.update(sequence)

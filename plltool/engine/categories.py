@@ -7,7 +7,7 @@ consecutive, padded to whole blocks, and have a P set with the components of the
 any engine with parts, and a CLA has no other components. From the outside there are the parts of the alignment, with
 the patterns in their own order. If patterns change their category, they are sorted again, into a new engine.
 
-A correction for ascertainment bias, see `plltool.model.values`, is another such engine. It needs the likelihood
+A correction for ascertainment bias, see `plltool.model.checks`, is another such engine. It needs the likelihood
 of an invariable site of each state. The engine within holds these sites as further *parts* of one pattern each, behind
 the parts of the alignment, with the model and the lengths of the part that they belong to. Every request so returns lnL
 of each invariable site beside the sums of the parts, with the same derivatives, and the chain rule makes the correction
@@ -30,7 +30,7 @@ from plltool.engine.contract import InstructionWord, Opcode
 from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Holder, Parts
 from plltool.errors import EngineError
-from plltool.model.values import Ascertainment
+from plltool.model.checks import Ascertainment
 
 
 class CategoryEngine(Composite):

@@ -39,10 +39,9 @@ class AnnouncedSize:
     origin: str  # where the file announces it, for messages
 
     def choose_reading(self, readings: Iterable[list[Record]], states: StateSpace) -> list[Record] | None:
-        """The first reading of exactly this size in which every character is one of `states`.
+        """The first reading of this size whose characters are all of `states`, so that no name is taken for sequence.
 
-        That mostly excludes readings that take a name for sequence. If there is none, the first reading of this size;
-        None if there is none of these either.
+        Else the first reading of this size; None if there is none.
         """
         legal = bytes(np.flatnonzero(states.code_of != ILLEGAL_CODE).astype(np.uint8))
         first = None
@@ -54,10 +53,7 @@ class AnnouncedSize:
         return first
 
     def explain_mismatch(self, readings: Sequence[list[Record]]) -> str:
-        """Part of a message that says why no reading has this size.
-
-        It describes the reading with the most sequences of the right length, the last one of several.
-        """
+        """Why no reading has this size, for a message: on the one with the most sequences of the right length."""
         best = max(reversed(readings), key=self._count_right_lengths)
         wrong = next((record for record in best if len(record.sequence) != self.n_sites), None)
         if wrong is None:
@@ -86,10 +82,7 @@ def number_lines(text: bytes, first: int = 1) -> list[Line]:
 
 
 def split_name(line: bytes) -> tuple[str, bytes]:
-    """The name at the start of a line, up to a blank or between single quotes, and the sequence after it.
-
-    Between quotes a name may hold blanks, and two quotes stand for one.
-    """
+    """The name at a line's start, up to a blank or in quotes, of which two stand for one, and the sequence after it."""
     text = line.strip()
     quoted = _QUOTED_NAME.match(text)
     if quoted:
@@ -108,10 +101,7 @@ def read_sequential(
     split: NameSplitter = split_name,
     clean: Callable[[bytes], bytes] = remove_blanks,
 ) -> list[Record]:
-    """Taxon after taxon; each takes lines until it has at least `n_sites` characters.
-
-    `split` reads a line that starts with a name, `clean` one without a name.
-    """
+    """Each taxon takes lines until it has `n_sites` characters; `split` reads lines with names, `clean` others."""
     rows: list[Row] = []
     n_missing = 0
     for number, line in lines:
@@ -143,10 +133,7 @@ def read_interleaved(
 
 
 def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
-    """Replace the character `match` by what the first sequence has at the same site.
-
-    All sequences must have the same length. The first sequence stays as it is.
-    """
+    """Replace `match` by what the first sequence, which stays as it is, has at the same site; all are equally long."""
     first = np.frombuffer(records[0].sequence, dtype=np.uint8)
     others = ((record, np.frombuffer(record.sequence, dtype=np.uint8)) for record in records[1:])
     resolved = [replace(record, sequence=np.where(row == ord(match), first, row).tobytes()) for record, row in others]
@@ -269,7 +256,15 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     ``S`` or ``I``. ``.`` stands for the character of the first sequence.
     """
     (header_line, header_text), *lines = number_lines(text)
-    announced, layout = _parse_header(header_text, f"line {header_line}", source)
+    n_taxa, n_sites, *options = header_text.split()
+    announced = AnnouncedSize(int(n_taxa), int(n_sites), f"line {header_line}")
+    where = f"{source}: {announced.origin}"
+    if int(n_taxa) == 0 or int(n_sites) == 0:
+        raise InputError(f"{where}: found {int(n_taxa)} taxa and {int(n_sites)} sites, expected at least 1 of each")
+    layout = decode_name(b" ".join(options)).upper()
+    if layout not in ("", _INTERLEAVED, _SEQUENTIAL):
+        expected = f"expected nothing, {_INTERLEAVED} (interleaved) or {_SEQUENTIAL} (sequential)"
+        raise InputError(f"{where}: found {show_name(layout)} after the two sizes, {expected}")
     relaxed = _read_layouts(lines, announced, layout, split_name)
     records = announced.choose_reading(relaxed, states)
     if records is None:
@@ -282,26 +277,12 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     return resolve_matches(records, _MATCH)
 
 
-def _parse_header(text: bytes, where: str, source: str) -> tuple[AnnouncedSize, str]:
-    """The announced sizes, and the option that names the layout, empty without one."""
-    n_taxa, n_sites, *options = text.split()
-    if int(n_taxa) == 0 or int(n_sites) == 0:
-        found = f"found {int(n_taxa)} taxa and {int(n_sites)} sites"
-        raise InputError(f"{source}: {where}: {found}, expected at least 1 of each")
-    layout = decode_name(b" ".join(options)).upper()
-    if layout not in ("", _INTERLEAVED, _SEQUENTIAL):
-        expected = f"expected nothing, {_INTERLEAVED} (interleaved) or {_SEQUENTIAL} (sequential)"
-        raise InputError(f"{source}: {where}: found {show_name(layout)} after the two sizes, {expected}")
-    return AnnouncedSize(int(n_taxa), int(n_sites), where), layout
-
-
 def _read_layouts(
     lines: Sequence[Line], announced: AnnouncedSize, layout: str, split: NameSplitter
 ) -> list[list[Record]]:
-    """A reading for each layout that the header allows.
+    """A reading for each layout that the header allows; interleaved blocks have one line per taxon.
 
-    Interleaved blocks have one line per taxon, and the first one holds the names. With PAML's option the later blocks
-    may be preceded by a line that holds only a site number.
+    With PAML's option later blocks may begin with a line that holds only a site number.
     """
     readings = []
     if layout != _INTERLEAVED:

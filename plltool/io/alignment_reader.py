@@ -9,23 +9,11 @@ from pathlib import Path
 
 from plltool.alignment.alignment import MIN_TAXA, Sequences
 from plltool.alignment.spaces import SPACES, detect_states, space_called
-from plltool.alignment.states import GENOTYPES, PROTEIN, StateSpace
+from plltool.alignment.states import PROTEIN, StateSpace
 from plltool.constants import FIRST_WORD, NAME_KINDS, WHOLE
-from plltool.errors import InputError, check_one_of, explained, show_name
-from plltool.io.alignment_formats import (
-    NAMES_HINT,
-    SIZES,
-    Record,
-    cut_names,
-    note_on_blanks,
-    read_blocks,
-    read_fasta,
-    read_phylip,
-    starts_like_blocks,
-    starts_like_phylip,
-)
-from plltool.io.files import read_text, source_name, unpacked_name
-from plltool.io.newick import list_names
+from plltool.errors import InputError, check_one_of, explained, list_names, show_name
+from plltool.io import alignment_formats as formats
+from plltool.io.files import FileName, read_text, source_name, unpacked_name
 from plltool.io.nexus import NexusMatrix, read_nexus, starts_like_nexus
 from plltool.io.site_formats import read_catg, read_vcf, starts_like_catg, starts_like_vcf
 from plltool.io.table_reader import read_table, starts_like_table
@@ -35,15 +23,20 @@ _MAX_SHOWN_START = 40  # bytes of a file in a message
 _MAX_DIGITS = 15  # of the weight of a site
 
 AUTO = "auto"  # the states that the data show
+_FORMATS = (
+    "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP), a first line of"
+    " Clustal, Stockholm or MSF, likelihoods of states (CATG), or names of columns between tabs or commas (a table of"
+    " states)"
+)
 
 
 def read_alignment(
-    path: str | os.PathLike[str],
+    path: FileName,
     states: StateSpace | str | None = None,
     *,
     names: str | None = None,
     constant_sites: Sequence[int] | None = None,
-    site_weights: Sequence[int] | str | os.PathLike[str] | None = None,
+    site_weights: Sequence[int] | FileName | None = None,
     least: int = MIN_TAXA,
 ) -> Sequences:
     """Read FASTA, PHYLIP, NEXUS, Clustal, Stockholm, MSF, VCF, CATG or a table, compressed or not; ``-`` is stdin.
@@ -84,7 +77,7 @@ def read_alignment(
 
 
 def read_alignment_sets(
-    path: str | os.PathLike[str], states: StateSpace | str | None = None, *, names: str | None = None
+    path: FileName, states: StateSpace | str | None = None, *, names: str | None = None
 ) -> tuple[Sequences, ...]:
     """The PHYLIP alignments that stand one after the other in a file, as PHYLIP's SEQBOOT writes them.
 
@@ -92,7 +85,7 @@ def read_alignment_sets(
     for errors; InputError if there is no such line.
     """
     text, source = _load_text(path), source_name(path)
-    begins = [match.start() for match in SIZES.finditer(text)]
+    begins = [match.start() for match in formats.SIZES.finditer(text)]
     if not begins:
         raise InputError(f"{source}: found no line with the numbers of taxa and sites, expected PHYLIP alignments")
     states = _find_states(states) if isinstance(states, str) else states
@@ -101,45 +94,35 @@ def read_alignment_sets(
 
 
 def _read_text(text: bytes, source: str, states: StateSpace | None, names: str | None, least: int) -> Sequences:
-    if starts_like_vcf(text):
-        _refuse_states(source, "a VCF file with genotypes", states)
-        samples, warnings = read_vcf(text, source)
-        taxa, rows = tuple(own.name for own in samples), tuple(own.sequence for own in samples)
-        return Sequences(taxa, rows, source, GENOTYPES, told=True, warnings=warnings)
     if starts_like_catg(text):
         return read_catg(text, source, states, least)
-    if starts_like_table(text) and not starts_like_alignment(text):
-        _refuse_states(source, "a table of named states", states)
-        return read_table(text, source, least)
+    is_vcf, is_table = starts_like_vcf(text), starts_like_table(text) and not starts_like_alignment(text)
+    if (is_vcf or is_table) and states is not None:
+        kind = "a VCF file with genotypes" if is_vcf else "a table of named states"
+        raise InputError(f"{source}: found {kind}, expected {states.name} data")
+    if is_vcf or is_table:
+        return read_vcf(text, source) if is_vcf else read_table(text, source, least)
     letters = states and states.letters
     if starts_like_nexus(text):
         matrix = read_nexus(text, source, letters)
     else:
         records = _parse(text, source, letters or PROTEIN)
         found = letters or detect_states(record.sequence for record in records)
-        if found is not letters and starts_like_phylip(text):  # where letters may tell names from sequences
+        if found is not letters and formats.starts_like_phylip(text):  # where letters may tell names from sequences
             records = _parse(text, source, found)
-        warnings = note_on_blanks(records, source) if _is_fasta(text) and names is None else ()
+        warnings = formats.note_on_blanks(records, source) if _is_fasta(text) and names is None else ()
         if _is_fasta(text) and names == FIRST_WORD:
-            records = cut_names(records, source)
+            records = formats.cut_names(records, source)
         matrix = NexusMatrix(records, found, states is not None, {}, (), warnings)
-    return Sequences(
-        tuple(record.name for record in matrix.records),
-        tuple(record.sequence for record in matrix.records),
-        source,
-        states if states is not letters else matrix.states,
-        [record.line for record in matrix.records],
-        matrix.told,
-        matrix.sets,
-        matrix.kinds,
-        matrix.warnings,
-        least,
-        names_are=names or WHOLE,
-    )
+    taxa, rows = tuple(own.name for own in matrix.records), tuple(own.sequence for own in matrix.records)
+    lines = [own.line for own in matrix.records]
+    space = states if states is not letters else matrix.states
+    more = matrix.told, matrix.sets, matrix.kinds, matrix.warnings, least
+    return Sequences(taxa, rows, source, space, lines, *more, names_are=names or WHOLE)
 
 
 def read_alignments(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Sequence[FileName],
     states: StateSpace | str | None = None,
     *,
     names: str | None = None,
@@ -148,12 +131,12 @@ def read_alignments(
     """`read_alignment` of several files; at most one has the warning of blanks in headers."""
     for path in paths:
         own = read_alignment(path, states, names=names, least=least)
-        if any(NAMES_HINT in warning for warning in own.warnings):
+        if any(formats.NAMES_HINT in warning for warning in own.warnings):
             names = WHOLE
         yield own
 
 
-def _read_weights(path: str | os.PathLike[str]) -> list[int]:
+def _read_weights(path: FileName) -> list[int]:
     """The whole numbers of a file of weights of sites."""
     weights = list[int]()
     for number, line in enumerate(read_text(path).splitlines(), 1):
@@ -165,12 +148,6 @@ def _read_weights(path: str | os.PathLike[str]) -> list[int]:
     return weights
 
 
-def _refuse_states(source: str, found: str, states: StateSpace | None) -> None:
-    """Raise InputError if the user says that the file found has some kind of data."""
-    if states is not None:
-        raise InputError(f"{source}: found {found}, expected {states.name} data")
-
-
 def _find_states(name: str) -> StateSpace | None:
     found = space_called(name)
     if found is None and name.lower() != AUTO:
@@ -179,7 +156,7 @@ def _find_states(name: str) -> StateSpace | None:
     return found
 
 
-def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
+def looks_like_alignment(path: FileName) -> bool:
     """Whether a file can be read and starts like an alignment; the rest is not looked at."""
     try:
         return starts_like_alignment(read_text(path))
@@ -190,56 +167,45 @@ def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
 def starts_like_alignment(text: bytes) -> bool:
     """Whether a text starts like an alignment in any format but a table."""
     start = text.lstrip()
-    starts = (_is_fasta, starts_like_nexus, starts_like_phylip, starts_like_vcf, starts_like_blocks)
+    starts = (_is_fasta, starts_like_nexus, formats.starts_like_phylip, starts_like_vcf, formats.starts_like_blocks)
     return any(begins(start) for begins in starts)
 
 
-def _load_text(path: str | os.PathLike[str]) -> bytes:
+def _load_text(path: FileName) -> bytes:
     """The unpacked content with LF line ends; raises InputError for binary data."""
     content = read_text(path)
     null = content.find(b"\0")
     if null >= 0:
         found = f"found binary data (a NUL byte at offset {null})"
-        raise InputError(f"{source_name(path)}: {found}, expected {_describe_formats()}")
+        raise InputError(f"{source_name(path)}: {found}, expected {_FORMATS}")
     return content
 
 
-def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
+def _parse(text: bytes, source: str, states: StateSpace) -> list[formats.Record]:
     """The records of a FASTA, PHYLIP, Clustal, Stockholm or MSF file, as which it starts."""
     start = text.lstrip()
     if _is_fasta(text):
-        return read_fasta(text)
-    if starts_like_phylip(text):
-        return read_phylip(text, source, states)
-    if starts_like_blocks(text):
-        return read_blocks(text)
+        return formats.read_fasta(text)
+    if formats.starts_like_phylip(text):
+        return formats.read_phylip(text, source, states)
+    if formats.starts_like_blocks(text):
+        return formats.read_blocks(text)
     if not start:
-        raise InputError(f"{source}: found an empty file, expected {_describe_formats()}")
+        raise InputError(f"{source}: found an empty file, expected {_FORMATS}")
     shown = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")
-    raise InputError(f"{source}: found {shown!r} at the start of the file, expected {_describe_formats()}")
+    raise InputError(f"{source}: found {shown!r} at the start of the file, expected {_FORMATS}")
 
 
 def _is_fasta(text: bytes) -> bool:
     return text.lstrip().startswith(b">")
 
 
-def _describe_formats() -> str:
-    formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP), a first"
-    formats += " line of Clustal, Stockholm or MSF, likelihoods of states (CATG)"
-    return f"{formats}, or names of columns between tabs or commas (a table of states)"
-
-
-# --- sequences that are aligned to a reference ------------------------------------------------------------
-
-
 def read_queries(
-    paths: Sequence[str | os.PathLike[str]], states: StateSpace | str | None = None, *, names: str | None = None
+    paths: Sequence[FileName], states: StateSpace | str | None = None, *, names: str | None = None
 ) -> tuple[Sequences, ...]:
-    """The sequences of FASTA, PHYLIP or NEXUS files, compressed or not, each with one sequence or more.
+    """The sequences of FASTA, PHYLIP or NEXUS files, each with one or more; arguments as of `read_alignment`.
 
-    `states` and `names` are as for `read_alignment`.
-
-    Raises InputError as `read_alignment` does, and if a name occurs in two files, or there is no file.
+    Raises InputError as it does, and if a name occurs in two files, or there is no file.
     """
     if not paths:
         raise InputError("queries: found no file, expected one or more")
@@ -254,15 +220,11 @@ def read_queries(
     return files
 
 
-# --- a folder, with the alignment of a gene in each file --------------------------------------------------
-
 ENDINGS = (".fasta", ".fas", ".fa", ".fna", ".faa", ".phylip", ".phy", ".nexus", ".nex", ".aln", ".sto", ".msf")
 GAP = b"-"
 
 
-def read_folder(
-    folder: str | os.PathLike[str], states: str | None = None, names: str | None = None
-) -> dict[str, Sequences]:
+def read_folder(folder: FileName, states: str | None = None, names: str | None = None) -> dict[str, Sequences]:
     """The alignments of all files of a folder, by the names of the files without their endings, in that order.
 
     Hidden files, whose names begin with a dot, and folders are left out, and with a warning files that neither start
@@ -290,10 +252,7 @@ def read_folder(
 
 
 def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequences, list[tuple[int, int]]]:
-    """The alignments side by side, with gaps for the taxa that a gene lacks, and the columns of each gene, from 1.
-
-    Taxa are in the order of their names. `source` is what messages call the whole.
-    """
+    """The alignments side by side, taxa by name, gaps for those that a gene lacks; columns of each gene, from 1."""
     names = sorted({name for own in genes.values() for name in own.names})
     pieces: dict[str, list[bytes]] = {name: [] for name in names}
     ranges: list[tuple[int, int]] = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter, methodcaller
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -35,42 +35,12 @@ TreeObject: TypeAlias = Any  # a tree of dendropy, Biopython or ete
 AlignmentObject: TypeAlias = Any  # see `alignment_from_object`
 _DENDROPY_STATES = {"dna": DNA, "protein": PROTEIN}  # by the data type of a matrix
 
-# --- trees ----------------------------------------------------------------------------------------------
-
-
-class _TreeKind(NamedTuple):
-    """How the trees of a library are walked."""
-
-    name: str  # what errors call such a tree
-    root: Any  # its root
-    children: Callable[[Any], Iterable[Any]]  # of a node
-    label: Callable[[Any], str | None]  # its name or None
-    length: Callable[[Any], float | None]  # of the branch above it, or None
-
-
-def _identify_tree(given: TreeObject) -> _TreeKind:
-    """The kind of a tree; InputError if it is none of those that are accepted."""
-    if hasattr(given, "seed_node"):
-        return _TreeKind(
-            *("dendropy tree", given.seed_node, methodcaller("child_nodes")),
-            label=lambda node: node.label if node.taxon is None else node.taxon.label,
-            length=attrgetter("edge_length"),
-        )
-    root = getattr(given, "root", None)
-    if hasattr(root, "clades"):
-        return _TreeKind("Biopython tree", root, *map(attrgetter, ("clades", "name", "branch_length")))
-    if all(hasattr(given, name) for name in ("children", "name", "dist")):
-        return _TreeKind("ete tree", given, attrgetter("children"), lambda node: node.name or None, attrgetter("dist"))
-    raise InputError(f"tree: found {_describe_type(given)}, expected {ACCEPTED_TREES}")
-
 
 def tree_from_object(given: TreeObject, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
     """Make a tree from one of dendropy, Biopython or ete; roots and lengths are treated as in `parse_newick`.
 
-    Note that ete3 gives a branch without a length the length 1.
-
-    given : a tree, rooted or not; a tip of a dendropy tree has the name of its taxon, or its own if it has no taxon.
-    names, resolve_seed : as in `parse_newick`.
+    A tip of a dendropy tree has the name of its taxon, or its own if it has no taxon; ete3 gives a branch without a
+    length the length 1. `names` and `resolve_seed` are as in `parse_newick`.
     """
     nodes, source = nodes_from_object(given)
     return unrooted_tree(nodes, source, names, resolve_seed)
@@ -78,25 +48,38 @@ def tree_from_object(given: TreeObject, names: Sequence[str] | None = None, reso
 
 def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
     """A tree as it stands, with nodes of any degree, and what errors call it."""
-    kind = _identify_tree(given)
+    root: Any = getattr(given, "root", None)
+    children_of: Callable[[Any], Any]
+    if hasattr(given, "seed_node"):
+        library, root, children_of, length_of = "dendropy", given.seed_node, methodcaller("child_nodes"), "edge_length"
+    elif hasattr(root, "clades"):
+        library, children_of, length_of = "Biopython", attrgetter("clades"), "branch_length"
+    elif all(hasattr(given, attribute) for attribute in ("children", "name", "dist")):
+        library, root, children_of, length_of = "ete", given, attrgetter("children"), "dist"
+    else:
+        raise InputError(f"tree: found {_describe_type(given)}, expected {ACCEPTED_TREES}")
+    name = f"{library} tree"
     nodes = RootedNodes()
-    stack = [(kind.root, NO_NODE)]
+    stack = [(root, NO_NODE)]
     while stack:
         item, parent = stack.pop()
         node = nodes.add(parent)
-        length = kind.length(item)
+        length = getattr(item, length_of)
         if length is not None:
             if not is_length(length):
-                raise InputError(f"{kind.name}: found a branch of length {length}, expected a finite number")
+                raise InputError(f"{name}: found a branch of length {length}, expected a finite number")
             nodes.set_length(node, float(length))
-        children = list(kind.children(item))
+        children = list(children_of(item))
         stack += [(child, node) for child in reversed(children)]
         if not children:
-            label = kind.label(item)
+            if library == "dendropy":
+                label = item.label if item.taxon is None else item.taxon.label
+            else:
+                label = item.name or (None if library == "ete" else item.name)
             if label is None:
-                raise InputError(f"{kind.name}: found a tip without a name, expected one")
+                raise InputError(f"{name}: found a tip without a name, expected one")
             nodes.labels[node] = label
-    return nodes, kind.name
+    return nodes, name
 
 
 def to_dendropy(tree: Tree) -> dendropy.Tree:
@@ -130,9 +113,6 @@ def to_biopython(tree: Tree) -> Bio.Phylo.BaseTree.Tree:
         made[node] = Clade(branch_length=float(tree.lengths[branch]), name=name)
         made[parent].clades.append(made[node])
     return BiopythonTree(root=made[root], rooted=tree.is_rooted)
-
-
-# --- alignments -----------------------------------------------------------------------------------------
 
 
 def alignment_from_object(given: AlignmentObject) -> Sequences:
@@ -199,10 +179,7 @@ def _read_sequence(given: Any, where: str) -> bytes:
 
 
 def _read_matrix(matrix: dendropy.CharacterMatrix) -> Sequences:
-    """The sequences of a dendropy matrix, in the order of its taxon namespace; taxa without a sequence are left out.
-
-    Cells become IUPAC letters, ``-`` or ``?``; a polymorphic cell becomes the letter for its states.
-    """
+    """The sequences that a dendropy matrix has, in its order; a cell is the letter for its states, ``-`` or ``?``."""
     if matrix.data_type not in _DENDROPY_STATES:
         expected = "a DnaCharacterMatrix or a ProteinCharacterMatrix; other data are not supported"
         raise InputError(f"alignment: found a {type(matrix).__name__}, expected {expected}")

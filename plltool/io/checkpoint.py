@@ -27,7 +27,7 @@ import numpy as np
 from plltool.codec import from_arrays, to_arrays
 from plltool.constants import CHECKPOINT_PATIENCE
 from plltool.errors import CheckpointError, InputError, explained, shorten
-from plltool.io.files import read_object, write_bytes, write_text
+from plltool.io.files import FileName, read_object, write_bytes, write_text
 from plltool.progress import log
 from plltool.tree.topology import Tree
 
@@ -74,9 +74,7 @@ class Checkpoint:
     Raises InputError if the folder cannot be written to, and CheckpointError if it holds the states of another run.
     """
 
-    def __init__(
-        self, folder: str | os.PathLike[str], identity: Mapping[str, Any], show: Callable[[Tree], str] | None = None
-    ):
+    def __init__(self, folder: FileName, identity: Mapping[str, Any], show: Callable[[Tree], str] | None = None):
         self.folder = Path(folder)
         self.problem = ""
         self._warned = False
@@ -107,26 +105,17 @@ class Checkpoint:
                     differs = f"{_shown(item)}: the checkpoint has {_shown(there)}, this command {_shown(here)}"
                     raise CheckpointError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
         except CheckpointError as error:
-            if not any(self._is_own(path) for path in _states(self.folder)):
+            for path in _states(self.folder):
+                with suppress(OSError, *DAMAGE):
+                    self._decode(path.read_bytes())
+                    break
+            else:
                 raise
             log.warning("%s is damaged, but the states are of this run (%s)", self.folder / RUN_FILE, error)
             self._claim(record)
 
-    def _is_own(self, path: Path) -> bool:
-        """Whether a file has a whole state of this run."""
-        try:
-            self._decode(path.read_bytes())
-        except (OSError, *DAMAGE):
-            return False
-        return True
-
-    # --- states -----------------------------------------------------------------------------------------------
-
     def load(self, name: str, kind: type[T]) -> T | None:
-        """The last state of a class with a name, or the one before if it is damaged; None if there is none.
-
-        A damaged state without one before is as none: what it saved is done again.
-        """
+        """The last state with a name, or the one before if it is damaged; None if none of them is of use."""
         failures = []
         for ending in (STATE, OLD_STATE):
             path = self.folder / (name + ending)
@@ -148,8 +137,7 @@ class Checkpoint:
 
     def saved_names(self) -> list[str]:
         """The names under which there are states on disk, damaged or not."""
-        endings = (STATE, OLD_STATE)
-        return sorted({path.name.removesuffix(end) for end in endings for path in self.folder.glob("*" + end)})
+        return sorted({path.name.removesuffix(OLD_STATE).removesuffix(STATE) for path in _states(self.folder)})
 
     def save(self, name: str, state: Savable) -> None:
         """Save a state under a name: on disk, or in memory for a while."""
@@ -215,7 +203,7 @@ def _shown(value: object) -> str:
     return shorten(" ".join(str(value).split()).replace("+FC", "+F"))
 
 
-def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
+def has_checkpoint(folder: FileName) -> bool:
     """Whether a folder holds states from which a run can continue."""
     return bool(_states(Path(folder)))
 
@@ -225,17 +213,14 @@ def _states(folder: Path) -> list[Path]:
     return [path for ending in (STATE, OLD_STATE) for path in sorted(folder.glob("*" + ending))]
 
 
-def mark_checkpoint(folder: str | os.PathLike[str], mark: Mapping[str, Any]) -> None:
-    """Make the folder of a checkpoint, and leave a mark in it: text, numbers and lists by name, for `read_mark`.
-
-    Raises InputError if it cannot be made or written to.
-    """
+def mark_checkpoint(folder: FileName, mark: Mapping[str, Any]) -> None:
+    """Make a checkpoint's folder and leave a mark in it for `read_mark`: text, numbers and lists by name."""
     _make_folder(Path(folder))
     text = json.dumps({"mark": mark, "sha256": _digest(mark)}, indent=1)
     write_text(Path(folder) / MARK_FILE, text + "\n")
 
 
-def read_mark(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+def read_mark(folder: FileName) -> dict[str, Any] | None:
     """The mark that `mark_checkpoint` left in a folder; empty if there is none, None if it is damaged."""
     path = Path(folder) / MARK_FILE
     try:
@@ -250,11 +235,8 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
-    """Remove a checkpoint if there is one, and its folder unless it holds other files.
-
-    Raises InputError if it cannot be removed.
-    """
+def remove_checkpoint(folder: FileName) -> None:
+    """Remove a checkpoint, if any, and its folder unless it holds other files; InputError if that cannot be done."""
     root = Path(folder)
     temporary = root.glob(".*.*.*")  # of a process that was killed, see `write_bytes`
     with explained(f"{root}: cannot remove the checkpoint"):
@@ -264,7 +246,7 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
         root.rmdir()
 
 
-def recorded_item(folder: str | os.PathLike[str] | None, item: str) -> Any:
+def recorded_item(folder: FileName | None, item: str) -> Any:
     """An item of the identity of the run whose checkpoint a folder holds; None if there is none that can be read."""
     if folder is None or not has_checkpoint(folder):
         return None

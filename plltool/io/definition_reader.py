@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +27,13 @@ from plltool.arrays import FloatArray
 from plltool.errors import InputError, errors_at, shorten, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.files import find_file, read_text, source_name
-from plltool.io.nexus import Command, bracket_end, split_commands, starts_like_nexus
+from plltool.io.nexus import split_commands, starts_like_nexus
 from plltool.model import mixtures, nucleotides, other_data, proteins
+from plltool.model.checks import format_values
 from plltool.model.model import Model
 from plltool.model.model_string import check_member, parse_model
 from plltool.model.named import unpack_triangle
-from plltool.model.values import format_values
+from plltool.model.names import Token, tokenise
 
 MODEL, FREQUENCY = "model", "frequency"
 _BLOCK = "models"
@@ -41,25 +43,11 @@ _SIZES = {len(names) + n: n for names, n in ((nucleotides.PAIRS, 4), (proteins.P
 _MODES = {"EMPIRICAL": "FC", "OPTIMIZED": "FO", "OPTIMISED": "FO", "EQUAL": "FE"}  # of a class that is no profile
 _MAX_LENGTH = 10_000_000  # of a model string, in characters
 _VALUES = re.compile(r"[-+0-9.eE/,|{}\s]*")
-_WORD = re.compile(r"\s*+([^+{}\s]++)\s*+")
-_BRACE = re.compile(r"[{}]")
-_END = re.compile(r"\s*+(\+|\Z)")  # of a part of a model string
 _CLASS = re.compile(r"(?:[^,{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})++")
 _COLON = re.compile(r":(?![^{}]*\})")  # outside braces
 _PUBLISHED_PROFILE = re.compile(r"(C[1-6]0)PI([1-9][0-9]?)")
 _FREQUENCIES = re.compile(r"F|C[1-6]0", re.IGNORECASE)  # pieces that begin so replace the frequencies of a matrix
 _DEFINITION = re.compile(r"\s*+([^\s=]++)\s*+=(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """A part of a model string: a word, and what its braces hold; None without braces."""
-
-    word: str
-    values: str | None
-
-    def __str__(self) -> str:
-        return self.word if self.values is None else f"{self.word}{{{self.values}}}"
 
 
 @dataclass(frozen=True)
@@ -94,11 +82,19 @@ def read_definitions(path: str) -> Definitions:
             is_open = command.word == "begin" and decode_name(command.text.strip()).lower() == _BLOCK
             is_there |= is_open
         elif is_open and (command.word or command.is_closed):
-            name, definition = _read_definition(command, source)
-            if name.upper() in found:
-                earlier = found[name.upper()].where.removeprefix(f"{source}: ")
-                raise InputError(f"{definition.where}: the name is used twice, first at {earlier}")
-            found[name.upper()] = definition
+            text = decode_name(command.text)
+            match = _DEFINITION.fullmatch(text)
+            if command.word not in (MODEL, FREQUENCY) or match is None or not command.is_closed:
+                shown = show_name(f"{command.word}{text}".strip())
+                expected = "'model NAME = ... ;' or 'frequency NAME = ... ;', and then 'end;'"
+                raise InputError(f"{source}: line {command.line}: found {shown}, expected {expected}")
+            where, name = f"{source}: line {command.line}: {command.word} {show_name(match[1])}", match[1].upper()
+            if name in _RESERVED:
+                raise InputError(f"{where}: the name is reserved, expected none of: {', '.join(_RESERVED)}")
+            if name in found:
+                earlier = found[name].where.removeprefix(f"{source}: ")
+                raise InputError(f"{where}: the name is used twice, first at {earlier}")
+            found[name] = Definition(command.word, match[2].strip(), where)
     if not is_there:
         raise InputError(f"{source}: found no 'begin {_BLOCK};', expected a block with definitions of models")
     if is_open:
@@ -106,42 +102,14 @@ def read_definitions(path: str) -> Definitions:
     return found
 
 
-def _read_definition(command: Command, source: str) -> tuple[str, Definition]:
-    match = _DEFINITION.fullmatch(decode_name(command.text))
-    if command.word not in (MODEL, FREQUENCY) or match is None or not command.is_closed:
-        found = show_name(f"{command.word}{decode_name(command.text)}".strip())
-        expected = "'model NAME = ... ;' or 'frequency NAME = ... ;', and then 'end;'"
-        raise InputError(f"{source}: line {command.line}: found {found}, expected {expected}")
-    where = f"{source}: line {command.line}: {command.word} {show_name(match[1])}"
-    if match[1].upper() in _RESERVED:
-        raise InputError(f"{where}: the name is reserved, expected none of: {', '.join(_RESERVED)}")
-    return match[1], Definition(command.word, match[2].strip(), where)
-
-
-# --- expansion ----------------------------------------------------------------------------------------------
-
-
-def _split(text: str) -> list[_Piece] | None:
-    """The parts of a model string between plus signs, except those in braces; None for another text."""
-    pieces: list[_Piece] = []
-    position = 0
-    while match := _WORD.match(text, position):
-        start = position = match.end()
-        while text.startswith("{", position):
-            end = bracket_end(_BRACE.finditer(text, position), "{")
-            if end < 0:
-                return None
-            position = end
-        values = text[start + 1 : position - 1] if position > start else None
-        pieces.append(_Piece(match[1], values))
-        end_of_piece = _END.match(text, position)
-        if end_of_piece is None or not end_of_piece[1]:
-            return pieces if end_of_piece else None
-        position = end_of_piece.end()
+def _split(text: str) -> list[Token] | None:
+    """The parts of a model string between plus signs; None for another text."""
+    with suppress(InputError):
+        return tokenise(text)
     return None
 
 
-def _expand(pieces: Sequence[_Piece], known: Definitions, where: str, names: tuple[str, ...] = ()) -> str:
+def _expand(pieces: Sequence[Token], known: Definitions, where: str, names: tuple[str, ...] = ()) -> str:
     """A model string with all values; `names` are those whose definitions it is in."""
     kinds = [MODEL, *[FREQUENCY] * (len(pieces) - 1)]
     texts = [_expand_piece(*pair, known, where, names) for pair in zip(pieces, kinds, strict=True)]
@@ -155,7 +123,7 @@ def _expand(pieces: Sequence[_Piece], known: Definitions, where: str, names: tup
     return text
 
 
-def _expand_piece(piece: _Piece, kind: str, known: Definitions, where: str, names: tuple[str, ...]) -> str:
+def _expand_piece(piece: Token, kind: str, known: Definitions, where: str, names: tuple[str, ...]) -> str:
     word = piece.word.upper()
     if piece.values is None:
         return _expand_name(word, kind, known, names) if word in known else piece.word
@@ -211,13 +179,17 @@ def _read_numbers(text: str, where: str) -> list[float] | None:
     words = re.split(r"[\s,]+", text.strip(", \t\n"))
     if not re.match(r"[-+.0-9]", words[0]):
         return None
-    numbers = []
-    for place, word in enumerate(words, start=1):
-        try:
-            numbers.append(float(word))
-        except ValueError:
-            raise InputError(f"{where}: found {show_name(word)}, expected a number in place {place}") from None
-    return numbers
+    return [
+        _read_number(word, f"{where}: found {show_name(word)}, expected a number in place {place}")
+        for place, word in enumerate(words, start=1)
+    ]
+
+
+def _read_number(word: str, problem: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise InputError(problem) from None
 
 
 def _write_matrix(numbers: Sequence[float], where: str) -> str:
@@ -234,15 +206,13 @@ def _write_matrix(numbers: Sequence[float], where: str) -> str:
     return text
 
 
-# --- mixtures -----------------------------------------------------------------------------------------------
-
-
 def _split_classes(text: str, where: str) -> tuple[list[str], list[float], list[float]]:
     """``NAME:RATE:WEIGHT, ...``: names, rates, which are 1 by default, and weights, of all classes or none."""
     names, rates, weights = [], [], []
     for item in _CLASS.findall(text) or [""]:
         name, *numbers = [field.strip() for field in _COLON.split(item)]
-        values = [_read_number(number, item, where) for number in numbers]
+        found, expected = f"in {show_name(item.strip())}", "a number, the rate or weight of a class"
+        values = [_read_number(one, f"{where}: found {show_name(one)} {found}, expected {expected}") for one in numbers]
         if not name or len(values) > 2:
             raise InputError(f"{where}: found {show_name(item.strip())} in a mixture, expected NAME:RATE:WEIGHT")
         names.append(name)
@@ -254,18 +224,17 @@ def _split_classes(text: str, where: str) -> tuple[list[str], list[float], list[
     return names, rates, [weight / total for weight in weights] if total > 0 else weights
 
 
-def _read_number(word: str, item: str, where: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        found = f"found {show_name(word)} in {show_name(item.strip())}"
-        raise InputError(f"{where}: {found}, expected a number, the rate or weight of a class") from None
-
-
 def _mix_models(text: str, known: Definitions, where: str, names: tuple[str, ...]) -> str:
     """``MIX{...}`` with all values in place of the models of its classes, or these if any is free."""
     members, rates, weights = _split_classes(text, where)
-    models = [_read_class(member, known, where, names) for member in members]
+    models = []
+    for member in members:
+        pieces = _split(member)
+        if pieces is None:
+            raise InputError(f"{where}: found {show_name(member)} in a mixture, expected a model")
+        models.append(_parse(_expand(pieces, known, where, names), where))
+        with errors_at(where):
+            check_member(models[-1].spec)
     if any(model.n_free_parameters for model in models):
         return mixtures.name_members([str(model.spec) for model in models], rates, weights)
     exchangeabilities = [model.exchangeabilities.tolist() for model in models]
@@ -273,17 +242,6 @@ def _mix_models(text: str, known: Definitions, where: str, names: tuple[str, ...
     with errors_at(where):
         name = mixtures.name_matrices(exchangeabilities, frequencies, rates)
     return name + (format_values(weights) if weights else "")
-
-
-def _read_class(text: str, known: Definitions, where: str, names: tuple[str, ...]) -> Model:
-    """The model of a class: a single reversible matrix."""
-    pieces = _split(text)
-    if pieces is None:
-        raise InputError(f"{where}: found {show_name(text)} in a mixture, expected a model")
-    model = _parse(_expand(pieces, known, where, names), where)
-    with errors_at(where):
-        check_member(model.spec)
-    return model
 
 
 def _mix_frequencies(text: str, known: Definitions, where: str) -> str:

@@ -14,13 +14,14 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, TypeAlias
 from weakref import WeakSet
 
 from plltool.constants import STDIN
 from plltool.errors import InputError, explained
 from plltool.hardware import available_memory
 
+FileName: TypeAlias = str | os.PathLike[str]
 RECORD_KEYS = (
     "lnl", "model", "n_taxa", "n_sites", "n_patterns", "device", "reason", "seconds", "tree", "seed", "start_lnls",
     "brlen", "parts", "parameters", "layout", "counters", "warnings", "version", "driver", "software",
@@ -30,10 +31,7 @@ _NEW_FILE_MODE = 0o666  # what open() asks for, less the user's mask
 
 
 def format_record(record: Mapping[str, Any]) -> str:
-    """The record as JSON text, ASCII only, so that names of any bytes survive every locale.
-
-    Raises ValueError if a key of `RECORD_KEYS` is missing or a number is not finite.
-    """
+    """The record as JSON, ASCII only for every locale; ValueError for a lack of `RECORD_KEYS` or an infinite number."""
     missing = [key for key in RECORD_KEYS if key not in record]
     if missing:
         raise ValueError(f"a run record lacks {', '.join(missing)}")
@@ -64,20 +62,18 @@ def tabbed(rows: Iterable[Sequence[str]]) -> str:
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
+def write_record(path: FileName, record: Mapping[str, Any]) -> None:
     """Write a record; errors as in `format_record` and `write_text`."""
     write_text(path, format_record(record) + "\n")
 
 
-def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_record(path: FileName) -> dict[str, Any]:
     """Read what `write_record` wrote; errors as in `read_object`."""
     return read_object(path, RECORD_KEYS, "the record of a run")
 
 
-def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object, compressed or not.
-
-    `keys`: the keys that it must have; `what`: what the file should be, for errors.
+def read_object(path: FileName, keys: Sequence[str], what: str) -> dict[str, Any]:
+    """Read a JSON file, compressed or not, with one object that has these keys; `what` it should be, for messages.
 
     Raises InputError if the file cannot be read, is not a JSON object, or lacks a key.
     """
@@ -98,12 +94,12 @@ def parse_object(content: bytes, source: str, keys: Sequence[str], what: str) ->
     return record
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: FileName, text: str) -> None:
     """Write a UTF-8 file as `write_bytes` does; surrogate escapes become the bytes that they stand for."""
     write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+def write_bytes(path: FileName, content: bytes) -> None:
     """Write a file through a temporary one beside it: even a crash of the machine leaves the old file or the new one.
 
     What is written to a pipe or a device goes there. Raises InputError if a file cannot be written; the old one stays.
@@ -127,19 +123,12 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
-        _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a renaming in the folder survive a crash of the machine, where folders can be opened."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # Windows
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        with suppress(PermissionError):  # on Windows, where folders cannot be opened
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)  # so that the renaming survives a crash of the machine
+            finally:
+                os.close(folder)
 
 
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that the content of a file may take; parsed data need more
@@ -149,26 +138,17 @@ _UTF16_MARKS = b"\xff\xfe", b"\xfe\xff"
 _CHUNK = 1 << 24  # bytes
 
 
-class _Compression(NamedTuple):
-    """How compressed files start, Python's module that unpacks them, and the largest ratio that is believed."""
-
-    name: str
-    magic: bytes
-    module: str
-    max_ratio: int  # unpacked to packed size
-
-
-_COMPRESSIONS = {
-    ".gz": _Compression("gzip", b"\x1f\x8b", "gzip", 500),  # real alignments reach 250, gzip's limit is 1,030
-    ".bz2": _Compression("bzip2", b"BZh", "bz2", 20_000),
-    ".xz": _Compression("xz", b"\xfd7zXZ\x00", "lzma", 20_000),
+_COMPRESSIONS = {  # by ending the name, how files start, Python's module, and the largest ratio that is believed
+    ".gz": ("gzip", b"\x1f\x8b", "gzip", 500),  # real alignments reach 250, gzip's limit is 1,030
+    ".bz2": ("bzip2", b"BZh", "bz2", 20_000),
+    ".xz": ("xz", b"\xfd7zXZ\x00", "lzma", 20_000),
 }
 
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)  # see `names_files`
 _spent: WeakSet[object] = WeakSet()  # the standard inputs that have been read
 
 
-def source_name(path: str | os.PathLike[str]) -> str:
+def source_name(path: FileName) -> str:
     """What messages call a file; InputError for an object that is not the name of one."""
     try:
         source = os.fspath(path)
@@ -177,32 +157,35 @@ def source_name(path: str | os.PathLike[str]) -> str:
     return "standard input" if source == STDIN else source
 
 
-def read_content(path: str | os.PathLike[str]) -> bytes:
+def read_content(path: FileName) -> bytes:
     """The content of a file, or of standard input for the path ``-``; its first bytes tell how it is compressed."""
-    source = source_name(path)
+    source, is_stdin = source_name(path), os.fspath(path) == STDIN
+    if is_stdin and sys.stdin is None:
+        raise InputError("standard input: found it closed, expected data")
+    if is_stdin and sys.stdin in _spent:
+        raise InputError(f"standard input: {STDIN!r} can be read only once; name a file instead")
+    if is_stdin:
+        _spent.add(sys.stdin)
     try:
-        with nullcontext(_take_stdin()) if os.fspath(path) == STDIN else open(find_file(path), "rb") as file:
+        with nullcontext(sys.stdin.buffer) if is_stdin else open(find_file(path), "rb") as file:
             packed = _read_chunks(file, source)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{source}: cannot read the file: {reason}") from error
-    kind = next((kind for kind in _COMPRESSIONS.values() if packed.startswith(kind.magic)), None)
-    return packed if kind is None else _unpack(packed, source, kind)
+    for name, start, module, most in _COMPRESSIONS.values():
+        if packed.startswith(start):
+            unpacker: Any = import_module(module)
+            try:
+                with unpacker.open(io.BytesIO(packed)) as unpacked:  # a file may have several members
+                    return _read_chunks(unpacked, source, max(TRUSTED_CONTENT, most * len(packed)))
+            except InputError:
+                raise
+            except Exception as error:  # each module has errors of its own
+                raise InputError(f"{source}: found a broken or incomplete {name} file ({error})") from error
+    return packed
 
 
-def _unpack(packed: bytes, source: str, kind: _Compression) -> bytes:
-    """The content of a compressed file, which may have several members."""
-    unpacker: Any = import_module(kind.module)
-    try:
-        with unpacker.open(io.BytesIO(packed)) as unpacked:
-            return _read_chunks(unpacked, source, max(TRUSTED_CONTENT, kind.max_ratio * len(packed)))
-    except InputError:
-        raise
-    except Exception as error:  # each module has errors of its own
-        raise InputError(f"{source}: found a broken or incomplete {kind.name} file ({error})") from error
-
-
-def unpacked_name(path: str | os.PathLike[str]) -> str:
+def unpacked_name(path: FileName) -> str:
     """The name of a file without its folder and the ending of a compressed one."""
     name = os.path.basename(path)
     stem, ending = os.path.splitext(name)
@@ -210,7 +193,7 @@ def unpacked_name(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def names_files(path: str | os.PathLike[str]) -> Iterator[None]:
+def names_files(path: FileName) -> Iterator[None]:
     """Look for files that are not there beside `path`, the file that names them."""
     token = _folder.set(Path(path).parent)
     try:
@@ -219,28 +202,18 @@ def names_files(path: str | os.PathLike[str]) -> Iterator[None]:
         _folder.reset(token)
 
 
-def find_file(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+def find_file(path: FileName) -> FileName:
     """The path itself, or that beside the file that names it, see `names_files`."""
     folder = _folder.get()
     return path if folder is None or os.path.exists(path) else folder / path
 
 
-def read_text(path: str | os.PathLike[str]) -> bytes:
+def read_text(path: FileName) -> bytes:
     """The content of a text file, LF at the end of each line, no byte order mark; UTF-16 becomes UTF-8."""
     content = read_content(path)
     if content.startswith(_UTF16_MARKS):
         content = content.decode("utf-16", "replace").encode()
     return content.removeprefix(_UTF8_MARK).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-def _take_stdin() -> IO[bytes]:
-    """Standard input, which can be read only once."""
-    if sys.stdin is None:
-        raise InputError("standard input: found it closed, expected data")
-    if sys.stdin in _spent:
-        raise InputError(f"standard input: {STDIN!r} can be read only once; name a file instead")
-    _spent.add(sys.stdin)
-    return sys.stdin.buffer
 
 
 def _read_chunks(file: IO[bytes], source: str, believable: int | None = None) -> bytes:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,11 +67,9 @@ def _closing_order(visits: Iterable[tuple[int, int]]) -> list[int]:
 def format_jplace(
     tree: str, placements: Iterable[tuple[Sequence[str], Sequence[JplaceRow]]], metadata: dict[str, str]
 ) -> str:
-    """The text of a file, ASCII only, a query a line.
+    """The text of a file, ASCII only, a query a line; `tree` has numbers, see `EdgeNumbers`.
 
-    tree : with numbers, see `EdgeNumbers`
-    placements : the names of the queries that have the same sequence, and their places, best first
-    metadata : what made the file
+    `placements` are names of queries with one sequence and their places, best first; `metadata` what made the file.
     """
     lines = [json.dumps({"p": rows, "n": names}, allow_nan=False) for names, rows in placements]
     parts = {"version": JPLACE_VERSION, "tree": tree, "fields": JplaceRow._fields}
@@ -105,28 +103,22 @@ def parse_jplace(content: bytes, source: str) -> Jplace:
         raise InputError(f"{found}, expected one at each of {len(closed)}")
     node_of = dict(zip(numbers, closed, strict=False))
     entries = given["placements"] if isinstance(given["placements"], list) else []
-    queries = tuple(
-        _parse_query(own, fields, node_of, f"{source}: query {k}") for k, own in enumerate(entries, start=1)
-    )
-    return Jplace(nodes, node_of, queries)
-
-
-def _parse_query(
-    entry: Any, fields: Sequence[int], node_of: dict[int, int], source: str
-) -> tuple[tuple[str, ...], tuple[JplaceRow, ...]]:
-    """The names, which stand under "n", or with their multiplicities under "nm", and the places."""
-    try:
-        names = entry["n"] if "n" in entry else [name for name, _ in entry["nm"]]
-        names = (names,) if isinstance(names, str) else tuple(map(str, names))
-        rows = [[row[field] for field in fields] for row in entry["p"]]
-        places = tuple(JplaceRow(int(row[0]), *(float(value) for value in row[1:])) for row in rows)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
-        raise InputError(f"{source}: found {type(problem).__name__}: {problem}, expected names and places") from None
-    if not places:
-        raise InputError(f"{source}: found no place, expected at least one")
-    if not all(math.isfinite(value) for place in places for value in place):
-        raise InputError(f"{source}: found a number that is not finite")
-    for place in places:
-        if place.edge_num not in node_of:
-            raise InputError(f"{source}: found branch {place.edge_num}, expected a number in the tree")
-    return names, places
+    queries = []
+    for where, entry in ((f"{source}: query {k}", own) for k, own in enumerate(entries, start=1)):
+        try:  # names stand under "n", or with their multiplicities under "nm"
+            names = entry["n"] if "n" in entry else [name for name, _ in entry["nm"]]
+            names = (names,) if isinstance(names, str) else tuple(map(str, names))
+            rows = [[row[field] for field in fields] for row in entry["p"]]
+            places = tuple(JplaceRow(int(row[0]), *(float(value) for value in row[1:])) for row in rows)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
+            found = f"found {type(problem).__name__}: {problem}"
+            raise InputError(f"{where}: {found}, expected names and places") from None
+        if not places:
+            raise InputError(f"{where}: found no place, expected at least one")
+        if not all(math.isfinite(value) for place in places for value in place):
+            raise InputError(f"{where}: found a number that is not finite")
+        unknown = next((place.edge_num for place in places if place.edge_num not in node_of), None)
+        if unknown is not None:
+            raise InputError(f"{where}: found branch {unknown}, expected a number in the tree")
+        queries.append((names, places))
+    return Jplace(nodes, node_of, tuple(queries))

@@ -15,13 +15,13 @@ from plltool.errors import InputError, errors_at, show_name
 from plltool.io.definition_reader import expand_definitions
 from plltool.io.files import names_files, parse_object, read_content, read_text, source_name
 from plltool.io.nexus import starts_like_nexus
-from plltool.io.partition_reader import is_partition_line, read_lines, read_sets, unwrap
+from plltool.io.partition_reader import read_lines, read_sets, split_line, unwrap
+from plltool.model.checks import MAX_GIVEN, MIN_GIVEN, format_values
 from plltool.model.model_string import parse_model
 from plltool.model.other_data import OWN_PREFIX, check_symbols, make_name
 from plltool.model.proteins import N_STATES, PAIRS, unpack_protein_matrix
 from plltool.model.scheme import PartSpec, Scheme
 from plltool.model.spec import ModelSpec
-from plltool.model.values import MAX_GIVEN, MIN_GIVEN, format_values
 
 _FILE_NAME = re.compile(r"[^{}]*(/[^{}]*|\.[A-Za-z]\w*)")  # of models, only Q.plant and its like look so
 _N_NUMBERS = len(PAIRS) + N_STATES
@@ -29,17 +29,22 @@ _N_NUMBERS = len(PAIRS) + N_STATES
 
 def read_model(text: str) -> ModelSpec:
     """The model that a string names; ``GTR20{FILE}``, ``MATRIX{FILE}`` and ``NAME{FILE}`` read a file."""
-    return parse_model(expand_definitions(expand_matrix(text)), read_paml_matrix)
+    if match := _FILE.fullmatch(text):
+        name, frequencies = read_states(match[1].strip())
+        if frequencies is not None and not re.search(r"\+F[A-Z]?(?![A-Z])", match[2].upper()):
+            name += f"+FU{format_values(frequencies.tolist())}"
+        text = name + match[2]
+    return parse_model(expand_definitions(text), read_paml_matrix)
 
 
 def read_scheme(text: str) -> Scheme:
     """The model of each part, given as a string or as the name of a file.
 
     A file is the JSON record of a run or RAxML 8's RAxML_info, whose values are used, a model string, a partition file,
-    or a NEXUS file with charsets; see `partition_reader`. Files that it names may be beside it. A string may also hold
+    or a NEXUS file with charsets; see `read_lines`. Files that it names may be beside it. A string may also hold
     the lines of a partition file. A text that can be read as a model is never taken for a file name.
     """
-    if is_partition_line(text.strip().split("\n", 1)[0]) and not _is_file(text):
+    if split_line(text.strip().split("\n", 1)[0]) and not _is_file(text):
         return read_lines(text, "the partition given", read_model)
     try:
         return (PartSpec(read_model(text)),)
@@ -81,7 +86,7 @@ def _is_file(text: str) -> bool:
 
 def _read_text(text: str, source: str) -> Scheme:
     lines = unwrap(text)
-    if len(lines) == 1 and not is_partition_line(lines[0][1]):
+    if len(lines) == 1 and not split_line(lines[0][1]):
         with errors_at(source):
             return (PartSpec(read_model(lines[0][1])),)
     return read_lines(text, source, read_model)
@@ -109,22 +114,9 @@ def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(exchangeabilities.tolist()), tuple(frequencies.tolist())
 
 
-# --- a state space of the user's own, and the rates between its states ------------------------------------
-
 _MATRIX = "matrix"  # the line between states and rates
 _BALANCE = 1e-6  # relative difference of the flows between two states: files may have few digits
 _FILE = re.compile(rf"\s*{OWN_PREFIX}\{{([^{{}}]+)\}}(?!\{{)(.*)", re.IGNORECASE | re.DOTALL)
-
-
-def expand_matrix(text: str) -> str:
-    """A model string with the values of its file in place of ``MATRIX{FILE}``; others as they are."""
-    match = _FILE.fullmatch(text)
-    if match is None:
-        return text
-    name, frequencies = read_states(match[1].strip())
-    if frequencies is not None and not re.search(r"\+F[A-Z]?(?![A-Z])", match[2].upper()):
-        name += f"+FU{format_values(frequencies.tolist())}"
-    return name + match[2]
 
 
 def read_states(path: str) -> tuple[str, FloatArray | None]:
@@ -147,7 +139,9 @@ def read_states(path: str) -> tuple[str, FloatArray | None]:
     with errors_at(source):
         check_symbols(symbols)
     rates = _read_rates(rows, names, source)
-    frequencies = _stationary(rates)
+    balance = rates.T - np.diag(rates.sum(axis=1))
+    system = np.vstack([balance / max(rates.max(), MIN_GIVEN), np.ones(len(rates))])
+    frequencies: FloatArray = np.linalg.lstsq(system, np.append(np.zeros(len(rates)), 1.0), rcond=None)[0]
     if not np.all(frequencies > MIN_GIVEN):
         lost = names[int(frequencies.argmin())]
         raise InputError(f"{source}: state {show_name(lost)} is left for ever, expected rates that lead to every state")
@@ -171,22 +165,12 @@ def _read_rates(rows: Sequence[tuple[int, list[str]]], names: Sequence[str], sou
             raise InputError(f"{where}: found {len(words)} rates, expected {n_states}, with anything on the diagonal")
         for other, word in enumerate(words):
             if other != state:
-                rates[state, other] = _read_rate(word, f"{where}: rate to {show_name(names[other])}")
+                try:
+                    rate = float(word)
+                except ValueError:
+                    rate = math.nan
+                if not (rate == 0 or MIN_GIVEN <= rate <= MAX_GIVEN):
+                    found = f"rate to {show_name(names[other])}: found {show_name(word)}"
+                    raise InputError(f"{where}: {found}, expected 0, or {MIN_GIVEN:g} to {MAX_GIVEN:g}")
+                rates[state, other] = rate
     return rates
-
-
-def _read_rate(word: str, where: str) -> float:
-    try:
-        rate = float(word)
-    except ValueError:
-        rate = math.nan
-    if not (rate == 0 or MIN_GIVEN <= rate <= MAX_GIVEN):
-        raise InputError(f"{where}: found {show_name(word)}, expected 0, or {MIN_GIVEN:g} to {MAX_GIVEN:g}")
-    return rate
-
-
-def _stationary(rates: FloatArray) -> FloatArray:
-    """The frequencies (S,), summing to 1, that do not change under rates (S, S)."""
-    balance = rates.T - np.diag(rates.sum(axis=1))
-    system = np.vstack([balance / max(rates.max(), MIN_GIVEN), np.ones(len(rates))])
-    return np.linalg.lstsq(system, np.append(np.zeros(len(rates)), 1.0), rcond=None)[0]

@@ -11,15 +11,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
 
-from plltool.arrays import IntArray
 from plltool.constants import CONCORDANCE_KINDS, DEFAULT_BRANCH_LENGTH, NO_NODE, SUPPORT_KINDS
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, list_names, show_name
 from plltool.io.nexus import bracket_end
 from plltool.tree.moves import resolve_nodes
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
@@ -41,9 +39,6 @@ _RANGE = re.compile(r"\{\s*([^,{}]+?)\s*,\s*([^,{}]+?)\s*\}")
 _SUPPORTS = ("posterior", "prob", "bootstrap", "support", "label")  # BEAST, MrBayes, FigTree
 _END = "the end of the text"
 ROOT_REMOVED = "the tree is rooted, its root is removed"
-
-
-# --- reading --------------------------------------------------------------------------------------------
 
 
 def is_newick(given: object) -> bool:
@@ -88,8 +83,21 @@ def number_tips(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, whose: str = "the alignment"
 ) -> dict[int, int]:
     """The number of each tip (by its node) among the `names` of `whose`; by default tips are numbered as they come."""
-    labels = [nodes.labels[tip] for tip in nodes.tips]
-    return dict(zip(nodes.tips, number_labels(labels, nodes.bare, source, names, whose), strict=True))
+    tips = nodes.tips
+    labels = [nodes.labels[tip] for tip in tips]
+    refuse_duplicates(labels, f"{source}: the tree")
+    if names is None:
+        return dict(zip(tips, range(len(tips)), strict=True))
+    refuse_duplicates(names, whose)
+    numbers = match_labels(labels, nodes.bare, names)
+    unknown = [label for label in labels if label not in numbers]
+    used = {numbers[label] for label in labels if label in numbers}
+    missing = [name for number, name in enumerate(names) if number not in used]
+    differing = ("missing from the tree", missing), (f"unknown to {whose}", unknown)
+    if missing or unknown:
+        differences = "; ".join(f"{what}: {list_names(taxa)}" for what, taxa in differing if taxa)
+        raise InputError(f"{source}: the taxa are not those of {whose}: {differences}")
+    return {tip: numbers[label] for tip, label in zip(tips, labels, strict=True)}
 
 
 def number_some_tips(
@@ -112,25 +120,9 @@ def is_length(value: str | float) -> bool:
     return math.isfinite(float(value))
 
 
-class _State(IntEnum):
-    """What was read last; from CLOSED on the current subtree may end here."""
-
-    START = 0
-    OPENED = 1
-    COLON = 2
-    CLOSED = 3
-    LABELLED = 4
-    MEASURED = 5
-
-
-_EXPECTED = {
-    _State.START: ("'('",),
-    _State.OPENED: ("a taxon name", "'('"),
-    _State.COLON: ("a branch length",),
-    _State.CLOSED: ("a label", "':'"),
-    _State.LABELLED: ("':'",),
-    _State.MEASURED: (),
-}
+# What was read last; from _CLOSED on the current subtree may end here
+_START, _OPENED, _COLON, _CLOSED, _LABELLED, _MEASURED = range(6)
+_EXPECTED = (("'('",), ("a taxon name", "'('"), ("a branch length",), ("a label", "':'"), ("':'",), ())  # after each
 
 
 class _Parser:
@@ -151,42 +143,42 @@ class _Parser:
     def parse(self) -> RootedNodes:
         """Read up to the next ``;``."""
         nodes = RootedNodes()
-        node, state = nodes.add(NO_NODE), _State.START
+        node, state = nodes.add(NO_NODE), _START
         tokens = self._stream
         while True:
             kind, value, position = next(tokens)
             if kind == "note":
                 told = {key.lower(): text.strip('"') for key, text in _ANNOTATION.findall(value)}
-                if state >= _State.CLOSED and not nodes.labels[node]:
+                if state >= _CLOSED and not nodes.labels[node]:
                     # plltool's kinds with slashes between them, or the first of others
                     own = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]
                     nodes.labels[node] = "/".join(own) or next((told[key] for key in _SUPPORTS if key in told), "")
                 height = next((_RANGE.fullmatch(told[key]) for key in _HEIGHTS if key in told), None)
                 if height is not None and is_length(height[1]) and is_length(height[2]):
                     nodes.heights[node] = float(height[1]), float(height[2])
-            elif kind == "bare" and state == _State.START and value.isdigit():
+            elif kind == "bare" and state == _START and value.isdigit():
                 continue  # PHYLIP and PAML write the number of trees, or of taxa and trees, before the first one
-            elif kind == "(" and state <= _State.OPENED:
-                node, state = nodes.add(node), _State.OPENED
-            elif kind in ("bare", "quoted") and state in (_State.OPENED, _State.CLOSED):
+            elif kind == "(" and state <= _OPENED:
+                node, state = nodes.add(node), _OPENED
+            elif kind in ("bare", "quoted") and state in (_OPENED, _CLOSED):
                 nodes.labels[node] = value
-                if kind == "bare" and state == _State.OPENED:
+                if kind == "bare" and state == _OPENED:
                     nodes.bare.add(value)
-                state = _State.LABELLED
-            elif kind == ":" and state in (_State.CLOSED, _State.LABELLED):
-                state = _State.COLON
-            elif kind == "bare" and state == _State.COLON and is_length(value):
+                state = _LABELLED
+            elif kind == ":" and state in (_CLOSED, _LABELLED):
+                state = _COLON
+            elif kind == "bare" and state == _COLON and is_length(value):
                 nodes.set_length(node, float(value))
-                state = _State.MEASURED
-            elif kind == "," and state >= _State.CLOSED and node:
-                node, state = nodes.add(nodes.parents[node]), _State.OPENED
-            elif kind == ")" and state >= _State.CLOSED and node:
-                node, state = nodes.parents[node], _State.CLOSED
-            elif kind == ";" and state >= _State.CLOSED and not node:
+                state = _MEASURED
+            elif kind == "," and state >= _CLOSED and node:
+                node, state = nodes.add(nodes.parents[node]), _OPENED
+            elif kind == ")" and state >= _CLOSED and node:
+                node, state = nodes.parents[node], _CLOSED
+            elif kind == ";" and state >= _CLOSED and not node:
                 return nodes
             else:
                 options = list(_EXPECTED[state])
-                if state >= _State.CLOSED:
+                if state >= _CLOSED:
                     options += ["','", "')'"] if node else ["';'"]
                 expected = " or ".join(filter(None, [", ".join(options[:-1]), options[-1]]))
                 raise self._error(position, _END if kind == "end" else show_name(value), expected)
@@ -221,30 +213,31 @@ class _Parser:
         return InputError(f"{self.source}:{line}:{column}: found {found}, expected {expected}")
 
 
-# --- from rooted nodes to a tree ------------------------------------------------------------------------
-
-
 def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
     """Make a tree from rooted nodes; parameters and warnings as in `parse_newick`."""
     n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
-    tips = np.flatnonzero(n_children == 0)
-    labels = [nodes.labels[tip] for tip in tips]
-    numbers = number_labels(labels, nodes.bare, source, names)
+    tips = number_tips(nodes, source, names)
     if len(tips) < 3:
         raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
     ends, lengths, root_place = unrooted_branches(nodes, n_children)
-    if resolve_seed is None:
-        _refuse_multifurcations(nodes, ends, source)
-    else:
+    degrees = np.bincount(ends.ravel())
+    if resolve_seed is not None:
         ends, lengths = resolve_nodes(ends, lengths, np.random.default_rng(resolve_seed))
+    elif degrees.max() > 3:
+        node = int(np.argmax(degrees > 3))
+        end = next((k for k in range(node + 1, len(nodes.parents)) if nodes.parents[k] < node), len(nodes.parents))
+        inner_nodes = set(nodes.parents[node:end])
+        below = [nodes.labels[tip] for tip in range(node, end) if tip not in inner_nodes]
+        found = f"the node above {list_names(below)} has {degrees[node]} branches, expected 3"
+        raise InputError(f"{source}: {found}; resolve such nodes at random with --resolve SEED")
     new_numbers = np.full(ends.max() + 1, NO_NODE, dtype=np.int32)
-    new_numbers[tips] = numbers
+    new_numbers[list(tips)] = list(tips.values())
     inner = np.flatnonzero((np.bincount(ends.ravel()) > 0) & (new_numbers == NO_NODE))
     new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
-    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+    tree = Tree.from_edges(names or [nodes.labels[tip] for tip in tips], new_numbers[ends], lengths)
     tree.root_place = root_place
     tree = tree.renumbered()
     n_branches = next(number for number in n_children.tolist() if number != 1)  # of the root, which goes if it has two
@@ -252,22 +245,6 @@ def unrooted_tree(
     tree.warnings = (*removed, *nodes.describe_negative(source))
     return tree
 
-
-def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> None:
-    degrees = np.bincount(ends.ravel())
-    if degrees.max() <= 3:
-        return
-    node = int(np.argmax(degrees > 3))
-    end = node + 1
-    while end < len(nodes.parents) and nodes.parents[end] >= node:
-        end += 1
-    inner = set(nodes.parents[node:end])
-    below = [nodes.labels[tip] for tip in range(node, end) if tip not in inner]
-    found = f"the node above {list_names(below)} has {degrees[node]} branches, expected 3"
-    raise InputError(f"{source}: {found}; resolve such nodes at random with --resolve SEED")
-
-
-LISTED_NAMES = 5  # how many names an error lists before it counts the rest
 
 _MARK_IN_NAME = re.compile(r"[^A-Za-z0-9_.|/-]")  # for which IQ-TREE writes an underscore
 
@@ -297,37 +274,8 @@ def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) ->
     return numbers
 
 
-def number_labels(
-    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
-) -> list[int]:
-    """The number of each tip among `names`, given the labels of the tips; see `plltool.io.newick.number_tips`."""
-    refuse_duplicates(labels, f"{source}: the tree")
-    if names is None:
-        return list(range(len(labels)))
-    refuse_duplicates(names, whose)
-    numbers = match_labels(labels, bare, names)
-    unknown = [label for label in labels if label not in numbers]
-    used = {numbers[label] for label in labels if label in numbers}
-    missing = [name for number, name in enumerate(names) if number not in used]
-    differences = [
-        f"{what}: {list_names(taxa)}"
-        for what, taxa in (("missing from the tree", missing), (f"unknown to {whose}", unknown))
-        if taxa
-    ]
-    if differences:
-        raise InputError(f"{source}: the taxa are not those of {whose}: {'; '.join(differences)}")
-    return [numbers[label] for label in labels]
-
-
 def refuse_duplicates(names: Sequence[str], owner: str) -> None:
     """Raise InputError if a name occurs twice."""
     if len(set(names)) < len(names):
         repeated = [name for name, count in Counter(names).items() if count > 1]
         raise InputError(f"{owner} has the same taxon more than once: {list_names(repeated)}")
-
-
-def list_names(names: Iterable[str]) -> str:
-    """The first few names and the number of the others."""
-    names = list(names)
-    listed = ", ".join(map(show_name, names[:LISTED_NAMES]))
-    return listed if len(names) <= LISTED_NAMES else f"{listed} and {len(names) - LISTED_NAMES} more"

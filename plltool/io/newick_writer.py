@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from plltool.arrays import BoolArray
-from plltool.errors import InputError, show_name
-from plltool.io.newick import list_names, parse_nodes
+from plltool.errors import InputError, list_names, show_name
+from plltool.io.newick import parse_nodes
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
 
@@ -42,22 +42,29 @@ def write_newick(
         tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
     if marks is not None:
         tails = [tail + mark for tail, mark in zip(tails, marks, strict=True)]
-    pieces = ["("]
-    unclosed = [(root, "")]
+    texts, children = {root: ""}, {root: list[int]()}
     for node, parent, branch in tree.ordered_from(root, left_out):
-        if tree.is_rooted and node == 0:
+        if not (tree.is_rooted and node == 0):
+            label = written_label(tree.names[node]) if tree.is_tip(node) else "" if labels is None else labels[branch]
+            texts[node], children[node] = label + tails[branch], []
+            children[parent].append(node)
+    return join_newick(root, children, texts)
+
+
+def join_newick(root: int, children: Mapping[int, Sequence[int]], texts: Mapping[int, str]) -> str:
+    """A tree on one line, from the children of each node, none of tips, and the text that stands behind it."""
+    pieces, stack = list[str](), list[int | str]([";", root])
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str) or not children[item]:
+            pieces.append(item if isinstance(item, str) else texts[item])
             continue
-        while unclosed[-1][0] != parent:
-            pieces.append(")" + unclosed.pop()[1])
-        if pieces[-1] != "(":
-            pieces.append(",")
-        if tree.is_tip(node):
-            pieces.append(written_label(tree.names[node]) + tails[branch])
-        else:
-            pieces.append("(")
-            unclosed.append((node, ("" if labels is None else labels[branch]) + tails[branch]))
-    pieces.extend(")" + tail for _, tail in reversed(unclosed))
-    return "".join(pieces) + ";"
+        pieces.append("(")
+        stack.append(")" + texts[item])
+        for child in reversed(children[item]):
+            stack += [child, ","]
+        stack.pop()  # no comma in front of the first
+    return "".join(pieces)
 
 
 def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
@@ -79,54 +86,36 @@ def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
     n_members = [*map(int, is_member), *[0] * (tree.n_nodes - tree.n_taxa)]
     for node, parent, _ in reversed(visits):
         if n_members[node] == len(members):
-            _refuse_intruders(tree, visits, node, is_member)
+            below = {node}
+            for other, above, _ in visits:
+                if above in below:
+                    below.add(other)
+                    if tree.is_tip(other) and not is_member[other]:
+                        found = f"{show_name(tree.names[other])} lies within it"
+                        raise InputError(f"the outgroup is not one clade: {found}")
             return node if tree.is_tip(parent) else parent
         n_members[parent] += n_members[node]
     raise AssertionError("the branch at the tip that is no member has all members below")
 
 
-def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int, is_member: list[bool]) -> None:
-    """Raise InputError if a taxon below `clade` does not belong to the outgroup."""
-    below = {clade}
-    for node, parent, _ in visits:
-        if parent in below:
-            below.add(node)
-            if tree.is_tip(node) and not is_member[node]:
-                raise InputError(f"the outgroup is not one clade: {show_name(tree.names[node])} lies within it")
-
-
 def write_nodes(nodes: RootedNodes, marks: Sequence[str] | None = None) -> str:
     """Write a rooted tree on one line as it stands, with labels of inner nodes; `marks` follow the labels of nodes."""
-    children = nodes.children()
-    pieces: list[str] = []
-    stack: list[int | str] = [";", 0]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            pieces.append(item)
-            continue
-        label = written_label(nodes.labels[item]) if nodes.labels[item] else ""
-        label += "" if marks is None else marks[item]
-        tail = label + ("" if math.isnan(nodes.lengths[item]) else f":{nodes.lengths[item]!r}")
-        if not children[item]:
-            pieces.append(tail)
-            continue
-        pieces.append("(")
-        stack.append(")" + tail)
-        for child in reversed(children[item]):
-            stack += [child, ","]
-        stack.pop()  # no comma in front of the first
-    return "".join(pieces)
+    labels = [written_label(label) if label else "" for label in nodes.labels]
+    texts = zip(labels, marks or [""] * len(labels), map(written_length, nodes.lengths), strict=True)
+    return join_newick(0, dict(enumerate(nodes.children())), dict(enumerate(map("".join, texts))))
 
 
-def written_label(name: str) -> str:
-    """The name in Newick, quoted only if necessary."""
-    if _BARE_LABEL.fullmatch(name):
+def written_length(length: float) -> str:
+    """The length of a branch behind its node; nothing for NaN."""
+    return "" if math.isnan(length) else f":{float(length)!r}"
+
+
+def written_label(name: str, bare: re.Pattern[str] = _BARE_LABEL) -> str:
+    """The name in Newick, quoted unless it is a `bare` label."""
+    if bare.fullmatch(name):
         return name
     return "'" + name.replace("'", "''") + "'"
 
-
-# --- other forms of Newick text ---------------------------------------------------------------------------
 
 # The label of a tip follows ``(`` or ``,``; quoted labels elsewhere and comments are skipped as a whole.
 _TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'|\[[^\[\]]*+\]")
@@ -142,14 +131,12 @@ def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
 
 
 def write_nexus(newick: str, name: str = "best", is_rooted: bool = False) -> str:
-    """A NEXUS file of one tree, given as Newick, with a root if it `is_rooted` or two branches meet there.
+    """A NEXUS file of a tree in Newick, with a root if it `is_rooted` or two branches meet there.
 
-    Names are quoted unless they are letters and digits only.
-
-    Comments stay where they are, such as annotations of nodes; they must not be nested.
+    Names but of letters and digits are quoted. Comments, which must not be nested, stay where they are.
     """
     nodes = parse_nodes(newick, "the tree")
-    labels = [nexus_label(nodes.labels[tip]) for tip in nodes.tips]
+    labels = [written_label(nodes.labels[tip], _PLAIN) for tip in nodes.tips]
     waiting = iter(labels)
 
     def relabel(match: re.Match[str]) -> str:
@@ -161,8 +148,3 @@ def write_nexus(newick: str, name: str = "best", is_rooted: bool = False) -> str
         f"#NEXUS\nbegin taxa;\n  dimensions ntax={len(labels)};\n  taxlabels\n    {taxa};\nend;\n"
         f"begin trees;\n  tree {name} = [&{kind}] {_TIP.sub(relabel, newick)}\nend;\n"
     )
-
-
-def nexus_label(name: str) -> str:
-    """A name as NEXUS wants it."""
-    return name if _PLAIN.fullmatch(name) else "'" + name.replace("'", "''") + "'"

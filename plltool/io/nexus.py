@@ -46,9 +46,7 @@ def starts_like_nexus(text: bytes) -> bool:
 def split_commands(content: bytes, source: str) -> Iterator[Command]:
     """The commands of a NEXUS file, each ended by ``;``; a comment becomes a blank and its line breaks.
 
-    Lines before the first command that begin with ``#`` are no part of the format, and are left out.
-
-    Comments that begin with ``&`` stay in trees, where they are annotations.
+    Lines with ``#`` before the first one are left out; comments with ``&`` in trees are annotations and stay.
     """
     text = content.lstrip()[len(_SIGNATURE) :]
     text = _REMARKS.sub(b"", text, count=1)
@@ -100,10 +98,7 @@ _UNKNOWN = b"-?"
 
 
 class StateSets:
-    """Bytes that stand for sets of states, such as {01}: bytes above ASCII that the file does not use.
-
-    members : the characters of each set, in order, by its byte
-    """
+    """Bytes above ASCII that stand for sets of states, such as {01}; `members` has the characters of each by byte."""
 
     def __init__(self, text: bytes, source: str):
         used = set(text)
@@ -130,16 +125,6 @@ class StateSets:
         return bytes([self._bytes[members]]) if members else b""
 
 
-def parse_symbols(text: str, where: str) -> str:
-    """The symbols of ``symbols="0 1 2"`` or ``"0~2"``, in upper case."""
-    whole = _RANGE.sub(lambda ends: "".join(map(chr, range(ord(ends[1]), ord(ends[2]) + 1))), "".join(text.split()))
-    symbols = whole.upper()
-    if not 2 <= len(symbols) <= MAX_STATES or not symbols.isascii() or len(set(symbols)) < len(symbols):
-        expected = f"2 to {MAX_STATES} different ASCII characters, upper and lower case being the same"
-        raise InputError(f"{where}: found symbols={show_name(text)}, expected {expected}")
-    return symbols
-
-
 def _renumbering(symbols: str) -> dict[int, int]:
     """What stands in plltool's sequences for each byte that is a declared symbol, in both cases, or unknown."""
     table = {byte: byte for byte in _UNKNOWN}
@@ -163,15 +148,9 @@ def renumber(records: Sequence[Record], symbols: str, sets: Mapping[int, bytes],
 
 # --- the matrix -------------------------------------------------------------------------------------------
 
-_DATATYPES = {  # the state space of each
-    "dna": DNA,
-    "rna": DNA,
-    "nucleotide": DNA,
-    "protein": PROTEIN,
-    "aminoacid": PROTEIN,
-    "standard": COUNTED,
-    "restriction": SPACES["bin"],
-}
+# The state space of each
+_DATATYPES = dict.fromkeys(("dna", "rna", "nucleotide"), DNA) | dict.fromkeys(("protein", "aminoacid"), PROTEIN)
+_DATATYPES |= {"standard": COUNTED, "restriction": SPACES["bin"]}
 _EXAMPLES = {"DNA": "such as {AG} for R", "protein": "such as {DN} for B"}  # of sets of states
 _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
 _UNREAD_FORMATS = ("nolabels", "transpose", "tokens", "equate")  # each changes what the matrix means
@@ -196,16 +175,10 @@ class _Format:
     """The FORMAT command; ``match`` and ``symbols`` are empty, and ``states`` None, if it does not declare them."""
 
     match: bytes
-    gap: bytes
-    missing: bytes
+    plain: bytes  # a table for `bytes.translate` that turns the gap and missing characters into ``-`` and ``?``
     is_interleaved: bool
     states: StateSpace | None
     symbols: str
-
-    @property
-    def plain_symbols(self) -> bytes:
-        """A table for `bytes.translate` that turns the gap and missing characters into ``-`` and ``?``."""
-        return bytes.maketrans(self.gap + self.missing, b"-" * len(self.gap) + b"?" * len(self.missing))
 
 
 @dataclass(frozen=True)
@@ -232,8 +205,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. In standard
     and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
     """
-    blocks = _group_blocks(split_commands(text, source))
-    block = _choose_block(blocks, source)
+    block, blocks = _find_blocks(split_commands(text, source), source)
     declared = _parse_format(block, source, states)
     announced = _parse_dimensions(block, blocks, source)
     kinds = _parse_kinds(block, announced, source) if declared.states is None else ()
@@ -241,8 +213,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     records = _read_matrix(block.commands["matrix"], declared, announced, source, sets)
     if declared.match and records:
         records = formats.resolve_matches(records, declared.match)
-    plain = declared.plain_symbols
-    records = [replace(record, sequence=record.sequence.translate(plain)) for record in records]
+    records = [replace(record, sequence=record.sequence.translate(declared.plain)) for record in records]
     warnings: tuple[str, ...] = ()
     if declared.symbols:
         records = renumber(records, declared.symbols, sets.members, source)
@@ -255,10 +226,9 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
     return NexusMatrix(records, found, declared.states is not None, sets.members, kinds, warnings)
 
 
-def _group_blocks(commands: Iterable[Command]) -> list[_Block]:
-    """The blocks of a file; if a block repeats a command, the last one counts."""
-    blocks: list[_Block] = []
-    is_open = False
+def _find_blocks(commands: Iterable[Command], source: str) -> tuple[_Block, list[_Block]]:
+    """The only block with sequences, and all blocks of a file; InputError unless it is one, with a closed matrix."""
+    blocks, is_open = list[_Block](), False
     for command in commands:
         if command.word == "begin":
             blocks.append(_Block(formats.decode_name(command.text.strip()).lower(), command.line))
@@ -267,11 +237,6 @@ def _group_blocks(commands: Iterable[Command]) -> list[_Block]:
             is_open = False
         elif is_open:
             blocks[-1].commands[command.word] = command
-    return blocks
-
-
-def _choose_block(blocks: Sequence[_Block], source: str) -> _Block:
-    """The only block with sequences; raises InputError unless there is exactly one, with a closed matrix."""
     chosen = [block for block in blocks if block.name in ("data", "characters")]
     if not chosen:
         names = ", ".join(show_name(block.name) for block in blocks[:5]) or "none"
@@ -279,48 +244,50 @@ def _choose_block(blocks: Sequence[_Block], source: str) -> _Block:
     if len(chosen) > 1:
         lines = ", ".join(str(block.line) for block in chosen[:5])
         raise InputError(f"{source}: found {len(chosen)} data or characters blocks (lines {lines}), expected one")
-    block = chosen[0]
+    (block,) = chosen
     matrix = block.commands.get("matrix")
     if matrix is None:
         raise InputError(f"{source}: line {block.line}: found a {block.name} block without matrix, expected one")
     if not matrix.is_closed:
         raise InputError(f"{source}: line {matrix.line}: found a matrix without end, expected ';'")
-    return block
+    return block, blocks
 
 
 def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _Format:
+    """The FORMAT command, for data of `states`, if given; the states of a mixed or unknown data type are None."""
     options = block.options("format")
     where = f"{source}: line {block.commands['format'].line if 'format' in block.commands else block.line}"
-    states = _parse_datatype(options, where, states)
+    datatype = options.get("datatype", _DEFAULT_DATATYPE)
+    is_said = ("datatype" in options or "symbols" in options) and not datatype.lower().startswith("mixed(")
+    if states is not None or is_said:
+        declared = _DATATYPES.get(datatype.lower())
+        if declared is None or (states is not None and declared.name != states.name):
+            unsaid = "" if "datatype" in options else " (the default of NEXUS)"
+            allowed = [word for word, space in _DATATYPES.items() if states is None or space.name == states.name]
+            found = f"found datatype {show_name(datatype)}{unsaid}"
+            raise InputError(f"{where}: {found}, expected one of: {', '.join(allowed)}")
+        states = states or declared
     for option in _UNREAD_FORMATS:
         if option in options:
             raise InputError(f"{where}: the format option {option!r} is not supported; remove it")
     if options.get("labels", "left").lower() not in ("", "left", "yes"):
         raise InputError(f"{where}: found labels={options['labels']}, expected the names on the left")
+    for key in ("matchchar", "gap", "missing"):
+        value = options.setdefault(key, "")
+        if key in block.options("format") and (len(value) != 1 or not value.isascii()):
+            raise InputError(f"{where}: found {key}={show_name(value)}, expected one ASCII character")
     is_standard = states is not None and states.name == MULTISTATE  # DNA and proteins have known symbols
-    return _Format(
-        match=_parse_symbol(options, "matchchar", where),
-        gap=_parse_symbol(options, "gap", where),
-        missing=_parse_symbol(options, "missing", where),
-        is_interleaved=options.get("interleave", "no").lower() != "no",
-        states=states,
-        symbols=parse_symbols(options["symbols"], where) if is_standard and "symbols" in options else "",
-    )
-
-
-def _parse_datatype(options: Mapping[str, str], where: str, states: StateSpace | None) -> StateSpace | None:
-    """The states of the data, those asked for if there are any; None if they are mixed or not known."""
-    datatype = options.get("datatype", _DEFAULT_DATATYPE)
-    is_said = "datatype" in options or "symbols" in options
-    if states is None and (not is_said or datatype.lower().startswith("mixed(")):
-        return None
-    declared = _DATATYPES.get(datatype.lower())
-    if declared is None or (states is not None and declared.name != states.name):
-        unsaid = "" if "datatype" in options else " (the default of NEXUS)"
-        allowed = [word for word, space in _DATATYPES.items() if states is None or space.name == states.name]
-        found = f"found datatype {show_name(datatype)}{unsaid}"
-        raise InputError(f"{where}: {found}, expected one of: {', '.join(allowed)}")
-    return states or declared
+    symbols = ""
+    if is_standard and "symbols" in options:  # such as "0 1 2" or "0~2"
+        text = "".join(options["symbols"].split())
+        symbols = _RANGE.sub(lambda ends: "".join(map(chr, range(ord(ends[1]), ord(ends[2]) + 1))), text).upper()
+        if not 2 <= len(symbols) <= MAX_STATES or not symbols.isascii() or len(set(symbols)) < len(symbols):
+            expected = f"2 to {MAX_STATES} different ASCII characters, upper and lower case being the same"
+            raise InputError(f"{where}: found symbols={show_name(options['symbols'])}, expected {expected}")
+    is_interleaved = options.get("interleave", "no").lower() != "no"
+    match, gap, missing = (options[key].encode("ascii") for key in ("matchchar", "gap", "missing"))
+    plain = bytes.maketrans(gap + missing, b"-" * len(gap) + b"?" * len(missing))
+    return _Format(match, plain, is_interleaved, states, symbols)
 
 
 def _parse_kinds(block: _Block, announced: formats.AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:
@@ -344,16 +311,6 @@ def _parse_kinds(block: _Block, announced: formats.AnnouncedSize, source: str) -
             raise InputError(f"{found}, expected {expected}")
         kinds.append(DeclaredKind(match[1], states, first, last))
     return tuple(kinds)
-
-
-def _parse_symbol(options: Mapping[str, str], key: str, where: str) -> bytes:
-    """The character that a format option declares; empty without the option."""
-    value = options.get(key)
-    if value is None:
-        return b""
-    if len(value) != 1 or not value.isascii():
-        raise InputError(f"{where}: found {key}={show_name(value)}, expected one ASCII character")
-    return value.encode("ascii")
 
 
 def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> formats.AnnouncedSize:
@@ -380,7 +337,7 @@ def _read_matrix(
 
     def replace_set(found: re.Match[bytes]) -> bytes:
         """One character for a set of states in brackets; a set that none stands for stays as it is."""
-        members = found[0][1:-1].translate(declared.plain_symbols, b",")
+        members = found[0][1:-1].translate(declared.plain, b",")
         if declared.states is not None and declared.states.name != MULTISTATE:
             return declared.states.letter_for(members) or found[0]
         return sets.character_for(members, declared.symbols) or found[0]
@@ -393,34 +350,26 @@ def _read_matrix(
         return name, clean(sequence)
 
     lines = formats.number_lines(matrix.text, matrix.line)
-    readings = [formats.read_sequential(lines, announced.n_sites, split, clean), _read_named_rows(lines, split)]
+    rows: dict[str, formats.Row] = {}  # that start with their name, as in interleaved blocks
+    for number, line in lines:
+        name, sequence = split(line)
+        rows.setdefault(name, (name, number, []))[2].append(sequence)
+    sequential = formats.read_sequential(lines, announced.n_sites, split, clean)
+    readings = [sequential, formats.join_rows(rows.values())]
     if declared.is_interleaved:
         readings.reverse()
     readings.append(formats.read_interleaved(lines, announced.n_taxa, split, clean))
     records = announced.choose_reading(readings, (declared.states or COUNTED).with_sets(sets.members))
     if records is None or any(_STATE_BRACKET.search(record.sequence) for record in records):
-        _refuse_brackets([(number, split(line)[1]) for number, line in lines], source, declared.states)
+        for number, sequence in [(number, split(line)[1]) for number, line in lines]:
+            bracket = _STATE_BRACKET.search(sequence)
+            if bracket is not None:
+                shown = _STATE_SET.match(sequence, bracket.start())
+                found = formats.decode_name(shown[0] if shown else sequence[bracket.start() :])
+                expected, kind = "a set of states such as {01}", declared.states.name if declared.states else ""
+                if kind in _EXAMPLES:
+                    expected = f"a set of states that a letter of {kind} stands for, {_EXAMPLES[kind]}"
+                raise InputError(f"{source}: line {number}: found {show_name(found)}, expected {expected}")
     if records is None:
         raise InputError(f"{source}: {announced.explain_mismatch(readings[:2])}")
     return records
-
-
-def _refuse_brackets(lines: Iterable[formats.Line], source: str, states: StateSpace | None) -> None:
-    for number, sequence in lines:
-        bracket = _STATE_BRACKET.search(sequence)
-        if bracket is not None:
-            shown = _STATE_SET.match(sequence, bracket.start())
-            found = formats.decode_name(shown[0] if shown else sequence[bracket.start() :])
-            expected = "a set of states such as {01}"
-            if states is not None and states.name in _EXAMPLES:
-                expected = f"a set of states that a letter of {states.name} stands for, {_EXAMPLES[states.name]}"
-            raise InputError(f"{source}: line {number}: found {show_name(found)}, expected {expected}")
-
-
-def _read_named_rows(lines: Iterable[formats.Line], split: formats.NameSplitter) -> list[Record]:
-    """Rows that start with their name, as in interleaved blocks; rows of one name are joined."""
-    rows: dict[str, formats.Row] = {}
-    for number, line in lines:
-        name, sequence = split(line)
-        rows.setdefault(name, (name, number, []))[2].append(sequence)
-    return formats.join_rows(rows.values())

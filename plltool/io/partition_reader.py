@@ -26,17 +26,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from plltool import constants
 from plltool.alignment.spaces import data_name
 from plltool.alignment.states import MULTISTATE
-from plltool.constants import (
-    DEFAULT_CODON_MODEL,
-    DEFAULT_DOUBLET_MODEL,
-    DEFAULT_MODEL,
-    DEFAULT_MULTISTATE_MODEL,
-    DEFAULT_PROTEIN_MODEL,
-    GENETIC_CODES,
-    STANDARD_CODE,
-)
 from plltool.errors import InputError, errors_at, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.files import read_text, source_name
@@ -57,12 +49,14 @@ _STRUCTURE = re.compile(r"(pairs|unpaired)\{([^{}]++)\}", re.IGNORECASE)
 _FILE = re.compile(r"\s*+('[^']*+'|[^\s:,']++)\s*+:")
 _DATA_WORD = re.compile(r"\s*+([A-Za-z][A-Za-z0-9]*+)\s*+,")
 _MEMBER = re.compile(r"'[^']*+'|[^\s,']++")
-_SEPARATORS = re.compile(r"[ \t\n,]*+")
+_ITEM_START = re.compile(r"[^ \t\n,]")
 _MULTISTATE_WORDS = ("BIN", "MORPH", "MULTI", "STANDARD")  # RAxML's, IQ-TREE's and MrBayes'
-_WORDS_OF_CODONS = {data_name(code).upper(): code for code in GENETIC_CODES} | {"CODON1": STANDARD_CODE}
-USUAL_MODELS = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL, "PROT": DEFAULT_PROTEIN_MODEL}
-USUAL_MODELS |= dict.fromkeys(_MULTISTATE_WORDS, DEFAULT_MULTISTATE_MODEL)
-USUAL_MODELS |= {word: under_code(DEFAULT_CODON_MODEL, code) for word, code in _WORDS_OF_CODONS.items()}
+_WORDS_OF_CODONS = {data_name(code).upper(): code for code in constants.GENETIC_CODES}
+_WORDS_OF_CODONS["CODON1"] = constants.STANDARD_CODE
+USUAL_MODELS = {"DNA": constants.DEFAULT_MODEL, "DNAX": "GTR+FO+G4"}
+USUAL_MODELS |= dict.fromkeys(("AA", "PROT"), constants.DEFAULT_PROTEIN_MODEL)
+USUAL_MODELS |= dict.fromkeys(_MULTISTATE_WORDS, constants.DEFAULT_MULTISTATE_MODEL)
+USUAL_MODELS |= {word: under_code(constants.DEFAULT_CODON_MODEL, code) for word, code in _WORDS_OF_CODONS.items()}
 DATA_NAMES = {"DNA": "DNA", "DNAX": "DNA", "AA": "protein", "PROT": "protein"}
 DATA_NAMES |= dict.fromkeys(_MULTISTATE_WORDS, MULTISTATE)
 DATA_NAMES |= {word: data_name(code) for word, code in _WORDS_OF_CODONS.items()}
@@ -74,26 +68,19 @@ class PartColumns:
 
     ranges: tuple[SiteRange, ...]  # see `PartSpec`
     where: str  # the file and line that name them, for messages
-    file: str = ""  # the alignment file that they are said to be of, or empty
+    files: tuple[str, ...] = ()  # of the alignment that they are said to be of, or empty
     data_word: str = ""  # the kind of data that they are said to be, a key of `USUAL_MODELS`, or empty
     n_sites: int | None = None  # see `PartSpec`
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return (self.file,) if self.file else ()
 
 
 Charsets = Mapping[str, PartColumns]
 
 
 def read_columns(text: str, where: str, name: str, charsets: Charsets | None = None) -> PartColumns:
-    """``[FILE:] [DATA TYPE,] RANGES``; raises InputError for a data type that is not supported.
-
-    With `charsets` (NEXUS) these may be members, and ``all`` and ``remainder``.
-    """
-    position, file, word = 0, "", ""
+    """``[FILE:] [DATA TYPE,] RANGES``, in which `charsets` of NEXUS may be members, and ``all`` and ``remainder``."""
+    position, files, word = 0, tuple[str, ...](), ""
     if (found := _FILE.match(text)) and not _PAIR.match(text.lstrip()):
-        file, position = found[1].strip("'"), found.end()
+        files, position = (found[1].strip("'"),), found.end()
     found = _DATA_WORD.match(text, position)
     if found and not (charsets and find_members(found[1], charsets)):
         word, position = found[1].upper(), found.end()
@@ -102,59 +89,47 @@ def read_columns(text: str, where: str, name: str, charsets: Charsets | None = N
             raise InputError(f"{what}, expected DNA, AA (proteins), CODON or CODON2 and the like, BIN or MORPH")
     rest = text[position:]
     if rest.strip() == "*":
-        return PartColumns(ALL_SITES, where, file, word)
+        return PartColumns(ALL_SITES, where, files, word)
     if found := _STRUCTURE.fullmatch(rest.strip()):
-        what = f"{where}: partition {show_name(name)}"
-        ranges, n_sites = _read_structure_columns(found[1].lower(), found[2].strip(), what)
-        return PartColumns(ranges, where, file, word, n_sites)
-    return PartColumns(_read_ranges(rest, where, name, charsets), where, file, word)
-
-
-def _read_structure_columns(which: str, path: str, where: str) -> tuple[tuple[SiteRange, ...], int]:
-    """The columns of a structure that pair or do not, and the number of all; InputError if there are none."""
-    structure = read_structure(path)
-    ranges: tuple[SiteRange, ...] = tuple(SiteRange(*run) for run in structure.unpaired)
-    if which == "pairs":
-        ranges = tuple(SitePair(*pair) for pair in structure.pairs)
-    if not ranges:
-        found = "no brackets" if which == "pairs" else "no dot"
-        raise InputError(f"{where}: found {found} in {show_name(path)}, expected at least one")
-    return ranges, structure.n_sites
+        path, pairs = found[2].strip(), found[1].lower() == "pairs"
+        structure = read_structure(path)
+        ranges: tuple[SiteRange, ...] = tuple(SiteRange(*run) for run in structure.unpaired)
+        ranges = tuple(SitePair(*pair) for pair in structure.pairs) if pairs else ranges
+        if not ranges:
+            what = f"{where}: partition {show_name(name)}: found {'no brackets' if pairs else 'no dot'}"
+            raise InputError(f"{what} in {show_name(path)}, expected at least one")
+        return PartColumns(ranges, where, files, word, structure.n_sites)
+    return PartColumns(_read_ranges(rest, where, name, charsets), where, files, word)
 
 
 def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) -> tuple[SiteRange, ...]:
     """Ranges, and in NEXUS names of charsets, separated by commas or blanks."""
     ranges: list[SiteRange] = []
-    position = _skip_separators(text, 0)
-    while position < len(text):
+    position = 0
+    while item := _ITEM_START.search(text, position):
+        position = item.start()
         if pair := _PAIR.match(text, position):
             first, last = sorted((int(pair[1]), int(pair[2])))
             if first == last:
                 what = f"{where}: partition {show_name(name)}: found {show_name(pair[0])}"
                 raise InputError(f"{what}, expected two different columns")
             ranges.append(SitePair(first, last))
-            position = _skip_separators(text, pair.end())
+            position = pair.end()
             continue
         match = _RANGE.match(text, position)
         member = None if match or charsets is None else _MEMBER.match(text, position)
         if member and charsets is not None and (known := find_members(member[0].strip("'"), charsets)):
             ranges += known.ranges
             check_size(len(ranges), where, name)
-            position = _skip_separators(text, member.end())
+            position = member.end()
             continue
         if match is None or int(match[4] or 1) == 0:
             found = show_name(text[position:].strip())
             raise InputError(rf"{where}: partition {show_name(name)}: found {found}, expected columns such as 1-100\3")
         start, stop, to_end, stride = match.groups()
         ranges.append(SiteRange(int(start), None if to_end else int(stop or start), int(stride or 1)))
-        position = _skip_separators(text, match.end())
+        position = match.end()
     return tuple(ranges if charsets is None else dict.fromkeys(ranges))  # members may have ranges in common
-
-
-def _skip_separators(text: str, position: int) -> int:
-    match = _SEPARATORS.match(text, position)
-    assert match is not None, "it matches nothing, too"
-    return match.end()
 
 
 def check_size(n_ranges: int, where: str, name: str) -> None:
@@ -184,10 +159,7 @@ class Structure(NamedTuple):
 
 
 def read_structure(path: str) -> Structure:
-    """The structure in a file: a character for each column, a dot or one of ``( )``, ``[ ]``, ``{ }``, ``< >``.
-
-    Brackets of different kinds may cross each other, as in pseudoknots. Blanks and line breaks do not count.
-    """
+    """The structure in a file: a dot or one of ``( ) [ ] { } < >`` for each column; pairs of two kinds may cross."""
     source = source_name(path)
     text = "".join(read_text(path).decode("utf-8", "replace").split())
     if not text:
@@ -225,10 +197,7 @@ _SUFFIXES = {"F": "+F", "X": "+FO"}
 
 
 def unwrap(text: str) -> list[tuple[int, str]]:
-    """The lines of a text that are neither blank nor comments (``#``), each with the number of its first one.
-
-    A line goes on where a brace is open, or a plus sign ends a line or begins the next one.
-    """
+    """The lines, numbered, without blank ones and comments (``#``); an open brace, or + at an end, joins lines."""
     lines: list[tuple[int, list[str]]] = []
     n_open = 0
     for number, line in enumerate(text.splitlines(), start=1):
@@ -244,12 +213,7 @@ def unwrap(text: str) -> list[tuple[int, str]]:
     return [(number, "".join(pieces)) for number, pieces in lines]
 
 
-def is_partition_line(text: str) -> bool:
-    """Whether a text is ``MODEL, NAME = SITES``."""
-    return _split_line(text) is not None
-
-
-def _split_line(line: str) -> tuple[str, str, str] | None:
+def split_line(line: str) -> tuple[str, str, str] | None:
     """Model, name and sites of ``MODEL, NAME = SITES``; None for another line."""
     line = line.strip()
     match = _MODEL.match(line)
@@ -260,15 +224,12 @@ def _split_line(line: str) -> tuple[str, str, str] | None:
 
 
 def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
-    """The parts in a partition file of RAxML or RAxML-NG; `read_model` reads model strings.
-
-    Blank lines and lines that begin with ``#`` are skipped; a model may take several lines, see `unwrap`.
-    """
+    """The parts in a partition file of RAxML or RAxML-NG, see `unwrap`; `read_model` reads model strings."""
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}
     for number, line in unwrap(text):
         where = f"{source}: line {number}"
-        fields = _split_line(line)
+        fields = split_line(line)
         if fields is None:
             raise InputError(f"{where}: found {show_name(line.strip())}, expected MODEL, NAME = SITES")
         text, name, sites = fields
@@ -330,11 +291,28 @@ def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
     """The parts in the sets, assumptions or MrBayes block of a NEXUS file; arguments as in `read_lines`."""
     words = ("charset", "charpartition", "partition", "set")
     commands = [command for command in split_commands(content, source) if command.word in words]
-    charsets = _read_charsets([c for c in commands if c.word == "charset"], source)
+    charsets: dict[str, PartColumns] = {}
+    total = 0
+    for name, text, where in (_split_set(c, source) for c in commands if c.word == "charset"):
+        check_name(name, where)
+        if name in charsets:
+            other = charsets[name].where
+            raise InputError(f"{where}: found charset {show_name(name)} again, expected different names ({other})")
+        known = charsets.get(text)  # a charset may be the name of an earlier one
+        charsets[name] = replace(known, where=where) if known else read_columns(text, where, name, charsets)
+        total += len(charsets[name].ranges)
+        check_size(total, where, name)
     chosen = _choose(commands, source)
-    if chosen is not None:
-        read = _read_charpartition if chosen.word == "charpartition" else _read_partition
-        return read(chosen, source, charsets, read_model)
+    if chosen is not None and chosen.word == "charpartition":
+        return _read_charpartition(chosen, source, charsets, read_model)
+    if chosen is not None:  # COUNT: CHARSET, CHARSET, ...
+        _, text, where = _split_set(chosen, source)
+        count = _COUNT.match(text)
+        names = [name.strip().strip("'") for name in text[count.end() if count else 0 :].split(",")]
+        if count and int(count[1]) != len(names):
+            found = f"found {len(names)} charsets in a partition, expected {count[1]}, as it announces"
+            raise InputError(f"{where}: {found}")
+        return tuple(_default_part(own, _find_charset(own, where, charsets), where, read_model) for own in names)
     if not charsets:
         raise InputError(f"{source}: found no charset, expected a partition")
     return tuple(_default_part(name, sites, sites.where, read_model) for name, sites in charsets.items())
@@ -369,22 +347,6 @@ def _split_set(command: Command, source: str) -> tuple[str, str, str]:
     return match["name"].strip("'"), match["text"].strip(), where
 
 
-def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
-    charsets: dict[str, PartColumns] = {}
-    total = 0
-    for command in commands:
-        name, text, where = _split_set(command, source)
-        check_name(name, where)
-        if name in charsets:
-            other = charsets[name].where
-            raise InputError(f"{where}: found charset {show_name(name)} again, expected different names ({other})")
-        known = charsets.get(text)  # a charset may be the name of an earlier one
-        charsets[name] = replace(known, where=where) if known else read_columns(text, where, name, charsets)
-        total += len(charsets[name].ranges)
-        check_size(total, where, name)
-    return charsets
-
-
 def _find_charset(name: str, where: str, charsets: Charsets) -> PartColumns:
     found = find_members(name, charsets)
     if found is None:
@@ -398,7 +360,7 @@ def _default_part(name: str, sites: PartColumns, where: str, read_model: ModelRe
     """A part under the default model of its data, which is left open unless the charset says what they are."""
     usual = USUAL_MODELS[sites.data_word] if sites.data_word else ""
     if any(isinstance(some, SitePair) for some in sites.ranges):
-        usual = DEFAULT_DOUBLET_MODEL
+        usual = constants.DEFAULT_DOUBLET_MODEL
     return PartSpec(read_model(usual) if usual else None, name, sites.ranges, where, sites.files, sites.n_sites)
 
 
@@ -423,13 +385,3 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
         n_sites = next((sites.n_sites for sites in members if sites.n_sites), None)
         scheme.append(PartSpec(found, name, ranges, where, files, n_sites))
     return tuple(scheme)
-
-
-def _read_partition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
-    """``COUNT: CHARSET, CHARSET, ...`` under the default models."""
-    _, text, where = _split_set(command, source)
-    count = _COUNT.match(text)
-    names = [name.strip().strip("'") for name in text[count.end() if count else 0 :].split(",")]
-    if count and int(count[1]) != len(names):
-        raise InputError(f"{where}: found {len(names)} charsets in a partition, expected {count[1]}, as it announces")
-    return tuple(_default_part(name, _find_charset(name, where, charsets), where, read_model) for name in names)

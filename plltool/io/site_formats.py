@@ -26,7 +26,7 @@ from plltool.alignment.states import (
     multistate_space,
 )
 from plltool.errors import InputError, show_name
-from plltool.io.alignment_formats import Record, decode_name, number_lines, starts_like_phylip
+from plltool.io.alignment_formats import decode_name, number_lines, starts_like_phylip
 
 _MAGIC = (b"##fileformat=VCF", b"#CHROM\t")
 _FIXED = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
@@ -39,8 +39,8 @@ def starts_like_vcf(text: bytes) -> bool:
     return text.startswith(_MAGIC)
 
 
-def read_vcf(text: bytes, source: str) -> tuple[list[Record], tuple[str, ...]]:
-    """The genotypes of each sample at each SNP as characters of `plltool.alignment.states`, and warnings.
+def read_vcf(text: bytes, source: str) -> Sequences:
+    """The genotypes of each sample at each SNP as characters of `plltool.alignment.states`.
 
     Records with an allele that is not one base, such as an indel, are left out, with a warning. A genotype with an
     allele that was not called is unknown. Nothing but GT is looked at, neither filters nor likelihoods.
@@ -48,13 +48,15 @@ def read_vcf(text: bytes, source: str) -> tuple[list[Record], tuple[str, ...]]:
     samples: list[str] = []
     columns: list[str] = []
     skipped: list[int] = []
-    start = 0
     for number, line in enumerate(text.decode("utf-8", "surrogateescape").split("\n"), start=1):
         if line.startswith("##") or not line.strip():
             continue
         fields = line.split("\t")
         if not samples:
-            samples, start = _read_header(fields, f"{source}: line {number}"), number
+            if tuple(fields[: len(_FIXED)]) != _FIXED or len(fields) == len(_FIXED):
+                expected = f"the columns {' '.join(_FIXED)} and samples, with tabs"
+                raise InputError(f"{source}: line {number}: found {show_name(line)}, expected {expected}")
+            samples = fields[len(_FIXED) :]
             continue
         where = f"{source}: line {number}"
         if len(fields) != len(_FIXED) + len(samples):
@@ -62,39 +64,24 @@ def read_vcf(text: bytes, source: str) -> tuple[list[Record], tuple[str, ...]]:
         alternatives = [] if fields[_ALT] == _NO_CALL else fields[_ALT].upper().split(",")
         alleles = [fields[_REF].upper(), *alternatives]
         if all(allele in DNA.symbols for allele in alleles):
-            columns.append(_read_genotypes(fields, alleles, samples, where))
+            if fields[_FORMAT].split(":")[0] != "GT":
+                found = f"found FORMAT {show_name(fields[_FORMAT])}"
+                raise InputError(f"{where}: {found}, expected GT as its first key")
+            known: dict[str, str] = {}
+            genotypes = [cell.split(":", 1)[0] for cell in fields[len(_FIXED) :]]
+            for sample, genotype in zip(samples, genotypes, strict=True):
+                if genotype not in known:
+                    known[genotype] = _character_of(genotype, alleles, f"{where}: sample {show_name(sample)}")
+            columns.append("".join(map(known.__getitem__, genotypes)))
         else:
             skipped.append(number)
     if not columns:
         found = f"no SNP, other records: {len(skipped)}" if samples else "no line that begins with #CHROM"
         raise InputError(f"{source}: found {found}, expected genotypes of at least one SNP")
-    rows = ("".join(row).encode("ascii") for row in zip(*columns, strict=True))
-    names = [decode_name(name.encode("utf-8", "surrogateescape")) for name in samples]
-    records = [Record(name, row, start) for name, row in zip(names, rows, strict=True)]
+    rows = tuple("".join(row).encode("ascii") for row in zip(*columns, strict=True))
     what = "1 record that is not a SNP" if len(skipped) == 1 else f"{len(skipped)} records that are not SNPs"
-    return records, (f"{source}: {what} left out, first line {skipped[0]}",) if skipped else ()
-
-
-def _read_header(fields: Sequence[str], where: str) -> list[str]:
-    if tuple(fields[: len(_FIXED)]) != _FIXED or len(fields) == len(_FIXED):
-        found = show_name("\t".join(fields))
-        raise InputError(f"{where}: found {found}, expected the columns {' '.join(_FIXED)} and samples, with tabs")
-    return list(fields[len(_FIXED) :])
-
-
-def _read_genotypes(fields: Sequence[str], alleles: Sequence[str], samples: Sequence[str], where: str) -> str:
-    """A character for each sample."""
-    keys = fields[_FORMAT].split(":")
-    if keys[0] != "GT":
-        raise InputError(f"{where}: found FORMAT {show_name(fields[_FORMAT])}, expected GT as its first key")
-    known: dict[str, str] = {}
-    characters = []
-    for sample, cell in zip(samples, fields[len(_FIXED) :], strict=True):
-        genotype = cell.split(":", 1)[0]
-        if genotype not in known:
-            known[genotype] = _character_of(genotype, alleles, f"{where}: sample {show_name(sample)}")
-        characters.append(known[genotype])
-    return "".join(characters)
+    warnings = (f"{source}: {what} left out, first line {skipped[0]}",) if skipped else ()
+    return Sequences(tuple(samples), rows, source, GENOTYPES, told=True, warnings=warnings)
 
 
 def _character_of(genotype: str, alleles: Sequence[str], where: str) -> str:
@@ -151,44 +138,39 @@ def read_catg(text: bytes, source: str, states: StateSpace | None, least: int) -
     rows, numbers = [], np.empty((n_taxa, n_sites), dtype=np.intp)
     for site, (line, content) in enumerate(lines):
         letters, *cells = content.split()
-        _check_line(f"{source}: line {line}", letters, cells, names)
+        at, n = f"{source}: line {line}", len(names)
+        if len(letters) != n:
+            found = f"found {show_name(decode_name(letters))}"
+            raise InputError(f"{at}: {found}, expected a character for each of {n} taxa")
+        if len(cells) < n:
+            found = f"taxon {show_name(names[len(cells)])}: found no likelihoods"
+            raise InputError(f"{at}, {found}, expected numbers with commas between them for each of {n} taxa")
+        if len(cells) > n:
+            found = f"found {show_name(decode_name(cells[n]))} after those of the last taxon"
+            raise InputError(f"{at}: {found}, expected likelihoods for each of {n} taxa")
         rows.append(letters)
         for taxon, cell in enumerate(cells):
             if cell not in number_of:
                 number_of[cell] = len(vectors)
                 n_states = len(vectors[0]) if vectors else None
-                where = f"{source}: line {line}, taxon {show_name(names[taxon])}"
-                vectors.append(_read_likelihoods(cell, n_states, where))
+                vectors.append(_read_likelihoods(cell, n_states, f"{at}, taxon {show_name(names[taxon])}"))
             numbers[taxon, site] = number_of[cell]
     space = states or _SPACES.get(len(vectors[0])) or COUNTED
-    return Sequences(
-        tuple(names),
-        tuple(map(bytes, zip(*rows, strict=True))),
-        source,
-        multistate_space(len(vectors[0])) if space is COUNTED else space,
-        told=True,
-        least=least,
-        likelihoods=CellLikelihoods(numbers, np.array(vectors)),
-    )
-
-
-def _check_line(where: str, letters: bytes, cells: Sequence[bytes], names: Sequence[str]) -> None:
-    """Raise InputError unless there are a letter and likelihoods for each taxon."""
-    if len(letters) != len(names):
-        found = f"found {show_name(decode_name(letters))}"
-        raise InputError(f"{where}: {found}, expected a character for each of {len(names)} taxa")
-    if len(cells) < len(names):
-        found = f"taxon {show_name(names[len(cells)])}: found no likelihoods"
-        raise InputError(f"{where}, {found}, expected numbers with commas between them for each of {len(names)} taxa")
-    if len(cells) > len(names):
-        found = f"found {show_name(decode_name(cells[len(names)]))} after those of the last taxon"
-        raise InputError(f"{where}: {found}, expected likelihoods for each of {len(names)} taxa")
+    space = multistate_space(len(vectors[0])) if space is COUNTED else space
+    letters_of, cells_of = tuple(map(bytes, zip(*rows, strict=True))), CellLikelihoods(numbers, np.array(vectors))
+    return Sequences(tuple(names), letters_of, source, space, told=True, least=least, likelihoods=cells_of)
 
 
 def _read_likelihoods(cell: bytes, n_states: int | None, where: str) -> list[float]:
     """The likelihoods of a cell, as many as in the first one, which has `n_states` None."""
-    pieces = decode_name(cell).split(",")
-    values = [_read_number(piece, where) for piece in pieces]
+    values = []
+    for text in decode_name(cell).split(","):
+        try:
+            values.append(float(text.replace("_", "?")))  # which Python allows between digits
+        except ValueError:
+            values.append(-1.0)
+        if not 0 <= values[-1] <= 1:
+            raise InputError(f"{where}: found {show_name(text)}, expected a likelihood, from 0 to 1")
     if len(values) != (n_states or len(values)):
         raise InputError(f"{where}: found {len(values)} likelihoods, expected {n_states} as in the first cell")
     if not MIN_STATES <= len(values) <= MAX_STATES:
@@ -197,13 +179,3 @@ def _read_likelihoods(cell: bytes, n_states: int | None, where: str) -> list[flo
         expected = f"expected one of {_LEAST:g} or more; a factor for a whole cell only adds a constant to lnL"
         raise InputError(f"{where}: found likelihoods of {max(values):g} or less, {expected}")
     return values
-
-
-def _read_number(text: str, where: str) -> float:
-    try:
-        value = float(text.replace("_", "?"))  # which Python allows between digits
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise InputError(f"{where}: found {show_name(text)}, expected a likelihood, from 0 to 1")
-    return value

@@ -7,10 +7,9 @@ import csv
 import datetime
 import io
 import math
-import os
 import re
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import fspath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +18,8 @@ from plltool.alignment.alignment import MIN_TAXA, CellTable, Sequences
 from plltool.alignment.spaces import NAMED
 from plltool.alignment.states import EITHER, UNKNOWN_CELL
 from plltool.arrays import FloatArray
-from plltool.errors import InputError, errors_at, show_name
-from plltool.io.files import read_text, source_name
-from plltool.io.newick import list_names
+from plltool.errors import InputError, errors_at, list_names, show_name
+from plltool.io.files import FileName, read_text, source_name
 
 MAX_CELLS = 256  # different ones: a byte stands for each of them
 _OTHER_STARTS = (b">", b"#", b"(", b"{", b"[")
@@ -48,22 +46,14 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
     if len(cells) > MAX_CELLS:
         raise InputError(f"{source}: found {len(cells)} different cells, expected at most {MAX_CELLS}")
     byte_of = {cell: byte for byte, cell in enumerate(cells)}
-    return Sequences(
-        tuple(fields[0] for _, fields in rows),
-        tuple(bytes(byte_of[cell] for cell in row) for row in filled),
-        source,
-        NAMED,
-        [number for number, _ in rows],
-        table=CellTable(tuple(header[1:]), tuple(cells)),
-        least=least,
-    )
+    taxa, lines = tuple(fields[0] for _, fields in rows), [number for number, _ in rows]
+    encoded = tuple(bytes(byte_of[cell] for cell in row) for row in filled)
+    table = CellTable(tuple(header[1:]), tuple(cells))
+    return Sequences(taxa, encoded, source, NAMED, lines, table=table, least=least)
 
 
 def read_fields(text: bytes, source: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The fields of the first line of a table, and the number and the fields of each other line.
-
-    The separator is a tab if the first line has one, else a comma. Empty lines are skipped.
-    """
+    """The first line of a table, and number and fields of the others; tabs separate if it has one, else commas."""
     content = text.decode("utf-8", "surrogateescape").lstrip("\n")
     skipped = len(text) - len(text.lstrip(b"\n"))
     reader = csv.reader(io.StringIO(content), delimiter="\t" if "\t" in content.split("\n", 1)[0] else ",", strict=True)
@@ -111,7 +101,7 @@ class DateRow(NamedTuple):
     date: SampleDate | None
 
 
-def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: str | None = None) -> list[DateRow]:
+def read_dates(path: FileName, names: str | None = None, dates: str | None = None) -> list[DateRow]:
     """Read a table of dates, separated by tabs if the first line has one, else by commas.
 
     path : the file. Its first line names the columns.
@@ -155,17 +145,10 @@ def parse_date(text: str) -> SampleDate | None:
         return None
     ends = _RANGE.fullmatch(text)
     try:
-        dates = [_year_or_day(end) for end in (ends.groups() if ends else (text,))]
+        dates = [_days_of(end) for end in (ends.groups() if ends else (text,))]
     except ValueError:
         raise _refuse(text) from None
     return as_date(dates[0].first, dates[-1].last)
-
-
-def _year_or_day(text: str) -> SampleDate:
-    """A date that is no range. Raises ValueError if it cannot be understood."""
-    if found := _DAY.fullmatch(text):
-        return _days_of(int(found[1]), _number(found[2]), _number(found[3]))
-    return SampleDate(float(text), float(text))
 
 
 def as_date(first: float, last: float) -> SampleDate:
@@ -182,18 +165,19 @@ def decimal_year(day: datetime.date) -> float:
     return day.year + (day.timetuple().tm_yday - 0.5) / (366 if calendar.isleap(day.year) else 365)
 
 
-def _days_of(year: int, month: int | None, day: int | None) -> SampleDate:
-    """The days that a date may mean whose day, or month and day, may be unknown. Raises ValueError for no such day."""
+def _days_of(text: str) -> SampleDate:
+    """A year, or the days that a date with an unknown day, or month and day, may mean; ValueError if it is none."""
+    found = _DAY.fullmatch(text)
+    if found is None:
+        return SampleDate(float(text), float(text))
+    year = int(found[1])
+    month, day = (None if part is None or part.upper() == "XX" else int(part) for part in found.groups()[1:])
     if month is None and day is not None:
         raise ValueError
     months = (1, 12) if month is None else (month, month)
     days = (1, calendar.monthrange(year, months[1])[1]) if day is None else (day, day)
     first, last = (datetime.date(year, *pair) for pair in zip(months, days, strict=True))
     return SampleDate(decimal_year(first), decimal_year(last))
-
-
-def _number(text: str | None) -> int | None:
-    return None if text is None or text.upper() == "XX" else int(text)
 
 
 def _refuse(text: str) -> InputError:
@@ -217,11 +201,8 @@ def format_frequencies(frequencies: FloatArray) -> str:
     return "".join(f"{site} {' '.join(map(repr, row))}\n" for site, row in rows)
 
 
-def read_frequencies(path: str | PathLike[str], n_sites: int, symbols: Sequence[str]) -> FloatArray:
-    """Frequencies (n_sites, n_states) of the states `symbols` from such a file, which may have its lines in any order.
-
-    Raises InputError if it cannot be read, or does not have one line with these numbers for each site.
-    """
+def read_frequencies(path: FileName, n_sites: int, symbols: Sequence[str]) -> FloatArray:
+    """Frequencies (n_sites, n_states) from such a file; InputError unless each site has one line of these numbers."""
     source, rows = source_name(path), dict[int, list[float]]()
     text = read_text(path).decode("utf-8", "surrogateescape")
     for number, words in enumerate(map(str.split, text.splitlines()), start=1):
@@ -246,17 +227,14 @@ def read_frequencies(path: str | PathLike[str], n_sites: int, symbols: Sequence[
 
 
 def format_puzzle(site_lnl: FloatArray) -> str:
-    """lnL (n_trees, n_sites) in TREE-PUZZLE's format: the numbers of trees and sites, then a line for each tree.
-
-    Sites that are in no part (NaN) are left out.
-    """
+    """lnL (n_trees, n_sites) as TREE-PUZZLE has it: sizes, then a line for each tree; sites in no part are left out."""
     known = site_lnl[:, ~np.isnan(site_lnl).any(axis=0)]
     lines = [f"{len(known)} {known.shape[1]}"]
     lines += [f"Tree{number:<6d}" + " ".join(map(repr, row)) for number, row in enumerate(known.tolist(), start=1)]
     return "\n".join(lines) + "\n"
 
 
-def format_for(path: str | PathLike[str], site_lnl: FloatArray) -> str:
+def format_for(path: FileName, site_lnl: FloatArray) -> str:
     """lnL (n_sites,) in the format that the file's name asks for: for CONSEL if it ends in PUZZLE_ENDING."""
     is_puzzle = fspath(path).endswith(PUZZLE_ENDING)
     return format_puzzle(site_lnl[None]) if is_puzzle else format_sites("lnl", site_lnl)

@@ -19,10 +19,10 @@ from plltool.constants import NO_NODE
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name, starts_like_phylip
 from plltool.io.bridge import TreeObject, nodes_from_object
-from plltool.io.files import parse_object, read_text, source_name
+from plltool.io.files import FileName, parse_object, read_text, source_name
 from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_nodes, parse_trees, unrooted_tree
-from plltool.io.newick_writer import write_newick, written_label
-from plltool.io.nexus import Command, split_commands, starts_like_nexus
+from plltool.io.newick_writer import join_newick, write_newick, written_label, written_length
+from plltool.io.nexus import split_commands, starts_like_nexus
 from plltool.progress import log
 from plltool.tree.concordance import GeneTree
 from plltool.tree.constraint import Constraint, make_constraint
@@ -30,8 +30,6 @@ from plltool.tree.rooted import drop_root, root_split
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
 from plltool.tree.splits import Splits, TreeSet, branch_splits, everyone, make_tree_set, members_of, splits_of
 from plltool.tree.topology import Tree
-
-# --- blocks of NEXUS --------------------------------------------------------------------------------------
 
 _LABEL = r"'(?:[^']|'')*+'|[^\s,='\[\]();]++"
 _TREE = re.compile(rf"\s*+(?:\*\s*+)?(?P<name>{_LABEL})\s*+(?:\[[^\[\]]*+\]\s*+)*+=(?P<newick>.*)", re.DOTALL)
@@ -54,60 +52,41 @@ def read_nexus_trees(content: bytes, source: str) -> Iterator[RootedNodes]:
             labels = _WORD.findall(decode_name(command.text))
             numbers = {str(number): _unquote(label) for number, label in enumerate(labels, start=1)}
         elif block == "trees" and command.word == "translate":
-            names = _read_translation(command, where)
+            text, position, names = decode_name(command.text).strip(), 0, {}
+            while position < len(text):
+                pair = _PAIR.match(text, position)
+                if pair is None:
+                    found = show_name(text[position:].strip())
+                    raise InputError(f"{where}: found {found} in a translation, expected LABEL NAME, LABEL NAME")
+                names[_unquote(pair[1])] = _unquote(pair[2])
+                position = pair.end()
         elif block == "trees" and command.word in ("tree", "utree"):
-            yield _read_tree(command, where, names)
-
-
-def _read_translation(command: Command, where: str) -> Names:
-    text, position, names = decode_name(command.text).strip(), 0, {}
-    while position < len(text):
-        pair = _PAIR.match(text, position)
-        if pair is None:
-            found = show_name(text[position:].strip())
-            raise InputError(f"{where}: found {found} in a translation, expected LABEL NAME, LABEL NAME")
-        names[_unquote(pair[1])] = _unquote(pair[2])
-        position = pair.end()
-    return names
-
-
-def _read_tree(command: Command, where: str, names: Names) -> RootedNodes:
-    """One tree, labels of its tips translated."""
-    match = _TREE.fullmatch(decode_name(command.text))
-    if match is None or not command.is_closed:
-        raise InputError(f"{where}: found a tree without a name and a final semicolon, expected TREE NAME = ... ;")
-    nodes = next(parse_trees(match["newick"] + ";", f"{where}: tree {show_name(_unquote(match['name']))}"))
-    taxa = set(names.values())
-    for tip in nodes.tips:
-        if (label := nodes.labels[tip]) in names and label not in taxa:
-            nodes.labels[tip] = names[label]
-    return nodes
+            match = _TREE.fullmatch(decode_name(command.text))
+            if match is None or not command.is_closed:
+                found = "found a tree without a name and a final semicolon"
+                raise InputError(f"{where}: {found}, expected TREE NAME = ... ;")
+            nodes = next(parse_trees(match["newick"] + ";", f"{where}: tree {show_name(_unquote(match['name']))}"))
+            taxa = set(names.values())
+            for tip in nodes.tips:
+                if (label := nodes.labels[tip]) in names and label not in taxa:
+                    nodes.labels[tip] = names[label]
+            yield nodes
 
 
 def _unquote(label: str) -> str:
     return label[1:-1].replace("''", "'") if label.startswith("'") else label
 
 
-# --- files, Newick or NEXUS -------------------------------------------------------------------------------
-
 FIRST_TREE, THE_TREE = "the first tree", "the tree"  # whose taxa others must have
 GIVEN_TEXT = "the tree given"  # what errors call Newick text that comes from no file
-NO_SPLIT = -1  # all taxa
 
 
-def read_tree_set(
-    given: Sequence[str | PathLike[str] | Tree | TreeObject],
-    names: Sequence[str] | None = None,
-) -> TreeSet:
+def read_tree_set(given: Sequence[FileName | Tree | TreeObject], names: Sequence[str] | None = None) -> TreeSet:
     """All trees of several sources, in their order; nodes may have any number of branches.
 
-    Parameters
-    ----------
-    given : files (Newick or NEXUS, compressed or not), Newick texts, trees, and trees of other libraries
-    names : the taxa, those of a tree; by default those of the first tree
-
-    Raises InputError if a file cannot be read, holds no tree or something else, an object is no tree, or the taxa are
-    not the same in all trees.
+    `given` are files (Newick or NEXUS, compressed or not), Newick texts, trees, and trees of other libraries; `names`
+    are the taxa, by default those of the first tree. Raises InputError if a file cannot be read, holds no tree or
+    something else, an object is no tree, or the taxa are not the same in all trees.
     """
     known: Sequence[str] | None = names
     owner = FIRST_TREE if names is None else THE_TREE
@@ -137,7 +116,7 @@ def read_tree_set(
     return make_tree_set(known or (), trees, roots, labels)
 
 
-def read_gene_trees(given: Sequence[str | PathLike[str] | Tree | TreeObject], names: Sequence[str]) -> list[GeneTree]:
+def read_gene_trees(given: Sequence[FileName | Tree | TreeObject], names: Sequence[str]) -> list[GeneTree]:
     """All trees of several sources, each over all or some of the taxa `names`; sources as in `read_tree_set`."""
     trees: list[GeneTree] = []
     for item in given:
@@ -148,7 +127,7 @@ def read_gene_trees(given: Sequence[str | PathLike[str] | Tree | TreeObject], na
     return trees
 
 
-def find_nodes(given: str | PathLike[str] | TreeObject) -> tuple[str, Iterator[RootedNodes]]:
+def find_nodes(given: FileName | TreeObject) -> tuple[str, Iterator[RootedNodes]]:
     """What errors call a file, Newick text or a tree of another library, and the trees in it, at least one."""
     if is_newick(given):
         return GIVEN_TEXT, _at_least_one(parse_trees(str(given), GIVEN_TEXT), GIVEN_TEXT)
@@ -167,23 +146,15 @@ def _at_least_one(found: Iterable[RootedNodes], source: str) -> Iterator[RootedN
         raise InputError(f"{source}: found no tree, expected at least one")
 
 
-def read_trees(
-    path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None
-) -> list[Tree]:
-    """All trees of a file, compressed or not; parameters, warnings and errors as in `parse_newick`.
-
-    Raises InputError also if the file cannot be read or holds no tree.
-    """
+def read_trees(path: FileName, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> list[Tree]:
+    """All trees of a file, as `parse_newick` reads one; InputError also if it cannot be read or holds no tree."""
     source = source_name(path)
     found = enumerate(_at_least_one(_read_nodes(path), source), start=1)
     return [unrooted_tree(nodes, f"{source}: tree {number}", names, resolve_seed) for number, nodes in found]
 
 
-def load_nodes(given: str | PathLike[str] | TreeObject, called: str = GIVEN_TEXT) -> tuple[RootedNodes, str]:
-    """The first tree of a file, Newick or NEXUS, compressed or not, of Newick text or another library, and its name.
-
-    A warning says if there are more. Text is `called` so.
-    """
+def load_nodes(given: FileName | TreeObject, called: str = GIVEN_TEXT) -> tuple[RootedNodes, str]:
+    """The first tree of a file, text, which is `called` so, or an object, and its name; a warning if there are more."""
     if is_newick(given):
         return parse_nodes(str(given), called), called
     source, found = find_nodes(given)
@@ -195,10 +166,9 @@ def load_nodes(given: str | PathLike[str] | TreeObject, called: str = GIVEN_TEXT
 
 
 def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
-    """The splits of a rooted tree and the lengths of their branches, NaN where none is given.
+    """The splits of a rooted tree, whose `tips` are numbered, and lengths of branches, NaN where none is given.
 
-    `tips` holds the number of each tip. The root is removed: two branches with one split become one, as
-    long as both together.
+    The root is removed: two branches with one split become one, as long as both together.
     """
     splits: dict[int, float] = {}
     for node, split in _find_branches(nodes, tips):
@@ -242,14 +212,14 @@ def _find_branches(nodes: RootedNodes, tips: dict[int, int]) -> Iterator[tuple[i
             yield node, everybody ^ below[node] if below[node] & 1 else below[node]
 
 
-def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
+def _read_nodes(path: FileName) -> Iterator[RootedNodes]:
     content, source = read_tree_text(path)
     if starts_like_nexus(content):
         return read_nexus_trees(content, source)
     return parse_trees(content.decode("utf-8", "surrogateescape"), source)
 
 
-def read_tree_text(path: str | PathLike[str]) -> tuple[bytes, str]:
+def read_tree_text(path: FileName) -> tuple[bytes, str]:
     """The content of a file of trees, or the tree in the record of a run, and what errors call it."""
     content, source = read_text(path), source_name(path)
     start = content.lstrip()
@@ -268,61 +238,47 @@ def write_splits(
     labels: Sequence[str],
     pendants: Sequence[float],
 ) -> str:
-    """Write a tree on one line, given by its inner splits; nodes may have many branches.
+    """Write a tree by its inner splits on one line, rooted at the node next to taxon 0, in the order of first taxa.
 
-    It is rooted at the node next to taxon 0; children are in the order of their first taxa.
-
-    splits : as in `TreeSet`; of any two that overlap one holds the other.
-    lengths, labels : of the splits' branches; a length that is NaN is not written.
-    pendants : (n_taxa,) lengths of the branches at the tips.
+    `splits` are as in `TreeSet`; of any two that overlap one holds the other. `lengths`, `labels` are of their
+    branches, `pendants` (n_taxa,) lengths of those at the tips; a length that is NaN is not written.
     """
-    order = sorted(range(len(splits)), key=lambda k: -splits[k].bit_count())
-    holder = [NO_SPLIT] * len(names)  # the smallest split so far that holds each taxon
-    children: dict[int, list[tuple[int, bool, int]]] = {k: [] for k in (NO_SPLIT, *order)}
-    for k in order:
-        members = list(members_of(splits[k]))
-        children[holder[members[0]]].append((members[0], False, k))
-        for taxon in members:
-            holder[taxon] = k
+    n, root = len(names), len(names) + len(splits)  # nodes are the taxa, the splits and the root
+    first = [*range(n), *(next(members_of(split)) for split in splits)]
+    holder, children = [root] * n, {node: list[int]() for node in range(root + 1)}  # the smallest split of each taxon
+    for k in sorted(range(len(splits)), key=lambda k: -splits[k].bit_count()):
+        children[holder[first[n + k]]].append(n + k)
+        for taxon in members_of(splits[k]):
+            holder[taxon] = n + k
     for taxon, smallest in enumerate(holder):
-        children[smallest].append((taxon, True, taxon))
-    text: dict[int, str] = {}
-    for k in (*reversed(order), NO_SPLIT):
-        parts = [
-            written_label(names[i]) + _tail(pendants[i]) if is_tip else text[i] + labels[i] + _tail(lengths[i])
-            for _, is_tip, i in sorted(children[k])
-        ]
-        text[k] = f"({','.join(parts)})"
-    return text[NO_SPLIT] + ";"
-
-
-def _tail(length: float) -> str:
-    return "" if math.isnan(length) else f":{float(length)!r}"
+        children[smallest].append(taxon)
+    texts = zip([*map(written_label, names), *labels], map(written_length, (*pendants, *lengths)), strict=True)
+    ordered = {node: sorted(own, key=first.__getitem__) for node, own in children.items()}
+    return join_newick(root, ordered, {**dict(enumerate(map("".join, texts))), root: ""})
 
 
 NO_BRANCH = -1
 
 
 def read_tree(
-    path: str | PathLike[str],
-    names: Sequence[str] | None = None,
-    resolve_seed: int | None = None,
-    unlinked: bool = False,
+    path: FileName, names: Sequence[str] | None = None, resolve_seed: int | None = None, unlinked: bool = False
 ) -> Tree:
-    """The tree of a file, Newick, NEXUS or the record of a run, compressed or not.
+    """The tree of a file, Newick, NEXUS or the record of a run, compressed or not; ``-`` is standard input.
 
-    If there are several trees, in Newick one per line, the first one is used and a warning says so; with `unlinked` the
-    tree has the lengths of all of them: (n_edges, n_trees). For the other parameters and `Tree.warnings` see
-    `parse_newick`. The path ``-`` is standard input.
-
-    Raises InputError if the file cannot be read or has no tree, the taxa are not `names`, or topologies differ.
+    Of several trees, in Newick one per line, the first one is used and a warning says so; with `unlinked` the tree has
+    the lengths of all: (n_edges, n_trees). For other parameters and `Tree.warnings` see `parse_newick`. Raises
+    InputError if the file cannot be read or has no tree, the taxa are not `names`, or topologies differ.
     """
     content, source = read_tree_text(path)
     if starts_like_nexus(content):
         found = [(f"{source}: tree {k}", nodes) for k, nodes in enumerate(read_nexus_trees(content, source), start=1)]
         n_trees = len(found)
     else:
-        n_trees, found = _read_newick(content.decode("utf-8", "surrogateescape"), source, unlinked)
+        text = content.decode("utf-8", "surrogateescape")  # trees are one per line, and all are read only if needed
+        lines = [(f"{source}: line {k}", line) for k, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        n_trees = len(lines) if all(line.rstrip().endswith(";") for _, line in lines) else 1
+        found = [(source, parse_nodes(text, source))] if n_trees < 2 or not unlinked else []
+        found = found or [(where, parse_nodes(line.strip(), where)) for where, line in lines]
     if not found:
         raise InputError(f"{source}: found no tree, expected at least one")
     if n_trees > 1 and unlinked:
@@ -331,15 +287,6 @@ def read_tree(
         hint = "--brlen unlinked takes one for each partition of the alignment"
         log.warning("%s: found %d trees, the first one is taken; %s", source, n_trees, hint)
     return unrooted_tree(found[0][1], source, names, resolve_seed)
-
-
-def _read_newick(text: str, source: str, every: bool) -> tuple[int, list[tuple[str, RootedNodes]]]:
-    """The number of trees, one per line, and where each is with its nodes; only the first one unless `every`."""
-    lines = [(f"{source}: line {k}", line) for k, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    n_trees = len(lines) if all(line.rstrip().endswith(";") for _, line in lines) else 1
-    if every and n_trees > 1:
-        return n_trees, [(where, parse_nodes(line.strip(), where)) for where, line in lines]
-    return n_trees, [(source, parse_nodes(text, source))]
 
 
 def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
@@ -357,17 +304,10 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
     return joined
 
 
-# --- constraints: trees over some of the taxa, with nodes of any degree -----------------------------------
+def read_constraint(given: FileName | TreeObject, names: Sequence[str]) -> Constraint | None:
+    """The constraint that the first tree of `load_nodes` makes, whose labels stand for `names` as in `parse_newick`.
 
-
-def read_constraint(given: str | PathLike[str] | TreeObject, names: Sequence[str]) -> Constraint | None:
-    """The constraint that a tree makes, the first of a file, of Newick text or of another library, see `load_nodes`.
-
-    Branch lengths, labels of inner nodes and the root are ignored.
-
-    `names`: of all taxa; labels stand for them as in `parse_newick`.
-
-    Returns the constraint; None for a tree without inner branches, which every tree obeys.
+    Lengths, labels of inner nodes and the root are ignored; None without inner branches, which every tree obeys.
     """
     nodes, source = load_nodes(given, "the constraint given")
     taxa = number_some_tips(nodes, source, names, "the constraint")

@@ -15,11 +15,11 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_RATE_CATEGORIES
 from plltool.errors import InputError
 from plltool.model import codons, other_data, proteins
+from plltool.model.checks import Ascertainment
 from plltool.model.model_string import parse_model
 from plltool.model.named import RateDesign
 from plltool.model.nucleotides import SYMMETRIES
 from plltool.model.spec import ModelSpec
-from plltool.model.values import Ascertainment
 from plltool.registry import split_words
 
 SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
@@ -29,10 +29,7 @@ FREE_RATES = tuple(f"+R{n}" for n in range(2, MAX_RATE_CATEGORIES + 1))
 
 
 def substitution_models(states: StateSpace) -> tuple[str, ...]:
-    """Model strings without rates over sites for the states of an alignment; the widest come first.
-
-    A new kind of data adds its list here.
-    """
+    """Model strings without rates over sites for an alignment's states, widest first; new data add their list here."""
     if states.name == "DNA":
         return tuple(reversed(SYMMETRIES))
     if states.name == "protein":
@@ -45,53 +42,22 @@ def substitution_models(states: StateSpace) -> tuple[str, ...]:
             kinds.insert(0, other_data.GTR)
         return tuple(f"MULTI{states.n_states}_{kind}" for kind in kinds)
     genetic_code = genetic_code_of(states.name)
-    if genetic_code is not None:
-        return _codon_models(genetic_code)
+    if (
+        genetic_code is not None
+    ):  # with and without kappa; other names are the same where only a ratio of kappas matters
+        products = [name + counted for counted in ("+F3X4", "+F1X4") for name in ("GY", "MGK", "GY0K", "MG")]
+        mechanistic = tuple(codons.under_code(name, genetic_code) for name in (*products, "GY+F", "GY0K+F"))
+        several = [f"ECMK07{form}" for form in ("_GY2K", "_GY", "_GY1KTV", "_GY0K", "")]
+        single = [f"ECMrest{form}" for form in ("_GY", "_GY0K", "")]
+        empirical = (name + counted for counted in ("", "+F3X4", "+F1X4", "+F") for name in several + single)
+        return (*mechanistic, *empirical) if genetic_code == STANDARD_CODE else mechanistic
     expected = "DNA, proteins, codons, or binary or multistate data"
     raise InputError(f"model: there are no candidates for {states.name} data, expected {expected}")
 
 
-def _with_names(candidates: Sequence[str], names: str | Sequence[str]) -> Sequence[str]:
-    """Those with one of the names, or all if there are no names; InputError for a name that no candidate has."""
-    if not names:
-        return candidates
-    own = {candidate: parse_model(candidate).name for candidate in candidates}
-    wanted = set()
-    for name in split_words(names):
-        if "+" in name or (meant := parse_model(name).name) not in own.values():
-            raise InputError(f"candidates: found {name!r}, expected one of: {', '.join(dict.fromkeys(own.values()))}")
-        wanted.add(meant)
-    return [candidate for candidate in candidates if own[candidate] in wanted]
-
-
-def check_candidate(spec: ModelSpec, states: StateSpace) -> None:
-    """Raise InputError unless a user's model may be a candidate for data: a substitution model of these, no more."""
-    if spec.data != states.name or (spec.n_states and spec.n_states != states.n_states):
-        raise InputError(f"model: found {spec.shown}, of {spec.data} data, expected a candidate for {states.name} data")
-    has_more = str(spec.sites) or spec.scaled or spec.ascertainment or spec.switching
-    if has_more:
-        expected = "a substitution model without +I, +G, +R and the like, which candidates get in turn"
-        raise InputError(f"model: found {spec.shown} as a candidate, expected {expected}")
-
-
-def _codon_models(genetic_code: int) -> tuple[str, ...]:
-    """With and without kappa; other names describe the same where only the ratio of two kappas matters."""
-    products = [f"{name}{frequencies}" for frequencies in ("+F3X4", "+F1X4") for name in ("GY", "MGK", "GY0K", "MG")]
-    mechanistic = tuple(codons.under_code(name, genetic_code) for name in (*products, "GY+F", "GY0K+F"))
-    if genetic_code != STANDARD_CODE:
-        return mechanistic
-    several = [f"ECMK07{form}" for form in ("_GY2K", "_GY", "_GY1KTV", "_GY0K", "")]
-    single = [f"ECMrest{form}" for form in ("_GY", "_GY0K", "")]
-    published = [f"{name}{counted}" for counted in ("", "+F3X4", "+F1X4", "+F") for name in several + single]
-    return (*mechanistic, *published)
-
-
 @dataclass(frozen=True)
 class Candidates:
-    """Substitution models, the widest first, and the kinds of rates over sites that each of them may have.
-
-    Those `asked` for are fitted, however far from the best they start.
-    """
+    """Substitution models, the widest first, and the rates over sites to try; those `asked` for are always fitted."""
 
     substitutions: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -113,10 +79,22 @@ class Candidates:
         InputError if no candidate has a name, or if a model of the user's is of other data, or has more parts.
         """
         for spec in also:
-            check_candidate(spec, states)
+            if spec.data != states.name or (spec.n_states and spec.n_states != states.n_states):
+                expected = f"a candidate for {states.name} data"
+                raise InputError(f"model: found {spec.shown}, of {spec.data} data, expected {expected}")
+            if str(spec.sites) or spec.scaled or spec.ascertainment or spec.switching:
+                expected = "a substitution model without +I, +G, +R and the like, which candidates get in turn"
+                raise InputError(f"model: found {spec.shown} as a candidate, expected {expected}")
         correction = "" if ascertainment is None else str(ascertainment)
         asked = [f"{spec}{correction}" for spec in also]
-        usual = [f"{name}{correction}" for name in _with_names(substitution_models(states), names)]
+        own = {candidate: parse_model(candidate).name for candidate in substitution_models(states)}
+        wanted = set()
+        for name in split_words(names):
+            if "+" in name or (meant := parse_model(name).name) not in own.values():
+                known = ", ".join(dict.fromkeys(own.values()))
+                raise InputError(f"candidates: found {name!r}, expected one of: {known}")
+            wanted.add(meant)
+        usual = [f"{candidate}{correction}" for candidate, name in own.items() if not names or name in wanted]
         kinds = (*SIMPLE_RATES, *FREE_RATES[: max(most_rates - 1, 0)])
         if ascertainment is not None:
             kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
@@ -130,7 +108,14 @@ class Candidates:
 
 def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
     """Whether all that a model can describe is a special case, or a limit, of another one without values in braces."""
-    return (narrow, wide) != (wide, narrow) and _in_substitution(narrow, wide) and _in_rates(narrow, wide)
+    if narrow == wide or not _in_substitution(narrow, wide):
+        return False
+    inner, outer = narrow.sites, wide.sites
+    if outer.kind == "free" and not outer.invariable:
+        return inner.kind != "psr" and inner.n_categories + inner.invariable <= outer.n_categories
+    if inner.invariable and not outer.invariable:
+        return False
+    return inner.kind in ("equal", outer.kind) and inner.n_categories in (1, outer.n_categories)
 
 
 def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
@@ -146,19 +131,15 @@ def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     if modes[0] != modes[1] and modes != ("equal", "optimised"):
         return False
     if narrow.named.rates.names or wide.named.rates.names:
-        return narrow.named.of_bases == wide.named.of_bases and _fixes_parameters(narrow.named.rates, wide.named.rates)
+        own, other = narrow.named.rates, wide.named.rates
+        if narrow.named.of_bases != wide.named.of_bases or own.n_classes > 1 or other.n_classes > 1:
+            return False
+        return np.array_equal(own.base, other.base) and None not in own.places_in(other)  # where some parameters are 1
     inner, outer = _classes(narrow.named.rates), _classes(wide.named.rates)
     if narrow.name == wide.name or inner is None or outer is None:
         return narrow.name == wide.name
     pairs = set(zip(outer.tolist(), inner.tolist(), strict=True))
     return len(pairs) == wide.named.rates.n_parameters  # each class of the wider model lies within one of the other
-
-
-def _fixes_parameters(inner: RateDesign, outer: RateDesign) -> bool:
-    """Whether the wider model has these exchangeabilities where some of its parameters equal 1."""
-    if inner.n_classes > 1 or outer.n_classes > 1:
-        return False
-    return np.array_equal(inner.base, outer.base) and None not in inner.places_in(outer)
 
 
 def _classes(design: RateDesign) -> IndexArray | None:
@@ -168,21 +149,8 @@ def _classes(design: RateDesign) -> IndexArray | None:
     return design.class_of_pair
 
 
-def _in_rates(narrow: ModelSpec, wide: ModelSpec) -> bool:
-    """Whether another model includes all rates over sites of a model."""
-    inner, outer = narrow.sites, wide.sites
-    if outer.kind == "free" and not outer.invariable:
-        return inner.kind != "psr" and inner.n_categories + inner.invariable <= outer.n_categories
-    if inner.invariable and not outer.invariable:
-        return False
-    return inner.kind in ("equal", outer.kind) and inner.n_categories in (1, outer.n_categories)
-
-
 def information_score(criterion: str, lnl: float, n_parameters: int, n_sites: int) -> float:
-    """AIC (Akaike 1974), AICc (Hurvich & Tsai 1989) or BIC (Schwarz 1978); lower is better.
-
-    AICc is infinite unless there are at least two sites more than parameters.
-    """
+    """AIC (Akaike 1974), AICc (Hurvich & Tsai 1989; infinite for few sites) or BIC (Schwarz 1978); lower is better."""
     if criterion == "BIC":
         return n_parameters * math.log(n_sites) - 2 * lnl
     aic = 2 * n_parameters - 2 * lnl
@@ -193,10 +161,7 @@ def information_score(criterion: str, lnl: float, n_parameters: int, n_sites: in
 
 
 def score_weights(scores: npt.ArrayLike) -> FloatArray:
-    """The weight of each model (n,), summing to 1, by its difference to the best score (Burnham & Anderson 2002).
-
-    NaN where no score is finite.
-    """
+    """Weights (n,) of sum 1 by the difference to the best score (Burnham & Anderson 2002); NaN if none is finite."""
     values = np.asarray(scores, dtype=np.float64)
     if not np.isfinite(values).any():
         return np.full(len(values), np.nan)

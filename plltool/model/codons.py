@@ -48,7 +48,7 @@ _PREFIX = re.compile(rf"({CODON}[0-9]*)_(.*)", re.IGNORECASE)
 _PURINES = "AG"
 
 
-def canonical_name(word: str) -> str | None:
+def find_name(word: str) -> str | None:
     """The name of a codon model in its usual spelling; None for another word or an unknown genetic code."""
     match = _PREFIX.fullmatch(word)
     genetic_code = genetic_code_of(match[1]) if match else STANDARD_CODE
@@ -63,11 +63,6 @@ def under_code(name: str, genetic_code: int) -> str:
     if genetic_code == STANDARD_CODE or name.startswith(EMPIRICAL):
         return name
     return f"{CODON.upper()}{genetic_code}_{name}"
-
-
-def is_codon(name: str) -> bool:
-    """Whether it is the canonical name of a codon model."""
-    return canonical_name(name) == name
 
 
 def named_model(name: str) -> NamedModel:
@@ -162,10 +157,7 @@ def _empirical(plain: str, symbols: tuple[str, ...]) -> NamedModel:
 
 
 def _single_omega(plain: str, genetic_code: int, published: FloatArray | None = None) -> RateDesign:
-    """One omega for all sites, perhaps times published exchangeabilities, from which an optimisation then starts.
-
-    If one base may change at once, of two kappas only the ratio matters, so the second one is 1 unless it is given.
-    """
+    """One omega for all sites, perhaps times published exchangeabilities, from which an optimisation then starts."""
     single, replaced, kinds = _changes(genetic_code)
     base = single if published is None else published
     kappas = SINGLE_OMEGA[plain]

@@ -9,14 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
+from plltool.model import substitution
 from plltool.model.rates import SiteRates
-from plltool.model.substitution import (
-    eigensystem,
-    exchangeability_matrix,
-    rates_matrix,
-    real_eigensystem,
-    scaled_matrix,
-)
 from plltool.tree.topology import Tree
 
 SYSTEMS_KEPT = 64  # eigensystems of the last rates of processes that are not time-reversible
@@ -107,11 +101,9 @@ def partners(n_states: int) -> IndexArray:
 
 
 def exponential(exponents: FloatArray, angles: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-    """exp(B) - I of matrices B of the form that `Components` describes.
+    """exp(B) - I of matrices B as in `Components`: (..., S) its diagonal, and its elements (k, partner of k) or None.
 
     `exponents`, `angles`: (..., S) real and imaginary parts of the eigenvalues; None if all are real.
-
-    Returns (..., S) its diagonal, and its elements (k, partner of k); None if they are all 0.
     """
     grow = np.expm1(exponents)
     if angles is None:
@@ -130,10 +122,7 @@ def combine(right: FloatArray, diagonal: FloatArray, beside: FloatArray | None, 
 def directed_components(
     rates: FloatArray, reversible: bool, of_sites: FloatArray, weights: FloatArray, category_of: IndexArray | None
 ) -> Components:
-    """Components with the same process, whose rates (S (S - 1),) are in the order of `ordered_pairs`.
-
-    `of_sites`, `weights` and `category_of` are those of `Components`.
-    """
+    """Components of one process, its rates (S (S - 1),) as `ordered_pairs`; other arguments as in `Components`."""
     system = directed_system(tuple(rates.tolist()), reversible)
     eigenvalues, rotations, right, left, pi = (np.repeat(array[None], len(of_sites), axis=0) for array in system)
     turning = None if reversible else rotations
@@ -145,11 +134,11 @@ def directed_system(
     rates: tuple[float, ...], reversible: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """`real_eigensystem` of the scaled matrix, and its frequencies."""
-    matrix, pi = scaled_matrix(rates_matrix(np.array(rates)))
+    matrix, pi = substitution.scaled_matrix(substitution.rates_matrix(np.array(rates)))
     if reversible:
-        eigenvalues, right, left = eigensystem(matrix / pi, pi)
+        eigenvalues, right, left = substitution.eigensystem(matrix / pi, pi)
         return eigenvalues, np.zeros_like(eigenvalues), right, left, pi
-    return *real_eigensystem(matrix, pi), pi
+    return *substitution.real_eigensystem(matrix, pi), pi
 
 
 # --- classes of sites -------------------------------------------------------------------------------------
@@ -166,7 +155,7 @@ class Classes:
 
     def processes(self) -> tuple[FloatArray, FloatArray]:
         """Exchangeabilities (n_classes, S, S) and frequencies (n_classes, S)."""
-        matrices = exchangeability_matrix(self.exchangeabilities)
+        matrices = substitution.exchangeability_matrix(self.exchangeabilities)
         return np.broadcast_to(matrices, (len(self.frequencies), *matrices.shape[1:])), self.frequencies
 
     def cross(self, sites: SiteRates, is_tied: bool) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
@@ -199,10 +188,9 @@ ROOT = 0  # where columns start; with a reversible model any node gives the same
 
 
 def evolve(tree: Tree, components: Components, n_sites: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
-    """Simulate the states (n_taxa, n_sites) at the tips.
+    """Simulate the states (n_taxa, n_sites) at the tips of a tree with one length per branch.
 
-    For each column a component is drawn by its weight and a first state by the component's frequencies; along each
-    branch the state changes by the component's P matrix. `tree` has one length per branch.
+    Each column draws a component by its weight and a first state by its frequencies; states change by its P matrices.
     """
     component = _draw(np.cumsum(components.weights)[None], np.zeros(n_sites, dtype=np.intp), rng)
     states = np.empty((tree.n_nodes, n_sites), dtype=np.int16)
@@ -304,11 +292,9 @@ def switching_components(
 def observed_slopes(
     by_rates: FloatArray, masses: FloatArray, rates: FloatArray, switching: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Slopes in Q (C, S, S), and in the logarithms of masses (C, S), from the slopes of the process.
+    """Slopes in Q (C, S, S), and in the logarithms of masses (C, S), from slopes of the process with switching.
 
-    by_rates : (C, 2 S, 2 S) slopes in the matrices of the process
-    masses : (C, 2 S) slopes in the logarithms of its masses
-    rates : (C,) of components without switching
+    `by_rates` (C, 2 S, 2 S) and `masses` (C, 2 S) are slopes of the process, `rates` (C,) those without switching.
     """
     n_states = masses.shape[1] // N_HIDDEN
     on = by_rates[:, :n_states, :n_states] * (rates / on_share(switching))[:, None, None]

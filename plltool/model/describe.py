@@ -110,8 +110,6 @@ def is_at_bound(alpha: float | None) -> bool:
     return alpha is not None and alpha > MAX_ALPHA / 2
 
 
-# --- what is in an alignment ------------------------------------------------------------------------------
-
 _COLUMN_CHUNK = 4096  # columns whose states are counted together
 
 
@@ -122,10 +120,7 @@ _COLUMN_CHUNK = 4096  # columns whose states are counted together
     identical=[[str]],
 )
 def describe_data(data: Dataset) -> dict[str, Any]:
-    """The data for a JSON record: strings, numbers, lists and dictionaries only.
-
-    A share of gaps is that of the cells about which nothing is known, from 0 to 1.
-    """
+    """The data for a JSON record; cells about which nothing is known are gaps, in shares from 0 to 1."""
     blocks = [without_root(block) for block in data.alignments]
     n_sites = sum(block.count_sites() for block in blocks)
     gaps = np.sum([block.undetermined_counts for block in blocks], axis=0) / n_sites
@@ -152,10 +147,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
 
 
 def are_informative(block: Alignment) -> BoolArray:
-    """(n_sites,) whether two states occur in at least two taxa each: parsimony prefers some trees to others.
-
-    Cells that allow several states do not count.
-    """
+    """(n_sites,) whether two states occur in at least two taxa each; cells that allow several states do not count."""
     block = block.called
     found = np.zeros(block.n_sites, dtype=bool)
     n_codes = block.states.n_codes

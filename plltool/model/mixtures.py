@@ -14,7 +14,6 @@ import functools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,31 +21,16 @@ from plltool.arrays import FloatArray
 from plltool.constants import MAX_EXCHANGEABILITY, MIN_EXCHANGEABILITY
 from plltool.errors import InputError
 from plltool.model import nucleotides, proteins
+from plltool.model.checks import check_frequencies, check_positive
 from plltool.model.components import Classes
 from plltool.model.named import NamedModel, RateDesign
-from plltool.model.values import check_frequencies, check_positive
 
 MATRICES, PROFILES = "MIX", "FMIX"
 START_SPREAD, START_ANGLE = 0.5, 0.5  # logarithms of start values of equal classes, and no cosines of 0 or equal ones
 BETWEEN_CLASSES, BETWEEN_LISTS = "|", "}{"
-_STATES = {
-    len(nucleotides.PAIRS): ("DNA", nucleotides.BASES),
-    len(proteins.PAIRS): ("protein", proteins.AMINO_ACIDS),
-}
+_STATES = {len(nucleotides.PAIRS): ("DNA", nucleotides.BASES), len(proteins.PAIRS): ("protein", proteins.AMINO_ACIDS)}
 
 Rows = Sequence[Sequence[float]]
-
-
-class Profiles(NamedTuple):
-    """Classes that differ in frequencies: `weights` (n,), `frequencies` (n, n_states), and `rates`.
-
-    The weights of published profiles are theirs, those of the user's own are equal. Rates are relative. There is one
-    more, the first, if the user's profiles stand beside a class with frequencies of its own.
-    """
-
-    weights: FloatArray
-    frequencies: FloatArray
-    rates: FloatArray
 
 
 def has_matrices(name: str) -> bool:
@@ -114,33 +98,23 @@ def read_matrices(name: str) -> Classes:
         return proteins.read_mixture(name)
     exchangeabilities, frequencies, rates = _read(name)
     n = len(frequencies)
-    return Classes(exchangeabilities, _normalised(frequencies), rates[0], np.full(n, 1.0 / n))
+    shares = frequencies / frequencies.sum(axis=1, keepdims=True)
+    return Classes(exchangeabilities, shares, rates[0], np.full(n, 1.0 / n))
 
 
 @functools.cache
-def read_profiles(name: str) -> Profiles:
-    """The profiles of a canonical name."""
+def read_profiles(name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights (n,), frequencies (n, n_states) and relative rates (n,) of the profiles of a canonical name.
+
+    The weights of published profiles are theirs, those of the user's own are equal. There is one more rate, the first,
+    if the user's profiles stand beside a class with frequencies of its own.
+    """
     if name in proteins.PROFILES:
         weights, frequencies = proteins.read_profiles(name)
-        return Profiles(weights, frequencies, np.ones(len(weights)))
+        return weights, frequencies, np.ones(len(weights))
     frequencies, rates = _read(name)
     n = len(frequencies)
-    return Profiles(np.full(n, 1.0 / n), _normalised(frequencies), rates[0])
-
-
-def _normalised(frequencies: FloatArray) -> FloatArray:
-    return np.asarray(frequencies / frequencies.sum(axis=1, keepdims=True))
-
-
-def profile_classes(name: str, exchangeabilities: FloatArray, own: FloatArray | None, weights: FloatArray) -> Classes:
-    """Classes with the same exchangeabilities: one with the frequencies `own` (n_states,), if given, and the profiles.
-
-    `weights` (n_classes,) are those of the classes.
-    """
-    profiles = read_profiles(name)
-    frequencies = profiles.frequencies if own is None else np.vstack([own, profiles.frequencies])
-    rates = profiles.rates if is_own(name) else np.ones(len(weights))
-    return Classes(exchangeabilities[None], frequencies, rates, weights)
+    return np.full(n, 1.0 / n), frequencies / frequencies.sum(axis=1, keepdims=True), rates[0]
 
 
 def name_members(texts: Sequence[str], rates: Sequence[float], weights: Sequence[float]) -> str:
@@ -153,10 +127,7 @@ def name_members(texts: Sequence[str], rates: Sequence[float], weights: Sequence
 
 
 def join_members(members: Sequence[NamedModel], rates: Sequence[Sequence[float] | None]) -> NamedModel:
-    """The model of a free mixture of `members`, whose exchangeabilities are free or have the given `rates`.
-
-    Its parameters are the free ones of all members. They start apart: between equal classes lnL has a saddle.
-    """
+    """A free mixture's model, with all free parameters; they start apart: between equal classes lnL has a saddle."""
     designs, n = [own.rates for own in members], len(members)
     free = [design.is_free & (given is None) for design, given in zip(designs, rates, strict=True)]
     ends = np.cumsum([0, *map(np.count_nonzero, free)])

@@ -14,16 +14,9 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.codec import saved
 from plltool.errors import InputError, shorten, show_name
-from plltool.model import mixtures
+from plltool.model import checks, components, mixtures, substitution
 from plltool.model.codons import per_base_factors
-from plltool.model.components import (
-    Classes,
-    Components,
-    directed_components,
-    hidden_frequencies,
-    switching_components,
-    switching_matrices,
-)
+from plltool.model.components import Classes, Components
 from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import (
     DEFAULT_SWITCH_RATES,
@@ -31,24 +24,6 @@ from plltool.model.spec import (
     initial_class_weights,
     initial_frequencies,
     initial_rates,
-    initial_sites,
-)
-from plltool.model.substitution import (
-    eigensystem,
-    exchangeability_matrix,
-    frequencies_of_rates,
-    rate_matrix,
-    rates_matrix,
-    scaled_matrix,
-)
-from plltool.model.values import (
-    check_alpha,
-    check_exchangeabilities,
-    check_free_rates,
-    check_frequencies,
-    check_pinv,
-    check_rate_parameters,
-    check_scaler,
 )
 
 SCALER = "scaler"
@@ -87,12 +62,13 @@ class Model:
         self._rates = initial_rates(spec)
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
-        self._sites = initial_sites(spec, invariable)
+        sites = spec.sites
+        if sites.counted and invariable is None:
+            raise ValueError(f"model {spec.shown} needs the proportion of invariable sites of the alignment")
+        self._sites = (sites.with_share(invariable) if sites.counted and invariable is not None else sites).filled()
         self._switching = np.array(spec.switch_rates or DEFAULT_SWITCH_RATES)
         self._scaler = 1.0 if spec.scaler is None else spec.scaler
         self._sites_at_start = True
-
-    # --- current values -------------------------------------------------------------------------------------
 
     @property
     def exchangeabilities(self) -> FloatArray:
@@ -127,15 +103,18 @@ class Model:
             return Classes(self.exchangeabilities, self._frequencies, rates, self._class_weights)
         if self._design.n_classes > 1:
             rows = self.exchangeabilities
-            rates = np.array([self._frequencies @ exchangeability_matrix(row) @ self._frequencies for row in rows])
+            matrices = map(substitution.exchangeability_matrix, rows)
+            rates = np.array([self._frequencies @ matrix @ self._frequencies for matrix in matrices])
             return Classes(rows, np.tile(self._frequencies, (len(rows), 1)), rates, self._class_weights)
         shared = self.exchangeabilities[None]
         if self.spec.has_site_frequencies:
             rows = np.atleast_2d(self._frequencies)
             return Classes(shared, rows, np.ones(len(rows)), self._class_weights)
         if self.spec.profiles is not None:
-            own = None if self.spec.has_frequencies_by_class else self._frequencies
-            return mixtures.profile_classes(self.spec.profiles, shared[0], own, self._class_weights)
+            (_, profiles, rates), weights = mixtures.read_profiles(self.spec.profiles), self._class_weights
+            own = () if self.spec.has_frequencies_by_class else (self._frequencies,)  # of one more class, the first
+            rates = rates if mixtures.is_own(self.spec.profiles) else np.ones(len(weights))
+            return Classes(shared, np.vstack([*own, profiles]), rates, weights)
         return Classes(shared, self._frequencies[None], np.ones(1), np.ones(1))
 
     @property
@@ -154,10 +133,9 @@ class Model:
         return self._with(_sites=sites, spec=replace(self.spec, sites=replace(sites, alpha=None)))
 
     def with_site_frequencies(self, rows: FloatArray, row_of: IndexArray, weights: FloatArray) -> Model:
-        """A copy with frequencies of each pattern (+SSF).
+        """A copy with frequencies of each pattern (+SSF), or InputError as in `ModelSpec.with_site_frequencies`.
 
-        `rows` (n, S) are frequencies, `row_of` (n_patterns,) those of each pattern, `weights` (n_patterns,) how often
-        it occurs. InputError as for `ModelSpec.with_site_frequencies`.
+        `rows` (n, S) are frequencies, `row_of` (n_patterns,) those of each pattern, `weights` (n_patterns,) its sites.
         """
         shares = np.bincount(row_of, weights, len(rows)) / weights.sum()
         spec, sites = self.spec.with_site_frequencies(), replace(self._sites, category_of=row_of)
@@ -180,13 +158,13 @@ class Model:
         class_of, frequencies, rates, weights = self.mixture()
         if not self._has_systems:
             reversible, category_of = self.spec.is_reversible, self._sites.category_of
-            return directed_components(self.exchangeabilities, reversible, rates, weights, category_of)
+            return components.directed_components(self.exchangeabilities, reversible, rates, weights, category_of)
         solve_together([self])
         assert self._systems is not None, "just made"
         eigenvalues, right, left = (stack[class_of] for stack in self._systems)
         if self.switching is not None:
             systems = (eigenvalues, right, left)
-            parts = switching_components(systems, frequencies, rates / self._scaler, weights, self.switching)
+            parts = components.switching_components(systems, frequencies, rates / self._scaler, weights, self.switching)
             return replace(parts, rates=self._scaler * parts.rates)
         size = len(rates) // len(self._systems[0]) if self.spec.has_site_frequencies else 1
         category_of = self._sites.category_of
@@ -198,16 +176,17 @@ class Model:
         matrices = self.matrices_at_rate_one()
         if self.switching is None:
             return rates[:, None, None] * matrices, weights[:, None] * frequencies
-        switching = self._scaler * switching_matrices((rates / self._scaler)[:, None, None] * matrices, self.switching)
+        matrices = (rates / self._scaler)[:, None, None] * matrices
+        switching = self._scaler * components.switching_matrices(matrices, self.switching)
         switching[rates == 0] = 0.0
-        return switching, weights[:, None] * hidden_frequencies(frequencies, self.switching)
+        return switching, weights[:, None] * components.hidden_frequencies(frequencies, self.switching)
 
     def matrices_at_rate_one(self) -> FloatArray:
         """(C, S, S) the matrices of `rate_matrices` without rates over sites and switching."""
         if not self._has_systems:
             return self.components().rate_matrices()
         if self._matrices is None:
-            self._matrices = rate_matrix(*self._processes())
+            self._matrices = substitution.rate_matrix(*self._processes())
         return np.asarray(self._matrices[self.mixture()[0]])
 
     def _forget(self) -> None:
@@ -223,7 +202,7 @@ class Model:
         """Exchangeabilities (n, S, S) and frequencies (n, S) of the time-reversible processes of all classes."""
         if not self.spec.is_directed:
             return self.classes.processes()
-        matrix, pi = scaled_matrix(rates_matrix(self.exchangeabilities))
+        matrix, pi = substitution.scaled_matrix(substitution.rates_matrix(self.exchangeabilities))
         return (matrix / pi)[None], pi[None]
 
     def mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
@@ -254,8 +233,6 @@ class Model:
         self._forget()
         self.__dict__.update(other.__dict__)
 
-    # --- rates over sites -----------------------------------------------------------------------------------
-
     @property
     def alpha(self) -> float | None:
         """The shape of the gamma distribution; None without +G."""
@@ -280,13 +257,13 @@ class Model:
         """Set the shape of the gamma distribution."""
         if self._sites.kind != "gamma":
             raise InputError(f"model {self.spec.shown} has no gamma rates (+G), so alpha cannot be set")
-        self.set_sites(replace(self._sites, alpha=check_alpha(value)))
+        self.set_sites(replace(self._sites, alpha=checks.check_alpha(value)))
 
     def set_pinv(self, value: float) -> None:
         """Set the share of invariable sites."""
         if not self._sites.invariable:
             raise InputError(f"model {self.spec.shown} has no invariable sites (+I), so their share cannot be set")
-        self.set_sites(replace(self._sites, pinv=check_pinv(value)))
+        self.set_sites(replace(self._sites, pinv=checks.check_pinv(value)))
 
     def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
         """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1."""
@@ -296,7 +273,7 @@ class Model:
             raise InputError(f"model {self.spec.shown} has no free rates (+R), so they cannot be set")
         if [len(values) for values in given] != [n, n]:
             raise InputError(f"expected {n} rates and {n} weights, found {len(given[0])} and {len(given[1])}")
-        checked = check_free_rates(*given)
+        checked = checks.check_free_rates(*given)
         self.set_sites(replace(self._sites, rates=checked[0], weights=checked[1]))
 
     def set_sites(self, sites: SiteRates) -> None:
@@ -312,8 +289,6 @@ class Model:
         """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""
         return self._sites.starts(groups) if self._sites_at_start else []
 
-    # --- setting values, free or fixed ----------------------------------------------------------------------
-
     def set_exchangeabilities(self, values: npt.ArrayLike) -> None:
         """Set the exchangeabilities, (n_pairs,) in the order of ``spec.pairs``; only their ratios matter."""
         pairs, classes = self.spec.pairs, self._design.class_of_pair
@@ -321,14 +296,12 @@ class Model:
             what = f"follow from {', '.join(self._design.names)}" if self._design.names else "are published"
             what = what if self._design.rays is None else "follow from weights of rays"
             raise InputError(f"the exchangeabilities of {shorten(self.spec.name)} {what} and cannot be set")
-        rates = np.array(check_exchangeabilities(np.ravel(values).tolist(), pairs))
+        rates = np.array(checks.check_exchangeabilities(np.ravel(values).tolist(), pairs))
         _, first = np.unique(classes, return_index=True)
         for name, rate, k in zip(pairs, rates, first[classes], strict=True):
             if rate != rates[k]:
-                raise InputError(
-                    f"{self.spec.name} has equal exchangeabilities {pairs[k]} and {name},"
-                    f" found {rates[k]:g} and {rate:g}"
-                )
+                found = f"equal exchangeabilities {pairs[k]} and {name}, found {rates[k]:g} and {rate:g}"
+                raise InputError(f"{self.spec.name} has {found}")
         self._set_rates(self._design.relative(rates[first]))
 
     def set_rate_parameter(self, name: str, value: float) -> None:
@@ -338,7 +311,7 @@ class Model:
             raise InputError(f"model {self.spec.shown} has no parameter {show_name(name)}, expected one of: {known}")
         rates = self._rates.copy()
         rates[self._design.names.index(name)] = value
-        self._set_rates(np.array(check_rate_parameters(rates.tolist(), self._design)))
+        self._set_rates(np.array(checks.check_rate_parameters(rates.tolist(), self._design)))
 
     def set_frequencies(self, values: npt.ArrayLike) -> None:
         """Set the frequencies of the states, (n_states,) in the order of ``spec.symbols``."""
@@ -346,16 +319,14 @@ class Model:
             raise InputError(f"the frequencies of {self.spec.shown} follow from its rates and cannot be set")
         if self.spec.has_frequencies_by_class:
             raise InputError(f"the classes of {self.spec.shown} have frequencies of their own, which cannot be set")
-        self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
+        self._frequencies = np.array(checks.check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
         self._forget()
 
     def set_scaler(self, value: float) -> None:
         """Set the factor of all branch lengths."""
         if not self.spec.scaled:
             raise InputError(f"model {self.spec.shown} has no scaler of branch lengths (+B), so it cannot be set")
-        self._scaler = check_scaler(float(value))
-
-    # --- free parameters ------------------------------------------------------------------------------------
+        self._scaler = checks.check_scaler(float(value))
 
     @property
     def free_parameters(self) -> tuple[str, ...]:
@@ -416,8 +387,6 @@ class Model:
         else:
             self.set_sites(self._sites.with_ratios(group, ratios))
 
-    # --- output ---------------------------------------------------------------------------------------------
-
     def to_string(self) -> str:
         """The model with all current values in braces; `parse_model` reads it back with no free parameters."""
         spec = replace(self.spec, sites=self._sites)
@@ -438,13 +407,11 @@ class Model:
             spec = replace(spec, frequency_mode="given", frequencies=tuple(self._frequencies.tolist()))
         return str(spec)
 
-    # --- helpers --------------------------------------------------------------------------------------------
-
     def _set_rates(self, rates: FloatArray) -> None:
         self._rates = rates
         self._forget()
         if self.spec.is_directed:
-            self._frequencies = frequencies_of_rates(self.exchangeabilities)
+            self._frequencies = substitution.frequencies_of_rates(self.exchangeabilities)
 
 
 def solve_together(models: Sequence[Model]) -> None:
@@ -455,7 +422,7 @@ def solve_together(models: Sequence[Model]) -> None:
             waiting.setdefault(len(model.spec.symbols), []).append(model)
     for alike in waiting.values():
         processes = [model._processes() for model in alike]
-        systems = eigensystem(*(np.concatenate(stack) for stack in zip(*processes, strict=True)))
+        systems = substitution.eigensystem(*(np.concatenate(stack) for stack in zip(*processes, strict=True)))
         end = 0
         for model, (_, frequencies) in zip(alike, processes, strict=True):
             begin, end = end, end + len(frequencies)

@@ -18,23 +18,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from plltool.alignment.spaces import genetic_code_of
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
 from plltool.errors import InputError, shorten
-from plltool.model import codons, components, mixtures, proteins
+from plltool.model import checks, codons, components, mixtures, proteins
 from plltool.model.names import MatrixReader, Token, read_name, tokenise, weigh_classes
-from plltool.model.rates import SiteRates
+from plltool.model.rates import RateKind
 from plltool.model.spec import FREQUENCY_WORDS, ModelSpec
-from plltool.model.values import (
-    SUM_TOLERANCE,
-    check_alpha,
-    check_free_rates,
-    check_frequencies,
-    check_pinv,
-    check_positive,
-    check_scaler,
-    check_shares,
-    find_correction,
-)
 
 _FREQUENCY_MODES = {word: mode for mode, words in FREQUENCY_WORDS.items() for word in words}
 _MODIFIERS_ACCEPTED = (
@@ -42,17 +32,13 @@ _MODIFIERS_ACCEPTED = (
     " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +SSF, +COV[{on/off}], +ASC, +ASC_FELS{n},"
     " +ASC_STAM{n/n/...}, +B[{scaler}]"
 )
+_RATE_KINDS: dict[str, RateKind] = {"G": "gamma", "R": "free", "P": "psr", "C": "psr"}  # by the first letter
 _OUTSIDE = r"{}(?![^{{}}]*\}})"  # a character that is not in braces
 PRODUCT_TOLERANCE = 1e-3  # of given codon frequencies, relative: they may be printed with few digits
-_ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I), no switching (+COV) and no mixture"
-_ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable sites (+I) and no per-site rates (+PSR)"
 
 
 def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec:
-    """Read a model string; the docstring of the module has the grammar.
-
-    `read_matrix`: reads the file of ``GTR20{FILE}``; without it the braces must hold numbers.
-    """
+    """Read a model string; `read_matrix` reads the file of ``GTR20{FILE}``, which without it must hold numbers."""
     tokens = tokenise(text.strip())
     is_free = mixtures.is_free(f"{tokens[0].word.upper()}{{{tokens[0].values}}}")
     spec = _read_members(tokens[0], read_matrix) if is_free else read_name(tokens[0], read_matrix)
@@ -71,10 +57,18 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
     if spec.sites.kind == "psr" and not spec.is_reversible:
         raise tokens[0].error("per-site rates (+PSR) need a time-reversible model")
     if spec.sites.kind == "psr" and (spec.sites.invariable or spec.has_classes or spec.switching):
-        raise tokens[0].error(_ONE_RATE_PER_SITE)
+        raise tokens[0].error("per-site rates (+PSR) take no invariable sites (+I), no switching (+COV) and no mixture")
     if spec.ascertainment is not None and (spec.sites.invariable or spec.sites.kind == "psr"):
-        raise tokens[0].error(_ALL_SITES_VARY)
-    return _tie_rates(tokens[0], spec) if spec.is_tied else spec
+        problem = "corrections for ascertainment bias (+ASC) take no invariable sites (+I)"
+        raise tokens[0].error(f"{problem} and no per-site rates (+PSR)")
+    if spec.is_tied:  # one rate category for each matrix
+        n_classes = len(proteins.MIXTURES[spec.name])
+        if spec.sites.kind == "equal":
+            sites = replace(spec.sites, kind=proteins.TIED_RATES[spec.name], n_categories=n_classes)
+            return replace(spec, sites=sites)
+        if spec.sites.n_categories != n_classes:
+            raise tokens[0].error(f"expected {n_classes} categories of rates, one for each matrix")
+    return spec
 
 
 def _read_members(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
@@ -93,8 +87,8 @@ def _read_members(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         token.checked(check_member, own)
         if own.data != members[0].data:
             raise token.error(f"found models of {members[0].data} and {own.data} data, expected one kind")
-    token.checked(check_positive, rates, "rates of classes")
-    given = token.checked(check_shares, weights, "weights of classes") if weights else ()
+    token.checked(checks.check_positive, rates, "rates of classes")
+    given = token.checked(checks.check_shares, weights, "weights of classes") if weights else ()
     name = mixtures.name_members([str(own) for own in members], rates, given)
     return ModelSpec(name, "model", members=tuple(members), member_rates=tuple(rates), class_weights=given or None)
 
@@ -104,40 +98,8 @@ def check_member(spec: ModelSpec) -> None:
     is_plain = spec.is_reversible and not (spec.has_classes or spec.switching or spec.scaled or spec.ascertainment)
     is_plain = is_plain and spec.data in ("DNA", "protein") and spec.named.rates.rays is None
     if not is_plain or str(spec.sites):
-        expected = (
-            "a reversible model of DNA or proteins with one rate, such as LG, GTR+FO or HKY{2}+FU{0.1/0.2/0.3/0.4}"
-        )
-        raise InputError(f"found {spec.shown} in a mixture, expected {expected}")
-
-
-def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
-    """The kind of a part after a plus sign, and the specification with that part."""
-    word = token.word.upper()
-    if word in _FREQUENCY_MODES or word == "FU":
-        return "base frequencies", _read_frequencies(token, spec)
-    if word in (*proteins.PROFILES, mixtures.PROFILES):
-        return "profiles", _read_profiles(token, spec)
-    if word in ("I", "IC", "IO", "IU"):
-        return "invariable sites", replace(spec, sites=_read_invariable(token, spec.sites))
-    if word == "COV":
-        return "switching", _read_switching(token, spec)
-    if word in ("B", "BO", "BU"):
-        return "scaler", replace(spec, scaled=True, scaler=_read_one_value(token, "scaler", check_scaler))
-    if re.fullmatch(r"ASC(_.*)?", word):
-        numbers = () if token.values is None else token.numbers()
-        if spec.ascertainment is not None:
-            raise token.error("correction for ascertainment bias given twice")
-        correction = token.checked(find_correction, word, numbers, spec.symbols)
-        return "correction for ascertainment bias", replace(spec, ascertainment=correction)
-    if re.fullmatch(r"G(A?[0-9]{0,9}|[0-9]{0,9}[AM])", word):
-        return "rates across sites", replace(spec, sites=_read_gamma(token, spec.sites))
-    if re.fullmatch(r"R[0-9]{0,9}", word):
-        return "rates across sites", replace(spec, sites=_read_free_rates(token, spec.sites))
-    if re.fullmatch(r"(?:PSR|CAT)[0-9]{0,9}", word):
-        return "rates across sites", replace(spec, sites=_read_site_categories(token, spec.sites))
-    meant = {"GAMMA": "+G4", "INV": "+I"}.get(word.rstrip("0123456789"))
-    hint = f"did you mean {meant}?" if meant else f"accepted: {_MODIFIERS_ACCEPTED}"
-    raise token.error(f"unknown part of a model; {hint}")
+        form = "a reversible model of DNA or proteins with one rate, such as LG, GTR+FO or HKY{2}+FU{0.1/0.2/0.3/0.4}"
+        raise InputError(f"found {spec.shown} in a mixture, expected {form}")
 
 
 def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
@@ -147,7 +109,7 @@ def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     if spec.has_frequencies_by_class and spec.is_mixture:
         name = shorten(spec.name)
         raise token.error(f"the matrices of {name} have frequencies of their own, so no others are accepted")
-    if word in ("F1X4", "F3X4") and not codons.is_codon(spec.name):
+    if word in ("F1X4", "F3X4") and genetic_code_of(spec.data) is None:
         raise token.error("frequencies of bases in codons need a codon model, such as GY")
     if spec.named.of_bases and word in ("F", "FC", "FO") and token.values is None:
         raise token.error(f"{spec.name} needs codon frequencies that follow from bases: +F1X4, +F3X4 or +FE")
@@ -159,7 +121,7 @@ def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
         raise token.error(f"takes no values; given frequencies are written +FU{_frequency_form(spec)}")
     if not spec.n_states:
         raise token.error("given frequencies need a model with a number of states, such as MULTI3_MK")
-    values = token.checked(check_frequencies, token.numbers(), spec.symbols)
+    values = token.checked(checks.check_frequencies, token.numbers(), spec.symbols)
     if spec.named.of_bases and not codons.are_products(np.array(values), spec.symbols, PRODUCT_TOLERANCE):
         raise token.error(f"{spec.name} needs codon frequencies that are products of base frequencies at its positions")
     return replace(spec, frequency_mode="given", frequencies=values)
@@ -181,10 +143,7 @@ def _read_profiles(token: Token, spec: ModelSpec) -> ModelSpec:
 
 
 def _weigh_profiles(token: Token, spec: ModelSpec, with_own: bool) -> ModelSpec:
-    """Read the weights of classes: first a class without profile, if there is one, then the profiles.
-
-    Before them the user's own profiles have their frequencies, and the rates of all classes.
-    """
+    """Read the weights of classes; the user's own profiles have frequencies and rates of all classes before them."""
     if not with_own:
         spec = replace(spec, frequency_mode="model", frequencies=None)
     if token.word.upper() == mixtures.PROFILES:
@@ -200,11 +159,24 @@ def _weigh_profiles(token: Token, spec: ModelSpec, with_own: bool) -> ModelSpec:
     return spec if token.values is None else weigh_classes(token, spec, token.numbers(), n_classes)
 
 
-def _read_invariable(token: Token, sites: SiteRates) -> SiteRates:
+def _read_invariable(token: Token, spec: ModelSpec) -> ModelSpec:
     if token.word.upper() == "IC" and token.values is None:
-        return replace(sites, invariable=True, counted=True)
-    pinv = _read_one_value(token, "share", lambda value: check_pinv(value) if value else 0.0)
-    return replace(sites, invariable=pinv != 0.0, pinv=pinv or None)  # RAxML-NG writes 0 where there are none
+        return replace(spec, sites=replace(spec.sites, invariable=True, counted=True))
+    pinv = _read_one_value(token, "share", lambda value: checks.check_pinv(value) if value else 0.0)
+    # RAxML-NG writes 0 where there are none
+    return replace(spec, sites=replace(spec.sites, invariable=pinv != 0.0, pinv=pinv or None))
+
+
+def _read_scaler(token: Token, spec: ModelSpec) -> ModelSpec:
+    return replace(spec, scaled=True, scaler=_read_one_value(token, "scaler", checks.check_scaler))
+
+
+def _read_ascertainment(token: Token, spec: ModelSpec) -> ModelSpec:
+    numbers = () if token.values is None else token.numbers()
+    if spec.ascertainment is not None:
+        raise token.error("correction for ascertainment bias given twice")
+    correction = token.checked(checks.find_correction, token.word.upper(), numbers, spec.symbols)
+    return replace(spec, ascertainment=correction)
 
 
 def _read_switching(token: Token, spec: ModelSpec) -> ModelSpec:
@@ -215,7 +187,7 @@ def _read_switching(token: Token, spec: ModelSpec) -> ModelSpec:
     rates = token.numbers()
     if len(rates) != len(components.SWITCH_NAMES):
         raise token.error(f"expected 2 rates, from off to on and from on to off; found {len(rates)}")
-    return replace(spec, switching=True, switch_rates=token.checked(check_positive, rates, "rates of switching"))
+    return replace(spec, switching=True, switch_rates=token.checked(checks.check_positive, rates, "rates of switching"))
 
 
 def _read_one_value(token: Token, what: str, check: Callable[[float], float]) -> float | None:
@@ -227,56 +199,55 @@ def _read_one_value(token: Token, what: str, check: Callable[[float], float]) ->
     return None if token.values is None else token.checked(check, token.one_number(f"the {what}"))
 
 
-def _read_gamma(token: Token, sites: SiteRates) -> SiteRates:
+def _read_rates(token: Token, spec: ModelSpec) -> ModelSpec:
+    """Read the kind of rates over sites, their number of categories, and their values."""
     word = token.word.upper()
-    n_categories = _read_number_of_categories(token, word.strip("GAM"))
-    alpha = None if token.values is None else token.checked(check_alpha, token.one_number("alpha"))
-    return replace(sites, kind="gamma", n_categories=n_categories, median="A" in word, alpha=alpha)
-
-
-def _read_free_rates(token: Token, sites: SiteRates) -> SiteRates:
-    n = _read_number_of_categories(token, token.word.upper().strip("R"))
-    sites = replace(sites, kind="free", n_categories=n)
-    if token.values is None:
-        return sites
-    groups = token.groups()
-    if len(groups) == 1 and "," in token.values:
-        groups = [groups[0][1::2], groups[0][0::2]]
-        varying = 1.0 - (sites.pinv or 0.0)  # IQ-TREE's weights and +I, which is before them, may sum to 1
-        if abs(sum(groups[1]) - varying) <= SUM_TOLERANCE:
-            groups[1] = tuple(weight / varying for weight in groups[1])
-    if [len(group) for group in groups] != [n, n]:
-        raise token.error(f"expected {n} rates and {n} weights, {{r/r/...}}{{w/w/...}} or {{w,r,w,r,...}}")
-    rates, weights = token.checked(check_free_rates, groups[0], groups[1])
-    return replace(sites, rates=rates, weights=weights)
-
-
-def _read_site_categories(token: Token, sites: SiteRates) -> SiteRates:
-    n = _read_number_of_categories(token, token.word[3:], 1, DEFAULT_SITE_CATEGORIES)
-    sites = replace(sites, kind="psr", n_categories=n)
-    if token.values is None:
-        return sites
-    rates = token.numbers()
-    if len(rates) != n:
-        raise token.error(f"expected {n} rates, found {len(rates)}")
-    return replace(sites, rates=token.checked(check_positive, rates, "rates"))
-
-
-def _read_number_of_categories(
-    token: Token, digits: str, least: int = 2, default: int = DEFAULT_RATE_CATEGORIES
-) -> int:
-    n_categories = int(digits or default)
-    if not least <= n_categories <= MAX_RATE_CATEGORIES:
+    kind = _RATE_KINDS[word[0]]
+    least, usual = (1, DEFAULT_SITE_CATEGORIES) if kind == "psr" else (2, DEFAULT_RATE_CATEGORIES)
+    n = int(word.strip("GAMRPSCT") or usual)
+    if not least <= n <= MAX_RATE_CATEGORIES:
         raise token.error(f"expected {least} to {MAX_RATE_CATEGORIES} categories")
-    return n_categories
+    sites = replace(spec.sites, kind=kind, n_categories=n)
+    if kind == "gamma":
+        alpha = None if token.values is None else token.checked(checks.check_alpha, token.one_number("alpha"))
+        sites = replace(sites, median="A" in word, alpha=alpha)
+    elif token.values is not None and kind == "psr":
+        numbers = token.numbers()
+        if len(numbers) != n:
+            raise token.error(f"expected {n} rates, found {len(numbers)}")
+        sites = replace(sites, rates=token.checked(checks.check_positive, numbers, "rates"))
+    elif token.values is not None:
+        groups = token.groups()
+        if len(groups) == 1 and "," in token.values:
+            groups = [groups[0][1::2], groups[0][0::2]]
+            varying = 1.0 - (sites.pinv or 0.0)  # IQ-TREE's weights and +I, which is before them, may sum to 1
+            if abs(sum(groups[1]) - varying) <= checks.SUM_TOLERANCE:
+                groups[1] = tuple(weight / varying for weight in groups[1])
+        if [len(group) for group in groups] != [n, n]:
+            raise token.error(f"expected {n} rates and {n} weights, {{r/r/...}}{{w/w/...}} or {{w,r,w,r,...}}")
+        rates, weights = token.checked(checks.check_free_rates, groups[0], groups[1])
+        sites = replace(sites, rates=rates, weights=weights)
+    return replace(spec, sites=sites)
 
 
-def _tie_rates(token: Token, spec: ModelSpec) -> ModelSpec:
-    """Give a tied mixture one rate category for each matrix."""
-    n_classes = len(proteins.MIXTURES[spec.name])
-    if spec.sites.kind == "equal":
-        sites = replace(spec.sites, kind=proteins.TIED_RATES[spec.name], n_categories=n_classes)
-        return replace(spec, sites=sites)
-    if spec.sites.n_categories != n_classes:
-        raise token.error(f"expected {n_classes} categories of rates, one for each matrix")
-    return spec
+# Of each kind of part after a plus sign, what it looks like, what it is called, and what reads it
+_MODIFIERS = (
+    ("|".join((*_FREQUENCY_MODES, "FU")), "base frequencies", _read_frequencies),
+    ("|".join((*proteins.PROFILES, mixtures.PROFILES)), "profiles", _read_profiles),
+    ("I[COU]?", "invariable sites", _read_invariable),
+    ("G(A?[0-9]{0,9}|[0-9]{0,9}[AM])|R[0-9]{0,9}|(PSR|CAT)[0-9]{0,9}", "rates across sites", _read_rates),
+    ("COV", "switching", _read_switching),
+    ("ASC(_.*)?", "correction for ascertainment bias", _read_ascertainment),
+    ("B[OU]?", "scaler", _read_scaler),
+)
+
+
+def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
+    """What a part after a plus sign is called, and the specification with that part."""
+    word = token.word.upper()
+    for pattern, kind, read in _MODIFIERS:
+        if re.fullmatch(pattern, word):
+            return kind, read(token, spec)
+    meant = {"GAMMA": "+G4", "INV": "+I"}.get(word.rstrip("0123456789"))
+    hint = f"did you mean {meant}?" if meant else f"accepted: {_MODIFIERS_ACCEPTED}"
+    raise token.error(f"unknown part of a model; {hint}")

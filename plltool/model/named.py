@@ -46,10 +46,7 @@ class RateDesign:
 
     @classmethod
     def of_classes(cls, class_of_pair: Sequence[int], starts: FloatArray | None = None) -> RateDesign:
-        """One parameter for each class of pairs with equal exchangeabilities; the class of the last pair has 1.
-
-        Classes are numbered from 0 without a gap. Without `starts` all begin with 1.
-        """
+        """A parameter for each class of pairs, numbered from 0; the class of the last pair has 1. All start with 1."""
         classes = np.asarray(class_of_pair, dtype=np.intp)
         powers = np.eye(classes.max() + 1)[classes]
         ones = np.ones(powers.shape[1])
@@ -224,9 +221,6 @@ def unpack_triangle(numbers: FloatArray, n_states: int) -> FloatArray:
 
 
 def unpack_matrix(numbers: FloatArray, n_states: int) -> tuple[FloatArray, FloatArray]:
-    """Exchangeabilities (n, n), symmetric, and frequencies (n,) of sum 1 from the numbers of PAML's format.
-
-    These are the lower triangle row by row, then frequencies.
-    """
+    """Exchangeabilities (n, n) and frequencies (n,) from PAML's numbers: the lower triangle by rows, frequencies."""
     frequencies = numbers[-n_states:]
     return unpack_triangle(numbers, n_states), frequencies / frequencies.sum()

@@ -6,30 +6,22 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from plltool.alignment.spaces import split_states
-from plltool.alignment.states import MAX_STATES, MIN_STATES, MULTISTATE
+from plltool.alignment.spaces import genetic_code_of, split_states
+from plltool.alignment.states import DNA, MAX_STATES, MIN_STATES, PROTEIN
 from plltool.errors import InputError, show_name
-from plltool.model import codons, mixtures, nucleotides, other_data, proteins
-from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
-from plltool.model.spec import ModelSpec, find_named
-from plltool.model.values import (
-    Ascertainment,
-    check_exchangeabilities,
-    check_frequencies,
-    check_positive,
-    check_rate_parameters,
-    check_shares,
-)
+from plltool.model import checks, codons, mixtures, nucleotides, other_data, proteins
+from plltool.model.nucleotides import PAIRS
+from plltool.model.other_data import OWN_PREFIX
+from plltool.model.spec import ModelSpec, find_name, find_named
 
 Checked = TypeVar("Checked")
 
 # word, braces, plus sign or end; possessive quantifiers, so that long blanks do not cause backtracking
-_PATTERN = re.compile(r"\s*+([^+{}\s]++)\s*+((?:\{(?:[^{}]++|\{[^{}]*+\})*+\})*+)\s*+(\+|\Z)")
+_PATTERN = re.compile(r"\s*+([^+{}\s]++)\s*+((?:\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})*+)\s*+(\+|\Z)")
 
 
 @dataclass(frozen=True)
@@ -41,23 +33,32 @@ class Token:
     word: str
     values: str | None
 
+    def __str__(self) -> str:
+        return self.word if self.values is None else f"{self.word}{{{self.values}}}"
+
     def error(self, problem: object) -> InputError:
         sign = "" if self.start == 0 else "+"
-        values = "" if self.values is None else f"{{{self.values}}}"
-        where = f"{show_name(sign + self.word + values)} at character {self.start + 1}"
+        where = f"{show_name(f'{sign}{self}')} at character {self.start + 1}"
         return InputError(f"model {show_name(self.source)}: {where}: {problem}")
 
-    def numbers(self) -> tuple[float, ...]:
-        """The values in braces, separated by slashes or by commas."""
-        return self._numbers(self.values or "")
+    def numbers(self, text: str | None = None) -> tuple[float, ...]:
+        """The values in braces, or in a part of them, separated by slashes or by commas."""
+        text = (self.values or "") if text is None else text
+        numbers = []
+        for field in text.split("," if "," in text else "/"):
+            try:
+                numbers.append(float(field))
+            except ValueError:
+                raise self.error(f"expected a number, found {show_name(field.strip())}") from None
+        return tuple(numbers)
 
     def groups(self) -> list[tuple[float, ...]]:
         """The values of each pair of braces."""
-        return [self._numbers(group) for group in (self.values or "").split("}{")]
+        return [self.numbers(group) for group in (self.values or "").split("}{")]
 
     def lists(self) -> list[list[tuple[float, ...]]]:
         """The values of each pair of braces, with a row for each class of sites, which bars separate."""
-        return [[self._numbers(row) for row in group.split("|")] for group in (self.values or "").split("}{")]
+        return [[self.numbers(row) for row in group.split("|")] for group in (self.values or "").split("}{")]
 
     def checked(self, check: Callable[..., Checked], *arguments: Any) -> Checked:
         """The result of ``check(*arguments)``; an InputError is raised again with this part of the string."""
@@ -71,16 +72,6 @@ class Token:
         if len(values) != 1:
             raise self.error(f"expected one value, {name}; found {len(values)}")
         return values[0]
-
-    def _numbers(self, text: str) -> tuple[float, ...]:
-        fields = text.split("," if "," in text else "/")
-        numbers = []
-        for field in fields:
-            try:
-                numbers.append(float(field))
-            except ValueError:
-                raise self.error(f"expected a number, found {show_name(field.strip())}") from None
-        return tuple(numbers)
 
 
 def tokenise(source: str) -> list[Token]:
@@ -101,8 +92,6 @@ def tokenise(source: str) -> list[Token]:
         position = match.end()
 
 
-# --- names and their values -------------------------------------------------------------------------------
-
 MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # of a path: exchangeabilities, frequencies
 
 _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
@@ -111,68 +100,65 @@ _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"(?:KOSI07|ECM.*)_MG.*", "empirical codon models with frequencies of bases are"),
 )
 _ACCEPTED = (
-    f"{', '.join((*SYMMETRIES, *nucleotides.DIRECTED))}, six digits such as 010010, a Lie Markov model such as RY8.8,"
-    " a protein model such as LG, one of multistate data such as MK, of doublets such as S16, GT10, GT16, or a"
-    f" codon model: {', '.join(codons.NAMES)}, with the number of another genetic code in front, such as CODON2_GY (see"
-    " docs/models.md)"
+    f"{', '.join((*nucleotides.SYMMETRIES, *nucleotides.DIRECTED))}, six digits such as 010010, a Lie Markov model such"
+    " as RY8.8, a protein model such as LG, one of multistate data such as MK, of doublets such as S16, GT10, GT16, or"
+    f" a codon model: {', '.join(codons.NAMES)}, with the number of another genetic code in front, such as CODON2_GY"
+    " (see docs/models.md)"
 )
 _RAXML = re.compile(  # such as GTRGAMMAI and PROTGAMMALGF
     "(?:PROT)?(?P<name>[A-Z0-9]*?)(?P<rates>GAMMA|CAT)(?P<invariable>I?)(?P<matrix>[A-Z0-9]*?)(?P<own>F?)X?"
 )
 CLOSE_NAME = 0.8  # difflib's ratio of a name and what may be a slip in it
-_PUBLISHED = "the exchangeabilities of this model are published, so no values in braces are accepted"
 
 
 def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     """The model that a name stands for, with its values in braces."""
     word = token.word.upper()
-    if word == other_data.OWN_PREFIX:
-        return _read_user(token)
+    if word == OWN_PREFIX:
+        symbols, _, values = (token.values or "").partition("}{")
+        if not values or "{" in values:
+            raise token.error(f"expected a file, {OWN_PREFIX}{{FILE}}, or {OWN_PREFIX}{{STATES}}{{rate/rate/...}}")
+        return _default_spec(token.checked(other_data.make_name, split_states(symbols), token.numbers(values)))
     if word == mixtures.MATRICES:
         return _read_mixture(token)
     is_mkv = word.endswith(other_data.MKV)  # MK of variable columns (Lewis 2001)
-    multistate_name, codon_name = other_data.find_multistate(word[:-1] if is_mkv else word), codons.canonical_name(word)
-    read: Callable[[Token, ModelSpec], ModelSpec]
-    if custom := re.fullmatch(f"(?:{CUSTOM_PREFIX})?([0-9]{{6}})", word):
-        name, read = CUSTOM_PREFIX + renumber(custom[1]), partial(_read_rates, custom[1])
-    elif word in CANONICAL_NAMES:
-        name, read = CANONICAL_NAMES[word], partial(_read_rates, SYMMETRIES[CANONICAL_NAMES[word]])
-    elif word in nucleotides.DIRECTED:
-        name, read = word, partial(_read_rates, nucleotides.DIRECTED[word])
-    elif word in nucleotides.lie_markov_names():
-        own = nucleotides.lie_markov_names()[word]
-        name, read = nucleotides.LIE_ALIASES.get(own, own), partial(_read_lie_markov, own)
-    elif word in proteins.canonical_names():
-        name, read = proteins.canonical_names()[word], partial(_read_protein, read_matrix)
-    elif word in other_data.GENOTYPE_MODELS:
-        name, read = word, partial(_read_rates, SYMMETRIES["GTR"])
-    elif multistate_name is not None:
-        name, read = multistate_name, _read_exchangeabilities
-        number = other_data.split_name(name)[0]
-        if number.isdigit() and not MIN_STATES <= int(number) <= MAX_STATES:
-            raise token.error(f"expected {MIN_STATES} to {MAX_STATES} states")
-    elif word in other_data.DOUBLET_MODELS:
-        name, read = word, _read_exchangeabilities
-    elif codon_name is not None:
-        name, read = codon_name, _read_codon
-    else:
-        raise token.error(_explain_unknown(word))
+    name = find_name(word[:-1] if is_mkv else word)
+    if name is None:
+        kind = next((kind for pattern, kind in _UNSUPPORTED if re.fullmatch(pattern, word)), None)
+        if kind is not None:
+            raise token.error(f"{kind} not supported; accepted: {_ACCEPTED}")
+        meant = _similar_name(word)
+        raise token.error(f"unknown model; {f'did you mean {meant}?' if meant else f'accepted: {_ACCEPTED}'}")
+    number = re.match("MULTI([0-9]+)_", name)
+    if number and not MIN_STATES <= int(number[1]) <= MAX_STATES:
+        raise token.error(f"expected {MIN_STATES} to {MAX_STATES} states")
     spec = _default_spec(name)
-    spec = spec if token.values is None else read(token, spec)
-    return replace(spec, ascertainment=Ascertainment("lewis")) if is_mkv and spec.data == MULTISTATE else spec
+    spec = spec if token.values is None else _read_values(token, spec, read_matrix)
+    return replace(spec, ascertainment=checks.Ascertainment("lewis")) if is_mkv else spec
 
 
-def _explain_unknown(word: str) -> str:
-    for pattern, kind in _UNSUPPORTED:
-        if re.fullmatch(pattern, word):
-            return f"{kind} not supported; accepted: {_ACCEPTED}"
-    meant = _similar_name(word)
-    return f"unknown model; {f'did you mean {meant}?' if meant else f'accepted: {_ACCEPTED}'}"
+def _read_values(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:
+    """The model with the values in the braces behind its name."""
+    word, design = token.word.upper(), spec.named.rates
+    is_codon = genetic_code_of(spec.data) is not None
+    if lie_markov := nucleotides.lie_markov_names().get(word):
+        return _read_lie_markov(lie_markov, token, spec)
+    if spec.data == DNA.name:
+        return _read_rates(word[-6:] if word[-6:].isdigit() else nucleotides.symmetry(spec.name), token, spec)
+    if spec.name in other_data.GENOTYPE_MODELS:
+        return _read_rates(nucleotides.symmetry("GTR"), token, spec)
+    if spec.data == PROTEIN.name and design.n_free:
+        return _read_free_rates(token, spec, read_matrix)
+    if spec.data == PROTEIN.name and spec.is_mixture and not spec.is_tied:
+        return weigh_classes(token, spec, token.numbers(), len(proteins.MIXTURES[spec.name]))
+    if spec.data == PROTEIN.name or (is_codon and not design.names):
+        raise token.error("the exchangeabilities of this model are published, so no values in braces are accepted")
+    return _read_codon(token, spec) if is_codon else _read_exchangeabilities(token, spec)
 
 
 def _similar_name(word: str) -> str:
     """The model that a name of RAxML, such as PROTGAMMALGF, or a misspelt one may mean; empty if none is close."""
-    names = CANONICAL_NAMES | {name: name for name in nucleotides.DIRECTED} | proteins.canonical_names()
+    names = nucleotides.CANONICAL_NAMES | proteins.canonical_names()
     names |= {name.upper(): name for name in codons.NAMES}
     raxml = _RAXML.fullmatch(word)
     name = names.get(raxml["name"] or raxml["matrix"]) if raxml else None
@@ -186,16 +172,6 @@ def _similar_name(word: str) -> str:
 def _default_spec(name: str) -> ModelSpec:
     """The model of a canonical name, with the frequencies that it implies."""
     return ModelSpec(name, find_named(name).frequency_mode)
-
-
-def _read_user(token: Token) -> ModelSpec:
-    symbols, _, values = (token.values or "").partition("}{")
-    if not values or "{" in values:
-        raise token.error(
-            f"expected a file, {other_data.OWN_PREFIX}{{FILE}}, or {other_data.OWN_PREFIX}{{STATES}}{{rate/rate/...}}"
-        )
-    rates = replace(token, values=values).numbers()
-    return _default_spec(token.checked(other_data.make_name, split_states(symbols), rates))
 
 
 def _read_rates(code: str, token: Token, spec: ModelSpec) -> ModelSpec:
@@ -212,7 +188,7 @@ def _read_rates(code: str, token: Token, spec: ModelSpec) -> ModelSpec:
     if len(values) != len(given):
         raise token.error(f"expected {len(given)} rates {form}; found {len(values)}")
     rates = {code[-1]: 1.0} | dict(zip(given, values, strict=True))
-    relative = token.checked(check_exchangeabilities, [rates[digit] for digit in code], pairs)
+    relative = token.checked(checks.check_exchangeabilities, [rates[digit] for digit in code], pairs)
     return replace(spec, rates=tuple(relative[code.index(digit)] for digit in classes))
 
 
@@ -224,9 +200,9 @@ def _read_lie_markov(name: str, token: Token, spec: ModelSpec) -> ModelSpec:
         return replace(spec, rates=tuple(design.parameters_of(rates).tolist()))
     if len(values) != design.n_parameters:
         raise token.error(f"expected {design.n_parameters} parameters separated by slashes; found {len(values)}")
-    token.checked(check_positive, values, "parameters")
-    relative = design.relative(np.array(values)).tolist()
-    return replace(spec, rates=token.checked(check_positive, relative, "parameters relative to the one that is 1"))
+    token.checked(checks.check_positive, values, "parameters")
+    relative, what = design.relative(np.array(values)).tolist(), "parameters relative to the one that is 1"
+    return replace(spec, rates=token.checked(checks.check_positive, relative, what))
 
 
 def _read_exchangeabilities(token: Token, spec: ModelSpec) -> ModelSpec:
@@ -234,11 +210,11 @@ def _read_exchangeabilities(token: Token, spec: ModelSpec) -> ModelSpec:
     if not spec.n_states:
         raise token.error(f"values need a number of states, such as {other_data.with_states(spec.name, 3)}{{...}}")
     if spec.named.rates.names:
-        return replace(spec, rates=token.checked(check_rate_parameters, token.numbers(), spec.named.rates))
+        return replace(spec, rates=token.checked(checks.check_rate_parameters, token.numbers(), spec.named.rates))
     if spec.named.rates.n_free == 0:
         raise token.error("the exchangeabilities of this model are fixed, so no values in braces are accepted")
     rates = token.numbers() if "/" in (token.values or "") else (*token.numbers(), 1.0)
-    return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs))
+    return replace(spec, rates=token.checked(checks.check_exchangeabilities, rates, spec.pairs))
 
 
 def _read_mixture(token: Token) -> ModelSpec:
@@ -256,30 +232,20 @@ def weigh_classes(token: Token, spec: ModelSpec, weights: tuple[float, ...], n_c
     """The model with given weights of classes."""
     if len(weights) != n_classes:
         raise token.error(f"expected {n_classes} weights, found {len(weights)}")
-    return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
-
-
-def _read_protein(read_matrix: MatrixReader | None, token: Token, spec: ModelSpec) -> ModelSpec:
-    if spec.named.rates.n_free:
-        return _read_free_rates(token, spec, read_matrix)
-    if spec.is_mixture and not spec.is_tied:
-        return weigh_classes(token, spec, token.numbers(), len(proteins.MIXTURES[spec.name]))
-    raise token.error(_PUBLISHED)
+    return replace(spec, class_weights=token.checked(checks.check_shares, weights, "weights of classes"))
 
 
 def _read_codon(token: Token, spec: ModelSpec) -> ModelSpec:
     """Read omega and kappa, and in a second pair of braces the weights of classes of sites."""
     design = spec.named.rates
-    if not design.names:
-        raise token.error(_PUBLISHED)
     rates, *weights = token.groups()
-    spec = replace(spec, rates=token.checked(check_rate_parameters, rates, design))
+    spec = replace(spec, rates=token.checked(checks.check_rate_parameters, rates, design))
     if not weights and not spec.is_mixture:
         return spec
     if [len(group) for group in weights] != [design.n_classes] * spec.is_mixture:
         form = f"{{{'/'.join(design.names)}}}" + "{weights of classes}" * spec.is_mixture
         raise token.error(f"expected {spec.name}{form}")
-    return replace(spec, class_weights=token.checked(check_shares, weights[0], "weights of classes"))
+    return replace(spec, class_weights=token.checked(checks.check_shares, weights[0], "weights of classes"))
 
 
 def _read_free_rates(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:
@@ -287,8 +253,8 @@ def _read_free_rates(token: Token, spec: ModelSpec, read_matrix: MatrixReader | 
     text = token.values or ""
     if read_matrix is not None and not spec.is_directed and not re.fullmatch(r"[-+0-9.eE/,\s]+", text):
         rates, frequencies = read_matrix(text)
-        frequencies = token.checked(check_frequencies, frequencies, spec.symbols)
+        frequencies = token.checked(checks.check_frequencies, frequencies, spec.symbols)
         spec = replace(spec, frequency_mode="given", frequencies=frequencies)
     else:
         rates = token.numbers()
-    return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs, 0.0))
+    return replace(spec, rates=token.checked(checks.check_exchangeabilities, rates, spec.pairs, 0.0))

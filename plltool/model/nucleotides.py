@@ -32,7 +32,8 @@ DIRECTED = {
 CUSTOM_PREFIX = "DNA"  # RAxML-NG's prefix of six digits
 
 SYMMETRIES = EQUAL_FREQUENCY_MODELS | FREE_FREQUENCY_MODELS
-CANONICAL_NAMES = {name.upper(): name for name in SYMMETRIES} | {alias.upper(): name for alias, name in ALIASES.items()}
+CANONICAL_NAMES = {name.upper(): name for name in (*SYMMETRIES, *DIRECTED)}
+CANONICAL_NAMES |= {alias.upper(): name for alias, name in ALIASES.items()}
 
 
 def renumber(code: str) -> str:
@@ -42,21 +43,27 @@ def renumber(code: str) -> str:
 
 
 def symmetry(name: str) -> str:
-    """The classes of the rates AC AG AT CG CT GT as digits; classes are numbered as they first occur."""
-    return SYMMETRIES.get(name) or name.removeprefix(CUSTOM_PREFIX)
+    """The classes of the exchangeabilities AC AG AT CG CT GT, or of rates, as digits, numbered as they first occur."""
+    return SYMMETRIES.get(name) or DIRECTED.get(name) or name.removeprefix(CUSTOM_PREFIX)
 
 
-def is_nucleotide(name: str) -> bool:
-    """Whether it is the canonical name of a nucleotide model."""
-    return name in SYMMETRIES or name in DIRECTED or name.startswith(CUSTOM_PREFIX)
+def find_name(word: str) -> str | None:
+    """The canonical name of a model, from one of its spellings in upper case; None if it is none of nucleotides."""
+    if custom := re.fullmatch(f"(?:{CUSTOM_PREFIX})?([0-9]{{6}})", word):
+        return CUSTOM_PREFIX + renumber(custom[1])
+    lie_markov = lie_markov_names().get(word)
+    return CANONICAL_NAMES.get(word) or (lie_markov and LIE_ALIASES.get(lie_markov, lie_markov))
 
 
 def named_model(name: str) -> NamedModel:
-    """The nucleotide model of a canonical name."""
+    """The model of a canonical name."""
+    if _split_lie_markov(name)[1] in LIE_MODELS:
+        design = RateDesign.of_rays(find_rays(basis_of(name)))
+        rates = design.exchangeabilities(design.starts + np.linspace(0, 0.1, design.n_parameters))  # in no way special
+        return NamedModel("DNA", BASES, design, is_directed=True, is_reversible=is_balanced(rates))
+    design = RateDesign.of_classes([int(digit, 16) for digit in symmetry(name)])
     if name in DIRECTED:
-        design = RateDesign.of_classes([int(digit, 16) for digit in DIRECTED[name]])
         return NamedModel("DNA", BASES, design, is_directed=True, is_reversible=False)
-    design = RateDesign.of_classes([int(digit) for digit in symmetry(name)])
     return NamedModel("DNA", BASES, design, "equal" if name in EQUAL_FREQUENCY_MODELS else "optimised")
 
 
@@ -80,24 +87,8 @@ PAIRINGS = {"RY": "ACGT", "WS": "ACTG", "MK": "AGCT"}
 @functools.cache
 def lie_markov_names() -> dict[str, str]:
     """The name of each model by all its spellings, in upper case."""
-    names = {}
-    for model in LIE_MODELS:
-        for prefix in ("", *PAIRINGS):
-            name = model if model in WITHOUT_PAIRS else (prefix or "RY") + model
-            names[f"{prefix}{model}".upper()] = name
-    return names
-
-
-def is_lie_markov(name: str) -> bool:
-    """Whether it is the canonical name of a model of this module."""
-    return _split_lie_markov(name)[1] in LIE_MODELS
-
-
-def lie_markov_model(name: str) -> NamedModel:
-    """The model of a canonical name."""
-    design = RateDesign.of_rays(find_rays(basis_of(name)))
-    rates = design.exchangeabilities(design.starts + np.linspace(0, 0.1, design.n_parameters))  # in no way special
-    return NamedModel("DNA", BASES, design, is_directed=True, is_reversible=is_balanced(rates))
+    pairs = [(prefix, model) for model in LIE_MODELS for prefix in ("", *PAIRINGS)]
+    return {p + m.upper(): m if m in WITHOUT_PAIRS else (p or "RY") + m for p, m in pairs}
 
 
 @functools.cache

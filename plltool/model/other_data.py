@@ -23,35 +23,38 @@ from itertools import combinations
 
 import numpy as np
 
+from plltool import constants
 from plltool.alignment.spaces import DOUBLET, OWN_STATES, doublet_space, join_states, split_states
 from plltool.alignment.states import ALLELES, EITHER, GENOTYPES, MULTISTATE, PHASED_ALLELES, PHASED_GENOTYPES, SYMBOLS
-from plltool.arrays import FloatArray
-from plltool.constants import (
-    MAX_DOUBLET_RATE,
-    MAX_OWN_STATES,
-    MIN_DOUBLET_RATE,
-    MIN_OWN_STATES,
-    NEGLIGIBLE_EXCHANGEABILITY,
-)
 from plltool.errors import InputError, show_name
 from plltool.model import nucleotides
+from plltool.model.checks import check_positive, format_values
 from plltool.model.named import NamedModel, RateDesign, pair_names
 from plltool.model.substitution import rates_matrix
-from plltool.model.values import check_positive, format_values
 
 MK, ORDERED, GTR = "MK", "ORDERED", "GTR"
 MKV = "MKV"  # what MrBayes and RevBayes users call MK+ASC_LEWIS
 # IQ-TREE's names, and RAxML-NG's BIN, for what would be MULTI_MK and so on
-SHORT_NAMES = {
-    "MK": "MULTI_MK",
-    "ORDERED": "MULTI_ORDERED",
-    "GTRX": "MULTI_GTR",
-    "JC2": "MULTI2_MK",
-    "BIN": "MULTI2_GTR",
-}
+SHORT_NAMES = {"MK": "MULTI_MK", "ORDERED": "MULTI_ORDERED", "GTRX": "MULTI_GTR"}
+SHORT_NAMES |= {"JC2": "MULTI2_MK", "BIN": "MULTI2_GTR"}
 MULTISTATE_ALIASES = {"GTR2": "BIN"}
 EACH = "*"  # in place of the number of states: that of each column; nothing: that of the data
 _MULTISTATE = re.compile(rf"MULTI([0-9]{{1,3}}|\*|)_({MK}|{ORDERED}|{GTR})")
+
+
+def find_name(word: str) -> str | None:
+    """The canonical name of a model, from one of its spellings in upper case; None if it is none of these data."""
+    is_canonical = word in (*GENOTYPE_MODELS, *DOUBLET_MODELS) or word.startswith(f"{OWN_PREFIX}{{")
+    return word if is_canonical else find_multistate(word)
+
+
+def named_model(name: str) -> NamedModel:
+    """The model of a canonical name."""
+    if name in GENOTYPE_MODELS:
+        return _genotype_model(name)
+    if name in DOUBLET_MODELS:
+        return _doublet_model(name)
+    return _own_model(name) if name.startswith(OWN_PREFIX) else _multistate_model(name)
 
 
 def find_multistate(word: str) -> str | None:
@@ -70,11 +73,6 @@ def split_name(name: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def is_multistate(name: str) -> bool:
-    """Whether it is the canonical name of a model of multistate data."""
-    return _MULTISTATE.fullmatch(SHORT_NAMES.get(name, name)) is not None
-
-
 def with_states(name: str, n_states: int) -> str:
     """The canonical name of the model of the same kind with this number of states."""
     return _shorten(f"MULTI{n_states}_{split_name(name)[1]}")
@@ -84,12 +82,8 @@ def _shorten(name: str) -> str:
     return next((short for short, full in SHORT_NAMES.items() if full == name), name)
 
 
-def multistate_model(name: str) -> NamedModel:
-    """The model of a canonical name; without states if it is open.
-
-    MK: equal exchangeabilities (Lewis 2001). ORDERED: 1 between neighbouring states, NEGLIGIBLE_EXCHANGEABILITY between
-    others. GTR: all free.
-    """
+def _multistate_model(name: str) -> NamedModel:
+    """MK: equal exchangeabilities (Lewis 2001); ORDERED: none but between neighbours; GTR: free; open: no states."""
     number, kind = split_name(name)
     n_states = int(number) if number.isdigit() else 0
     symbols = tuple(SYMBOLS[:n_states])
@@ -98,7 +92,7 @@ def multistate_model(name: str) -> NamedModel:
         rates = RateDesign.of_classes(range(len(pairs)))
     else:
         rare = [kind == ORDERED and b - a > 1 for a, b in pairs]
-        rates = RateDesign.published(np.where(rare, NEGLIGIBLE_EXCHANGEABILITY, 1.0))
+        rates = RateDesign.published(np.where(rare, constants.NEGLIGIBLE_EXCHANGEABILITY, 1.0))
     return NamedModel(MULTISTATE, symbols, rates, "optimised" if kind == GTR else "equal")
 
 
@@ -125,32 +119,22 @@ def kind_of_change(one: str, other: str) -> str | None:
     return ONE_MISMATCH if holding == 1 else TWO_MISMATCHES
 
 
-def doublet_model(name: str) -> NamedModel:
+def _doublet_model(name: str) -> NamedModel:
     """The model of a canonical name; its frequencies are counted, as in RAxML."""
     symbols = doublet_space().symbols
-    return NamedModel(DOUBLET, symbols, _doublet_design(name, list(combinations(symbols, 2))), "empirical", between="-")
-
-
-def _doublet_design(name: str, pairs: list[tuple[str, str]]) -> RateDesign:
-    kinds = [kind_of_change(*pair) for pair in pairs]
-    base = np.array([NEGLIGIBLE_EXCHANGEABILITY if kind is None else 1.0 for kind in kinds])
+    kinds = [kind_of_change(*pair) for pair in combinations(symbols, 2)]
+    base = np.array([constants.NEGLIGIBLE_EXCHANGEABILITY if kind is None else 1.0 for kind in kinds])
+    n = len(DOUBLET_KINDS) if name == FIVE_RATES else len(kinds)
+    limits = np.tile([constants.MIN_DOUBLET_RATE, constants.MAX_DOUBLET_RATE], (n, 1))
     if name == ONE_RATE:
-        return RateDesign.published(base)
-    limits = np.array([MIN_DOUBLET_RATE, MAX_DOUBLET_RATE])
-    if name == FIVE_RATES:
+        design = RateDesign.published(base)
+    elif name == FIVE_RATES:
         powers = np.array([[float(kind == other) for other in DOUBLET_KINDS] for kind in kinds])
-        reference = DOUBLET_KINDS.index(ONE_MISMATCH)
-        return RateDesign(
-            base,
-            powers,
-            np.ones(len(DOUBLET_KINDS)),
-            reference,
-            DOUBLET_KINDS,
-            np.tile(limits, (len(DOUBLET_KINDS), 1)),
-        )
-    n = len(pairs)
-    starts = np.array([RARE_DOUBLET_RATE if kind is None else 1.0 for kind in kinds])
-    return RateDesign(np.ones(n), np.eye(n), starts, n - 1, (), np.tile(limits, (n, 1)))
+        design = RateDesign(base, powers, np.ones(n), DOUBLET_KINDS.index(ONE_MISMATCH), DOUBLET_KINDS, limits)
+    else:
+        starts = np.array([RARE_DOUBLET_RATE if kind is None else 1.0 for kind in kinds])
+        design = RateDesign(np.ones(n), np.eye(n), starts, n - 1, (), limits)
+    return NamedModel(DOUBLET, symbols, design, "empirical", between="-")
 
 
 # --- genotypes --------------------------------------------------------------------------------------------
@@ -159,10 +143,7 @@ WITHOUT_PHASE, WITH_PHASE = GENOTYPE_MODELS = ("GT10", "GT16")
 
 
 def exchanged_bases(one: str, other: str, has_phase: bool = False) -> str | None:
-    """The two bases of which one replaces the other between genotypes; None if they differ in both alleles.
-
-    With phase, an allele keeps its place.
-    """
+    """The two bases of which one replaces the other, in its place with phase; None if both alleles differ."""
     places = ((0, 0), (1, 1)) if has_phase else ((0, 0), (0, 1), (1, 0), (1, 1))
     for a, b in places:
         if one[a] == other[b]:
@@ -170,12 +151,12 @@ def exchanged_bases(one: str, other: str, has_phase: bool = False) -> str | None
     return None
 
 
-def genotype_model(name: str) -> NamedModel:
+def _genotype_model(name: str) -> NamedModel:
     """Where one allele changes, the exchangeability of its bases in GTR; where both do, none."""
     has_phase = name == WITH_PHASE
     space, alleles = (PHASED_GENOTYPES, PHASED_ALLELES) if has_phase else (GENOTYPES, ALLELES)
     exchanged = [exchanged_bases(*pair, has_phase) for pair in combinations(alleles, 2)]
-    base = np.array([NEGLIGIBLE_EXCHANGEABILITY if bases is None else 1.0 for bases in exchanged])
+    base = np.array([constants.NEGLIGIBLE_EXCHANGEABILITY if bases is None else 1.0 for bases in exchanged])
     powers = np.array([[float(bases == pair) for pair in nucleotides.PAIRS] for bases in exchanged])
     rates = RateDesign(base, powers, np.ones(len(nucleotides.PAIRS)), len(nucleotides.PAIRS) - 1)
     return NamedModel(space.name, space.symbols, rates, "optimised")
@@ -187,16 +168,8 @@ OWN_PREFIX = "MATRIX"
 _SYMBOL = re.compile(r"[^\W_][\w.-]*")
 
 
-def is_user(name: str) -> bool:
-    """Whether it is the canonical name of a model of the user's own states."""
-    return name.startswith(f"{OWN_PREFIX}{{")
-
-
 def make_name(symbols: Sequence[str], rates: Sequence[float]) -> str:
-    """The canonical name; values are relative to the largest one.
-
-    `rates` are exchangeabilities, the upper triangle row by row, or rates in the order of `ordered_pairs`.
-    """
+    """The canonical name; exchangeabilities, by rows of the upper triangle, or rates are relative to the largest."""
     check_symbols(symbols)
     n_pairs = len(symbols) * (len(symbols) - 1) // 2
     if len(rates) not in (n_pairs, 2 * n_pairs):
@@ -206,10 +179,16 @@ def make_name(symbols: Sequence[str], rates: Sequence[float]) -> str:
     values = check_positive(rates, what, 0.0)
     if not any(values):
         raise InputError(f"expected one of the {what} above 0, found none")
-    if len(rates) > n_pairs:
-        _check_connected(symbols, rates_matrix(np.array(values)))
+    if len(rates) > n_pairs:  # rates above 0 must lead from each state, perhaps through others, to each other one
+        leads = (rates_matrix(np.array(values)) > 0) | np.eye(len(symbols), dtype=bool)
+        for _ in range(len(symbols).bit_length()):
+            leads = leads @ leads
+        if not leads.all():
+            a, b = np.argwhere(~leads)[0].tolist()
+            found = f"found no way from state {symbols[a]} to state {symbols[b]}"
+            raise InputError(f"{found}, expected rates that lead there")
     largest = max(values)
-    relative = [max(value / largest, NEGLIGIBLE_EXCHANGEABILITY) for value in values]
+    relative = [max(value / largest, constants.NEGLIGIBLE_EXCHANGEABILITY) for value in values]
     return f"{OWN_PREFIX}{{{join_states(symbols)}}}{format_values(relative)}"
 
 
@@ -222,11 +201,12 @@ def check_symbols(symbols: Sequence[str]) -> None:
     twice = next((symbol for symbol in symbols if list(symbols).count(symbol) > 1), None)
     if twice is not None:
         raise InputError(f"the state {show_name(twice)} is listed twice")
-    if not MIN_OWN_STATES <= len(symbols) <= MAX_OWN_STATES:
-        raise InputError(f"found {len(symbols)} states, expected {MIN_OWN_STATES} to {MAX_OWN_STATES}")
+    if not constants.MIN_OWN_STATES <= len(symbols) <= constants.MAX_OWN_STATES:
+        expected = f"{constants.MIN_OWN_STATES} to {constants.MAX_OWN_STATES}"
+        raise InputError(f"found {len(symbols)} states, expected {expected}")
 
 
-def own_model(name: str) -> NamedModel:
+def _own_model(name: str) -> NamedModel:
     """The model of a canonical name; its frequencies are equal unless others are given."""
     text, values = name.removeprefix(f"{OWN_PREFIX}{{").removesuffix("}").split("}{")
     symbols = split_states(text)
@@ -235,13 +215,3 @@ def own_model(name: str) -> NamedModel:
     if len(rates.base) == len(pair_names(symbols)):
         return NamedModel(OWN_STATES + text, symbols, rates, "equal", between=between)
     return NamedModel(OWN_STATES + text, symbols, rates, between=between, is_directed=True, is_reversible=False)
-
-
-def _check_connected(symbols: Sequence[str], rates: FloatArray) -> None:
-    """Raise InputError unless rates (S, S) above 0 lead from each state, perhaps through others, to each other one."""
-    leads = (rates > 0) | np.eye(len(rates), dtype=bool)
-    for _ in range(len(rates).bit_length()):
-        leads = leads @ leads
-    if not leads.all():
-        a, b = np.argwhere(~leads)[0].tolist()
-        raise InputError(f"found no way from state {symbols[a]} to state {symbols[b]}, expected rates that lead there")

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, Sequences, encode, refuse_constant_sites, sort_columns
+from plltool.alignment import spaces
+from plltool.alignment.alignment import Alignment, Sequences, refuse_constant_sites, sort_columns
 from plltool.alignment.facts import data_warnings, find_states, first_identical, gap_share, refuse_no_data
-from plltool.alignment.patterns import Patterns, compress
-from plltool.alignment.spaces import (
-    COUNTED,
-    count_bytes,
-    detect_states,
-    find_digits,
-    find_space,
-    has_bases,
-    settle_space,
+from plltool.alignment.patterns import Patterns, compress, encode
+from plltool.alignment.states import (
+    DNA,
+    GENOTYPES,
+    ILLEGAL_CODE,
+    MULTISTATE,
+    PHASED_GENOTYPES,
+    PROTEIN,
+    UNDETERMINED,
+    StateSpace,
 )
-from plltool.alignment.states import DNA, GENOTYPES, ILLEGAL_CODE, MULTISTATE, PROTEIN, UNDETERMINED, StateSpace
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import DEFAULT_MODELS, DEFAULT_MULTISTATE_MODEL, ROOT_NAME, WHOLE
 from plltool.errors import InputError, show_name
@@ -56,8 +57,7 @@ class Part:
 class Dataset:
     """An alignment cut into parts, by default one.
 
-    Taxa are sorted by name, and the columns of each part by content, so that no result depends on the order in which
-    the file has them.
+    Taxa are sorted by name, columns by content, so that no result depends on the order in the file.
     """
 
     names: tuple[str, ...]  # taxon names, the same in every part
@@ -118,9 +118,9 @@ class Dataset:
 def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     """Cut an alignment into parts."""
     check_files(scheme, given.source)
-    added = given.constant_sites if isinstance(given, Sequences) else ()
-    model = scheme[0].model
-    is_whole = scheme == (PartSpec(model),)
+    text = given if isinstance(given, Sequences) else None
+    added = text.constant_sites if text else ()
+    model, is_whole = scheme[0].model, scheme == (PartSpec(scheme[0].model),)
     if added and not is_whole:
         refuse_constant_sites(given.source, "parts")
     if added and model is not None and model.data != DNA.name:
@@ -128,78 +128,52 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     n_columns = given.n_sites - sum(count > 0 for count in added)
     sites = assign_sites(scheme, given.n_sites, given.source)
     if is_whole:
-        blocks = [_whole(given, model)]
-        warnings = _bases_warnings(given, blocks[0])
+        encoded = [_whole(given, model)]
     else:
-        blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
-        warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
-        empty = [spec for spec, block in zip(scheme, blocks, strict=True) if gap_share(block) == 1.0]
-        warnings += [f"{spec.shown()}: found no data (only gaps)" for spec in empty]
-    refuse_no_data(blocks)
-    widths = [1 if isinstance(given, Alignment) else block.states.width for block in blocks]
-    wide = [own.reshape(-1, n)[: block.n_sites] for own, n, block in zip(sites, widths, blocks, strict=True)]
-    weights = given.column_weights if isinstance(given, Sequences) else None
-    if weights is not None:
-        blocks, wide = _weigh(blocks, wide, weights)
-    warnings += _two_state_warnings(scheme, blocks)
-    blocks, wide = _sort(blocks, wide)
-    pairs = zip(scheme, sites, strict=True)
-    named = [to_ranges(own) if REMAINDER in spec.ranges else spec.ranges for spec, own in pairs]
-    ranges = [", ".join(map(str, some)).replace(".", str(n_columns)) for some in named]
-    fields = zip(scheme, ranges, wide, blocks, strict=True)
-    parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in fields)
-    warnings += given.warnings
-    if isinstance(given, Sequences):
-        warnings += _gap_warnings(scheme, blocks)
-        warnings += [line for block in blocks for line in block.warnings] + data_warnings(blocks)
-    names_are = given.names_are if isinstance(given, Sequences) else WHOLE
+        encoded = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
+    refuse_no_data(encoded)
+    weights, parts = text.column_weights if text else None, list[Part]()
+    for spec, own, block in zip(scheme, sites, encoded, strict=True):
+        pair = block, own.reshape(-1, block.states.width if text else 1)[: block.n_sites]
+        cut, columns = _sort(*(pair if weights is None else _weigh(*pair, weights)))
+        ranges = to_ranges(own) if REMAINDER in spec.ranges else spec.ranges
+        parts.append(Part(spec.name, ", ".join(map(str, ranges)).replace(".", str(n_columns)), columns, cut))
+    blocks = [part.alignment for part in parts]
     n_sites = n_columns if weights is None else int(weights.sum())
-    is_weighted = isinstance(given, Sequences) and bool(given.site_weights)
-    about = (given.source, n_sites, n_columns, parts, tuple(warnings), names_are, added, is_weighted)
+    warnings = tuple(_find_warnings(given, scheme, sites, encoded, blocks))
+    names_are, is_weighted = (text.names_are, bool(text.site_weights)) if text else (WHOLE, False)
+    about = given.source, n_sites, n_columns, tuple(parts), warnings, names_are, added, is_weighted
     return Dataset(blocks[0].names, *about)
 
 
-def _weigh(
-    blocks: Sequence[Alignment], sites: Sequence[IndexArray], of_columns: FloatArray
-) -> tuple[list[Alignment], list[IndexArray]]:
-    """The parts with the weights of their sites, and the columns of these; sites of weight 0 are left out."""
-    weighed, kept = [], []
-    for block, own in zip(blocks, sites, strict=True):
-        weights = of_columns[own]
-        wrong = np.flatnonzero((weights != weights[:, :1]).any(axis=1))
-        if len(wrong):
-            found = f"found different weights of columns {own[wrong[0], 0] + 1} to {own[wrong[0], -1] + 1}"
-            raise InputError(
-                f"{block.source}: {found}, expected the same, because they are one site of {block.states.name} data"
-            )
-        used = weights[:, 0] > 0
-        if not used.any():
-            raise InputError(
-                f"{block.source}: found a part whose columns all have weight 0, expected at least one above"
-            )
-        codes = block.codes[:, used]
-        codes.setflags(write=False)
-        weighed.append(replace(block, codes=codes, weights=weights[used, 0]))
-        kept.append(own[used])
-    return weighed, kept
+def _weigh(block: Alignment, sites: IndexArray, of_columns: FloatArray) -> tuple[Alignment, IndexArray]:
+    """A part with the weights of its sites, and the columns of these; sites of weight 0 are left out."""
+    weights = of_columns[sites]
+    wrong = np.flatnonzero((weights != weights[:, :1]).any(axis=1))
+    if len(wrong):
+        found = f"found different weights of columns {sites[wrong[0], 0] + 1} to {sites[wrong[0], -1] + 1}"
+        expected = f"expected the same, because they are one site of {block.states.name} data"
+        raise InputError(f"{block.source}: {found}, {expected}")
+    used = weights[:, 0] > 0
+    if not used.any():
+        found = "found a part whose columns all have weight 0"
+        raise InputError(f"{block.source}: {found}, expected at least one above")
+    codes = block.codes[:, used]
+    codes.setflags(write=False)
+    return replace(block, codes=codes, weights=weights[used, 0]), sites[used]
 
 
-def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[list[Alignment], list[IndexArray]]:
-    """The parts with their taxa sorted by name and their columns by content, and the new order of their sites."""
-    names = blocks[0].names
-    taxa = sorted(range(len(names)), key=names.__getitem__)
-    in_order = tuple(names[taxon] for taxon in taxa)
-    sorted_blocks, sorted_sites = [], []
-    for block, own in zip(blocks, sites, strict=True):
-        order = sort_columns(block.codes, taxa)
-        codes = np.empty_like(block.codes)
-        for place, taxon in enumerate(taxa):
-            codes[place] = block.codes[taxon, order]
-        codes.setflags(write=False)
-        weights = None if block.weights is None else block.weights[order]
-        sorted_blocks.append(replace(block, names=in_order, codes=codes, weights=weights))
-        sorted_sites.append(own[order])
-    return sorted_blocks, sorted_sites
+def _sort(block: Alignment, sites: IndexArray) -> tuple[Alignment, IndexArray]:
+    """A part with its taxa sorted by name and its columns by content, and the new order of its sites."""
+    taxa = sorted(range(block.n_taxa), key=block.names.__getitem__)
+    order = sort_columns(block.codes, taxa)
+    codes = np.empty_like(block.codes)
+    for place, taxon in enumerate(taxa):
+        codes[place] = block.codes[taxon, order]
+    codes.setflags(write=False)
+    weights = None if block.weights is None else block.weights[order]
+    names = tuple(block.names[taxon] for taxon in taxa)
+    return replace(block, names=names, codes=codes, weights=weights), sites[order]
 
 
 def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
@@ -207,10 +181,12 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     if isinstance(given, Sequences) and given.kinds:
         words = ", ".join(kind.word for kind in given.kinds)
         raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each partition")
-    states = given.states or detect_states(given.rows) if isinstance(given, Sequences) else given.states
+    states = given.states or spaces.detect_states(given.rows) if isinstance(given, Sequences) else given.states
     wanted = _space_of(model)
-    if isinstance(given, Sequences) and model is not None and model.tells_data:
-        return encode(given, find_space(model.data, model.n_states), np.arange(given.n_sites))
+    told = (GENOTYPES.name, PHASED_GENOTYPES.name)  # whose characters other data may have; so with a user's own states
+    tells_data = model is not None and (model.data in told or model.data.startswith(spaces.OWN_STATES))
+    if isinstance(given, Sequences) and model is not None and tells_data:
+        return encode(given, spaces.find_space(model.data, model.n_states), np.arange(given.n_sites))
     if isinstance(given, Sequences) and not given.told and given.table is None:
         _refuse_mixture(given, states, model)
         states = _believe(wanted, states, given)
@@ -222,7 +198,7 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     if isinstance(given, Alignment):
         check_states(given, model)
         return given
-    return encode(given, wanted or settle_space(states, given.rows, given.sets), np.arange(given.n_sites))
+    return encode(given, wanted or spaces.settle_space(states, given.rows, given.sets), np.arange(given.n_sites))
 
 
 def _believe(wanted: StateSpace | None, shown: StateSpace, given: Sequences) -> StateSpace:
@@ -233,20 +209,20 @@ def _believe(wanted: StateSpace | None, shown: StateSpace, given: Sequences) -> 
     """
     if wanted is None or wanted.letters not in (DNA, PROTEIN):
         return shown
-    counts = count_bytes(given.rows)
+    counts = spaces.count_bytes(given.rows)
     fits_wanted, fits_shown = (not counts[space.code_of == ILLEGAL_CODE].any() for space in (wanted.letters, shown))
     return wanted.letters if fits_wanted and not (fits_shown and shown is DNA) else shown
 
 
 def _refuse_mixture(given: Sequences, states: StateSpace, model: ModelSpec | None) -> None:
     """Raise InputError, with a partition file, where some columns have digits and others letters of DNA or proteins."""
-    has_digit = find_digits(given.rows)
+    has_digit = spaces.find_digits(given.rows)
     if has_digit is None:
         return
-    letters = detect_states(given.columns(np.flatnonzero(~has_digit)))
-    is_morphology = states is COUNTED and not count_bytes(given.rows)[list(BEYOND_MORPHOLOGY)].any()
-    is_multistate = states is COUNTED and model is not None and model.data == MULTISTATE
-    if letters is COUNTED or is_morphology or is_multistate:
+    letters = spaces.detect_states(given.columns(np.flatnonzero(~has_digit)))
+    is_morphology = states is spaces.COUNTED and not spaces.count_bytes(given.rows)[list(BEYOND_MORPHOLOGY)].any()
+    is_multistate = states is spaces.COUNTED and model is not None and model.data == MULTISTATE
+    if letters is spaces.COUNTED or is_morphology or is_multistate:
         return
     chosen = model if model is not None and model.data == letters.name else DEFAULT_MODELS[letters.name]
     ranges = [", ".join(map(str, to_ranges(np.flatnonzero(own)))) for own in (has_digit, ~has_digit)]
@@ -287,7 +263,7 @@ def check_states(given: Alignment, model: ModelSpec | None) -> None:
 
 def _space_of(model: ModelSpec | None) -> StateSpace | None:
     """The states of a model; None without one, or if the data have the same states."""
-    return find_space(model.data, model.n_states) if model is not None and model.n_states else None
+    return spaces.find_space(model.data, model.n_states) if model is not None and model.n_states else None
 
 
 def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
@@ -296,13 +272,13 @@ def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
     declared = given.declared_at(sites)
     if declared is None and given.kinds:
         raise InputError(f"{given.source}: the columns have several kinds of data, expected one kind")
-    shown = declared or detect_states(rows)
+    shown = declared or spaces.detect_states(rows)
     is_multistate = spec.model is not None and spec.model.data == MULTISTATE
     if is_multistate and not any(row.strip(UNDETERMINED.encode()) for row in rows):
-        shown = COUNTED
+        shown = spaces.COUNTED
     if is_multistate and shown.name != MULTISTATE:
         raise InputError(f"{given.source}: {_describe_misfit(shown.name, spec.model)}")
-    return _space_of(spec.model) or settle_space(shown, rows, given.sets)
+    return _space_of(spec.model) or spaces.settle_space(shown, rows, given.sets)
 
 
 def _describe_misfit(found: str, model: ModelSpec | None) -> str:
@@ -311,59 +287,45 @@ def _describe_misfit(found: str, model: ModelSpec | None) -> str:
     return f"found {found} data, expected {model.data} for model {model.shown}"
 
 
-def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignment) -> list[str]:
-    """At most one line on columns that no part has."""
+def _find_warnings(
+    given: Sequences | Alignment,
+    scheme: Scheme,
+    sites: Sequence[IndexArray],
+    encoded: Sequence[Alignment],
+    blocks: Sequence[Alignment],
+) -> Iterator[str]:
+    """What a user should know: a line each. `blocks` are the parts, `encoded` these with columns of weight 0."""
+    text, is_whole = given if isinstance(given, Sequences) else None, scheme == (PartSpec(scheme[0].model),)
     left = np.setdiff1d(np.arange(given.n_sites), np.concatenate(sites))
-    if not len(left):
-        return []
-    columns = "1 column is" if len(left) == 1 else f"{len(left)} columns are"
-    return [f"{given.source}: {columns} in no partition and left out, first column {left[0] + 1}"]
-
-
-def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence[IndexArray]) -> list[str]:
-    """A line for each protein part whose letters look like DNA; all of them are amino acids, too."""
-    if isinstance(given, Alignment):
-        return []
-    return [
-        f"{spec.shown()}: found letters that look like DNA under model {spec.model.shown}"
-        for spec, own in zip(scheme, sites, strict=True)
-        if spec.model is not None and spec.model.data == "protein" and detect_states(given.columns(own)).name == "DNA"
-    ]
-
-
-def _bases_warnings(given: Sequences | Alignment, whole: Alignment) -> list[str]:
-    """A line where data that nobody declared are taken for proteins, but most letters are bases."""
-    if (
-        isinstance(given, Alignment)
-        or given.told
-        or whole.states is not PROTEIN
-        or not has_bases(count_bytes(given.rows))
-    ):
-        return []
-    found = "read as protein, although at least half of the letters are A, C, G or T"
-    return [f"{given.source}: {found}; do some sequences or columns hold DNA?"]
-
-
-def _gap_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
-    """A line for each part whose largest symbol says the number of states, if most states do not occur."""
-    warnings = []
+    if len(left):
+        columns = "1 column is" if len(left) == 1 else f"{len(left)} columns are"
+        yield f"{given.source}: {columns} in no partition and left out, first column {left[0] + 1}"
+    for spec, own in zip(scheme, sites, strict=True):  # all letters of DNA are amino acids, too
+        is_protein = text is not None and not is_whole and spec.model is not None and spec.model.data == PROTEIN.name
+        if text and spec.model and is_protein and spaces.detect_states(text.columns(own)) is DNA:
+            yield f"{spec.shown()}: found letters that look like DNA under model {spec.model.shown}"
+    for spec, block in zip(scheme, encoded, strict=True):
+        if gap_share(block) == 1.0:
+            yield f"{spec.shown()}: found no data (only gaps)"
+    is_doubtful = is_whole and blocks[0].states is PROTEIN
+    if text and is_doubtful and not text.told and spaces.has_bases(spaces.count_bytes(text.rows)):
+        found = "read as protein, although at least half of the letters are A, C, G or T"
+        yield f"{given.source}: {found}; do some sequences or columns hold DNA?"
     for spec, block in zip(scheme, blocks, strict=True):
-        found, n_states = find_states(block), block.states.n_states
-        if block.states.name == MULTISTATE and not (spec.model and spec.model.n_states) and 2 * len(found) < n_states:
-            where, last = spec.shown(block.source), block.states.symbols[-1]
-            warnings.append(f"{where}: the symbol {last} makes {n_states} states, of which only {len(found)} occur")
-    return warnings
-
-
-def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
-    """A line for each part with two states only: it may be binary data."""
-    warnings = []
-    for spec, block in zip(scheme, blocks, strict=True):
-        found = find_states(block)
-        if len(found) == 2 and block.states.name in ("DNA", "protein"):
-            doubt = f"are they binary data? Those are written with 0 and 1; these are analysed as {block.states.name}"
-            warnings.append(f"{spec.shown(block.source)}: only the states {found[0]} and {found[1]} occur; {doubt}")
-    return warnings
+        found_states, data = find_states(block), block.states.name
+        if len(found_states) == 2 and data in (DNA.name, PROTEIN.name):
+            doubt = f"are they binary data? Those are written with 0 and 1; these are analysed as {data}"
+            yield f"{spec.shown(given.source)}: only the states {' and '.join(found_states)} occur; {doubt}"
+    yield from given.warnings
+    if text is None:
+        return
+    for spec, block in zip(scheme, blocks, strict=True):  # whose largest symbol tells the number of states
+        n_found, n_states = len(find_states(block)), block.states.n_states
+        if block.states.name == MULTISTATE and not (spec.model and spec.model.n_states) and 2 * n_found < n_states:
+            found = f"the symbol {block.states.symbols[-1]} makes {n_states} states, of which only {n_found} occur"
+            yield f"{spec.shown(given.source)}: {found}"
+    yield from (line for block in blocks for line in block.warnings)
+    yield from data_warnings(blocks)
 
 
 # --- identical sequences ----------------------------------------------------------------------------------
@@ -372,21 +334,25 @@ MIN_DISTINCT = 4  # taxa of a search, if the alignment has them: fewer have only
 
 
 def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tuple[Dataset, list[list[int]]]:
-    """Keep the first taxon of each group of taxa whose sequences are the same in all parts, in their old order.
+    """Keep the first taxon of each group with the same sequences in all parts; the groups come second.
 
-    If fewer than `MIN_DISTINCT` taxa would be left, the first duplicates are kept as well to make up that number.
-    `places`: (n_taxa,) the place of each taxon in a constraint, negative for taxa that are not in it; the first taxon
-    of each place in a group is kept.
-
-    Also returns the groups: ``groups[i]`` holds the taxa of `data` that taxon i of the result stands for, itself first;
-    every taxon of `data` is in one group.
+    If fewer than `MIN_DISTINCT` taxa would be left, the first duplicates are kept as well. `places` (n_taxa,) are those
+    in a constraint, negative for taxa that are not in it; the first taxon of each place in a group is kept. Every taxon
+    of `data` is in one group: ``groups[i]`` begins with taxon i of the result.
     """
     first_of = first_identical(data.alignments)
     if data.has_root:  # which is no twin of taxa without data
         empty = [taxon for taxon, first in enumerate(first_of) if taxon and not first]
         first_of = [first_of[taxon] if taxon not in empty else empty[0] for taxon in range(data.n_taxa)]
-    if places is not None:
-        first_of = _first_at_place(first_of, places)
+    if places is not None:  # the first twin at the same place stands for a taxon, or at any place, or the first of all
+        twins = list(zip(first_of, places, strict=True))
+        placed: dict[tuple[int, int], int] = {}
+        any_placed: dict[int, int] = {}
+        for taxon, (first, place) in enumerate(twins):
+            if place >= 0:
+                placed.setdefault((first, place), taxon)
+                any_placed.setdefault(first, taxon)
+        first_of = [placed.get(twin, any_placed.get(twin[0], twin[0])) for twin in twins]
     duplicates = [taxon for taxon, first in enumerate(first_of) if first != taxon]
     n_distinct = data.n_taxa - len(duplicates)
     dropped = set(duplicates[max(0, MIN_DISTINCT - n_distinct) :])
@@ -398,20 +364,3 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
         return data, list(members.values())
     names = tuple(data.names[taxon] for taxon in kept)
     return data.with_rows(names, [part.alignment.codes[kept] for part in data.parts]), list(members.values())
-
-
-def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]:
-    """The taxon that stands for each one: the first with its place, or if it has none the first with any, or the first.
-
-    Both arguments are (n_taxa,); `first_of` holds the first taxon with the same sequence.
-    """
-    placed: dict[tuple[int, int], int] = {}
-    any_placed: dict[int, int] = {}
-    for taxon, (first, place) in enumerate(zip(first_of, places, strict=True)):
-        if place >= 0:
-            placed.setdefault((first, place), taxon)
-            any_placed.setdefault(first, taxon)
-    return [
-        placed[first, place] if place >= 0 else any_placed.get(first, first)
-        for first, place in zip(first_of, places, strict=True)
-    ]

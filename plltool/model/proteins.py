@@ -10,22 +10,15 @@ import functools
 import numpy as np
 
 from plltool.arrays import FloatArray
+from plltool.model import named
 from plltool.model.components import Classes
-from plltool.model.named import (
-    NamedModel,
-    RateDesign,
-    pair_names,
-    published_figures,
-    read_figures,
-    read_words,
-    unpack_matrix,
-)
+from plltool.model.named import NamedModel, RateDesign
 from plltool.model.rates import RateKind
 from plltool.model.substitution import exchangeability_matrix
 
 AMINO_ACIDS = tuple("ARNDCQEGHILKMFPSTWYV")
 N_STATES = len(AMINO_ACIDS)
-PAIRS = pair_names(AMINO_ACIDS)
+PAIRS = named.pair_names(AMINO_ACIDS)
 
 GTR20 = "GTR20"  # 190 free exchangeabilities
 NONREV = "NONREV"  # 380 rates, 379 of them free
@@ -36,7 +29,7 @@ ALIASES = {"PROTGTR": GTR20, "JTT-DCMut": "JTTDCMut", "LG4": "LG4M", "F81AA": PO
 # The matrices of each mixture, and the relative rates of its classes if its authors give them
 MIXTURES: dict[str, dict[str, float]] = {
     name: {part: float(rate) for part, rate in (word.split("=") for word in words.split())}
-    for name, words in read_words("mixtures.txt", "relative rates").items()
+    for name, words in named.read_words("mixtures.txt", "relative rates").items()
 }
 # Mixtures in which each rate category has a matrix of its own, and their usual rates.
 TIED_RATES: dict[str, RateKind] = {"LG4M": "gamma", "LG4X": "free"}
@@ -47,13 +40,13 @@ _PARTS = {part for mixture in MIXTURES.values() for part in mixture}
 @functools.cache
 def published_matrices() -> tuple[str, ...]:
     """The names of the published matrices that are models by themselves."""
-    return tuple(name for name in published_figures("matrices.txt") if name not in _PARTS)
+    return tuple(name for name in named.published_figures("matrices.txt") if name not in _PARTS)
 
 
 @functools.cache
 def directed_matrices() -> tuple[str, ...]:
     """The names of the published matrices that are not time-reversible."""
-    return tuple(published_figures("directed.txt"))
+    return tuple(named.published_figures("directed.txt"))
 
 
 @functools.cache
@@ -63,12 +56,24 @@ def canonical_names() -> dict[str, str]:
     return {name.upper(): name for name in names} | {alias.upper(): name for alias, name in ALIASES.items()}
 
 
+def find_name(word: str) -> str | None:
+    """The canonical name of a model, from one of its spellings in upper case; None if it is none of proteins."""
+    return canonical_names().get(word)
+
+
 def named_model(name: str) -> NamedModel:
     """The protein model of a canonical name; a mixture has its first matrix only, see `read_mixture`."""
-    if name == NONREV or name in directed_matrices():
-        return _directed_model(name)
+    rates, frequencies = read_matrix("LG")  # from which free rates start
+    off_diagonal = ~np.eye(N_STATES, dtype=bool)
+    if name == NONREV:
+        rates = (exchangeability_matrix(rates) * frequencies)[off_diagonal]
+        design = RateDesign.of_classes(range(len(rates)), rates / rates[-1])
+        return NamedModel("protein", AMINO_ACIDS, design, is_directed=True, is_reversible=False)
+    if name in directed_matrices():
+        rates = named.read_figures("directed.txt", name).reshape(N_STATES, N_STATES)[off_diagonal]
+        design = RateDesign.published(rates)
+        return NamedModel("protein", AMINO_ACIDS, design, is_directed=True, is_reversible=False)
     if name == GTR20:
-        rates, frequencies = read_matrix("LG")
         design = RateDesign.of_classes(range(len(PAIRS)), rates / rates[-1])
         return NamedModel("protein", AMINO_ACIDS, design, "optimised", frequencies)
     rates, own = read_matrix(next(iter(MIXTURES.get(name, [name]))))
@@ -76,49 +81,31 @@ def named_model(name: str) -> NamedModel:
     return NamedModel("protein", AMINO_ACIDS, design, frequencies=None if name in MIXTURES else own)
 
 
-def _directed_model(name: str) -> NamedModel:
-    """A model that is not time-reversible; NONREV starts with the rates of LG."""
-    off_diagonal = ~np.eye(N_STATES, dtype=bool)
-    if name == NONREV:
-        exchangeabilities, frequencies = read_matrix("LG")
-        rates = (exchangeability_matrix(exchangeabilities) * frequencies)[off_diagonal]
-        design = RateDesign.of_classes(range(len(rates)), rates / rates[-1])
-    else:
-        rates = read_figures("directed.txt", name).reshape(N_STATES, N_STATES)[off_diagonal]
-        design = RateDesign.published(rates)
-    return NamedModel("protein", AMINO_ACIDS, design, is_directed=True, is_reversible=False)
-
-
 @functools.cache
 def read_matrix(name: str) -> tuple[FloatArray, FloatArray]:
     """Exchangeabilities (190,), pairs in the order of PAIRS, and frequencies (20,) of an empirical model."""
     if name == POISSON:
         return np.ones(len(PAIRS)), np.full(N_STATES, 1.0 / N_STATES)
-    return unpack_protein_matrix(read_figures("matrices.txt", name))
+    return unpack_protein_matrix(named.read_figures("matrices.txt", name))
 
 
 def unpack_protein_matrix(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same from the 210 numbers of PAML's format."""
-    square, frequencies = unpack_matrix(numbers, N_STATES)
+    square, frequencies = named.unpack_matrix(numbers, N_STATES)
     return square[np.triu_indices(N_STATES, 1)], frequencies
 
 
 @functools.cache
 def read_mixture(name: str) -> Classes:
     """The classes of one of MIXTURES, with equal weights."""
-    parts = [read_matrix(part) for part in MIXTURES[name]]
-    n = len(parts)
-    return Classes(
-        np.array([exchangeabilities for exchangeabilities, _ in parts]),
-        np.array([frequencies for _, frequencies in parts]),
-        np.array(list(MIXTURES[name].values())),
-        np.full(n, 1.0 / n),
-    )
+    exchangeabilities, frequencies = map(np.array, zip(*map(read_matrix, MIXTURES[name]), strict=True))
+    rates = np.array(list(MIXTURES[name].values()))
+    return Classes(exchangeabilities, frequencies, rates, np.full(len(rates), 1.0 / len(rates)))
 
 
 @functools.cache
 def read_profiles(name: str) -> tuple[FloatArray, FloatArray]:
     """Weights (n,) and frequencies (n, 20) of one of PROFILES."""
-    rows = read_figures("profiles.txt", name).reshape(-1, 1 + N_STATES)
+    rows = named.read_figures("profiles.txt", name).reshape(-1, 1 + N_STATES)
     weights, frequencies = rows[:, 0], rows[:, 1:]
     return weights / weights.sum(), frequencies / frequencies.sum(axis=1, keepdims=True)

@@ -14,24 +14,10 @@ from typing import Literal
 
 import numpy as np
 
+from plltool import constants
 from plltool.arrays import FloatArray, IndexArray
 from plltool.codec import saved
-from plltool.constants import (
-    DEFAULT_ALPHA,
-    DEFAULT_PINV,
-    DEFAULT_RATE_CATEGORIES,
-    EVEN_DEVIATION,
-    MAX_ALPHA,
-    MAX_FREE_RATIO,
-    MAX_PINV,
-    MIN_ALPHA,
-    MIN_FREE_RATIO,
-    MIN_PINV,
-    RARE_ODDS,
-    START_ALPHAS,
-    START_PINVS,
-)
-from plltool.model.values import format_values
+from plltool.model.checks import format_values
 
 PRECISION = 1e-16  # of the series, relative
 LAST_STEP = 1e-9  # in log x; Newton's method squares the error, so the next step is below rounding
@@ -81,10 +67,7 @@ def gamma_quantile(shape: float, probability: float) -> float:
 
 
 def _expand_quantile(deviation: float, probability: float) -> float:
-    """Quantile over mean, minus 1, of a gamma distribution whose standard deviation is a small share of its mean.
-
-    A Cornish-Fisher expansion (Goldberg & Levine 1946, for chi-squared distributions) to the fifth power.
-    """
+    """Quantile over mean, minus 1, for small deviations: Cornish-Fisher (Goldberg & Levine 1946, for chi-squared)."""
     from statistics import NormalDist  # here, because importing it takes 20 ms
 
     z = NormalDist().inv_cdf(probability)
@@ -163,13 +146,14 @@ class SiteRates:
     def filled(self) -> SiteRates:
         """The same with start values where values are missing; free rates start as gamma-distributed ones."""
         if self.kind == "free" and self.rates is None:
-            return self.with_gamma_like_rates(DEFAULT_ALPHA).filled()
-        alpha = DEFAULT_ALPHA if self.kind == "gamma" and self.alpha is None else self.alpha
-        return replace(self, alpha=alpha, pinv=DEFAULT_PINV if self.invariable and self.pinv is None else self.pinv)
+            return self.with_gamma_like_rates(constants.DEFAULT_ALPHA).filled()
+        alpha = constants.DEFAULT_ALPHA if self.kind == "gamma" and self.alpha is None else self.alpha
+        pinv = constants.DEFAULT_PINV if self.invariable and self.pinv is None else self.pinv
+        return replace(self, alpha=alpha, pinv=pinv)
 
     def with_share(self, share: float) -> SiteRates:
         """The same with this share of invariable sites, or the bound beyond which it is."""
-        return replace(self, pinv=_within(share, MIN_PINV, MAX_PINV))
+        return replace(self, pinv=_within(share, constants.MIN_PINV, constants.MAX_PINV))
 
     def with_gamma_like_rates(self, alpha: float) -> SiteRates:
         """Free rates that follow a gamma distribution of this shape; fast categories have less weight.
@@ -219,11 +203,11 @@ class SiteRates:
             return []
         starts = [self]
         if "alpha" in groups:
-            starts = [replace(start, alpha=alpha) for start in starts for alpha in START_ALPHAS]
+            starts = [replace(start, alpha=alpha) for start in starts for alpha in constants.START_ALPHAS]
         if "free_rates" in groups:
-            starts = [start.with_gamma_like_rates(alpha) for start in starts for alpha in START_ALPHAS]
+            starts = [start.with_gamma_like_rates(alpha) for start in starts for alpha in constants.START_ALPHAS]
         if "pinv" in groups:
-            starts = [replace(start, pinv=pinv) for start in starts for pinv in START_PINVS]
+            starts = [replace(start, pinv=pinv) for start in starts for pinv in constants.START_PINVS]
         return starts
 
     def others(self, groups: Collection[str]) -> list[SiteRates]:
@@ -232,7 +216,7 @@ class SiteRates:
         Few invariable sites and a small alpha explain about the same data as many and a large alpha. So where these
         groups are free, invariable sites become common if they are rare, or rare if they are common.
         """
-        alphas = START_ALPHAS if "alpha" in groups else ()
+        alphas = constants.START_ALPHAS if "alpha" in groups else ()
         return [self, *(replace(self, alpha=alpha) for alpha in alphas), *self._turned(groups)]
 
     def elsewhere(self, groups: Collection[str]) -> list[SiteRates]:
@@ -259,15 +243,12 @@ class SiteRates:
     @property
     def _is_mostly_variable(self) -> bool:
         """Whether invariable sites are rare."""
-        return self.pinv is None or ratio_of_pinv(self.pinv) < 2 * RARE_ODDS
-
-    # --- per-site rates -----------------------------------------------------------------------------------------
+        return self.pinv is None or ratio_of_pinv(self.pinv) < 2 * constants.RARE_ODDS
 
     def with_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> SiteRates:
-        """The same with one of the rates for each pattern.
+        """The same with one of the rates (n_categories,) for each pattern.
 
-        `rates`, `category_of`: (n_categories,), and the index of each pattern's rate (n_patterns,); `weights`:
-        (n_patterns,) how often each pattern occurs.
+        `category_of` (n_patterns,) is the index of each pattern's rate, `weights` (n_patterns,) how often it occurs.
         """
         shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
         return replace(self, rates=tuple(rates.tolist()), weights=tuple(shares.tolist()), category_of=category_of)
@@ -280,10 +261,8 @@ class SiteRates:
         """Gamma rates, +G4, with alpha 1 over the variance of the per-site rates relative to their mean."""
         rates, shares = self.categories()
         rates = rates / (shares @ rates)
-        variance = np.clip(shares @ (rates - 1.0) ** 2, 1.0 / MAX_ALPHA, 1.0 / MIN_ALPHA)
-        return SiteRates("gamma", DEFAULT_RATE_CATEGORIES, alpha=1.0 / float(variance))
-
-    # --- for an optimiser: positive ratios of each group --------------------------------------------------------
+        variance = np.clip(shares @ (rates - 1.0) ** 2, 1.0 / constants.MAX_ALPHA, 1.0 / constants.MIN_ALPHA)
+        return SiteRates("gamma", constants.DEFAULT_RATE_CATEGORIES, alpha=1.0 / float(variance))
 
     def ratios(self, group: str) -> FloatArray:
         """One for alpha; one for pinv; or rates and then weights of free rates, each divided by the last one.
@@ -303,10 +282,11 @@ class SiteRates:
     def with_ratios(self, group: str, ratios: FloatArray) -> SiteRates:
         """The same with the values that these ratios stand for."""
         if group == "alpha":
-            deviation = float(ratios[0]) ** -0.5 - EVEN_DEVIATION
-            return replace(self, alpha=_within(deviation**-2 if deviation > 0 else MAX_ALPHA, MIN_ALPHA, MAX_ALPHA))
+            deviation = float(ratios[0]) ** -0.5 - constants.EVEN_DEVIATION
+            alpha = deviation**-2 if deviation > 0 else constants.MAX_ALPHA
+            return replace(self, alpha=_within(alpha, constants.MIN_ALPHA, constants.MAX_ALPHA))
         if group == "pinv":
-            odds = float(ratios[0]) - RARE_ODDS
+            odds = float(ratios[0]) - constants.RARE_ODDS
             return self.with_share(odds / (1.0 + odds))
         rates, weights = (np.append(half, 1.0) for half in np.split(ratios, 2))
         weights /= weights.sum()
@@ -335,12 +315,12 @@ class SiteRates:
 
 def ratio_of_alpha(alpha: float) -> float:
     """1 / (1 / sqrt(alpha) + EVEN_DEVIATION)^2; 1 / sqrt(alpha) is the standard deviation of the rates."""
-    return float((alpha**-0.5 + EVEN_DEVIATION) ** -2)
+    return float((alpha**-0.5 + constants.EVEN_DEVIATION) ** -2)
 
 
 def ratio_of_pinv(pinv: float) -> float:
     """pinv / (1 - pinv) + RARE_ODDS."""
-    return pinv / (1.0 - pinv) + RARE_ODDS
+    return pinv / (1.0 - pinv) + constants.RARE_ODDS
 
 
 def _within(value: float, low: float, high: float) -> float:
@@ -350,9 +330,9 @@ def _within(value: float, low: float, high: float) -> float:
 
 # bounds of these ratios
 SITE_BOUNDS = {
-    "alpha": (ratio_of_alpha(MIN_ALPHA), ratio_of_alpha(MAX_ALPHA)),
-    "pinv": (ratio_of_pinv(MIN_PINV), ratio_of_pinv(MAX_PINV)),
-    "free_rates": (MIN_FREE_RATIO, MAX_FREE_RATIO),
+    "alpha": (ratio_of_alpha(constants.MIN_ALPHA), ratio_of_alpha(constants.MAX_ALPHA)),
+    "pinv": (ratio_of_pinv(constants.MIN_PINV), ratio_of_pinv(constants.MAX_PINV)),
+    "free_rates": (constants.MIN_FREE_RATIO, constants.MAX_FREE_RATIO),
 }
 
 
@@ -377,19 +357,15 @@ def gamma_means_of_shares(alpha: float, shares: FloatArray) -> FloatArray:
 
 
 def gamma_medians(alpha: float, n_categories: int) -> FloatArray:
-    """Median rates of the same categories, divided by their mean (Yang 1994, page 308).
-
-    Category i is represented by the quantile (2 i + 1) / (2 k). Parameters and result as of `gamma_means`.
-    """
+    """Medians (2 i + 1) / (2 k) of the same categories, divided by their mean (Yang 1994, page 308)."""
     medians = np.array([gamma_quantile(alpha, (2 * i + 1) / (2 * n_categories)) for i in range(n_categories)])
     return np.asarray(medians / medians.mean(), dtype=np.float64)
 
 
 def _means_between(alpha: float, probabilities: FloatArray) -> FloatArray:
-    """The share of the total rate between each two neighbouring quantiles, which are given by `probabilities`.
+    """The share of the total rate between neighbouring quantiles, given by `probabilities`.
 
-    It is also the probability between them, less the change of `gamma_step`. That is exact where the rates are almost
-    equal.
+    It is also the probability between them, less the change of `gamma_step`, which is exact for almost equal rates.
     """
     bounds = [gamma_quantile(alpha, probability) for probability in probabilities.tolist()]
     if alpha < STIRLING_SHAPE:

@@ -78,22 +78,29 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
             raise InputError(f"{what}: found no columns, expected at least one")
         if spec.n_sites not in (None, n_sites):
             raise InputError(f"{what}: found a structure of {spec.n_sites} columns, expected {n_sites} as in {source}")
-        paired = _is_paired(spec, source)
+        are_pairs = {isinstance(some, SitePair) for some in spec.ranges}
+        of_pairs = spec.model is not None and spec.model.data == DOUBLET
+        if are_pairs != {of_pairs} and of_pairs:
+            hint = "pairs of columns in a partition file, such as 5:70 or pairs{FILE}"
+            found = f"found single columns, expected {hint}, for model {show_name(str(spec.model))}"
+            raise InputError(f"{spec.shown(source)}: {found}")
+        if are_pairs != {of_pairs}:
+            found = "found pairs of columns, expected ranges, or a model of pairs such as S16"
+            raise InputError(f"{spec.shown(source)}: {found}")
         for some in spec.ranges:
             if some == REMAINDER:
                 continue
             last = n_sites if some.stop is None else some.stop
             if not 1 <= some.start <= last <= n_sites:
-                raise InputError(
-                    f"{what}: found columns {some}, expected columns within 1-{n_sites}, the columns of {source}"
-                )
+                expected = f"columns within 1-{n_sites}, the columns of {source}"
+                raise InputError(f"{what}: found columns {some}, expected {expected}")
             columns = some.columns(n_sites)
             taken = columns[owner[columns] >= 0]
             if len(taken):
                 other = show_name(scheme[owner[taken[0]]].name)
                 raise InputError(f"{what}: column {taken[0] + 1} is already in partition {other}")
             owner[columns] = number
-        if paired:
+        if of_pairs:
             in_pairs[number] = np.concatenate([some.columns(n_sites) for some in spec.ranges])
     for number, spec in enumerate(scheme):
         if REMAINDER in spec.ranges:
@@ -110,19 +117,6 @@ def to_ranges(sites: IndexArray) -> Iterator[SiteRange]:
         yield SiteRange(int(run[0]) + 1, int(run[-1]) + 1)
 
 
-def _is_paired(spec: PartSpec, source: str) -> bool:
-    """Whether a part has pairs of columns; InputError unless all of them are pairs, and its model is for them."""
-    is_pair = {isinstance(some, SitePair) for some in spec.ranges}
-    of_pairs = spec.model is not None and spec.model.data == DOUBLET
-    if is_pair == {of_pairs}:
-        return of_pairs
-    where = spec.shown(source)
-    if of_pairs:
-        hint = "pairs of columns in a partition file, such as 5:70 or pairs{FILE}"
-        raise InputError(f"{where}: found single columns, expected {hint}, for model {show_name(str(spec.model))}")
-    raise InputError(f"{where}: found pairs of columns, expected ranges, or a model of pairs such as S16")
-
-
 def check_files(scheme: Scheme, source: str) -> None:
     """Raise InputError if a part names another alignment file than `source`; folders and ``.gz`` do not matter."""
     for spec in scheme:
@@ -130,9 +124,6 @@ def check_files(scheme: Scheme, source: str) -> None:
             if PurePath(file).name.removesuffix(".gz") != PurePath(source).name.removesuffix(".gz"):
                 expected = f"expected columns of the alignment, {source}; remove the file name if they are the same"
                 raise InputError(f"{spec.shown()}: found columns of {show_name(file)}, {expected}")
-
-
-# --- schemes that depend on the data ----------------------------------------------------------------------
 
 
 def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
@@ -143,38 +134,30 @@ def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
     says, as in MrBayes' standard data.
     """
     if isinstance(given, Sequences) and given.kinds and scheme == (PartSpec(None),):
-        return tuple(_declared_parts(given))
+        words = [kind.word for kind in given.kinds]
+        repeated = [words[:number].count(word) for number, word in enumerate(words)]
+        names = [f"{word}_{before + 1}" if before else word for word, before in zip(words, repeated, strict=True)]
+        ranges = [(SiteRange(kind.first, kind.last),) for kind in given.kinds]
+        return tuple(PartSpec(None, *own, given.source) for own in zip(names, ranges, strict=True))
     if not any(spec.model and spec.model.splits_columns for spec in scheme):
         return scheme
     sites = assign_sites(scheme, given.n_sites, given.source)
     split: list[PartSpec] = []
     for spec, own in zip(scheme, sites, strict=True):
-        split += _parts_of(given, spec, own) if spec.model and spec.model.splits_columns else [spec]
+        if not (spec.model and spec.model.splits_columns):
+            split.append(spec)
+            continue
+        numbers = column_states(given, own)
+        for n_states in np.unique(numbers).tolist():
+            model = spec.model.with_states(n_states)
+            name = f"{spec.name}_{n_states}" if spec.name else f"states_{n_states}"
+            ranges_of = tuple(to_ranges(own[numbers == n_states]))
+            split.append(replace(spec, model=model, name=name, ranges=ranges_of, where=spec.where or given.source))
     names = [spec.name for spec in split]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{given.source}: found two partitions named {show_name(twice)}, expected different names")
     return tuple(split)
-
-
-def _declared_parts(given: Sequences) -> Iterator[PartSpec]:
-    """A part for each kind of data that a file declares."""
-    words = [kind.word for kind in given.kinds]
-    for number, kind in enumerate(given.kinds):
-        repeated = words[:number].count(kind.word)
-        name = f"{kind.word}_{repeated + 1}" if repeated else kind.word
-        yield PartSpec(None, name, (SiteRange(kind.first, kind.last),), given.source)
-
-
-def _parts_of(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Iterator[PartSpec]:
-    """The parts that the columns of one part make, fewest states first."""
-    assert spec.model is not None
-    numbers = column_states(given, sites)
-    for n_states in np.unique(numbers).tolist():
-        model = spec.model.with_states(n_states)
-        name = f"{spec.name}_{n_states}" if spec.name else f"states_{n_states}"
-        ranges = tuple(to_ranges(sites[numbers == n_states]))
-        yield replace(spec, model=model, name=name, ranges=ranges, where=spec.where or given.source)
 
 
 def column_states(given: Sequences | Alignment, sites: IndexArray) -> IndexArray:

@@ -12,11 +12,11 @@ from plltool.alignment.spaces import CODON, genetic_code_of
 from plltool.arrays import FloatArray
 from plltool.errors import InputError, show_name
 from plltool.model import codons, mixtures, nucleotides, other_data, proteins
+from plltool.model.checks import Ascertainment, check_frequencies, format_values
 from plltool.model.codons import base_frequencies, product_frequencies
 from plltool.model.named import COUNTED_MODES, FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.substitution import frequencies_of_rates
-from plltool.model.values import Ascertainment, check_frequencies, format_values
 
 DEFAULT_SWITCH_RATES = (1.0, 1.0)  # from off to on, and from on to off
 FREQUENCY_WORDS: dict[FrequencyMode, tuple[str, ...]] = {  # suffixes, of which the first is written
@@ -30,20 +30,26 @@ FREQUENCY_WORDS: dict[FrequencyMode, tuple[str, ...]] = {  # suffixes, of which 
 }
 
 
+# Of each family, what finds the canonical name of a word in upper case, and what the names stand for
+FAMILIES = (
+    (nucleotides.find_name, nucleotides.named_model),
+    (proteins.find_name, proteins.named_model),
+    (other_data.find_name, other_data.named_model),
+    (codons.find_name, codons.named_model),
+)
+
+
 @cache
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
-    families = (
-        (nucleotides.is_nucleotide, nucleotides.named_model),
-        (nucleotides.is_lie_markov, nucleotides.lie_markov_model),
-        (codons.is_codon, codons.named_model),
-        (other_data.GENOTYPE_MODELS.__contains__, other_data.genotype_model),
-        (other_data.DOUBLET_MODELS.__contains__, other_data.doublet_model),
-        (other_data.is_multistate, other_data.multistate_model),
-        (other_data.is_user, other_data.own_model),
-        (mixtures.is_own, mixtures.named_model),
-    )
-    return next((find for is_member, find in families if is_member(name)), proteins.named_model)(name)
+    if mixtures.is_own(name):
+        return mixtures.named_model(name)
+    return next(make for find, make in FAMILIES if find(name.upper()) is not None)(name)
+
+
+def find_name(word: str) -> str | None:
+    """The canonical name of a model, from one of its spellings in upper case; None for an unknown one."""
+    return next(filter(None, (find(word) for find, _ in FAMILIES)), None)
 
 
 @dataclass(frozen=True)
@@ -92,11 +98,6 @@ class ModelSpec:
         return len(self.symbols)
 
     @property
-    def tells_data(self) -> bool:
-        """Whether the model alone tells what the data are, because other data may have the same characters."""
-        return other_data.is_user(self.name) or self.name in other_data.GENOTYPE_MODELS
-
-    @property
     def splits_columns(self) -> bool:
         """Whether there is to be a part for each number of states that columns have."""
         return self.n_states == 0 and other_data.split_name(self.name)[0] == other_data.EACH
@@ -143,10 +144,7 @@ class ModelSpec:
         return self.frequency_mode == "sites"
 
     def with_site_frequencies(self) -> ModelSpec:
-        """The same with frequencies of each site in place of others (+SSF).
-
-        Raises InputError for a model whose frequencies cannot be replaced.
-        """
+        """The same with frequencies of each site in place of others (+SSF); InputError if they cannot be replaced."""
         is_single = not (self.is_mixture or self.is_directed or self.named.of_bases or self.switching)
         if not is_single or self.sites.kind == "psr" or self.ascertainment is not None:
             expected = "a single reversible matrix without +COV, +PSR and +ASC, such as LG+G4"
@@ -206,9 +204,6 @@ class ModelSpec:
         return "".join(parts)
 
 
-# --- start values of a model's parameters -----------------------------------------------------------------
-
-
 def initial_rates(spec: ModelSpec) -> FloatArray:
     """The start values of the parameters of the exchangeabilities."""
     return spec.named.rates.starts if spec.rates is None else np.array(spec.rates)
@@ -221,20 +216,11 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
     if mixtures.has_matrices(spec.name):
         return mixtures.read_matrices(spec.name).weights
     if spec.profiles is not None:
-        weights = mixtures.read_profiles(spec.profiles).weights
+        weights = mixtures.read_profiles(spec.profiles)[0]
         if spec.has_frequencies_by_class:
             return weights
         return np.append(1.0, weights * len(weights)) / (len(weights) + 1)
     return np.array(spec.named.rates.class_weights)
-
-
-def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates:
-    """The start values of rates over sites; with +IC the alignment gives the share of invariable sites."""
-    if not spec.sites.counted:
-        return spec.sites.filled()
-    if invariable is None:
-        raise ValueError(f"model {spec.shown} needs the proportion of invariable sites of the alignment")
-    return spec.sites.with_share(invariable).filled()
 
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:

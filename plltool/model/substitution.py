@@ -12,12 +12,7 @@ from plltool.arrays import FloatArray, IndexArray
 
 
 def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
-    """A list of exchangeabilities as a symmetric matrix, or several lists.
-
-    `exchangeabilities`: (..., S (S - 1) / 2), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
-
-    Returns float64 (..., S, S), symmetric, with zeros on the diagonal.
-    """
+    """Symmetric matrices (..., S, S), 0 on the diagonal, from exchangeabilities (..., S (S - 1) / 2) by rows."""
     values = np.asarray(exchangeabilities, dtype=np.float64)
     n_states = (1 + math.isqrt(1 + 8 * values.shape[-1])) // 2
     if values.shape[-1] != n_states * (n_states - 1) // 2:
@@ -86,8 +81,6 @@ def eigensystem(exchangeabilities: FloatArray, frequencies: FloatArray) -> tuple
     return eigenvalues, vectors / root[..., :, None], left
 
 
-# --- processes that are not time-reversible ---------------------------------------------------------------
-
 MAX_CONDITION = 1e6  # of eigenvectors; P matrices keep 10 digits
 SEPARATION = 1e-10  # relative change of a rate matrix with fewer eigenvectors; P matrices keep as many digits
 
@@ -151,10 +144,7 @@ def frequencies_of_rates(rates: FloatArray) -> FloatArray:
 
 
 def scaled_matrix(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A rate matrix with one expected substitution per unit of time, and its stationary frequencies.
-
-    `rates` is float64 (S, S); its diagonal is ignored.
-    """
+    """A rate matrix (S, S) of one expected substitution per unit of time, from any diagonal; stationary frequencies."""
     matrix = rates.copy()
     np.fill_diagonal(matrix, 0.0)
     np.fill_diagonal(matrix, -matrix.sum(axis=1))

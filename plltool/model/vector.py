@@ -34,29 +34,20 @@ RATIO_BOUNDS = {
 
 
 def get_vector(model: Model, names: Iterable[str] | None = None) -> FloatArray:
-    """The free parameters of a model in log space.
-
-    `names`: groups to restrict to; groups that are not free contribute nothing. None: all free groups.
-
-    Returns float64 (n,), the groups in the order of ``model.free_parameters``.
-    """
+    """The free parameters in log space (n,), by groups as in ``model.free_parameters``; only those in `names`."""
     return np.log(np.concatenate([np.empty(0), *map(model.ratios, _free_groups(model, names))]))
 
 
 def get_bounds(model: Model, names: Iterable[str] | None = None) -> list[tuple[float, float]]:
     """(low, high) for each element of `get_vector`; arguments as there."""
-    bounds = []
-    for group in _free_groups(model, names):
-        bounds += [(low, high) for low, high in np.log(_limits(model, group)).tolist()]
-    return bounds
+    limits = [np.log(_limits(model, group)).tolist() for group in _free_groups(model, names)]
+    return [(low, high) for rows in limits for low, high in rows]
 
 
 def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None = None) -> None:
-    """Set the free parameters of a model from log space; elements outside `get_bounds` are moved to the bound.
+    """Set the free parameters of a model from `get_vector` with the same `names`; elements are moved within bounds.
 
     `get_vector` returns the elements again up to rounding; to undo exactly, keep a copy of the model.
-
-    `vector`: (n,), as from `get_vector` with the same `names`.
     """
     values = np.asarray(vector, dtype=np.float64)
     groups = _free_groups(model, names)
@@ -138,18 +129,13 @@ def _slopes_in_matrices(model: Model, matrices: FloatArray) -> FloatArray:
     return np.asarray(here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2))
 
 
-def _observed(model: Model, by_rates: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Slopes in Q of each component (C, S, S), and in the logarithms of its masses (C, S), without switching."""
-    rates = model.mixture()[2]
-    if model.switching is None:
-        return rates[:, None, None] * by_rates, masses
-    return observed_slopes(by_rates, masses, rates, model.switching)
-
-
 def _process_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> dict[str, FloatArray]:
     """Slopes in the groups that all components share, by name; arguments as in `_difference_slopes`."""
     design, parameters = model.spec.named.rates, model.spec.named.rates.with_reference(model.ratios("rates"))
-    by_matrices, masses = _observed(model, by_rates, masses)
+    rates = model.mixture()[2]
+    by_matrices = rates[:, None, None] * by_rates
+    if model.switching is not None:
+        by_matrices, masses = observed_slopes(by_rates, masses, rates, model.switching)
     if model.spec.is_directed:
         by_log = rate_slopes(model.exchangeabilities, by_matrices.sum(axis=0), masses.sum(axis=0))
         return {"rates": design.free_slopes(by_log, parameters)}
@@ -157,10 +143,7 @@ def _process_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> d
     by_pair, by_frequency = rate_matrix_slopes(exchangeabilities, model.mixture()[1], by_matrices)
     pi = model.frequencies
     by_share = pi * by_frequency.sum(axis=0) + masses.sum(axis=0)
-    return {
-        "rates": design.free_slopes(by_pair, parameters),
-        "frequencies": (by_share - pi * by_share.sum())[:-1],
-    }
+    return {"rates": design.free_slopes(by_pair, parameters), "frequencies": (by_share - pi * by_share.sum())[:-1]}
 
 
 def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
@@ -191,10 +174,9 @@ def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: Fl
 
 
 def scale_slope(model: Model, matrices: FloatArray) -> float:
-    """d lnL / d log of a factor of a part's branch lengths, bounds ignored; it is the same as a factor of all rates.
+    """d lnL / d log of a factor of a part's branch lengths, or of all rates, bounds ignored.
 
-    `matrices` (C, S, S) are those of `TreeLikelihood.rate_matrix_gradient`; in the eigenbasis Q is diagonal, except for
-    pairs of complex eigenvalues.
+    `matrices` (C, S, S): see `TreeLikelihood.rate_matrix_gradient`; Q is diagonal there, but for complex eigenvalues.
     """
     components = model.components()
     slope = np.einsum("ckk,ck->", matrices, components.eigenvalues * components.rates[:, None])
@@ -209,9 +191,6 @@ def _rates_at(model: Model) -> tuple[FloatArray, FloatArray]:
     """The rate of each component (C,), and weights times frequencies (C, S)."""
     _, frequencies, rates, weights = model.mixture()
     return rates, weights[:, None] * frequencies
-
-
-# --- as plltool.Likelihood offers them --------------------------------------------------------------------
 
 
 def _value(name: str, kind: str, what: str) -> Any:
@@ -237,10 +216,7 @@ class Parameters(ABC):
     _is_complete = False
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute; InputError if there is none of this name that can be set, or the value is of a wrong type.
-
-        A slip such as ``likelihood.aplha = 0.5`` would change nothing otherwise.
-        """
+        """InputError for an attribute that cannot be set, which may be a slip, and for a value of a wrong type."""
         if self._is_complete and name not in vars(self) and not isinstance(getattr(type(self), name, None), property):
             settable = (own for own in dir(type(self)) if getattr(getattr(type(self), own), "fset", None))
             similar = difflib.get_close_matches(name, settable, 1)

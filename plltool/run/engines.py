@@ -33,9 +33,9 @@ from plltool.engine.several import (
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware, format_share
 from plltool.io.checkpoint import recorded_item
+from plltool.model.checks import Ascertainment
 from plltool.model.components import Components
 from plltool.model.model import Model
-from plltool.model.values import Ascertainment
 from plltool.processes.ranks import current
 
 SCREENING_SIZE = 2000  # patterns times states from which a search has a screen: with fewer it gains little time

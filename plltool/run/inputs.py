@@ -16,19 +16,19 @@ from plltool.alignment.patterns import empirical_frequencies
 from plltool.alignment.spaces import CODON, detect_states, genetic_code_of
 from plltool.alignment.states import StateSpace
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_MODELS, LINKAGES, ROOT_NAME, SCALED
-from plltool.errors import InputError, check_one_of, show_name
+from plltool.errors import InputError, check_one_of, list_names, show_name
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import AlignmentObject, TreeObject, alignment_from_object, tree_from_object
 from plltool.io.files import source_name
 from plltool.io.model_reader import read_model, read_scheme
-from plltool.io.newick import ROOT_REMOVED, is_newick, list_names, parse_newick
+from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.table_reader import read_frequencies
 from plltool.io.tree_files import read_constraint, read_tree, read_tree_set
+from plltool.model.checks import check_frequencies
 from plltool.model.model import Model
 from plltool.model.partition import Dataset, check_states, cut_alignment
 from plltool.model.scheme import PartSpec, Scheme, assign_sites, check_files, split_by_states
 from plltool.model.spec import ModelSpec
-from plltool.model.values import check_frequencies
 from plltool.run.messages import refuse_invariable
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.rooted import add_root

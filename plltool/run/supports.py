@@ -14,9 +14,8 @@ from typing import Annotated, Any, NamedTuple
 from plltool import constants
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import ROOTSTRAP
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, list_names, show_name
 from plltool.io.files import Recorded, nan_to_null
-from plltool.io.newick import list_names
 from plltool.io.newick_writer import write_newick, write_nexus
 from plltool.io.tree_files import write_splits
 from plltool.progress import log

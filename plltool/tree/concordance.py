@@ -52,10 +52,7 @@ class Surroundings(NamedTuple):
 
 
 def find_surroundings(tree: Tree, added: BoolArray | None = None) -> list[Surroundings]:
-    """The surroundings of each inner branch, in the order of the branches.
-
-    `added`: (n_edges,) branches that only resolve nodes of more than three branches, and are no branches of the tree.
-    """
+    """The surroundings of each inner branch but those `added` (n_edges,), which only resolve nodes, in their order."""
     everybody, splits = everyone(tree.n_taxa), branch_splits(tree)
     is_added = np.zeros(tree.n_edges, dtype=np.bool_) if added is None else added
     lower = np.empty(tree.n_edges, dtype=np.intp)  # the end of each branch that is further from the tip
@@ -116,10 +113,7 @@ class GeneTree:
         return self.taxa ^ side if side & self.taxa & -self.taxa else side
 
     def resolutions(self, around: Surroundings) -> list[int] | None:
-        """The sides of the branch and, if there are two subtrees at each end, of its interchanges.
-
-        None if the tree has no say: if it has taxa of fewer than two of the subtrees at an end.
-        """
+        """The sides of the branch and, if it is resolved, of its interchanges; None for a tree that is not decisive."""
         if any(sum(bool(subtree.taxa & self.taxa) for subtree in end) < 2 for end in around.ends):
             return None
         first = [subtree.taxa for subtree in around.ends[0]]
@@ -129,11 +123,9 @@ class GeneTree:
 
 
 def count_genes(around: Sequence[Surroundings], trees: Iterable[GeneTree]) -> IndexArray:
-    """How many gene trees are decisive for each branch and have it (Minh, Hahn & Lanfear 2020).
+    """How many gene trees have each branch, its two interchanges, and are decisive, (n_branches, 4).
 
-    A tree is decisive if it has taxa of two subtrees at each end of the branch.
-
-    Returns (n_branches, 4): trees with the branch, with its first and its second interchange, and decisive trees. The
+    A tree is decisive if it has taxa of two subtrees at each end of the branch (Minh, Hahn & Lanfear 2020). The
     interchanges of branches at nodes of more than three branches have no trees.
     """
     counts = np.zeros((len(around), TOPOLOGIES + 1), dtype=np.intp)
@@ -149,12 +141,10 @@ def count_genes(around: Sequence[Surroundings], trees: Iterable[GeneTree]) -> In
 
 
 def quartet_shares(around: Sequence[Surroundings], trees: Sequence[GeneTree], n_taxa: int) -> FloatArray:
-    """Shares of the quartets around each branch that gene trees resolve in each of the three ways.
+    """Shares (n_branches, 3) of the quartets around each branch that gene trees resolve in each of the three ways.
 
     A quartet has a taxon of each of the four subtrees. The shares of a tree are those of the quartets whose taxa it
-    has; they are averaged over the trees that have any. A quartet that a tree leaves unresolved counts in none.
-
-    Returns (n_branches, 3); NaN for branches at nodes of more than three branches, and where no tree has such a
+    has; they are averaged over the trees that have any. An unresolved quartet counts in none. NaN without such a
     quartet.
     """
     shares = np.full((len(around), TOPOLOGIES), np.nan)
@@ -206,15 +196,11 @@ def _count_quartets(tree: GeneTree, members: FloatArray) -> tuple[FloatArray, Fl
 
 
 def internode_certainty(splits: Sequence[int], trees: Sequence[GeneTree], n_taxa: int) -> FloatArray:
-    """Internode certainty IC, and ICA, of splits (Salichos, Stamatakis & Rokas 2014).
+    """Internode certainty IC, and ICA, of splits (n_splits, 2), from -1 to 1 (Salichos, Stamatakis & Rokas 2014).
 
     IC weighs a split against the most frequent split that contradicts it. ICA weighs it against all that contradict it
     and each other, the most frequent first, and that more than CERTAINTY_SHARE of the trees have. Both are negative if
-    another split is more frequent.
-
-    `splits`: as in `plltool.tree.splits`; `trees`: those that lack taxa are left out.
-
-    Returns (n_splits, 2), -1 to 1; NaN where neither the split nor one that contradicts it occurs.
+    another split is more frequent, and NaN where none occurs. Trees that lack taxa are left out.
     """
     complete = [tree for tree in trees if tree.taxa == everyone(n_taxa)]
     counted = Counter(split for tree in complete for split in tree.splits)

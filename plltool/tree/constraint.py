@@ -95,10 +95,7 @@ class Constraint:
         return Admission(regions, regions.homes[joints, columns])
 
     def random_tree(self, rng: np.random.Generator) -> Tree:
-        """Draw a tree uniformly from all trees that obey; all branches get the default length.
-
-        The constraint is resolved at random; then the free taxa are inserted anywhere in random order.
-        """
+        """Draw a tree uniformly from all that obey, of default lengths: members, then the free taxa in random order."""
         n_taxa, n_placed = len(self.names), self.n_members
         branches = np.column_stack([np.arange(len(self.parents)), self.parents])[1:].astype(np.int32)
         resolved, _ = resolve_nodes(branches, np.zeros(len(branches)), rng)
@@ -121,12 +118,10 @@ class Constraint:
 
 
 def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping[int, int]) -> Constraint | None:
-    """The constraint given by an unrooted tree; None if it has no inner branch.
+    """The constraint given by the branches (n, 2) of an unrooted tree; None if it has no inner branch.
 
-    names : all taxa
-    branches : (n, 2) the tree's branches, as pairs of nodes
-    taxa : the tips of the tree that are members, and their numbers in `names`; other tips are left out, and the
-        branches that meet there are joined
+    `names` are all taxa, `taxa` the tips that are members, and their numbers in `names`; other tips are left out, and
+    the branches that meet there are joined.
     """
     if len(taxa) < 4:
         return None
@@ -282,14 +277,14 @@ class Growth:
         self._ways = np.zeros((2 * len(constraint.names) - 3, 2), dtype=np.int32)
         self._ways[0] = constraint.tips[[first, second]]
         self._n_placed = 2
-        self._reach(second)
+        self._occupied[self._path(second)] = True
 
     def legal(self, tip: int) -> BoolArray:
         """Mask (n_branches,) of the branches into which `tip` may go."""
         n_branches = 2 * self._n_placed - 3
         if self._constraint.tips[tip] == NO_NODE:
             return np.ones(n_branches, dtype=bool)
-        node = self._landing(tip)
+        node = self._path(tip)[-1]
         ways = self._ways[:n_branches]
         upper, lower = ways.min(axis=1), ways.max(axis=1)
         return (upper <= node) & (node <= lower) & (lower < self._constraint.last[node])
@@ -301,22 +296,15 @@ class Growth:
         own = self._constraint.tips[tip]
         if own == NO_NODE:  # all members are placed, so nothing is restricted any more
             return
-        node = self._landing(tip)
-        self._ways[lower] = node, self._ways[branch, 1]
-        self._ways[branch, 1] = node
-        self._ways[pendant] = own, node
-        self._reach(tip)
+        path = self._path(tip)
+        self._ways[lower] = path[-1], self._ways[branch, 1]
+        self._ways[branch, 1] = path[-1]
+        self._ways[pendant] = own, path[-1]
+        self._occupied[path] = True
 
-    def _landing(self, tip: int) -> int:
-        """The node at which a member meets the part of the constraint that has been reached."""
-        node = int(self._constraint.tips[tip])
-        while not self._occupied[node]:
-            node = int(self._constraint.parents[node])
-        return node
-
-    def _reach(self, tip: int) -> None:
-        """Add the path to a member to the part of the constraint that has been reached."""
-        node = int(self._constraint.tips[tip])
-        while not self._occupied[node]:
-            self._occupied[node] = True
-            node = int(self._constraint.parents[node])
+    def _path(self, tip: int) -> list[int]:
+        """The nodes from a member on to the first one in the part of the constraint that has been reached."""
+        path = [int(self._constraint.tips[tip])]
+        while not self._occupied[path[-1]]:
+            path.append(int(self._constraint.parents[path[-1]]))
+        return path

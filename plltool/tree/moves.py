@@ -30,12 +30,9 @@ def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[in
 
 
 def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
-    """Draw an unrooted binary topology; all labelled topologies are equally likely.
+    """The nodes (2 n_taxa - 3, 2) of each branch, numbered as in `Tree`; all labelled topologies are equally likely.
 
-    Taxa are inserted in random order, each into a branch chosen uniformly: every labelled topology comes
-    from exactly one sequence of choices.
-
-    Returns int32 array (2 n_taxa - 3, 2), the two nodes of each branch, numbered as in `Tree`.
+    Taxa are inserted in random order, each into a branch chosen uniformly: every topology has one sequence of choices.
     """
     if n_taxa < 3:
         raise InputError(f"a tree needs at least 3 taxa, found {n_taxa}")
@@ -56,11 +53,9 @@ def random_tree(names: Sequence[str], rng: np.random.Generator) -> Tree:
 def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
     """Replace each node with more than three branches by a random binary tree; all are equally likely.
 
-    `ends`: int32 array (n_branches, 2), the two nodes of each branch of an unrooted tree; `lengths`: float64 array
-    (n_branches,), or (n_branches, n_parts).
-
-    Returns the same branches in the same order, some with new inner nodes, then the new branches, which
-    have the minimum length; new nodes have the numbers after those in use.
+    `ends`: int32 (n_branches, 2) of an unrooted tree; `lengths`: (n_branches,), or (n_branches, n_parts). Returns the
+    same branches in their order, then the new ones, of the minimum length; new nodes have the numbers after those in
+    use.
     """
     sides = ends.copy().reshape(-1)
     degrees = np.bincount(sides)
@@ -119,10 +114,7 @@ class Undo:
 
 
 def subtree_contains(tree: Tree, root: int, parent: int, edge: int) -> bool:
-    """Whether `edge` lies in the subtree at `root` seen from `parent`, or is the branch between the two.
-
-    Both sides of that branch are walked in turn, so the work is bounded by the smaller one.
-    """
+    """Whether `edge` is in the subtree at `root` seen from `parent`, or joins them; the smaller side is walked."""
     if tree.edge_between(root, parent) == edge:
         return True
     sides = {True: [(root, parent)], False: [(parent, root)]}
@@ -176,10 +168,7 @@ def prune_regraft(
 
 
 def exchange_subtrees(tree: Tree, nodes: tuple[int, int], columns: tuple[int, int]) -> None:
-    """Let the subtrees in these columns of two nodes change places, with their branches; each is apart from the other.
-
-    The two nodes of an inner branch and any subtree of each give a nearest-neighbour interchange.
-    """
+    """Let subtrees that are apart, in columns of two nodes, change places: an NNI if the nodes share a branch."""
     subtrees = [int(tree.neighbours[node, column]) for node, column in zip(nodes, columns, strict=True)]
     edges = [int(tree.edges[node, column]) for node, column in zip(nodes, columns, strict=True)]
     for own, other in ((0, 1), (1, 0)):

@@ -135,10 +135,5 @@ class DirectedView:
         """The newview of each CLA (node, column): slot, operand a, its branch, operand b, its branch."""
         k1, k2 = (columns + 1) % 3, (columns + 2) % 3
         edges, incoming = self.tree.edges, self.incoming
-        return (
-            self.outgoing[nodes, columns],
-            incoming[nodes, k1],
-            edges[nodes, k1],
-            incoming[nodes, k2],
-            edges[nodes, k2],
-        )
+        (a, to_a), (b, to_b) = ((incoming[nodes, k], edges[nodes, k]) for k in (k1, k2))
+        return self.outgoing[nodes, columns], a, to_a, b, to_b

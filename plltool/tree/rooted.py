@@ -9,7 +9,6 @@ likelihood.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,10 +36,7 @@ def add_root(tree: Tree, branch: int, share: float = 0.5) -> Tree:
 
 
 def unrooted_branches(tree: Tree) -> IndexArray:
-    """The branch of the tree without its root that each branch is, or is a part of: (n_edges,); -1 for the root's own.
-
-    The number of the branch itself in a tree that has no root.
-    """
+    """(n_edges,) the branch of the unrooted tree that each one is, or is a part of; -1 for the root's own branch."""
     numbers = np.arange(tree.n_edges)
     if not tree.is_rooted:
         return numbers
@@ -74,10 +70,7 @@ def root_split(tree: Tree, names: Sequence[str]) -> int:
 
 
 def drop_root(tree: Tree) -> Tree:
-    """The tree without its root, whose two branches become one; the one with the larger number goes.
-
-    A tree without a root is returned as it is.
-    """
+    """The tree, without its root if it has one, whose two branches become one; the one with the larger number goes."""
     if not tree.is_rooted:
         return tree
     top = int(tree.neighbours[0, 0])
@@ -97,41 +90,32 @@ def branches_at_root(tree: Tree) -> tuple[int, list[int]]:
     return own, sorted(int(edge) for edge in tree.edges[tree.neighbours[0, 0]] if edge != own)
 
 
-# --- where the root may be --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
 class _Survey:
-    """The distances in a tree, seen from one of its inner nodes, its top."""
+    """The distances in a tree, seen from one of its inner nodes, its top.
 
-    top: int  # the inner node
-    visits: list[tuple[int, int, int]]  # (node, parent, branch) of every other node, in preorder
-    tips: list[int]  # the tips in preorder, so that those below a node are neighbours
-    first: dict[int, int]  # by node, the first of the tips below it
-    last: dict[int, int]  # the last of them
-    children: dict[int, list[int]]  # by node, the nodes next below it
-    depths: dict[int, float]  # by node, the distance from the top
-    distances: FloatArray  # (n_tips, n_tips) between tips
+    visits : (node, parent, branch) of every other node, in preorder
+    tips : in preorder, so that those below a node are neighbours: by node the `first` of them, and one after the `last`
+    children, depths : by node the nodes next below it, and the distance from the top
+    distances : (n_tips, n_tips) between tips
+    """
 
-    @classmethod
-    def of(cls, tree: UnrootedNodes) -> _Survey:
-        """Walk over a tree, all of whose branches must have a length."""
+    def __init__(self, tree: UnrootedNodes):
         if np.isnan(tree.lengths).any():
             raise InputError("a root by distances: a branch of the tree has no length")
         if len(tree.names) < 3:
             raise InputError(f"a root by distances: found a tree of {len(tree.names)} taxa, expected at least 3")
-        top = next(node for node in tree.ends.ravel().tolist() if node not in tree.names)
-        visits = tree.directed_from(top)
-        depths, children = {top: 0.0}, {top: list[int]()}
+        self.top = top = next(node for node in tree.ends.ravel().tolist() if node not in tree.names)
+        self.visits = visits = tree.directed_from(top)
+        self.depths, self.children = depths, children = {top: 0.0}, {top: list[int]()}
         for node, parent, branch in visits:
             depths[node] = depths[parent] + float(tree.lengths[branch])
             children[node] = []
             children[parent].append(node)
-        tips = [node for node, _, _ in visits if not children[node]]
-        first = {tip: number for number, tip in enumerate(tips)}
-        last = {tip: number + 1 for number, tip in enumerate(tips)}
-        below = np.array([depths[tip] for tip in tips])
-        distances = np.zeros((len(tips), len(tips)))
+        self.tips = [node for node, _, _ in visits if not children[node]]
+        self.first = first = {tip: number for number, tip in enumerate(self.tips)}
+        self.last = last = {tip: number + 1 for number, tip in enumerate(self.tips)}
+        below = np.array([depths[tip] for tip in self.tips])
+        distances = np.zeros((len(below), len(below)))
         for node in (*(node for node, _, _ in reversed(visits)), top):
             if not children[node]:
                 continue
@@ -139,7 +123,7 @@ class _Survey:
             for child in children[node]:
                 own, later = slice(first[child], last[child]), slice(last[child], last[node])
                 distances[own, later] = below[own, None] + below[None, later] - 2.0 * depths[node]
-        return cls(top, visits, tips, first, last, children, depths, distances + distances.T)
+        self.distances: FloatArray = distances + distances.T
 
     def below(self, node: int) -> IndexArray:
         """The tips below a node, by their numbers."""
@@ -176,7 +160,7 @@ def place_outgroup(tree: UnrootedNodes, outgroup: Collection[str]) -> Place:
 
 def place_midpoint(tree: UnrootedNodes) -> Place:
     """The middle of the longest path between two tips (Farris 1972); the first one of several."""
-    survey = _Survey.of(tree)
+    survey = _Survey(tree)
     a, b = np.unravel_index(np.argmax(survey.distances), survey.distances.shape)
     above = {node: (parent, branch) for node, parent, branch in survey.visits}
     left = float(survey.distances[a, b]) / 2.0
@@ -193,13 +177,11 @@ def place_midpoint(tree: UnrootedNodes) -> Place:
 def place_minimal_deviation(tree: UnrootedNodes) -> tuple[Place, float, float]:
     """Where the ancestor deviations of all pairs of tips are least (Tria, Landan & Dagan 2017, Nat Ecol Evol 1:0193).
 
-    Where two tips i and j have their ancestor at v, it deviates by ``2 d(i, v) / d(i, j) - 1`` from the middle of
-    their path. The score of a root is the root mean square over all pairs; pairs at distance 0 do not count.
-
-    Returns the place, its score, and the ratio of its score to that of the next best branch: near 1 if the root is
-    ambiguous.
+    Where two tips i and j have their ancestor at v, it deviates by ``2 d(i, v) / d(i, j) - 1`` from the middle of their
+    path. The score of a root is the root mean square over all pairs at some distance. Returns the place, its score, and
+    the ratio of its score to that of the next best branch: near 1 if the root is ambiguous.
     """
-    survey = _Survey.of(tree)
+    survey = _Survey(tree)
     n_pairs = np.count_nonzero(survey.distances) / 2
     if not n_pairs:
         raise InputError("a root by ancestor deviations: all taxa are at distance 0 from each other")

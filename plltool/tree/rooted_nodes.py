@@ -133,17 +133,13 @@ class UnrootedNodes:
         names = {node: label for node, label in enumerate(nodes.labels) if not children[node]}
         return cls(ends, lengths, tuple(labels), names)
 
-    def links(self) -> dict[int, list[tuple[int, int]]]:
-        """(other end, branch) of the branches at each node, in the order of the branches."""
-        found: dict[int, list[tuple[int, int]]] = {}
-        for branch, (a, b) in enumerate(self.ends.tolist()):
-            found.setdefault(a, []).append((b, branch))
-            found.setdefault(b, []).append((a, branch))
-        return found
-
     def directed_from(self, root: int) -> list[tuple[int, int, int]]:
         """(node, parent, branch) of every node but `root` in preorder."""
-        links, visits = self.links(), []
+        links: dict[int, list[tuple[int, int]]] = {}  # (other end, branch) of the branches at each node
+        for branch, (a, b) in enumerate(self.ends.tolist()):
+            links.setdefault(a, []).append((b, branch))
+            links.setdefault(b, []).append((a, branch))
+        visits = []
         stack = [(node, root, branch) for node, branch in reversed(links[root])]
         while stack:
             node, parent, branch = stack.pop()
@@ -172,10 +168,7 @@ class UnrootedNodes:
 def unrooted_branches(
     nodes: RootedNodes, n_children: IndexArray
 ) -> tuple[IntArray, FloatArray, tuple[int, float] | None]:
-    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths.
-
-    The third value is where a root with two branches was: `Tree.root_place`.
-    """
+    """The branches (n, 2) and lengths (n,) without root and nodes of one child, and `Tree.root_place`."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
     for node, parent in enumerate(nodes.parents):

@@ -30,14 +30,17 @@ def members_of(split: int) -> Iterator[int]:
 
 
 def branch_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
-    """The split of each branch: the taxa on its side without the first name.
+    """The split (n_edges,) of each branch: the taxa on its side without the first of `names`, by default the tree's.
 
-    `names`: the tree's names in the order of the bits; by default the tree's own order.
-
-    Returns (n_edges,), branch by branch; bit i is set if ``names[i]`` is on the side without ``names[0]``. Raises
-    InputError if `names` are not exactly the tree's taxa.
+    Bit i is set if ``names[i]`` is there. Raises InputError if `names` are not exactly the tree's taxa.
     """
-    bits = _bit_numbers(tree, tree.names if names is None else names)
+    names = tree.names if names is None else names
+    positions = {name: i for i, name in enumerate(names)}
+    differing = sorted(set(tree.names) ^ positions.keys())
+    if differing or len(names) != tree.n_taxa:
+        found = f"{differing[0]!r} is in only one of them" if differing else "a name occurs twice"
+        raise InputError(f"cannot compare trees with different taxa: {found}")
+    bits = [positions[name] for name in tree.names]
     below = [1 << bit for bit in bits] + [0] * (tree.n_nodes - tree.n_taxa)
     splits = [0] * tree.n_edges
     for node, parent, branch in reversed(tree.directed_from(bits.index(0))):
@@ -53,10 +56,7 @@ def inner_splits(tree: Tree, names: Sequence[str] | None = None) -> list[int]:
 
 
 def splits_of(tree: Tree, names: Sequence[str] | None = None) -> dict[int, float]:
-    """The branch lengths of a tree by split, branch by branch; branches at tips are included.
-
-    Where parts have lengths of their own, their mean. Parameters as in `branch_splits`.
-    """
+    """The branch lengths by split, tips included, the mean of several parts; parameters as in `branch_splits`."""
     lengths = tree.lengths if tree.lengths.ndim == 1 else tree.lengths.mean(axis=1)
     return dict(zip(branch_splits(tree, names), lengths.tolist(), strict=True))
 
@@ -67,10 +67,9 @@ def rf_distance(a: Tree, b: Tree) -> int:
 
 
 def branch_score_distance(a: Tree, b: Tree) -> float:
-    """The branch score distance of two trees over the same taxa, in expected substitutions per site.
+    """The root of the summed squared differences of the lengths of corresponding branches (Kuhner & Felsenstein 1994).
 
-    The root of the summed squared differences of the lengths of corresponding branches. A branch that a tree lacks
-    counts as length 0 (Kuhner & Felsenstein 1994; the root is taken as in PHYLIP's treedist).
+    A branch that a tree lacks counts as length 0; the root is taken as in PHYLIP's treedist.
     """
     differences = splits_of(a)
     for split, length in splits_of(b, a.names).items():
@@ -79,10 +78,7 @@ def branch_score_distance(a: Tree, b: Tree) -> float:
 
 
 def smaller_sides(tree: Tree, branches: Iterable[int]) -> list[list[str]]:
-    """For each of `branches`, the names of the taxa on its smaller side, in the tree's order.
-
-    If both sides are equal, the one without the first taxon.
-    """
+    """For each of `branches`, the taxa on its smaller side in order; if equal, the side without the first taxon."""
     splits = branch_splits(tree)
     return [smaller_side(splits[branch], tree.names) for branch in branches]
 
@@ -92,18 +88,6 @@ def smaller_side(split: int, names: Sequence[str]) -> list[str]:
     smaller = everyone(len(names)) ^ split if 2 * split.bit_count() > len(names) else split
     return [names[taxon] for taxon in members_of(smaller)]
 
-
-def _bit_numbers(tree: Tree, names: Sequence[str]) -> list[int]:
-    """The position in `names` of the name of each tip (n_taxa,)."""
-    positions = {name: i for i, name in enumerate(names)}
-    differing = sorted(set(tree.names) ^ positions.keys())
-    if differing or len(names) != tree.n_taxa:
-        found = f"{differing[0]!r} is in only one of them" if differing else "a name occurs twice"
-        raise InputError(f"cannot compare trees with different taxa: {found}")
-    return [positions[name] for name in tree.names]
-
-
-# --- many trees as sets of splits -------------------------------------------------------------------------
 
 Splits = Mapping[int, float]
 
@@ -162,10 +146,7 @@ def make_tree_set(
     roots: Sequence[int | None] | None = None,
     labels: Sequence[str] | None = None,
 ) -> TreeSet:
-    """A set of trees, each given as its splits, also of tips, with branch lengths.
-
-    `roots` and `labels` are as in `TreeSet`; by default no tree has a root, and all are numbered.
-    """
+    """A set of trees, given as splits, also of tips, with lengths; by default without roots, labelled by numbers."""
     numbers: dict[int, int] = {}
     tips = {1 << taxon: taxon for taxon in range(1, len(names))} | {everyone(len(names)) - 1: 0}
     starts, members, lengths, pendants = [0], [], [], []
@@ -184,16 +165,10 @@ def make_tree_set(
         pendants.append(pendant)
     if not pendants:
         raise InputError("found no trees, expected at least one")
-    return TreeSet(
-        tuple(names),
-        tuple(numbers),
-        np.array(starts, dtype=np.intp),
-        np.concatenate(members),
-        np.concatenate(lengths),
-        np.array(pendants),
-        tuple(roots or [None] * len(pendants)),
-        tuple(labels or [str(number) for number in range(1, len(pendants) + 1)]),
-    )
+    begins, n = np.array(starts, dtype=np.intp), len(pendants)
+    arrays = begins, np.concatenate(members), np.concatenate(lengths), np.array(pendants)
+    of_trees = tuple(roots or [None] * n), tuple(labels or map(str, range(1, n + 1)))
+    return TreeSet(tuple(names), tuple(numbers), *arrays, *of_trees)
 
 
 def distances(trees: TreeSet, kind: str = RF) -> FloatArray:

@@ -56,20 +56,12 @@ def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float =
         if rule == EXTENDED:
             chosen = extend(trees, counts, chosen)
     lengths = np.bincount(trees.members, weights=trees.lengths, minlength=len(counts))[chosen] / counts[chosen]
-    return Consensus(
-        trees.names,
-        tuple(trees.splits[number] for number in chosen.tolist()),
-        counts[chosen] / trees.n_trees,
-        lengths,
-        trees.pendants.mean(axis=0),
-    )
+    splits = tuple(trees.splits[number] for number in chosen.tolist())
+    return Consensus(trees.names, splits, counts[chosen] / trees.n_trees, lengths, trees.pendants.mean(axis=0))
 
 
 def extend(trees: TreeSet, counts: IndexArray, chosen: IndexArray) -> IndexArray:
-    """The numbers `chosen` of compatible splits, followed by other splits that are compatible with all before them.
-
-    The others are taken by `counts` (n_splits,), largest first, ties by number. Splits that no tree has are left out.
-    """
+    """The numbers `chosen` and then other splits compatible with all before, by `counts`, largest first."""
     most = len(trees.names) - 3
     result = chosen.tolist()
     taken = set(result)
@@ -106,10 +98,7 @@ BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cu
 
 
 def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
-    """Felsenstein's bootstrap proportions: the share of the replicates that have each branch (Felsenstein 1985).
-
-    Returns (n_edges,), 0 to 1; NaN at the branches of tips, which all trees have.
-    """
+    """The share of the replicates that have each branch (n_edges,), 0 to 1; NaN for tips (Felsenstein 1985)."""
     shares = replicates.shares
     values = np.array([shares.get(split, 0.0) for split in branch_splits(tree, replicates.names)])
     values[~tree.is_inner_branch] = np.nan
@@ -117,12 +106,10 @@ def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
 
 
 def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
-    """Transfer bootstrap expectations (Lemoine et al. 2018).
+    """Transfer bootstrap expectations (Lemoine et al. 2018), as `frequencies`: 1 - mean(d / (p - 1)) over replicates.
 
-    The support is 1 - mean(d / (p - 1)) over the replicates: d is the least number of taxa that must change sides to
-    turn the branch into one of the replicate's, p the number of taxa on its smaller side.
-
-    Returns as for `frequencies`.
+    d is the least number of taxa that must change sides to turn the branch into one of the replicate's, p the number of
+    taxa on its smaller side.
     """
     splits = inner_splits(tree, replicates.names)
     sides = _unpack(splits, tree.n_taxa)
@@ -133,20 +120,22 @@ def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
         own = [replicates.splits[member] for member in replicates.of_tree(number).tolist()]
         present = set(own)
         lacking = np.array([k for k, split in enumerate(splits) if split not in present], dtype=np.intp)
-        if len(lacking):
-            nearest = _nearest(sides[lacking], _unpack(own, tree.n_taxa))
+        if len(lacking) and own:
+            others = _unpack(own, tree.n_taxa)
+            moved = sizes[lacking, None] + others.sum(axis=1) - 2 * (sides[lacking] @ others.T)
+            nearest = np.minimum(moved, tree.n_taxa - moved).min(axis=1)  # taxa to move to the nearest branch
             found[lacking] += np.minimum(nearest, most[lacking]) / most[lacking]
+        else:
+            found[lacking] += 1.0
     values = np.full(tree.n_edges, np.nan)
     values[tree.is_inner_branch] = 1.0 - found / replicates.n_trees
     return values
 
 
 def root_frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
-    """Rootstrap: the share of the replicates that have their root on each branch (Naser-Khdour, Minh & Lanfear 2022).
+    """Rootstrap (n_edges,): shares of replicates with their root on each branch (Naser-Khdour, Minh & Lanfear 2022).
 
     A replicate whose root is on a branch that the tree lacks supports none. Branches of tips have supports, too.
-
-    Returns (n_edges,), 0 to 1.
     """
     without = [number for number, root in enumerate(replicates.roots, start=1) if root is None]
     if without:
@@ -163,16 +152,6 @@ def _unpack(splits: Sequence[int], n_taxa: int) -> npt.NDArray[np.float32]:
     rows = np.frombuffer(raw, np.uint8).reshape(-1, n_bytes)
     return np.unpackbits(rows, axis=1, count=n_taxa, bitorder="little").astype(np.float32)
 
-
-def _nearest(sides: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The least number of taxa to move from each of `sides` (n, n_taxa) to one of `others` (m, n_taxa): (n,)."""
-    if not len(others):
-        return np.full(len(sides), np.inf, dtype=np.float32)
-    moved = sides.sum(axis=1)[:, None] + others.sum(axis=1) - 2 * (sides @ others.T)
-    return np.asarray(np.minimum(moved, sides.shape[1] - moved).min(axis=1))
-
-
-# --- are there enough bootstrap replicates? ---------------------------------------------------------------
 
 CRITERIA = MRE, FC = "autoMRE", "autoFC"
 
@@ -220,7 +199,10 @@ def check_convergence(
         if criterion == FC:
             values[cut] = correlate(first[present].astype(np.float64), second[present].astype(np.float64))
         else:
-            shares = [_consensus_shares(trees, counts, half) for counts in (first, second)]
+            shares = np.zeros((2, len(trees.splits)))  # in the extended majority-rule tree of each half
+            for row, counts in zip(shares, (first, second), strict=True):
+                chosen = extend(trees, counts, np.flatnonzero(counts > MAJORITY * half))
+                row[chosen] = counts[chosen] / half
             values[cut] = float(np.abs(shares[0] - shares[1]).sum()) / (2 * max(1, len(trees.names) - 3))
     agree = values >= BOOTSTOP_CORRELATION if criterion == FC else values <= cutoff
     return Convergence(trees.n_trees, criterion, float(values.mean()), float(agree.mean()))
@@ -238,11 +220,3 @@ def correlate(a: FloatArray, b: FloatArray) -> float:
     first, second = a - a.mean(), b - b.mean()
     spread = float(np.sqrt((first @ first) * (second @ second)))
     return float(first @ second) / spread if spread else float(np.array_equal(a, b))
-
-
-def _consensus_shares(trees: TreeSet, counts: IndexArray, n_trees: int) -> FloatArray:
-    """The frequencies of the splits in the extended majority-rule tree of some trees, 0 elsewhere: (n_splits,)."""
-    chosen = extend(trees, counts, np.flatnonzero(counts > MAJORITY * n_trees))
-    shares = np.zeros(len(counts))
-    shares[chosen] = counts[chosen] / n_trees
-    return shares

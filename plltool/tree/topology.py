@@ -35,24 +35,16 @@ class Tree:
 
     Attributes
     ----------
-    names : tuple of str
-        Taxon names, one per tip.
-    neighbours : int32 array (2 n_taxa - 2, 3)
-        The neighbours of each node; a tip uses only column 0, its other columns are -1.
-    edges : int32 array (2 n_taxa - 2, 3)
-        The index of the branch to each of those neighbours; -1 likewise.
-    ends : int32 array (2 n_taxa - 3, 2)
-        The two nodes of each branch.
-    lengths : float64 array (2 n_taxa - 3,)
-        Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) if the parts of an alignment have
-        lengths of their own, see `unlink`.
-    warnings : tuple of str
-        What a user should know about the tree as it was read, one line each; copies have none.
-    root_place : tuple of int and float, or None
-        Where the root of the tree was as it was read, if it had two branches: on which branch, and at which share of
-        its length from its first end. Copies do not know.
-    root_is_given : bool
-        Whether the tree was given with a place for its root; False for copies.
+    names : (n_taxa,) taxon names, one per tip
+    neighbours : int32 (2 n_taxa - 2, 3), the neighbours of each node; a tip uses only column 0, the others are -1
+    edges : int32 (2 n_taxa - 2, 3), the index of the branch to each of those neighbours; -1 likewise
+    ends : int32 (2 n_taxa - 3, 2), the two nodes of each branch
+    lengths : float64 (2 n_taxa - 3,), in expected substitutions per site; (2 n_taxa - 3, n_parts) if the parts of an
+        alignment have lengths of their own, see `unlink`
+    warnings : what a user should know about the tree as it was read, one line each; copies have none
+    root_place : where the root of the tree was as it was read, if it had two branches: on which branch, and at which
+        share of its length from its first end; None otherwise, and for copies
+    root_is_given : whether the tree was given with a place for its root; False for copies
     """
 
     warnings: tuple[str, ...] = ()
@@ -70,15 +62,10 @@ class Tree:
 
     @classmethod
     def from_edges(cls, names: Sequence[str], ends: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Tree:
-        """Build a tree from its branches.
+        """Build a tree from n_taxa >= 3 names and the two nodes (2 n_taxa - 3, 2) of each branch; tip i is node i.
 
-        Parameters
-        ----------
-        names : n_taxa >= 3 taxon names; tip i is node i.
-        ends : (2 n_taxa - 3, 2) node pairs; branch e joins ``ends[e]``.
-        lengths : (2 n_taxa - 3,) or None for the default length.
-
-        Raises InputError if the branches do not form an unrooted binary tree of all nodes.
+        Without `lengths` (2 n_taxa - 3,) all have the default one. Raises InputError if the branches do not form an
+        unrooted binary tree of all nodes.
         """
         n_taxa = len(names)
         ends_array = np.array(ends, dtype=np.int32).reshape(-1, 2)
@@ -224,10 +211,7 @@ class Tree:
         return ordered
 
     def renumbered(self) -> Tree:
-        """The same tree, whose numbers and order of neighbours depend on nothing but the tips' numbers.
-
-        Inner nodes and branches are numbered in the order of `ordered_from` tip 0.
-        """
+        """The same tree, inner nodes and branches in the order of `ordered_from` tip 0: only tips' numbers matter."""
         nodes, parents, branches = np.array(self.ordered_from(0)).T
         number = np.arange(self.n_nodes)
         inner = nodes[nodes >= self.n_taxa]
@@ -263,18 +247,14 @@ class Tree:
     def to_dendropy(self) -> dendropy.Tree:
         """An unrooted dendropy tree, seeded at the inner node next to tip 0; or a rooted one of a tree with a root.
 
-        Its taxon namespace holds the names in the tree's order, unchanged; children are in the order in which
-        `write_newick` writes them; lengths are in expected substitutions per site.
+        Names and children are in the order of `write_newick`, lengths in expected substitutions per site.
         """
         from plltool.io.bridge import to_dendropy
 
         return to_dendropy(self)
 
     def to_biopython(self) -> Bio.Phylo.BaseTree.Tree:
-        """An unrooted tree of Bio.Phylo, as `to_dendropy` makes one of dendropy.
-
-        Raises ImportError if Biopython is not installed.
-        """
+        """An unrooted tree of Bio.Phylo, as `to_dendropy` makes one; ImportError if Biopython is not installed."""
         from plltool.io.bridge import to_biopython
 
         return to_biopython(self)
@@ -289,14 +269,8 @@ def _check_lengths(lengths: FloatArray, n_edges: int) -> None:
         raise InputError(f"expected the lengths of {n_edges} branches, found an array {lengths.shape}")
 
 
-# --- taxa removed, and identical sequences put back -------------------------------------------------------
-
-
 def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
-    """The tree restricted to `names`, with tips numbered in their order and the rest as by `Tree.renumbered`.
-
-    Two branches that meet where a taxon is removed become one, whose length is their sum.
-    """
+    """The tree of `names`, tips in their order, the rest as by `Tree.renumbered`; branches that meet are summed."""
     numbers = {name: number for number, name in enumerate(names)}
     unknown = sorted(numbers.keys() - set(tree.names))
     if unknown:

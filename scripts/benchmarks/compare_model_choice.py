@@ -30,7 +30,7 @@ from rivals import IQTREE, comparison_parser, load, parsimony_tree, plain_alignm
 import plltool
 from plltool.alignment.states import MULTISTATE
 from plltool.io.model_reader import read_scheme
-from plltool.model.nucleotides import is_nucleotide, symmetry
+from plltool.model.nucleotides import symmetry
 from plltool.model.other_data import GTR, split_name
 from plltool.model.spec import ModelSpec
 
@@ -167,7 +167,7 @@ def choose(program: str, task: Task, options: argparse.Namespace, folder: Path) 
 
 def iqtree_name(spec: ModelSpec) -> str:
     """A specification as IQ-TREE reads it."""
-    if is_nucleotide(spec.name):
+    if spec.data == "DNA":
         frequencies = {"equal": "+FQ", "empirical": "+F", "optimised": "+FO"}[spec.frequency_mode]
         name = symmetry(spec.name) + frequencies
     elif spec.data == MULTISTATE:

@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plltool.alignment.alignment import Sequences, encode
-from plltool.alignment.patterns import compress
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.patterns import compress, encode
 from plltool.alignment.states import DNA
 from plltool.analyses.sampling.chains import Chains, EngineLikelihoods, Heated, sampling_slots
 from plltool.analyses.sampling.priors import Exponential

@@ -26,8 +26,8 @@ from typing import Any
 
 from verify_reference import ROWS, take_data
 
+from plltool.model.checks import MIN_GIVEN
 from plltool.model.model_string import parse_model
-from plltool.model.values import MIN_GIVEN
 
 Row = dict[str, Any]  # as reference_rows.json has it
 

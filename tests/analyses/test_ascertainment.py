@@ -17,8 +17,8 @@ from plltool.analyses.toolbox.simulate import simulate
 from plltool.analyses.topology_tests.analysis import topology_tests
 from plltool.errors import InputError
 from plltool.hardware import Hardware
+from plltool.model.checks import Ascertainment
 from plltool.model.model_string import parse_model
-from plltool.model.values import Ascertainment
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.engines import open_engine, plan_shards
 from plltool.run.evaluation import evaluate

@@ -10,8 +10,8 @@ from interruptions import Stop
 from small_alignments import primates as taxa
 
 import plltool
-from plltool.alignment.spaces import GENOTYPES, codon_space
-from plltool.alignment.states import DNA, PROTEIN, multistate_space
+from plltool.alignment.spaces import codon_space
+from plltool.alignment.states import DNA, GENOTYPES, PROTEIN, multistate_space
 from plltool.analyses.selection.course import Selection
 from plltool.analyses.selection.model_fits import Begin, Carry, Fit, PartData
 from plltool.model.candidates import Candidates, information_score, is_nested, score_weights, substitution_models

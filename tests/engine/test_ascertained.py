@@ -13,7 +13,7 @@ from oracles.likelihood import derivative, mixed_derivative, pruning
 from plltool.engine import program as prog
 from plltool.engine.categories import AscertainedEngine
 from plltool.errors import EngineError
-from plltool.model.values import Ascertainment
+from plltool.model.checks import Ascertainment
 
 TOLERANCE, STEP = 1e-6, 0.01  # as in `test_derivatives`
 N_TAXA, SIZES = 5, (9, 6, 11)

@@ -126,7 +126,7 @@ def test_a_class_of_its_own_comes_first(write):
     assert model.free_parameters == ("rates", "frequencies")
     assert model.classes.rates.tolist() == [2.0, 3.0]
     assert model.classes.frequencies[1] == pytest.approx([0.4, 0.3, 0.2, 0.1])
-    assert read_profiles(spec.profiles).weights.tolist() == [1.0]
+    assert read_profiles(spec.profiles)[0].tolist() == [1.0]
 
 
 def test_mixtures_without_a_file():

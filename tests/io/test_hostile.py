@@ -183,7 +183,7 @@ class TestContent:
     @pytest.mark.parametrize("name", PACKED)
     def test_a_bomb(self, tmp_path, monkeypatch, name):
         monkeypatch.setattr(files, "TRUSTED_CONTENT", 1 << 20)
-        small = {ending: kind._replace(max_ratio=500) for ending, kind in files._COMPRESSIONS.items()}
+        small = {ending: (*kind[:3], 500) for ending, kind in files._COMPRESSIONS.items()}
         monkeypatch.setattr(files, "_COMPRESSIONS", small)
         path = tmp_path / "x"
         path.write_bytes(PACKED[name](b"A" * (100 << 20)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles.likelihood import brute_force
 
-from plltool.alignment.alignment import encode
+from plltool.alignment.patterns import encode
 from plltool.alignment.spaces import own_space
 from plltool.analyses.ancestral.analysis import ancestral_states
 from plltool.analyses.search.analysis import search

@@ -10,7 +10,7 @@ from oracles.substitution import gamma_category_means
 import plltool.model.codons
 from plltool.constants import GENETIC_CODES
 from plltool.errors import InputError
-from plltool.model.codons import canonical_name, take_apart
+from plltool.model.codons import find_name, take_apart
 from plltool.model.describe import describe_model
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -138,15 +138,15 @@ def test_strings_are_read_back(text):
 
 
 def test_names():
-    assert canonical_name("codon2_m0") == "CODON2_GY"
-    assert canonical_name("CODON1_M2A") == "M2a"
-    assert canonical_name("CODON7_GY") is None
+    assert find_name("codon2_m0") == "CODON2_GY"
+    assert find_name("CODON1_M2A") == "M2a"
+    assert find_name("CODON7_GY") is None
     assert {parse_model(f"CODON{code}_GY").data for code in GENETIC_CODES} >= {"codon", "codon2", "codon33"}
     assert parse_model("GY").for_data("codon4").name == "CODON4_GY"
     assert parse_model("CODON2_GY").for_data("codon4").name == "CODON2_GY"
     assert parse_model("GTR").for_data("codon4").name == "GTR"
     assert parse_model("ECMK07_GY").for_data("codon4").name == "ECMK07_GY"
-    assert canonical_name("CODON_ECMUNREST_GY1KTS") == "ECMK07_GY"
+    assert find_name("CODON_ECMUNREST_GY1KTS") == "ECMK07_GY"
 
 
 BAD = [

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.substitution import gamma_category_means, transition_matrix
 
-import plltool.model.model
+import plltool.model.substitution
 from plltool.constants import DEFAULT_ALPHA, EVEN_DEVIATION, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
 from plltool.model.describe import describe_model, shorten_model
@@ -44,13 +44,13 @@ def assert_same_components(a, b, rtol):
 def count_eigensystems(monkeypatch):
     """The calls of eigensystem, as a growing list."""
     calls = []
-    original = plltool.model.model.eigensystem
+    original = plltool.model.substitution.eigensystem
 
     def counted(*arguments):
         calls.append(arguments)
         return original(*arguments)
 
-    monkeypatch.setattr(plltool.model.model, "eigensystem", counted)
+    monkeypatch.setattr(plltool.model.substitution, "eigensystem", counted)
     return calls
 
 

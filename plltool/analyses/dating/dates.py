@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import NamedTuple, TypeAlias
 
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, list_names, show_name
 from plltool.io.files import source_name
-from plltool.io.newick import list_names
 from plltool.io.table_reader import SampleDate, as_date, parse_date, read_dates
 
 DateLike: TypeAlias = float | str | tuple[float, float] | None

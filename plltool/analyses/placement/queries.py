@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plltool.alignment.alignment import Sequences, encode
-from plltool.alignment.patterns import Patterns, compress
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.patterns import Patterns, compress, encode
 from plltool.alignment.states import DNA, CodeArray
 from plltool.analyses.placement.branches import Places, free_branches, optimise_places, score_branches
 from plltool.arrays import BoolArray, FloatArray, IndexArray

@@ -43,8 +43,7 @@ from plltool.analyses.sampling.tree import (
 from plltool.arrays import FloatArray
 from plltool.constants import CLOCKS, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, RELAXED, TREE_PRIORS
 from plltool.engine.contract import DERIVATIVE_VALUES
-from plltool.errors import InputError, check_one_of, show_name
-from plltool.io.newick import list_names
+from plltool.errors import InputError, check_one_of, list_names, show_name
 from plltool.model.model import Model
 from plltool.tree.topology import Tree
 

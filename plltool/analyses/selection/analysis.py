@@ -41,10 +41,10 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.model_reader import read_model
 from plltool.io.newick import ROOT_REMOVED
 from plltool.model.candidates import GAMMA, VARIABLE_ONLY, Candidates, information_score
+from plltool.model.checks import Ascertainment
 from plltool.model.model import SCALER, Model
 from plltool.model.model_string import parse_model
 from plltool.model.partition import Dataset
-from plltool.model.values import Ascertainment
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser

@@ -1,4 +1,4 @@
-"""Given values: checks of what is accepted, and a format that restores every bit when it is read back."""
+"""Checks of given values, their text, and corrections for ascertainment bias."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ def check_exchangeabilities(
     rates = check_positive(values, "exchangeabilities", least)
     if rates[-1] <= 0:
         raise InputError(f"the exchangeability {pairs[-1]}, to which others are relative, must be positive, found 0")
-    return check_positive(
-        [rate / rates[-1] for rate in rates], f"exchangeabilities relative to that of {pairs[-1]}", least
-    )
+    relative, what = [rate / rates[-1] for rate in rates], f"exchangeabilities relative to that of {pairs[-1]}"
+    return check_positive(relative, what, least)
 
 
 def check_rate_parameters(values: Sequence[float], design: RateDesign) -> tuple[float, ...]:
@@ -104,8 +103,6 @@ def format_values(values: Sequence[float]) -> str:
     """Values in braces, as RAxML-NG writes them, with all digits needed to read them back exactly."""
     return "{" + "/".join(repr(value) for value in values) + "}"
 
-
-# --- corrections for ascertainment bias -------------------------------------------------------------------
 
 Kind = Literal["lewis", "felsenstein", "stamatakis"]
 SUFFIXES: dict[Kind, str] = {"lewis": "ASC_LEWIS", "felsenstein": "ASC_FELS", "stamatakis": "ASC_STAM"}
