@@ -24,7 +24,7 @@ def name_file(prefix: Path, ending: str) -> Path:
     return prefix.parent / f"{prefix.name}.{ending}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class OutputFile:
     """A file that a command writes, PREFIX.ENDING."""
 
@@ -32,23 +32,15 @@ class OutputFile:
     what: str  # what it holds, a noun
     when: str = ""  # when it is written, or what else to know; empty if it always is
 
-    @property
-    def is_log(self) -> bool:
-        return self.ending.split(".")[-1] == LOG
-
-    @property
-    def is_checkpoint(self) -> bool:
-        """Whether it is a folder in which a run keeps its state."""
-        return self.ending.split(".")[-1] == CHECKPOINT
+    def __post_init__(self) -> None:
+        last = self.ending.split(".")[-1]
+        self.is_log, self.is_checkpoint = last == LOG, last == CHECKPOINT  # a checkpoint is a folder with a run's state
+        self.help = f"{self.what}, {self.when}" if self.when else self.what
 
     @property
     def is_derived(self) -> bool:
         """Whether it is a report, which each command with the prefix makes again from other files."""
         return self in SHARED["reports"]
-
-    @property
-    def help(self) -> str:
-        return f"{self.what}, {self.when}" if self.when else self.what
 
     def present(self, prefix: Path) -> list[Path]:
         """The paths of this file that may exist: all kinds, and the numbers that there are."""

@@ -45,7 +45,7 @@ SPEED_LENGTH = 0.1  # of every branch
 WHOLE_PARTS = 0.05  # of the smaller share beside a cut: how far it moves so that parts stay whole
 
 
-@dataclass(frozen=True)
+@dataclass
 class UsedDevice:
     """One of the devices of a run."""
 
@@ -53,14 +53,9 @@ class UsedDevice:
     device: Device | None  # the OpenCL device, None for numpy
     share: float  # its share of the patterns; all together 1
 
-    @property
-    def kind(self) -> str:
-        """ "numpy", "cpu", "gpu" or what else the device calls itself."""
-        return "numpy" if self.device is None else self.device.kind
-
-    @property
-    def shares_host_memory(self) -> bool:
-        return self.device is None or self.device.shares_host_memory
+    def __post_init__(self) -> None:
+        self.kind = "numpy" if self.device is None else self.device.kind  # "numpy", "cpu", "gpu" or another word
+        self.shares_host_memory = self.device is None or self.device.shares_host_memory
 
 
 def all_indices(devices: Sequence[Device], precision: str = "double") -> list[str]:

@@ -27,7 +27,7 @@ WIDEST_VECTOR = 8
 AMD_QUERY = "cl_amd_device_attribute_query"  # the extension of drivers that tell of it
 
 
-@dataclass(frozen=True)
+@dataclass
 class Device:
     """One OpenCL device."""
 
@@ -57,20 +57,10 @@ class Device:
             return "no double precision; it can be used with --precision single"
         return self.problem
 
-    @property
-    def full_name(self) -> str:
-        """Name and platform. Results depend on them, but not on the index."""
-        return f"{self.name} ({self.platform})"
-
-    @property
-    def label(self) -> str:
-        """Index, name and platform, for messages."""
-        return f"{self.index} {self.full_name}"
-
-    @property
-    def is_intel_cpu(self) -> bool:
-        """Whether this is Intel's driver for CPUs, of whatever make."""
-        return self.kind == "cpu" and "intel" in self.platform.lower()
+    def __post_init__(self) -> None:
+        self.full_name = f"{self.name} ({self.platform})"  # results depend on it, but not on the index
+        self.label = f"{self.index} {self.full_name}"  # for messages
+        self.is_intel_cpu = self.kind == "cpu" and "intel" in self.platform.lower()  # Intel's driver, whatever the CPU
 
     def usable_threads(self, wanted: int | None) -> int | None:
         """The threads of a CPU to use: those that are asked for, or the cores that this process has; None for all."""
