@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -51,13 +51,16 @@ TOGETHER: dict[str, Callable[[list[Any]], Any]] = {  # what an attribute of seve
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Shard:
     """What one of several engines holds."""
 
     parts: IndexArray  # for each part of the engine the part of the whole that it belongs to; ascending
     patterns: IndexArray  # for each pattern of the engine that of the whole; the engine may have more behind them
     categories: IndexArray | None = None  # of each part of the engine the only one that it has; None for all
+
+    def __post_init__(self) -> None:
+        self.first = np.flatnonzero(np.diff(self.parts, prepend=-1))  # part of the engine in each part of the whole
 
     @classmethod
     def of(
@@ -86,11 +89,6 @@ class Shard:
     def weights(self, weights: FloatArray, engine: Holder) -> FloatArray:
         """The weights of the engine's patterns; the patterns behind keep their weights."""
         return np.append(weights[self.patterns], engine.weights[len(self.patterns) :])
-
-    @cached_property
-    def first(self) -> IndexArray:
-        """The first part of the engine in each part of the whole."""
-        return np.flatnonzero(np.diff(self.parts, prepend=-1))
 
 
 class Composite(Holder):
