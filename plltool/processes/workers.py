@@ -220,13 +220,20 @@ def serve_parent(file_number: str) -> None:
 
 def serve(connection: Connection | Line) -> None:
     """Make the task, then do it as often as asked, until the other end closes the connection."""
-    handler = _LogToParent(connection)
+    handler, show = _LogToParent(connection), warnings.showwarning
+
+    def warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, PlltoolWarning):
+            connection.send((WARNED, str(message)))
+        else:
+            show(message, category, *where, **more)
+
     log.addHandler(handler)
     log.propagate = False
     try:
         with warnings.catch_warnings(), contextlib.suppress(EOFError, BrokenPipeError):  # the parent is gone
             warnings.simplefilter("always", PlltoolWarning)  # the parent has the user's filters
-            warnings.showwarning = _warn_in_parent(connection, warnings.showwarning)
+            warnings.showwarning = warn
             try:
                 _serve(connection)
             except (EOFError, BrokenPipeError):
@@ -248,18 +255,6 @@ class _LogToParent(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._connection.send((LOGGED, (record.levelno, record.getMessage())))
-
-
-def _warn_in_parent(connection: Connection | Line, show: Callable[..., None]) -> Callable[..., None]:
-    """A replacement of `warnings.showwarning`: sends a `PlltoolWarning` to the parent, and others to `show`."""
-
-    def send(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, PlltoolWarning):
-            connection.send((WARNED, str(message)))
-        else:
-            show(message, category, *where, **more)
-
-    return send
 
 
 def _serve(connection: Connection | Line) -> None:
