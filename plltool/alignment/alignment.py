@@ -33,14 +33,11 @@ class CellLikelihoods(NamedTuple):
 
 MIN_TAXA = 3  # fewer have no unrooted tree
 _SORT_CHUNK = 4096  # columns that are turned together
-_HINTS = {  # of characters that DNA or proteins do not have
-    **dict.fromkeys(
-        b"EFILPQZefilpqz",
-        "it is an amino acid: --data-type protein if all letters are, --partitions FILE if some columns are",
-    ),
-    **dict.fromkeys(b"0123456789", "digits are states of morphological data (--data-type multi)"),
-    **dict.fromkeys(b"{}()", "sets of states in brackets are read in NEXUS files only, elsewhere letters such as R"),
-}
+# Of characters that DNA or proteins do not have
+_HINTS = dict.fromkeys(b"0123456789", "digits are states of morphological data (--data-type multi)")
+_HINTS |= dict.fromkeys(b"{}()", "sets of states in brackets are read in NEXUS files only, elsewhere letters such as R")
+_ACID = "it is an amino acid: --data-type protein if all letters are, --partitions FILE if some columns are"
+_HINTS |= dict.fromkeys(b"EFILPQZefilpqz", _ACID)
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,16 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
         codes.setflags(write=False)
         return Alignment(given.names, codes, graded, given.source)
     rows = given.columns(sites)
-    states = _space_of_bytes(given, states)
+    if given.table is not None and states.name.startswith(OWN_STATES):
+        states = states.with_cells(given.table.cells)
+    elif given.table is not None:
+        expected = "a model with their names, MATRIX{FILE}"
+        raise InputError(f"{given.source}: found a table of named states, expected {expected}, or another alignment")
+    elif isinstance(states, NamedSpace):
+        expected = f"a table of taxa by characters, because states of the model have names, such as {states.symbols[0]}"
+        raise InputError(f"{given.source}: found sequences of characters, expected {expected}")
+    elif given.sets:
+        states = states.with_sets(given.sets)
     for taxon, row in enumerate(rows):
         check_characters(given, taxon, row, states, sites)
     warnings = _doubtful_warnings(given, rows, states, sites)
@@ -59,19 +68,6 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
             own[:] = states.encode(row)
     codes.setflags(write=False)
     return Alignment(given.names, codes, states, given.source, warnings)
-
-
-def _space_of_bytes(given: Sequences, states: StateSpace) -> StateSpace:
-    """`states` with the meaning of the bytes of sequences; InputError if only a table has such states, or has none."""
-    if given.table is not None and states.name.startswith(OWN_STATES):
-        return states.with_cells(given.table.cells)
-    if given.table is not None:
-        expected = "a model with their names, MATRIX{FILE}"
-        raise InputError(f"{given.source}: found a table of named states, expected {expected}, or another alignment")
-    if isinstance(states, NamedSpace):
-        expected = f"a table of taxa by characters, because states of the model have names, such as {states.symbols[0]}"
-        raise InputError(f"{given.source}: found sequences of characters, expected {expected}")
-    return states.with_sets(given.sets) if given.sets else states
 
 
 def _doubtful_warnings(

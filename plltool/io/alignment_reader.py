@@ -267,13 +267,8 @@ def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequen
     kinds = {own.states.name if own.states else "" for own in genes.values()}
     is_one_kind = len(kinds) == 1
     some = next(iter(genes.values()))
-    joined = Sequences(
-        tuple(names),
-        tuple(b"".join(pieces[name]) for name in names),
-        source,
-        some.states if is_one_kind else None,
-        told=is_one_kind and all(own.told for own in genes.values()),
-        sets={byte: states for own in genes.values() for byte, states in own.sets.items()},
-        names_are=some.names_are,
-    )
+    rows_of = tuple(b"".join(pieces[name]) for name in names)
+    told, states = is_one_kind and all(own.told for own in genes.values()), some.states if is_one_kind else None
+    sets = {byte: members for own in genes.values() for byte, members in own.sets.items()}
+    joined = Sequences(tuple(names), rows_of, source, states, told=told, sets=sets, names_are=some.names_are)
     return joined, ranges

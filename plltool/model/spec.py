@@ -19,15 +19,9 @@ from plltool.model.rates import SiteRates
 from plltool.model.substitution import frequencies_of_rates
 
 DEFAULT_SWITCH_RATES = (1.0, 1.0)  # from off to on, and from on to off
-FREQUENCY_WORDS: dict[FrequencyMode, tuple[str, ...]] = {  # suffixes, of which the first is written
-    "equal": ("FE", "FQ"),
-    "empirical": ("F", "FC"),
-    "f1x4": ("F1X4",),
-    "f3x4": ("F3X4",),
-    "optimised": ("FO",),
-    "sites": ("SSF",),
-    "model": (),
-}
+# Suffixes, of which the first is written
+FREQUENCY_WORDS: dict[FrequencyMode, tuple[str, ...]] = {"equal": ("FE", "FQ"), "empirical": ("F", "FC")}
+FREQUENCY_WORDS |= {"f1x4": ("F1X4",), "f3x4": ("F3X4",), "optimised": ("FO",), "sites": ("SSF",), "model": ()}
 
 
 # Of each family, what finds the canonical name of a word in upper case, and what the names stand for
