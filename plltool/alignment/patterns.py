@@ -26,7 +26,7 @@ from plltool.alignment.states import (
     StateSpace,
 )
 from plltool.arrays import FloatArray, IndexArray
-from plltool.errors import InputError
+from plltool.errors import InputError, shorten
 
 
 def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
@@ -52,7 +52,8 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
         expected = "a model with their names, MATRIX{FILE}"
         raise InputError(f"{given.source}: found a table of named states, expected {expected}, or another alignment")
     elif isinstance(states, NamedSpace):
-        expected = f"a table of taxa by characters, because states of the model have names, such as {states.symbols[0]}"
+        expected = "a table of taxa by characters, because states of the model have names, such as"
+        expected += f" {shorten(states.symbols[0])}"
         raise InputError(f"{given.source}: found sequences of characters, expected {expected}")
     elif given.sets:
         states = states.with_sets(given.sets)

@@ -33,7 +33,8 @@ _TOKEN = re.compile(
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
-_ANNOTATION = re.compile(r"""\s*([^=,{}]+?)\s*=\s*("[^"]*"|\{[^{}]*\}|[^,{}"]*)""")
+# a key begins the text or follows a comma, so that a long text without one takes no longer than any other
+_ANNOTATION = re.compile(r"""(?:\A|(?<=,))([^=,{}]++)=\s*("[^"]*"|\{[^{}]*\}|[^,{}"]*)""")
 _HEIGHTS = ("height_95%_hpd", "height_95%hpd", "age_95%hpd", "height_range")  # BEAST, MrBayes, plltool
 _RANGE = re.compile(r"\{\s*([^,{}]+?)\s*,\s*([^,{}]+?)\s*\}")
 _SUPPORTS = ("posterior", "prob", "bootstrap", "support", "label")  # BEAST, MrBayes, FigTree
@@ -148,7 +149,7 @@ class _Parser:
         while True:
             kind, value, position = next(tokens)
             if kind == "note":
-                told = {key.lower(): text.strip('"') for key, text in _ANNOTATION.findall(value)}
+                told = {key.strip().lower(): text.strip('"') for key, text in _ANNOTATION.findall(value)}
                 if state >= _CLOSED and not nodes.labels[node]:
                     # plltool's kinds with slashes between them, or the first of others
                     own = [told[key] for key in told if key in (*SUPPORT_KINDS, *CONCORDANCE_KINDS)]

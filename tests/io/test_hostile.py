@@ -76,8 +76,17 @@ class TestNewick:
         path.write_text(tree + "\n" + tree + "\n", encoding="utf-8")
         assert read_tree(path, names, unlinked=True).lengths.shape == (5, 2)
 
+    def test_a_long_comment_without_a_key(self):
+        with soon():
+            assert parse_newick("(a,b,[&" + "1" * MANY * 5 + "]c);", "x").n_taxa == 3
+
 
 class TestModels:
+    def test_a_state_with_a_long_name(self):
+        model = read_model("MATRIX{" + "9" * MANY + "|b}{1}")
+        with refused("found sequences of characters, expected a table .*such as 999"):
+            resolve_inputs(ROWS, str(model))
+
     @pytest.mark.parametrize("text", ["GTR" + " " * MANY + "x", "7" * MANY, "GTR+" + "x" * MANY, "GTR{" + "1" * MANY])
     def test_no_model(self, text):
         with refused("model '"):
