@@ -50,26 +50,22 @@ def make_time_moves(space: TimeSpace) -> list[Move]:
 
 def make_moves(space: StateSpace, parts: Sequence[Patterns]) -> list[Move]:
     """The moves of trees and of each parameter; `parts` are the data by which some are informed."""
+    factor, of_values = TIME_VALUES_FACTOR if isinstance(space, TimeSpace) else 1.0, []
+    for number, parameter in enumerate(space.parameters):
+        group = "shares" if parameter.kind in SHARES else parameter.kind
+        of_values += make_group(group, space, number, factor=factor)
     if isinstance(space, TimeSpace):
-        return [*make_time_moves(space), *make_value_moves(space, TIME_VALUES_FACTOR)]
+        return [*make_time_moves(space), *of_values]
     made = make_group("lengths", space)
     if len(space.names) > 3:
         made += [*make_group("topology", space), *make_group("parsimony", space, FitchSets(parts))]
-    made += make_value_moves(space)
+    made += of_values
     if space.parameters:
         directions = Directions.of_size(space.n_coordinates)
         made += make_group("joint", space, directions)
         shapes = [model.components() for model in space.models]
         if len({(own.n_states, own.n_components) for own in shapes}) == 1:  # a program makes as many slopes of each
             made += make_group("joint slopes", space, directions)
-    return made
-
-
-def make_value_moves(space: StateSpace, factor: float = 1.0) -> list[Move]:
-    """The moves of each parameter alone; `factor` multiplies their weights."""
-    made: list[Move] = []
-    for number, parameter in enumerate(space.parameters):
-        made += make_group("shares" if parameter.kind in SHARES else parameter.kind, space, number, factor=factor)
     return made
 
 
