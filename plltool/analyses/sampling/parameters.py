@@ -39,7 +39,7 @@ class Parameter:
     size: int  # number of values; 1 unless they are shares or those of a codon model
     prior: Dirichlet | NumberPrior  # its distribution
     columns: tuple[str, ...]  # the names of the values that a table of samples has
-    limits: FloatArray | None = None  # (size, 2) bounds of the values of a codon model
+    limits: FloatArray | None = None  # (size, 2) bounds of the values, unless they are shares
 
     @property
     def group(self) -> str:
@@ -61,18 +61,10 @@ class Parameter:
         value = self.value_of(model)
         if self.log_prior(value) > -math.inf:
             return value
-        if self.kind in SHARES:
+        if self.limits is None:
             return np.asarray((value + 1.0 / self.size) / 2.0)
-        low, high = self.bounds
-        return low + (high - low) / 2.0
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Between which a number is possible and has a prior density; descending if none has."""
-        low, high = LIMITS[self.kind]
-        if isinstance(self.prior, Uniform):
-            return max(low, self.prior.low), min(high, self.prior.high)
-        return low, high
+        low, high = self.limits[0].tolist()
+        return float(low + (high - low) / 2.0)
 
     def assign(self, value: Value, model: Model) -> None:
         """Give a model this value."""
@@ -89,12 +81,9 @@ class Parameter:
 
     def is_possible(self, value: Value) -> bool:
         """Whether models can have the value; other values have the prior density 0."""
-        if self.kind in SHARES:
+        if self.limits is None:
             return bool(np.min(value) >= MIN_SHARE)
-        if self.limits is not None:
-            return bool(np.all((value >= self.limits[:, 0]) & (value <= self.limits[:, 1])))
-        low, high = LIMITS[self.kind]
-        return bool(low <= value <= high)
+        return bool(np.all((value >= self.limits[:, 0]) & (value <= self.limits[:, 1])))
 
     def log_prior(self, value: Value) -> float:
         """The logarithm of the prior density; -inf where the value is impossible."""
@@ -129,15 +118,18 @@ def find_parameters(models: Sequence[Model], priors: Mapping[str, Any]) -> list[
                 assert design.limits is not None, "parameters with names have bounds"
                 kind, size, limits = CODON, design.n_free, design.limits[design.is_free]
             prior = priors[kind]
+            if kind in LIMITS:
+                least, most = LIMITS[kind]
+                low, high = (prior.low, prior.high) if isinstance(prior, Uniform) else (least, most)
+                limits = np.array([[max(least, low), min(most, high)]])
+                if not limits[0, 0] < limits[0, 1]:
+                    expected = f"above {least:g}" if math.isinf(most) else f"between {least:g} and 1 - {least:g}"
+                    raise InputError(f"prior of {kind}: found {prior}, expected values {expected}")
             if isinstance(prior, Dirichlet) and len(prior.concentrations) not in (1, size):
                 wanted = f"1 or {size} for model {model.spec.shown}"
                 raise InputError(f"prior of {kind}: found {len(prior.concentrations)} values, expected {wanted}")
             columns = tuple(name + suffix for name in _column_names(kind, model))
             found.append(Parameter(kind, part, size, prior, columns, limits))
-            if kind in LIMITS and not found[-1].bounds[0] < found[-1].bounds[1]:  # all that the prior has is impossible
-                least, most = LIMITS[kind]
-                expected = f"above {least:g}" if math.isinf(most) else f"between {least:g} and 1 - {least:g}"
-                raise InputError(f"prior of {kind}: found {prior}, expected values {expected}")
     return found
 
 
