@@ -68,9 +68,7 @@ class QuartetDraw(Move):
         return Quartet(draw_below_top(state.topology, state.topology.n_taxa, rng))
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
-        assert state.known is not None, "the lengths were asked for"
-        question, values = state.known
-        assert isinstance(question, Quartet)
+        question, values = state.answer
         lower = question.lower
         place = math.floor((math.log(state.lengths[lower]) - math.log(SHORTEST)) / CELL)
         if not 0 <= place < len(MIDDLES):
@@ -166,7 +164,7 @@ class InformedInterchange(Move):
 
 def _log_weights(state: State, heat: float) -> FloatArray:
     """log g(t) of all neighbours."""
-    return -np.logaddexp(0.0, -heat * (np.array(state.answer) - state.lnl))
+    return -np.logaddexp(0.0, -heat * (np.array(state.answer.values) - state.lnl))
 
 
 @dataclass(eq=False)
@@ -192,9 +190,7 @@ class InformedRegraft(Move):
         return Regrafts.of(topology, draw_below_top(topology, 1, rng), self.radius)
 
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
-        assert state.known is not None, "the places were asked for"
-        question, values = state.known
-        assert isinstance(question, Regrafts)
+        question, values = state.answer
         if question.n_values == 1:
             return None
         lengths, _ = question.lengths_of(state)

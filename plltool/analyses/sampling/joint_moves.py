@@ -58,12 +58,10 @@ def density_slopes(parameter: Parameter, value: Value, heat: float) -> FloatArra
         shares = np.asarray(value)
         powers = heat * (parameter.prior.of_size(len(shares)) - 1.0) + 1.0  # of the shares in the density
         return np.asarray(powers - shares * powers.sum())[:-1]
-    if parameter.kind == CODON:
-        return np.array([heat * parameter.prior.slope(number) * number + 1.0 for number in np.asarray(value).tolist()])
-    number, of_prior = float(value), heat * parameter.prior.slope(float(value))
-    if parameter.kind == ALPHA:
-        return np.array([of_prior * number + 1.0])
-    return np.array([of_prior * number * (1.0 - number) + 1.0 - 2.0 * number])
+    if parameter.kind in (ALPHA, CODON):
+        return np.array([heat * parameter.prior.slope(number) * number + 1.0 for number in np.ravel(value).tolist()])
+    number = float(value)
+    return np.array([heat * parameter.prior.slope(number) * number * (1.0 - number) + 1.0 - 2.0 * number])
 
 
 def data_slopes(kind: str, model: Model, slopes: FloatArray) -> FloatArray:
@@ -235,7 +233,7 @@ class JointLangevin(JointMove):
         of_prior = [density_slopes(parameter, value, heat) for parameter, value in pairs]
         of_lengths = self.space.length_prior.slopes_of_lengths(state.topology, state.lengths)
         lengths = heat * float(np.array(state.lengths[1:]) @ of_lengths) + len(state.lengths) - 1
-        return np.concatenate([*of_prior, [lengths]]) + heat * state.answer
+        return np.concatenate([*of_prior, [lengths]]) + heat * state.answer.values
 
 
 @dataclass(frozen=True)

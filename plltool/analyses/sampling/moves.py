@@ -148,7 +148,7 @@ class LengthLangevin(Move):
     def _force(self, state: State, step: float, heat: float) -> tuple[FloatArray, FloatArray]:
         """The drift and the curvature (K,) at a state."""
         lengths = np.array(state.lengths[1:])
-        of_data = np.reshape(state.answer, (-1, DERIVATIVE_VALUES))
+        of_data = np.reshape(state.answer.values, (-1, DERIVATIVE_VALUES))
         of_prior = self.space.length_prior.slopes_of_lengths(state.topology, state.lengths)
         slope = heat * lengths * (of_data[:, 1] + of_prior) + 1.0
         curvature = 1.0 + heat * np.maximum(0.0, -(lengths**2) * of_data[:, 2])

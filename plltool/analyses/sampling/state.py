@@ -27,7 +27,7 @@ from plltool.tree.topology import Tree
 class Known(NamedTuple):
     """The answer to a question, as `Question.read` gives it."""
 
-    question: Question
+    question: Any
     values: Any
 
 
@@ -52,10 +52,10 @@ class State(NamedTuple):
         return self.length_prior + math.fsum(self.value_priors)
 
     @property
-    def answer(self) -> Any:
+    def answer(self) -> Known:
         """What was asked of the surroundings."""
         assert self.known is not None, "it was asked for"
-        return self.known.values
+        return self.known
 
     @property
     def log_posterior(self) -> float:

@@ -230,7 +230,7 @@ class TimeSpace(StateSpace):
         """(n_coordinates,) slopes of heat (lnL + log prior) + log |dy / dz|, with those in lengths in `State.known`."""
         time, k = time_of(state), self.n_clock
         top, numbers = time.rooted.top, time.numbers
-        of_data = np.reshape(state.answer, (-1, DERIVATIVE_VALUES))[:, 1]
+        of_data = np.reshape(state.answer.values, (-1, DERIVATIVE_VALUES))[:, 1]
         by_gap = np.append(0.0, of_data)[time.branches] * self._rates(time)
         by_gap[[ROOT, top]] = 0.0
         by_rate = by_gap * time.gaps  # slopes in the logarithms of rates
