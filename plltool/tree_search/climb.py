@@ -26,7 +26,7 @@ from plltool.tree.operations import ROOT
 from plltool.tree.splits import branch_splits, members_of
 from plltool.tree.topology import Tree
 from plltool.tree_search.neighbours import Insertions, optimise_insertions, optimise_joins
-from plltool.tree_search.scan import Prunes, Steps, all_prunes, heal, scan
+from plltool.tree_search.scan import Joints, Prunes, Steps, all_prunes, heal, scan
 
 INSERTIONS_PER_PRUNE = 3  # insertions per subtree whose lengths are optimised, best scores first
 INSERTION_CUTOFF = 0.7  # times the typical loss: insertions that score lower are left out
@@ -48,13 +48,9 @@ def best_steps(steps: Steps, lnl: float) -> IndexArray:
 
 
 def find_moves(
-    likelihood: TreeLikelihood,
-    lnl: float,
-    radius: int,
-    joints: npt.NDArray[np.integer] | None = None,
-    constraint: Constraint | None = None,
+    likelihood: TreeLikelihood, lnl: float, radius: int, joints: Joints = None, constraint: Constraint | None = None
 ) -> Insertions:
-    """Every promising move of the subtrees at `joints` (None: all) within `radius`.
+    """Every promising move of the subtrees at `joints` within `radius`.
 
     `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
     If the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS times
@@ -152,7 +148,7 @@ def climb_round(
     likelihood: TreeLikelihood,
     lnl: float,
     radius: int,
-    joints: npt.NDArray[np.integer] | None = None,
+    joints: Joints = None,
     epsilon: float = ROUND_EPSILON,
     constraint: Constraint | None = None,
 ) -> Round:

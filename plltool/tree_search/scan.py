@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -78,9 +79,10 @@ class Steps:
 
 STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.name not in ("scores", "typical_loss"))
 Columns = dict[str, IndexArray]
+Joints: TypeAlias = npt.NDArray[np.integer] | None  # inner nodes whose subtrees move; None for all
 
 
-def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | None = None) -> Prunes:
+def all_prunes(likelihood: TreeLikelihood, joints: Joints = None) -> Prunes:
     """Every prune, or those at `joints`, with healed branches."""
     tree = likelihood.tree
     if joints is None:
