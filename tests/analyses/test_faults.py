@@ -327,10 +327,10 @@ class TestDevices:
         cl = pytest.importorskip("pyopencl")
         from plltool.engine.opencl.arrays import DeviceArrays
 
-        def upload(self, name, array, sizes):
+        def keep(self, name, array, sizes):
             raise exhausted(cl)
 
-        monkeypatch.setattr(DeviceArrays, "upload", upload)
+        monkeypatch.setattr(DeviceArrays, "keep", keep)
         with pytest.raises(DeviceError, match=r"memory: found|ALLOCATION_FAILURE"):
             search(few, device="cpu", **SETTINGS)
 
