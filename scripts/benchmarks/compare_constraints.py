@@ -83,7 +83,7 @@ def choose_clades(sides: set[Side], everyone: Side, rng: np.random.Generator) ->
     """Some disjoint clades, every second one with a taxon from elsewhere."""
     left, groups = set(everyone), set[Side]()
     for side in rng.permutation(np.array(sorted(sides, key=sorted), dtype=object)):
-        group = set(min((side, everyone - side), key=len))
+        group = set(side if 2 * len(side) <= len(everyone) else everyone - side)
         if left >= group and LEAST <= len(group) <= len(left) - LEAST and len(groups) < CLADES:
             left -= group
             if len(groups) % 2:
