@@ -62,9 +62,7 @@ def measure_likelihoods(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("case", "most"),
-    [(DOUBLE, 96), (SINGLE, 72), (MANY[0], 96), (MANY[1], 80)],
-    ids=["double", "single", "20", "61"],
+    ("case", "most"), [(DOUBLE, 96), (SINGLE, 72), (MANY[0], 96), (MANY[1], 80)], ids=["double", "single", "20", "61"]
 )
 def test_common_kernels_fit_registers(case, most):
     """No spills, no stack, and at most so many registers on each device of NVIDIA; 240 to 255, and spills, before."""

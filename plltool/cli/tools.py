@@ -258,9 +258,7 @@ def _finish_compare(task: Task, found: plltool.Comparison | plltool.ComparedLike
 
 
 def _compare_many(
-    task: Task,
-    pairs: Iterable[tuple[str, plltool.Comparison | PlltoolError]],
-    show: Callable[[list[str]], None],
+    task: Task, pairs: Iterable[tuple[str, plltool.Comparison | PlltoolError]], show: Callable[[list[str]], None]
 ) -> None:
     """Print a line for each comparison as soon as there is one, and exit."""
     records: list[dict[str, Any]] = []

@@ -129,10 +129,7 @@ def draw_traces(
 
 
 def draw_points(
-    points: Sequence[tuple[float, float, str]],
-    line: Sequence[tuple[float, float]],
-    names: tuple[str, str],
-    title: str,
+    points: Sequence[tuple[float, float, str]], line: Sequence[tuple[float, float]], names: tuple[str, str], title: str
 ) -> Markup:
     """Named points (x, y, name), and a line through others."""
     xs = [*(point[0] for point in points), *(end[0] for end in line)]

@@ -28,10 +28,7 @@ SETS = ("dna59", "cynmix")
 PROGRAMS = ("plltool", "iqtree", "raxml")
 CYNMIX_DNA = (166, {"COI": (167, 1244), "EF1a": (1245, 1611), "LWRh": (1612, 2092), "28S": (2093, 3246)})
 IQTREE_OPTION = {"linked": "-q", "scaled": "-p", "unlinked": "-Q"}
-PRINTED = {
-    "raxml": r"Final GAMMA(?:-based Score of best tree|  likelihood:) (-[\d.]+)",
-    "iqtree": r"FOUND : (-[\d.]+)",
-}
+PRINTED = {"raxml": r"Final GAMMA(?:-based Score of best tree|  likelihood:) (-[\d.]+)", "iqtree": r"FOUND : (-[\d.]+)"}
 
 
 def write_data(name: str, data: Path, folder: Path) -> tuple[Path, Path]:

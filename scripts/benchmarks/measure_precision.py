@@ -53,13 +53,7 @@ def main() -> None:
             for precision in ("mixed", "single")
         }
         print(name, sets[name], flush=True)
-    record = {
-        "date": today(),
-        "version": plltool.__version__,
-        "model": RATES,
-        "reason": exact["reason"],
-        "sets": sets,
-    }
+    record = {"date": today(), "version": plltool.__version__, "model": RATES, "reason": exact["reason"], "sets": sets}
     save(asked.output, record)
 
 

@@ -38,7 +38,7 @@ def read_drawing(text: str) -> dict[str, set[str]]:
 
 MAY_IMPORT = read_drawing((PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 CONVENIENCES = {  # methods of the public `Tree` whose work is done above, imported when they are called
-    "plltool.tree.topology": {"plltool.io.bridge", "plltool.reports.tree_drawing"},
+    "plltool.tree.topology": {"plltool.io.bridge", "plltool.reports.tree_drawing"}
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),

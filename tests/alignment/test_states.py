@@ -55,8 +55,7 @@ def allowed_amino_acids(character):
 
 # IUPAC-IUB Joint Commission 1984: B, Z and J stand for pairs that hydrolysis or mass cannot tell apart
 @pytest.mark.parametrize(
-    ("character", "expected"),
-    [("B", "ND"), ("z", "QE"), ("J", "IL"), *((c, c) for c in "ARNDCQEGHILKMFPSTWYV")],
+    ("character", "expected"), [("B", "ND"), ("z", "QE"), ("J", "IL"), *((c, c) for c in "ARNDCQEGHILKMFPSTWYV")]
 )
 def test_amino_acids(character, expected):
     assert sorted(allowed_amino_acids(character)) == sorted(expected)

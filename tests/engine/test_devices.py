@@ -106,11 +106,7 @@ class TestList:
 
     @pytest.mark.parametrize(
         ("changes", "problem"),
-        [
-            ({}, None),
-            ({"compiler_available": False}, "no compiler"),
-            ({"available": False}, "not available"),
-        ],
+        [({}, None), ({"compiler_available": False}, "no compiler"), ({"available": False}, "not available")],
     )
     def test_problems(self, fake_opencl, changes, problem):
         fake_opencl(platform_of(fake_device(**changes)))

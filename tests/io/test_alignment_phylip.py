@@ -62,10 +62,7 @@ def test_records_know_their_lines():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "4 4\nA ACGT\nB ACG\nC ACGT\nD ACGT\n",
-            "taxon 'B' (line 3) has 3 sites, line 1 announces 4 taxa of 4 sites",
-        ),
+        ("4 4\nA ACGT\nB ACG\nC ACGT\nD ACGT\n", "taxon 'B' (line 3) has 3 sites, line 1 announces 4 taxa of 4 sites"),
         ("\n4 5\nA ACGT\nB ACGT\nC ACGT\nD ACGT\n", "taxon 'A' (line 3) has 4 sites, line 2 announces 4 taxa of 5"),
         ("5 4\nA ACGT\nB ACGT\nC ACGT\nD ACGT\n", "found 4 taxa, line 1 announces 5 taxa of 4 sites"),
         ("3 4\nA ACGT\nB ACGT\nC ACGT\nD ACGT\n", "found 4 taxa, line 1 announces 3 taxa of 4 sites"),

@@ -162,11 +162,7 @@ def test_files_of_other_kinds_are_refused(shared, name, message):
 
 @pytest.mark.parametrize(
     ("name", "shape", "warnings"),
-    [
-        ("avian_ovomucoids.nex", (89, 88), 0),
-        ("avian_ovomucoids.phy", (89, 88), 0),
-        ("aa140.phy", (140, 1104), 1),
-    ],
+    [("avian_ovomucoids.nex", (89, 88), 0), ("avian_ovomucoids.phy", (89, 88), 0), ("aa140.phy", (140, 1104), 1)],
 )
 def test_proteins_are_told_from_dna(shared, name, shape, warnings):
     alignment = read_states(shared / "data" / name)

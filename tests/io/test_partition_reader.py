@@ -267,10 +267,7 @@ def test_errors_name_line_and_part(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "JC, a = 1-10\nJC, b = 10-20",
-            "line 2: partition 'b': column 10 is already in partition 'a'",
-        ),
+        ("JC, a = 1-10\nJC, b = 10-20", "line 2: partition 'b': column 10 is already in partition 'a'"),
         ("JC, a = 1-10, 4", "line 1: partition 'a': column 4 is already in partition 'a'"),
         (
             "JC, a = 1-21",

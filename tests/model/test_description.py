@@ -6,13 +6,7 @@ import plltool
 from plltool.model.describe import describe_data
 from plltool.run.inputs import resolve_inputs
 
-ROWS = {
-    "a": "AAC?-GTAR",
-    "b": "AAC-?GTAR",
-    "c": "AGT-AATCG",
-    "d": "AGTCACTCG",
-    "e": "AATCAGTNY",
-}
+ROWS = {"a": "AAC?-GTAR", "b": "AAC-?GTAR", "c": "AGT-AATCG", "d": "AGTCACTCG", "e": "AATCAGTNY"}
 
 
 def described(given, model=None, **settings):

@@ -186,9 +186,7 @@ def test_free_parameters(text, groups, count):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *("WAG+F+I+G4", "LG+FO", "GTR20+G2", "LG4X", "LG4M+I", "EX_EHO+R2", "LG+C20+G4", "LG+C10+F", "LG+C10+FO", "LG"),
-    ],
+    [*("WAG+F+I+G4", "LG+FO", "GTR20+G2", "LG4X", "LG4M+I", "EX_EHO+R2", "LG+C20+G4", "LG+C10+F", "LG+C10+FO", "LG")],
 )
 def test_string_is_read_back_as_the_same_fixed_model(text):
     model = model_of(text)

@@ -41,10 +41,7 @@ RESULTS = {  # how each is made, and how many rows its table has; None if the te
     "search": (lambda at: search(), 2),
     "evaluate": (lambda at: plltool.evaluate(ROWS, TREE, "JC", site_lnl=True, site_rates=True, **QUICK), 10),
     "alrt": (lambda at: plltool.alrt(ROWS, TREE, "JC", replicates=10, **QUICK), 2),
-    "topology_tests": (
-        lambda at: plltool.topology_tests(ROWS, [TREE, OTHER_TREE], "JC", replicates=10, **QUICK),
-        2,
-    ),
+    "topology_tests": (lambda at: plltool.topology_tests(ROWS, [TREE, OTHER_TREE], "JC", replicates=10, **QUICK), 2),
     "ancestral_states": (lambda at: plltool.ancestral_states(ROWS, TREE, "JC", **QUICK), None),
     "place": (place, None),
     "date": (lambda at: plltool.date(ROWS, TREE, DATES, "JC", clock_rate=0.01, fixed=True, **QUICK), None),
@@ -55,10 +52,7 @@ RESULTS = {  # how each is made, and how many rows its table has; None if the te
     "genes": (lambda at: plltool.genes({"g": ROWS, "h": ROWS}, "JC", workers=1, **QUICK), 2),
     "select_model": (lambda at: plltool.select_model(BINARY, free_rates=False, **QUICK), None),
     "select_scheme": (lambda at: plltool.select_scheme(BINARY, "BIN, all = 1-.", free_rates=False, **QUICK), 1),
-    "sample": (
-        lambda at: plltool.sample(ROWS, "JC", options=plltool.SampleOptions(9, sample_every=3), **QUICK),
-        None,
-    ),
+    "sample": (lambda at: plltool.sample(ROWS, "JC", options=plltool.SampleOptions(9, sample_every=3), **QUICK), None),
     "marginal_likelihood": (
         lambda at: plltool.marginal_likelihood(
             ROWS, "JC", options=plltool.StoneOptions(60, steps=2, sample_every=2), **QUICK
@@ -192,8 +186,7 @@ def test_no_table():
 
 
 @pytest.mark.parametrize(
-    ("package", "work"),
-    [("pandas", lambda: search().to_dataframe()), ("tqdm.auto", plltool.ProgressBar)],
+    ("package", "work"), [("pandas", lambda: search().to_dataframe()), ("tqdm.auto", plltool.ProgressBar)]
 )
 def test_without_the_extra(monkeypatch, package, work):
     monkeypatch.setitem(sys.modules, package, None)

@@ -8,16 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from page_reader import read_page, texts_of
-from page_records import (
-    HOSTILE,
-    NAMES,
-    TREE,
-    quoted_tree,
-    record_of_dates,
-    record_of_search,
-    record_of_supports,
-    write,
-)
+from page_records import HOSTILE, NAMES, TREE, quoted_tree, record_of_dates, record_of_search, record_of_supports, write
 
 import plltool
 from plltool.cli import main

@@ -129,11 +129,7 @@ def test_subtrees_by_hand(turned):
     if turned:
         tree = type(tree).from_edges(tree.names, tree.ends[::-1, ::-1], tree.lengths[::-1])
     around = find_surroundings(tree)
-    assert named(tree, around) == [
-        [["a", "bc"], ["d", "ef"]],
-        [["a", "def"], ["b", "c"]],
-        [["abc", "d"], ["e", "f"]],
-    ]
+    assert named(tree, around) == [[["a", "bc"], ["d", "ef"]], [["a", "def"], ["b", "c"]], [["abc", "d"], ["e", "f"]]]
     for own in around:
         assert own.is_resolved
         for subtree in own.subtrees:

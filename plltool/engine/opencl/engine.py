@@ -24,14 +24,7 @@ from plltool.engine.opencl.arrays import DeviceArrays, make_buffer
 from plltool.engine.opencl.device import Device, forget_contexts, make_context
 from plltool.engine.opencl.kernels import EngineKernels, forget_programs
 from plltool.engine.opencl.peaks import make_peaks
-from plltool.engine.opencl.schedule import (
-    Schedule,
-    cut_launches,
-    plan_levels,
-    plan_tracks,
-    spread_slots,
-    spread_sums,
-)
+from plltool.engine.opencl.schedule import Schedule, cut_launches, plan_levels, plan_tracks, spread_slots, spread_sums
 from plltool.engine.program import Request, branches_at_tips
 from plltool.engine.requests import Answer, Parts
 from plltool.engine.storage import Storage

@@ -8,17 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from oracles.coalescents import jc_three, log_density, simulate_three
-from sampling.time_toys import (
-    DATED,
-    RATE,
-    SIZE,
-    SPREAD,
-    draw_state,
-    draw_tree,
-    make_time_space,
-    rank_key,
-    rooted_key,
-)
+from sampling.time_toys import DATED, RATE, SIZE, SPREAD, draw_state, draw_tree, make_time_space, rank_key, rooted_key
 from sampling.toys import draw_topology, make_parts
 from scipy import integrate, stats
 
