@@ -122,13 +122,13 @@ def _parse_number_or(*words: str) -> Callable[[str], int | str]:
 
 def _parse_threads(text: str) -> int | None:
     """A number from 1, or "auto", which is no limit."""
-    return None if text == "auto" else click.IntRange(min=1).convert(text, None, None)
+    return None if text == "auto" else click.IntRange(min=1)(text)
 
 
 def _parse_workers(text: str) -> int | None:
     """A number from 1, or "mpi": the ranks of an MPI job, whose number its launcher says."""
     if text != BY_RANKS:
-        return click.IntRange(min=1).convert(text, None, None)
+        return click.IntRange(min=1)(text)
     if crew() is None:
         raise InputError(f"found {BY_RANKS!r}, expected an MPI job of several ranks, as mpiexec starts it")
     return None
