@@ -187,7 +187,7 @@ class Supports(Recorded, Shown):
             return []
         splits = [[found.splits[k] for k in found.of_tree(number).tolist()] for number in range(found.n_trees)]
         none = [math.nan] * len(found.names)
-        return [write_splits(found.names, own, none, [""] * len(own), none) for own in splits]
+        return [write_splits(found.names, own, none[: len(own)], [""] * len(own), none) for own in splits]
 
     def texts(self) -> dict[str, str]:
         """The texts of the files that show the supports, by the ends of their names."""
