@@ -298,7 +298,7 @@ def _find_value(text: str) -> Any:
     """A constant by its name, a number, a truth value or a text."""
     if re.fullmatch(r"-?[0-9.]+", text):
         return float(text) if "." in text else int(text)
-    return {"True": True, "None": None}.get(text, getattr(constants, text, text))
+    return {"True": True, "False": False, "None": None}.get(text, getattr(constants, text, text))
 
 
 def _make_range(kind: str, above: str, low: str, below: str | None, high: str | None) -> click.ParamType:

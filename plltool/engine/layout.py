@@ -71,7 +71,7 @@ CPU_MIN_GROUPS_PER_CORE = 4  # small data sets get smaller tiles, so that no cor
 MAX_PADDING = 1.25  # blocks with padding over blocks with patterns; many small parts get smaller tiles
 
 
-@dataclass
+@dataclass(unsafe_hash=True)  # no field is set again
 class Layout:
     """Shapes of everything an engine stores, which follow from its fields. Raises EngineError for too many codes."""
 

@@ -24,7 +24,7 @@ from plltool.engine.contract import BUILT_FROM, INSTRUCTION_WORDS, TRACK_WORDS, 
 PACKED_LENGTH = 1.0  # of branches that a track does not read, where others read more
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
 _ALL_BRANCHES = [*BRANCHES, InstructionWord.PC]
-_READS = np.array([[word in words for word in "ABC"] for words in BUILT_FROM.values()])  # by opcode
+_READS = np.array([[word in BUILT_FROM[opcode] for word in "ABC"] for opcode in sorted(BUILT_FROM)])  # by opcode
 
 
 def one_piece() -> IntArray:
@@ -164,8 +164,14 @@ def _builder(opcode: int) -> Callable[..., IntArray]:
     return build
 
 
-propagate, newview, evaluate, derivative = map(_builder, range(Opcode.PROPAGATE, Opcode.DERIVATIVE + 1))
-insert, triplet, rate_matrix_gradient, mass_gradient = map(_builder, range(Opcode.INSERT, Opcode.MASS_GRADIENT + 1))
+propagate = _builder(Opcode.PROPAGATE)
+newview = _builder(Opcode.NEWVIEW)
+evaluate = _builder(Opcode.EVALUATE)
+derivative = _builder(Opcode.DERIVATIVE)
+insert = _builder(Opcode.INSERT)
+triplet = _builder(Opcode.TRIPLET)
+rate_matrix_gradient = _builder(Opcode.RATE_MATRIX_GRADIENT)
+mass_gradient = _builder(Opcode.MASS_GRADIENT)
 
 
 # --- tracks ------------------------------------------------------------------------------------------------

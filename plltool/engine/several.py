@@ -45,7 +45,7 @@ SPEED_LENGTH = 0.1  # of every branch
 WHOLE_PARTS = 0.05  # of the smaller share beside a cut: how far it moves so that parts stay whole
 
 
-@dataclass
+@dataclass(unsafe_hash=True)  # no field is set again
 class UsedDevice:
     """One of the devices of a run."""
 

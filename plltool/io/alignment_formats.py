@@ -39,7 +39,7 @@ class AnnouncedSize:
     origin: str  # where the file announces it, for messages
 
     def choose_reading(self, readings: Iterable[list[Record]], states: StateSpace) -> list[Record] | None:
-        """The first reading of this size whose characters are all of `states`, so that no name is taken for sequence.
+        """The first reading of this size whose characters are all of `states`; names mostly are not.
 
         Else the first reading of this size; None if there is none.
         """

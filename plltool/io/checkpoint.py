@@ -214,7 +214,10 @@ def _states(folder: Path) -> list[Path]:
 
 
 def mark_checkpoint(folder: FileName, mark: Mapping[str, Any]) -> None:
-    """Make a checkpoint's folder and leave a mark in it for `read_mark`: text, numbers and lists by name."""
+    """Make a checkpoint's folder and leave a mark in it for `read_mark`: text, numbers and lists by name.
+
+    Raises InputError if the folder cannot be made or written to.
+    """
     _make_folder(Path(folder))
     text = json.dumps({"mark": mark, "sha256": _digest(mark)}, indent=1)
     write_text(Path(folder) / MARK_FILE, text + "\n")

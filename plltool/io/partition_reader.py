@@ -159,7 +159,10 @@ class Structure(NamedTuple):
 
 
 def read_structure(path: str) -> Structure:
-    """The structure in a file: a dot or one of ``( ) [ ] { } < >`` for each column; pairs of two kinds may cross."""
+    """The structure in a file: a dot or one of ``( ) [ ] { } < >`` for each column; pairs of two kinds may cross.
+
+    Blanks and line breaks do not count.
+    """
     source = source_name(path)
     text = "".join(read_text(path).decode("utf-8", "replace").split())
     if not text:

@@ -9,7 +9,7 @@ import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import MIDPOINT, OUTGROUP, ROOT_KINDS, ROOT_NAME
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, check_least, show_name
 from plltool.io.newick_writer import find_root, write_newick
 from plltool.tree.rooted import place_midpoint, place_minimal_deviation, place_outgroup
 from plltool.tree.rooted_nodes import RootedNodes, UnrootedNodes
@@ -91,6 +91,7 @@ def root_nodes(nodes: RootedNodes, by: str | None, outgroup: OutgroupLike | None
         raise InputError(f"root: found {show_name(by)} without an outgroup, expected the taxa of one")
     if by != OUTGROUP and outgroup is not None:
         raise InputError(f"root: found {show_name(by)} and an outgroup, expected only one")
+    check_least("root: tips of the tree", len(nodes.tips), 2)
     tree = UnrootedNodes.of(nodes)
     if outgroup is not None:
         return tree.rooted_at(place_outgroup(tree, _split_names(outgroup, list(tree.names.values())))), ""

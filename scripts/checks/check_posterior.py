@@ -142,7 +142,7 @@ def sample(
         )
         for _ in range(generations):
             chains.advance()
-            for run, found in enumerate(counts if not chains.is_tuning else []):
+            for run, found in enumerate(counts if chains.generation >= generations // 10 else []):
                 key = splits_of_state(chains.cold(run))
                 found[key] = found.get(key, 0) + 1
     accepted = sum(own.accepted.sum(axis=1) for own in chains.runs)

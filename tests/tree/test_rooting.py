@@ -9,6 +9,7 @@ import dendropy
 import numpy as np
 import pytest
 
+import plltool
 from plltool.errors import InputError
 from plltool.io.newick import parse_nodes
 from plltool.io.newick_writer import write_nodes
@@ -125,3 +126,9 @@ def test_labels_stay_with_their_branches():
     tree = tree_of("(A:1,B:2,(C:3,(D:4,E:5)90:6)80:7);")
     written = write_nodes(tree.rooted_at(place_outgroup(tree, ["D", "E"])))
     assert written == "((D:4.0,E:5.0)90:3.0,((A:1.0,B:2.0)80:7.0,C:3.0)90:3.0);"
+
+
+@pytest.mark.parametrize("by", ["midpoint", "mad"])
+def test_a_tree_of_one_tip_has_no_root(by):
+    with pytest.raises(InputError, match="root: tips of the tree: found 1, expected at least 2"):
+        list(plltool.root_trees("[x](AD);", by))

@@ -27,7 +27,7 @@ WIDEST_VECTOR = 8
 AMD_QUERY = "cl_amd_device_attribute_query"  # the extension of drivers that tell of it
 
 
-@dataclass
+@dataclass(unsafe_hash=True)  # no field is set again
 class Device:
     """One OpenCL device."""
 
