@@ -33,9 +33,8 @@ def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     called = function.__qualname__.removesuffix(".__init__")
                     similar = difflib.get_close_matches(name, known, n=1)
                     hint = f"; did you mean {similar[0]!r}?" if similar else _ELSEWHERE.get((called, name), "")
-                    raise TypeError(
-                        f"{called}() got an unexpected keyword argument {name!r}{hint}"
-                    )  # as Python says it
+                    # the words are Python's own
+                    raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
             return function(*args, **keywords)
 
         return checked

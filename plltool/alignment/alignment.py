@@ -178,7 +178,10 @@ class Sequences:
         return replace(self, rows=self.columns(sites), likelihoods=cells)
 
     def with_constant_sites(self, counts: Sequence[int]) -> Sequences:
-        """The same with so many constant A, C, G and T sites added; InputError unless four counts from 0 on, of DNA."""
+        """These sequences with constant sites added: `counts` of A, C, G and T.
+
+        Raises InputError unless the data are DNA and there are four whole numbers, none below 0.
+        """
         if self.states is not DNA or self.likelihoods is not None:
             data = "likelihoods of states" if self.likelihoods is not None else "mixed data"
             refuse_constant_sites(self.source, data if self.states in (DNA, None) else f"{self.states.name} data")

@@ -28,8 +28,6 @@ from plltool.engine.select import open_buffers
 from plltool.errors import DeviceError, DeviceMemoryError
 from plltool.hardware import Hardware
 
-_LEAST = {"tip_count": 1, "state_count": 2, "pattern_count": 1, "category_count": 1}
-
 
 def read_eigensystem(right: FloatArray, left: FloatArray, values: FloatArray) -> Spectra:
     """Q = right @ B @ left: B is diagonal, but for [[a, b], [-b, a]] at neighbours with eigenvalues a +- bi.
@@ -71,11 +69,6 @@ class Buffers:
     scale_buffer_count: int
 
     def __init__(self, sizes: dict[str, int], flags: Flag, resource: Resource, hardware: Hardware):
-        for name, found in sizes.items():
-            least = _LEAST.get(name, 0)
-            if not isinstance(found, (int, np.integer)) or found < least:
-                expected = f"expected a whole number, {least} or more"
-                raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {found!r}, {expected}")
         vars(self).update(sizes)
         self.flags, self.resource, self._hardware = flags, resource, hardware
         self._ignores_scales = bool(flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS))  # they are left to the engine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 
@@ -51,6 +51,18 @@ class BeagleError(PlltoolError):
     def __init__(self, code: Code, message: str):
         super().__init__(f"{code.name}: {message}")
         self.code = code
+
+
+LEAST_SIZES = {"tip_count": 1, "state_count": 2, "pattern_count": 1, "category_count": 1}
+
+
+def check_sizes(sizes: Mapping[str, int]) -> None:
+    """OUT_OF_RANGE unless the sizes of an instance, by name, are whole numbers and large enough."""
+    for name, found in sizes.items():
+        least = LEAST_SIZES.get(name, 0)
+        if not isinstance(found, (int, np.integer)) or found < least:
+            expected = f"expected a whole number, {least} or more"
+            raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {found!r}, {expected}")
 
 
 def check_index(what: str, index: int, count: int) -> int:

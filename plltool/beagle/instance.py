@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.buffers import Buffers
-from plltool.beagle.codes import NONE, BeagleError, Code, Flag, check_same_length, check_whole, choose_resource
+from plltool.beagle.codes import (
+    NONE,
+    BeagleError,
+    Code,
+    Flag,
+    check_same_length,
+    check_sizes,
+    check_whole,
+    choose_resource,
+)
 from plltool.beagle.partials import EDGES_AT_ONCE, PatternBlock
 from plltool.hardware import Hardware
 
@@ -68,7 +77,18 @@ class Instance(Buffers):
         vw: int | None = None,
         threads: int | None = None,
     ):
-        sizes = {name: value for name, value in locals().items() if name.endswith("_count")}
+        sizes = {
+            "tip_count": tip_count,
+            "partials_buffer_count": partials_buffer_count,
+            "compact_buffer_count": compact_buffer_count,
+            "state_count": state_count,
+            "pattern_count": pattern_count,
+            "eigen_buffer_count": eigen_buffer_count,
+            "matrix_buffer_count": matrix_buffer_count,
+            "category_count": category_count,
+            "scale_buffer_count": scale_buffer_count,
+        }
+        check_sizes(sizes)
         preferred, required = Flag(preference_flags), Flag(requirement_flags)
         resource = choose_resource(resource_list, preferred, required)
         flags = _settle_flags(preferred, required) | resource.required_flags

@@ -163,9 +163,8 @@ class NumpyBuffers(NumpyEngine, BufferEngine):
         x, scale = self._sides(query[0])
         sides = [self._sides(query[2] + k - 1 if k else query[1]) for k in range(n)]
         counts = scale + sides[0][1]
-        own = np.stack(
-            [np.ldexp(np.sum(masses[..., None] * x * y, axis=2), more - sides[0][1]) for y, more in sides]
-        )  # k, block, component, lane
+        parts = [np.ldexp(np.sum(masses[..., None] * x * y, axis=2), more - sides[0][1]) for y, more in sides]
+        own = np.stack(parts)  # k, block, component, lane
         present = np.any(own != 0, axis=0)
         lowest = np.iinfo(np.int32).min
         largest = np.where(present, counts, lowest).max(axis=1)

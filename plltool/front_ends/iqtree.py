@@ -308,9 +308,7 @@ def _find_concordance(given: Given, session: Session) -> None:
     how: dict[str, Any] = {"quartets": quartets, "likelihood": by_likelihood, "seed": given.number("seed", 1)}
     how |= {"listener": session.hear, **task.hardware, **_read_hardware(given)}
     found = plltool.concordance(tree, genes, task.data, task.model or None, **how)
-    kept = {
-        name: own for name, own in found.columns.items() if name[0] in "gs"
-    }  # IQ-TREE has no quartets, no certainty
+    kept = {name: own for name, own in found.columns.items() if name[0] in "gs"}  # neither quartets nor certainty
     files = replace(found, columns=kept).texts()
     files["cf.stat"] = re.sub(r"\tNA(?=\t[^\t\n]*$)", "\t", files["cf.stat"], flags=re.MULTILINE)
     for there, here in (("tree", "nwk"), ("branch", "branch.nwk"), ("stat", "stat"), ("tree.nex", "nex")):

@@ -134,13 +134,14 @@ def watch(comm: Any, lost: Callable[[str], None]) -> None:
                     signal.alarm(GRACE)
                 own.Abort(1)
 
+    thread = threading.Thread(target=run, daemon=True)
+
     def end() -> None:
         """Take leave of the next rank before MPI ends."""
         is_over.set()
         thread.join()
         farewells.append(own.isend(False, after))  # kept until it has arrived
 
-    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     atexit.register(end)
 
@@ -236,6 +237,7 @@ class Line:
 
     @staticmethod
     def ready(lines: Sequence[Any]) -> Sequence[Any]:
+        """Those of some lines that have a message, as soon as one has."""
         while not (found := [line for line in lines if line.poll()]):
             time.sleep(PAUSE)
         return found

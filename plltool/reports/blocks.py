@@ -7,6 +7,7 @@ they are, and of blocks.
 from __future__ import annotations
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,17 +15,17 @@ from typing import Any, NamedTuple
 from plltool.reports.plots import Markup, element
 
 REPORT_WIDTH = 100  # characters in a line of a report as text
-FOLDED_ROWS = 20  # longer tables and plots are folded up, and text has only so many rows of them
+FOLDED_ROWS = 20  # a longer table or plot is folded on a page; text shows this many of its rows
 
 Row = Mapping[str, Any]  # of the table of a result, by the names of the columns
 
 
-class Block:
+class Block(ABC):
     """Something on a page."""
 
+    @abstractmethod
     def html(self, key: str) -> Markup:
         """It as HTML; `key` names its section, and is empty in a notebook."""
-        raise NotImplementedError
 
     def lines(self) -> list[str]:
         """It as text; a text page leaves out what has no lines."""

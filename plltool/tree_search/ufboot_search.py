@@ -237,9 +237,7 @@ class UfbootSearch:
     likelihood: TreeLikelihood
     weights: WeightArray  # how often each pattern is drawn in each resampled alignment, see `draw_weights`
     random: Callable[[int], np.random.Generator]  # makes the random numbers of an excursion from its number
-    fresh: Callable[
-        [FloatArray, np.random.Generator], Tree
-    ]  # makes a start tree from weights of patterns (n_patterns,)
+    fresh: Callable[[FloatArray, np.random.Generator], Tree]  # makes a start tree from pattern weights (n_patterns,)
     constraint: Constraint | None = None  # which all trees obey
 
     def __post_init__(self) -> None:

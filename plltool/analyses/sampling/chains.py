@@ -228,9 +228,7 @@ class Chains:
 
     def __init__(
         self,
-        moves: Sequence[
-            Sequence[Move]
-        ],  # of each run, the same kinds; one is drawn for each generation, by their weights
+        moves: Sequence[Sequence[Move]],  # of each run, the same kinds; a generation draws one by its weight
         likelihoods: Likelihoods,  # asked for all chains at once
         states: Sequence[State],  # where the chains begin, those of the first run first; each run has as many
         target: Heated,  # what the chains of a run sample

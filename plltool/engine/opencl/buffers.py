@@ -44,7 +44,6 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
                 shape = self.layout.arrays[name]
                 self._arrays.keep(name, np.zeros(shape.shape(numbers), dtype=shape.dtype), numbers)
         self._codes_are_stale = False
-        self._made = np.zeros((1, n_matrices)).tobytes(), frozenset(), np.ones(n_matrices, dtype=np.uint8)  # are there
 
     @property
     def _chunk(self) -> Chunk:
@@ -108,6 +107,10 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             items = -(-self.layout.pmatrix_items(1, n) // PMATRICES_ITEMS) * PMATRICES_ITEMS
             arrays.run(kernel, (items,), (PMATRICES_ITEMS,), sizes, matrices="made")
             self._place(numbers)
+
+    def _make_matrices(self, *_: object) -> None:
+        """They are set, not made for a launch."""
+        self._arrays.post()
 
     def _place(self, numbers: dict[str, Any]) -> None:
         """Enqueue copies of made matrices to their places, with tables for tips."""
