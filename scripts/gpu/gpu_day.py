@@ -129,7 +129,7 @@ class Day:
                 yield f"{states} states, {shape}, {what}", lambda a=(states, shape, None, change): self._bench(*a)
 
     def experiments(self) -> Iterator[Step]:
-        for name in ("sizes", "searches", "states", "columns", "taxa", "chains", "gradients"):
+        for name in ("sizes", "searches", "states", "columns", "taxa", "gradients", "chains"):
             yield name, lambda name=name: self._experiment(name)
 
     def wide(self) -> Iterator[Step]:
@@ -144,8 +144,8 @@ class Day:
         for name in ("primates.phy", "simulated.fasta", "hard.fasta"):
             for effort in ("fast", "default"):
                 yield f"{name}, {effort}", lambda a=(self.data / name, effort): self._search(*a)
-        if not self.small:
-            yield "100 taxa, 100,000 sites, fast", lambda: self._search(self._large(), "fast")
+        for taxa, sites in ((100, 1000),) if self.small else ((100, 1000), (500, 1200), (100, 100_000)):
+            yield f"{taxa} taxa, {sites:,} sites, fast", lambda a=(taxa, sites): self._search(self._evolve(*a), "fast")
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -167,9 +167,12 @@ class Day:
         return json.loads(plltool("compare", str(alignment), *options))
 
     def _search(self, alignment: Path, effort: str) -> Any:
-        """Seconds, lnL and device of a search; the second one, because the first compiles kernels."""
+        """Seconds, lnL and device of a search; the second one, because the first compiles kernels.
+
+        Seconds are those of the process, of the search in it, and those in which the device was busy.
+        """
         prefix = self.out / "search.tmp"
-        options = ["--effort", effort, "--seed", "1", "--device", self.kind, "--prefix", str(prefix)]
+        options = ["--effort", effort, "--seed", "1", "--device", self.kind, "--profile", "--prefix", str(prefix)]
         for _ in range(2):
             began = time.perf_counter()
             plltool("search", str(alignment), *options, "--redo", "--quiet")
@@ -177,7 +180,9 @@ class Day:
         record = json.loads(prefix.with_suffix(".tmp.json").read_text())
         for file in self.out.glob("search.tmp*"):
             file.unlink()
-        return {"seconds": round(seconds, 2), "lnl": record["lnl"], "device": record["device"]}
+        found = {name: record[name] for name in ("lnl", "device", "n_patterns")}
+        found |= {name: record["counters"][name] for name in ("launches", "device_seconds")}
+        return found | {"seconds": round(seconds, 2), "search_seconds": record["seconds"]}
 
     def _simulate(self, name: str, model: str, sites: int) -> Path:
         """An alignment that evolves on the tree of data/simulated.nwk."""
@@ -195,10 +200,10 @@ class Day:
         rows: list[dict[str, Any]] = json.loads(file.read_text())[name]
         return rows
 
-    def _large(self) -> Path:
-        """100 taxa, 100,000 sites."""
-        prefix = self.out / "large"
-        sizes = ["--taxa", "100", "--sites", "100000", "--seed", "1", "--out", str(prefix)]
+    def _evolve(self, taxa: int, sites: int) -> Path:
+        """An alignment of so many simulated sequences, on a tree of its own."""
+        prefix = self.out / f"evolved{taxa}x{sites}"
+        sizes = ["--taxa", str(taxa), "--sites", str(sites), "--seed", "1", "--out", str(prefix)]
         run(str(BENCHMARKS / "simulate_alignment.py"), *sizes)
         return prefix.with_suffix(".fasta")
 

@@ -12,8 +12,7 @@ A "-" is a column that holds no figure. ``{row}`` is the text of that row. ``cel
 ``columns`` lists the columns of every row after the first, which holds no figure. A path consists of keys, numbers of
 list items, ``*`` for all items, and ``[key=value,key=value]`` for the item that has these values; ``FILE.json#``
 before it names another file. Words before a path change the number: "median" of all, "percent", "milli", "mega",
-"giga", "gibi". A cell whose path leads nowhere must be empty, and so must one of `UNMEASURED`, as long as nobody has
-made that file.
+"giga", "gibi". A cell whose path leads nowhere must be empty.
 """
 
 import json
@@ -28,7 +27,6 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 FIGURES = REPOSITORY / "docs" / "figures.toml"
 RESULTS = REPOSITORY / "scripts" / "benchmarks" / "results"
-UNMEASURED = "gpu_day.json"
 FACTORS = {"percent": 100.0, "milli": 1e3, "mega": 1e-6, "giga": 1e-9, "gibi": 2.0**-30}
 TABLE = re.compile(r"<!-- figures: (\S+) -->\n\n((?:\|[^\n]*\n)+)")
 
@@ -89,8 +87,6 @@ def evaluate(expression):
     source, word, path = re.fullmatch(r"(\S+) (?:(median|percent|milli|mega|giga|gibi) )?(.*)", expression).groups()
     if "#" in path:
         source, path = path.split("#", 1)
-    if source == UNMEASURED and not (RESULTS / source).exists():
-        return None
     numbers = follow(load(source), split_path(path))
     if not numbers:
         return None

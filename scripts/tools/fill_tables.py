@@ -5,7 +5,7 @@
 
 Every cell for which docs/figures.toml gives a path (see figures.py) gets the number that `scripts/benchmarks/results/`
 has there: with as many decimals as it has now, or with three significant digits if it is empty. A cell whose path leads
-nowhere, such as that of a GPU that nobody has measured yet, becomes empty.
+nowhere becomes empty.
 """
 
 import argparse

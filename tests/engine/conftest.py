@@ -84,6 +84,8 @@ def make_engine(request):
             device = device or find_device(request.getfixturevalue("opencl_devices"), kind, precision)
             if device is None:
                 pytest.skip(f"no OpenCL device is known to handle {precision} vectors of {kind.vw} lanes")
+            if compute_units and device.kind != "cpu":
+                pytest.skip(f"{device.name} has no threads to choose from")
             data, units = EngineData(codes, weights, state_sets), min(compute_units or 1 << 30, device.compute_units)
             storage = plan_storage(layout, n_slots, memory, device.max_allocation, count_work_groups(layout, units))
             with nullcontext() if optimised else compiled_quickly(device, layout.shared_states):
