@@ -15,7 +15,7 @@ Parts:
 - experiments: those of the papers, for docs/experiments.md; see `experiments.py`
 - wide: 100 taxa, 100,000 and 1,000,000 patterns
 - gradients: derivatives of all branches of 50 to 800 taxa
-- searches: fast and default searches, seconds and lnL
+- searches: fast and default searches, seconds and lnL; and by processes that share the device
 
 `--kind cpu --small` rehearses all of it on an OpenCL device of the CPU.
 """
@@ -47,7 +47,7 @@ LIMITS = {  # seconds
     "experiments": 300,
     "wide": 120,
     "gradients": 60,
-    "searches": 120,
+    "searches": 180,
 }
 DEVICE_FACTS = (
     "name",
@@ -146,6 +146,11 @@ class Day:
                 yield f"{name}, {effort}", lambda a=(self.data / name, effort): self._search(*a)
         for taxa, sites in ((100, 1000),) if self.small else ((100, 1000), (500, 1200), (100, 100_000)):
             yield f"{taxa} taxa, {sites:,} sites, fast", lambda a=(taxa, sites): self._search(self._evolve(*a), "fast")
+        shape = (30, 300) if self.small else (500, 1200)
+        for n in ("1", "4", "8"):  # processes that share the device
+            name = f"{shape[0]} taxa, {shape[1]:,} sites, 8 start trees, {n} workers"
+            options = ("--starts", "8", "--workers", n)
+            yield name, lambda options=options: self._search(self._evolve(*shape), "default", *options)
 
     # --- steps ----------------------------------------------------------------------------------------------
 
@@ -166,13 +171,24 @@ class Day:
         options = ["--a", self.kind, "--b", "numpy", "--effort", "fast", "--json", "--quiet"]
         return json.loads(plltool("compare", str(alignment), *options))
 
-    def _search(self, alignment: Path, effort: str) -> Any:
+    def _search(self, alignment: Path, effort: str, *more: str) -> Any:
         """Seconds, lnL and device of a search; the second one, because the first compiles kernels.
 
         Seconds are those of the process, of the search in it, and those in which the device was busy.
         """
         prefix = self.out / "search.tmp"
-        options = ["--effort", effort, "--seed", "1", "--device", self.kind, "--profile", "--prefix", str(prefix)]
+        options = [
+            "--effort",
+            effort,
+            "--seed",
+            "1",
+            "--device",
+            self.kind,
+            "--profile",
+            "--prefix",
+            str(prefix),
+            *more,
+        ]
         for _ in range(2):
             began = time.perf_counter()
             plltool("search", str(alignment), *options, "--redo", "--quiet")
