@@ -207,6 +207,8 @@ def main() -> None:
         folder = Path(top)
         for name in sets:
             alignment, models, starts = start_trees(name, options.data, options.reference, options.starts, folder)
+            if name in treebase and name.startswith("protein") != (models == MODELS["protein"]):
+                del elsewhere[name]  # was searched as another kind of data than its letters are
             cold: dict[str, float] = {}
             for start in starts:
                 for program in programs:
