@@ -14,6 +14,12 @@ ByteArray = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]
 
 
+def likelihood_weights(lnl: FloatArray, axis: int = -1) -> FloatArray:
+    """Likelihoods over their sum along an axis, from their logarithms; same shape."""
+    relative = np.exp(lnl - lnl.max(axis=axis, keepdims=True))
+    return np.asarray(relative / relative.sum(axis=axis, keepdims=True))
+
+
 def distinct(numbers: npt.NDArray[np.signedinteger[Any]]) -> IndexArray:
     """The different ones (k,) of small whole numbers (n,) from 0 on, in order; numpy.unique would import numpy.ma."""
     return np.flatnonzero(np.bincount(numbers))

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.alignment.patterns import Patterns, batches
-from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.arrays import FloatArray, IndexArray, IntArray, likelihood_weights
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.optimise.likelihood import TreeLikelihood
@@ -66,9 +66,7 @@ def _probabilities(
         own_outer = None if outer is None else (outer[0][some], outer[1][some])
         lnl = _with_each_state(likelihood, operands[some], n, own_outer)
         for part, own in zip(probabilities, likelihood.split_patterns(lnl), strict=True):
-            relative = own[:, : part.shape[2]]
-            shares = np.exp(relative - relative.max(axis=1, keepdims=True))
-            part[some] = (shares / shares.sum(axis=1, keepdims=True)).swapaxes(1, 2)
+            part[some] = likelihood_weights(own[:, : part.shape[2]], axis=1).swapaxes(1, 2)
     return probabilities
 
 

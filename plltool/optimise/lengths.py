@@ -59,9 +59,7 @@ def predicted_gains(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> Floa
     return np.where(at_bound(lengths, d1), 0.0, np.minimum(gain, np.abs(d1 * step)))
 
 
-def smooth(
-    likelihood: TreeLikelihood, epsilon: float = SMOOTHING_EPSILON, max_rounds: int = MAX_SMOOTHING_ROUNDS
-) -> float:
+def smooth(likelihood: TreeLikelihood, epsilon: float = SMOOTHING_EPSILON) -> float:
     """Optimise all branch lengths of the likelihood's tree in place; return lnL, which never falls.
 
     Each round computes lnL and both derivatives of every branch and changes all lengths at once. Neighbours interact,
@@ -75,7 +73,7 @@ def smooth(
     damping = np.ones(best.shape)
     gains = predicted_gains(best, slopes[..., 0], slopes[..., 1])
     rounds = 1
-    while gains.sum() >= epsilon and rounds < max_rounds:
+    while gains.sum() >= epsilon and rounds < MAX_SMOOTHING_ROUNDS:
         steps = damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
         trial = np.clip(best + steps, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may pass a bound
         try:

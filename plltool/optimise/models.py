@@ -59,15 +59,12 @@ class ModelOptimiser:
         self._has_categories = any(CATEGORIES in part for part in chosen)
         self._is_scaled = np.array([SCALER in part for part in chosen])  # by a scaler of its own, which is free
         self.curvatures = Curvatures(len(models))
-        self._lay_out(scale and any(chosen))
-
-    def _lay_out(self, scale: bool) -> None:
-        """Number the variables: parameters as in `Coordinates`, factors of single parts, and a shared one last."""
-        unlinked = self.likelihood.tree.lengths.ndim > 1
+        # variables: parameters as in `Coordinates`, factors of single parts, and a shared one last
+        scale, unlinked = scale and any(chosen), likelihood.tree.lengths.ndim > 1
         self.owns_factor = self._is_scaled | (scale and unlinked & (np.array(self.sizes) > 0))
         own = [
             get_bounds(model, [SCALER])[0] if is_scaled else (-MAX_LOG_SCALE, MAX_LOG_SCALE)
-            for model, is_scaled, owns in zip(self.likelihood.models, self._is_scaled, self.owns_factor, strict=True)
+            for model, is_scaled, owns in zip(models, self._is_scaled, self.owns_factor, strict=True)
             if owns
         ]
         ends = np.cumsum([0, *self.sizes])

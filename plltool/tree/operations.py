@@ -102,6 +102,13 @@ class DirectedView:
         self.incoming = self.outgoing[tree.neighbours, self.back]
 
     @cached_property
+    def sides(self) -> IntArray:
+        """(n_edges, 2) the operands on both sides of each branch, that at its first end first."""
+        first = self.tree.ends[:, 0]
+        columns = np.argmax(self.tree.edges[first] == np.arange(self.tree.n_edges)[:, None], axis=1)
+        return np.column_stack([self.outgoing[first, columns], self.incoming[first, columns]])
+
+    @cached_property
     def descent(self) -> Descent:
         """The tree seen from its root tip."""
         return Descent(self.tree)

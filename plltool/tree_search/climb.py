@@ -168,7 +168,10 @@ def climb_round(
             break
         reached = smooth(likelihood, max(epsilon, ROUND_SHARE * abs(lnl)))
         if reached > lnl:
-            joints = _worth_another_look(tree, [undo for _, undo in applied], waiting)
+            changed = np.concatenate([undo.nodes for _, undo in applied])
+            near = nodes_near(tree, changed, RESCAN_DISTANCE)
+            near[waiting] = True
+            joints = tree.n_taxa + np.flatnonzero(near[tree.n_taxa :])
             return Round(reached, len(applied), joints, tuple(_describe_move(tree, moves, k, lnl) for k, _ in applied))
         for _, undo in reversed(applied):
             undo.restore(tree)
@@ -198,17 +201,6 @@ def _some_taxon(tree: Tree, node: int, parent: int) -> str:
     while not tree.is_tip(node):
         node, parent = min(int(other) for other in tree.neighbours[node] if other != parent), node
     return tree.names[node]
-
-
-def _worth_another_look(tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer]) -> IndexArray:
-    """The inner nodes near the changes of some moves, and those that are `waiting`."""
-    near = np.zeros(tree.n_nodes, dtype=bool)
-    for undo in applied:
-        near[undo.nodes] = True
-    near = nodes_near(tree, np.flatnonzero(near), RESCAN_DISTANCE)
-    near[waiting] = True
-    near[: tree.n_taxa] = False
-    return np.flatnonzero(near)
 
 
 ROOT_GAIN = 0.001  # lnL that another place of the root must gain, with its two lengths optimised
@@ -265,10 +257,7 @@ def scan_root(likelihood: TreeLikelihood) -> RootPlaces:
     left, right = (k for k in range(3) if tree.neighbours[top, k] != ROOT)
     branches = np.append(tree.edges[top, left], np.setdiff1d(np.arange(tree.n_edges), tree.edges[top]))
     ends = np.vstack([tree.neighbours[top, [left, right]], tree.ends[branches[1:]]]).astype(np.int64)
-    first, second = ends[1:].T
-    columns = np.argmax(tree.neighbours[first] == second[:, None], axis=1)
-    near = np.append(view.incoming[top, left], view.outgoing[first, columns])
-    far = np.append(view.incoming[top, right], view.incoming[first, columns])
+    near, far = np.vstack([view.incoming[top, [left, right]], view.sides[branches[1:]]]).T
     halves = tree.lengths[branches] / 2
     sides = np.stack([halves, halves], axis=-1)
     sides[0] = np.moveaxis(tree.lengths[tree.edges[top, [left, right]]], 0, -1)

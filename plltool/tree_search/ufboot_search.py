@@ -236,8 +236,9 @@ class UfbootSearch:
 
     likelihood: TreeLikelihood
     weights: WeightArray  # how often each pattern is drawn in each resampled alignment, see `draw_weights`
-    random: Callable[[int], np.random.Generator]  # makes the random numbers of an excursion from its number
-    fresh: Callable[[FloatArray, np.random.Generator], Tree]  # makes a start tree from pattern weights (n_patterns,)
+    # makes random numbers: 0 those of the `weights`, and from 1 on those of the excursions
+    random: Callable[[int], np.random.Generator]
+    fresh: Callable[..., Tree]  # makes a start tree from random numbers and pattern `weights` (n_patterns,)
     constraint: Constraint | None = None  # which all trees obey
 
     def __post_init__(self) -> None:
@@ -257,11 +258,11 @@ class UfbootSearch:
             lnl = smooth(likelihood)
             meetings.meet(likelihood)
             return Excursion(meetings.trees, lnl, likelihood.tree.copy())
-        rng, meetings = self.random(number), Meetings(self.weights, known)
+        rng, meetings = self.random(number + 1), Meetings(self.weights, known)
         joints: IndexArray | None = None
         if number % 2 == 0:
             column = self._column(number, 0)
-            likelihood.set_tree(self.fresh(column, rng))
+            likelihood.set_tree(self.fresh(rng, weights=column))
             with likelihood.reweighted(column):  # a rough climb: NNI, then SPR with a small radius
                 lnl = smooth(likelihood, NNI_EPSILON)
                 for radius in (1, RATCHET_RADII[0]):

@@ -12,8 +12,8 @@ import numpy as np
 from plltool.alignment.alignment import Sequences
 from plltool.analyses.placement.branches import PENDANT, Places
 from plltool.analyses.placement.grafting import Grafted, find_root_branch, graft_queries
-from plltool.analyses.placement.queries import Placer, encode_queries, likelihood_weights
-from plltool.arrays import IndexArray
+from plltool.analyses.placement.queries import Placer, encode_queries
+from plltool.arrays import IndexArray, likelihood_weights
 from plltool.constants import (
     DEFAULT_LINKAGE,
     FILTER_MOST,

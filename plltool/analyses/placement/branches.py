@@ -50,11 +50,10 @@ def score_branches(likelihood: TreeLikelihood, n_queries: int, pendant: float) -
     """
     tree, middle = likelihood.tree, likelihood.scratch
     scores = np.full((n_queries, tree.n_edges), -np.inf)
-    sides = _sides(likelihood)
     at_once = max(1, SCAN_VALUES_PER_LAUNCH // (likelihood.engine.n_groups * n_queries))
     for first in range(0, tree.n_edges, at_once):
         branches = np.arange(first, min(first + at_once, tree.n_edges))
-        n, (near, far) = len(branches), sides[branches].T
+        n, (near, far) = len(branches), likelihood.view.sides[branches].T
         # a piece for each branch, with a NEWVIEW and an EVALUATE for each query
         rows = np.empty((n, 1 + n_queries, INSTRUCTION_WORDS), dtype=np.int32)
         rows[:, 0] = prog.newview(middle, near, branches, far, tree.n_edges + branches)
@@ -151,14 +150,6 @@ def _slide(lengths: FloatArray, values: FloatArray, failures: IndexArray) -> tup
     return np.column_stack([first, whole - first, apply_step(pendant, step[:, 1])]), promise
 
 
-def _sides(likelihood: TreeLikelihood) -> IntArray:
-    """(n_branches, 2) the operands on both sides of each branch, that at its first end first."""
-    tree, view = likelihood.tree, likelihood.view
-    first = tree.ends[:, 0]
-    columns = np.argmax(tree.edges[first] == np.arange(tree.n_edges)[:, None], axis=1)
-    return np.column_stack([view.outgoing[first, columns], view.incoming[first, columns]])
-
-
 def _operands(likelihood: TreeLikelihood, queries: IndexArray, branches: IndexArray) -> IntArray:
     """(n, 3) the operands that meet at each place: both sides of the branch, and the query."""
-    return np.column_stack([_sides(likelihood)[branches], ~(likelihood.tree.n_taxa + queries)])
+    return np.column_stack([likelihood.view.sides[branches], ~(likelihood.tree.n_taxa + queries)])

@@ -12,7 +12,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.patterns import Patterns, compress, encode
 from plltool.alignment.states import DNA, CodeArray
 from plltool.analyses.placement.branches import Places, free_branches, optimise_places, score_branches
-from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.arrays import BoolArray, FloatArray, IndexArray, likelihood_weights
 from plltool.engine.requests import Counters, Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, show_name
@@ -224,9 +224,3 @@ def choose_branches(scores: FloatArray, heuristic: float) -> tuple[IndexArray, I
     before = np.cumsum(weights, axis=1) - weights
     queries, ranks = np.nonzero((before < heuristic) | (np.arange(scores.shape[1]) < LEAST_BRANCHES))
     return queries, order[queries, ranks]
-
-
-def likelihood_weights(lnl: FloatArray) -> FloatArray:
-    """Likelihoods (..., n) over their sum."""
-    relative = np.exp(lnl - lnl.max(axis=-1, keepdims=True))
-    return np.asarray(relative / relative.sum(axis=-1, keepdims=True))

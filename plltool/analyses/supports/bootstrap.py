@@ -168,7 +168,6 @@ def bootstrap(
     began = perf_counter()
     asked = Hardware.of(**hardware)
     wanted = _read_number(replicates)
-    check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     kinds = check_kinds(kinds, REPLICATE_KINDS)
     keep_root = data.has_root or ROOTSTRAP in kinds
@@ -185,14 +184,19 @@ def bootstrap(
     if checkpoint is not None:
         own = run.identity | describe_plan(plan) | {"rapid": rapid}
         store = run.open_checkpoint(own | run.planned_place)
-        wanted = wanted.with_kept(count_kept(store), checkpoint)
+        n_kept = count_kept(store)
+        if wanted.criterion is None and n_kept > wanted.most:
+            found = f"found {wanted.most}, expected at least {n_kept}, which {fspath(checkpoint)} keeps already"
+            raise InputError(f"replicates: {found}; {START_OVER}")
+        # all that are kept belong to the result
+        wanted = wanted._replace(most=max(wanted.most, n_kept), least=max(wanted.least, n_kept))
     if rapid and plan.optimise_parameters:
         make = hold_models(make)
-    found = _collect(make_replicates(make, wanted.most, shares, store), wanted, run, taken, listener)
-    if target is None or not found.trees:
-        return found
-    supports = map_replicates(target, found.trees, kinds).with_outgroup(run.outgroup)
-    return replace(found, supports=replace(supports, convergence=found.convergence))
+    made = _collect(make_replicates(make, wanted.most, shares, store), wanted, run, taken, listener)
+    if target is None or not made.trees:
+        return made
+    supports = map_replicates(target, made.trees, kinds).with_outgroup(run.outgroup)
+    return replace(made, supports=replace(supports, convergence=made.convergence))
 
 
 def replicate_options(effort: str | None = None, rapid: bool = False) -> SearchOptions:
@@ -238,15 +242,6 @@ class _Wanted(NamedTuple):
     most: int
     least: int
     criterion: str | None
-
-    def with_kept(self, n_kept: int, folder: str | PathLike[str]) -> _Wanted:
-        """The same, with replicates that a checkpoint keeps: all of them belong to the result."""
-        if self.criterion is not None:
-            return self._replace(most=max(self.most, n_kept), least=n_kept)
-        if n_kept > self.most:
-            wrong = f"replicates: found {self.most}, expected at least {n_kept}, which {fspath(folder)} keeps already"
-            raise InputError(f"{wrong}; {START_OVER}")
-        return self
 
 
 def _read_number(replicates: int | str) -> _Wanted:

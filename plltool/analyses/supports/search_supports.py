@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from time import perf_counter
 from typing import Any, Unpack
@@ -155,12 +156,15 @@ class _Adoption:
     def climb(self, start: Tree) -> Tree | None:
         """The tree that the search finds from `start`; None if it is interrupted. Equal trees give equal bits."""
         before = self._before
+        how = {"start": start, "outgroup": before.outgroup, "site_lnl": before.site_lnl is not None} | self._shared
+        how |= {"options": replace(before.options, starts=None), "checkpoint": self._checkpoint}
+        go_on = partial(search, before.data, before.models, **how)
         try:
-            found = self._search(start)
+            found = go_on()
         except CheckpointError:  # of the search from an earlier better tree
             assert self._checkpoint is not None, "there is no such error without it"
             remove_checkpoint(self._checkpoint)
-            found = self._search(start)
+            found = go_on()
         if found.interrupted:
             return None
         went_on = f"the search continued from it, and its lnL rose from {before.lnl:.6f} to {found.lnl:.6f}"
@@ -178,9 +182,3 @@ class _Adoption:
             options=before.options,
         )
         return found.tree
-
-    def _search(self, start: Tree) -> SearchResult:
-        before = self._before
-        how = {"start": start, "outgroup": before.outgroup, "site_lnl": before.site_lnl is not None} | self._shared
-        how |= {"options": replace(before.options, starts=None), "checkpoint": self._checkpoint}
-        return search(before.data, before.models, **how)

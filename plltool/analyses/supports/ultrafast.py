@@ -96,7 +96,6 @@ def ultrafast_bootstrap(
     """
     began = time.perf_counter()
     check_least("replicates", replicates, 1)
-    check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     refuse_site_rates(models, "the ultrafast bootstrap")
     asked = Hardware.of(**hardware)
@@ -253,16 +252,10 @@ class ExcursionSetup:
         slots = search_slots(self.start.n_taxa)
         return open_engine(self.task.parts, self.task.models, slots, hardware, screening=True)[0]
 
-    def random(self, number: int) -> np.random.Generator:
-        """The generator of an excursion; number 0 of this purpose draws the resampled alignments."""
-        return generator(self.task.seed, ULTRAFAST, number + 1)
-
-    def fresh(self, weights: FloatArray, rng: np.random.Generator) -> Tree:
-        return self.task.parsimony_tree(rng, weights=weights)
-
     def begin(self, engine: Holder) -> UfbootSearch:
-        likelihood = TreeLikelihood(self.start.copy(), self.task.models, engine)
-        return UfbootSearch(likelihood, self.weights, self.random, self.fresh, self.task.constraint)
+        task, likelihood = self.task, TreeLikelihood(self.start.copy(), self.task.models, engine)
+        random = partial(generator, task.seed, ULTRAFAST)
+        return UfbootSearch(likelihood, self.weights, random, task.parsimony_tree, task.constraint)
 
 
 def begin_worker(setup: ExcursionSetup, hardware: Hardware) -> UfbootSearch:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plltool.alignment.patterns import resampled_sums
-from plltool.arrays import BoolArray, FloatArray
+from plltool.arrays import BoolArray, FloatArray, likelihood_weights
 from plltool.constants import TEST_LEVEL
 
 AU_TIE = 0.01  # lnL; trees that differ by less are one tree to AU: the precision of the optimisation
@@ -67,7 +67,7 @@ def run_tests(
     once = drawn[AU_SCALES.index(1.0)]
     errors = difference_errors(relative, parts)
     kh, sh, wkh, wsh = compare_with_best(gains, once, errors)
-    elw = likelihood_weights(once)
+    elw = likelihood_weights(once).mean(axis=0)
     ties = find_ties(gains, errors)
     best = [sums == sums.max(axis=1, keepdims=True) for sums in drawn]
     shares = np.array([np.mean(own @ ties, axis=0) for own in best])  # of booleans, @ is any(... and ...)
@@ -130,12 +130,6 @@ def compare_with_best(gains: FloatArray, drawn: FloatArray, errors: FloatArray) 
         if observed.max() <= 0:
             values[1, tree] = 1.0  # in SH the tree itself is among the others
     return values
-
-
-def likelihood_weights(drawn: FloatArray) -> FloatArray:
-    """Each tree's share of the likelihood, (n_trees,), as mean over replicates (n_replicates, n_trees)."""
-    shares = np.exp(drawn - drawn.max(axis=1, keepdims=True))
-    return np.mean(shares / shares.sum(axis=1, keepdims=True), axis=0)
 
 
 def smallest_set(weights: FloatArray, level: float) -> BoolArray:
