@@ -23,7 +23,7 @@ from plltool.constants import ABAYES, LBP, MAX_RADIUS, MIN_BRANCH_LENGTH, SH_ALR
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.rooted import branches_at_root, drop_root, inner_branches, spread_over_branches, unrooted_branches
 from plltool.tree_search.neighbours import neighbour_sites, optimise_joins, prepare_insertions
-from plltool.tree_search.scan import Prunes, Steps, all_prunes, scan
+from plltool.tree_search.scan import Steps, all_prunes, scan
 
 ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: the precision of the optimisation (IQ-TREE's)
 
@@ -114,7 +114,7 @@ def support_by_moves(likelihood: TreeLikelihood) -> FloatArray:
     for first in range(0, len(joints), at_once):
         prunes = all_prunes(likelihood, joints[first : first + at_once])
         steps = scan(likelihood, prunes, MAX_RADIUS, lnl, patient=True)
-        ratios = _sum_ratios(likelihood, prunes, steps, lnl)
+        ratios = _sum_ratios(likelihood, steps, lnl)
         edges, subtrees = (values[prunes.joints, prunes.columns] for values in (tree.edges, tree.neighbours))
         found[edges, (tree.ends[edges, 1] == subtrees).astype(int)] = 1 / (1 + ratios)
     return found
@@ -129,31 +129,29 @@ def smaller_support(likelihood: TreeLikelihood) -> FloatArray:
     return found
 
 
-def _sum_ratios(likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, lnl: float) -> FloatArray:
+def _sum_ratios(likelihood: TreeLikelihood, steps: Steps, lnl: float) -> FloatArray:
     """(n_prunes,) the sum of the likelihoods of all other places of each subtree, over the likelihood of the tree."""
     chosen = np.union1d(np.flatnonzero(steps.scores >= lnl - SCORE_MARGIN), steps.best_of_each(LEAST_PLACES))
-    sums = np.zeros(len(prunes))
+    prunes, sums = steps.prunes, np.zeros(len(steps.prunes))
     for first in range(0, len(chosen), likelihood.n_scratch):
         some = chosen[first : first + likelihood.n_scratch]
         prune = steps.prune[some]
-        clas, operands, up = prepare_insertions(likelihood, prunes, steps, some)
+        clas, operands, up = prepare_insertions(likelihood, steps, some)
         half = likelihood.tree.lengths[steps.branch[some]] / 2
         stem = likelihood.tree.lengths[likelihood.tree.edges[prunes.joints[prune], prunes.columns[prune]]]
         start = np.maximum(np.stack([half, half, stem], axis=-1), MIN_BRANCH_LENGTH)
         found, lengths = optimise_joins(clas, operands, start, up)
-        counts = _distances(likelihood, prunes, steps, some, lengths[..., 0]) > SAME_PLACE
+        counts = _distances(likelihood, steps, some, lengths[..., 0]) > SAME_PLACE
         sums += np.bincount(prune, np.where(counts, np.exp(found - lnl), 0.0), len(prunes))
     return sums
 
 
-def _distances(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, beyond: FloatArray
-) -> FloatArray:
+def _distances(likelihood: TreeLikelihood, steps: Steps, chosen: IndexArray, beyond: FloatArray) -> FloatArray:
     """(n_chosen,) from where each subtree is to where it would be; the longest of all parts.
 
     `beyond` (n_chosen, [n_parts]) are the lengths to the end of its new branch that is towards the gap.
     """
-    tree, prune = likelihood.tree, steps.prune[chosen]
+    tree, prunes, prune = likelihood.tree, steps.prunes, steps.prune[chosen]
     lengths = tree.lengths.reshape(tree.n_edges, -1).max(axis=1)
     turn = 1 + (steps.key[chosen] >> (2 * MAX_RADIUS))
     passed = lengths[tree.edges[prunes.joints[prune], (prunes.columns[prune] + turn) % 3]]

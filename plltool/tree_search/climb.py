@@ -26,7 +26,7 @@ from plltool.tree.operations import ROOT
 from plltool.tree.splits import branch_splits, members_of
 from plltool.tree.topology import Tree
 from plltool.tree_search.neighbours import Insertions, optimise_insertions, optimise_joins
-from plltool.tree_search.scan import Joints, Prunes, Steps, all_prunes, heal, scan
+from plltool.tree_search.scan import Joints, Steps, all_prunes, heal, scan
 
 INSERTIONS_PER_PRUNE = 3  # insertions per subtree whose lengths are optimised, best scores first
 INSERTION_CUTOFF = 0.7  # times the typical loss: insertions that score lower are left out
@@ -59,27 +59,28 @@ def find_moves(
     screen.
     """
 
-    def scan_for_moves(own: TreeLikelihood, own_lnl: float) -> tuple[Prunes, Steps, IndexArray]:
-        """The subtrees, their insertions with scores, and the best of these."""
+    def scan_for_moves(own: TreeLikelihood, own_lnl: float) -> tuple[Steps, IndexArray]:
+        """The insertions of the subtrees, with scores, and the best of them."""
         prunes = all_prunes(own, joints)
         admits = None if constraint is None else constraint.admission(own.tree, prunes.joints, prunes.columns)
         steps = scan(own, prunes, radius, own_lnl, admits)
-        return prunes, steps, best_steps(steps, own_lnl)
+        return steps, best_steps(steps, own_lnl)
 
     screen = likelihood.screen
     if screen is not None:
         with suppress(EngineError):
             screen_lnl = screen.lnl()
-            prunes, steps, chosen = scan_for_moves(screen, screen_lnl)
+            steps, chosen = scan_for_moves(screen, screen_lnl)
             floor = screen_lnl - SCREENING_LOSS * steps.typical_loss if constraint is None else -np.inf
-            rough = optimise_insertions(screen, prunes, steps, chosen, floor)
+            rough = optimise_insertions(screen, steps, chosen, floor)
             kept = rough.lnl >= floor
-            gaps, healed = distinct(steps.prune[chosen[kept]]), prunes.healed.copy()
+            gaps, prunes = distinct(steps.prune[chosen[kept]]), steps.prunes
+            healed = prunes.healed.copy()
             healed[gaps] = heal(likelihood, prunes.joints[gaps], prunes.columns[gaps])
-            prunes = replace(prunes, healed=healed)
-            return optimise_insertions(likelihood, prunes, steps, chosen[kept], lnl, rough.lengths[kept])
-    prunes, steps, chosen = scan_for_moves(likelihood, lnl)
-    return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
+            steps = replace(steps, prunes=replace(prunes, healed=healed))
+            return optimise_insertions(likelihood, steps, chosen[kept], lnl, rough.lengths[kept])
+    steps, chosen = scan_for_moves(likelihood, lnl)
+    return optimise_insertions(likelihood, steps, chosen, lnl)
 
 
 def rank_moves(moves: Insertions, lnl: float) -> IndexArray:

@@ -28,7 +28,7 @@ from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.tree.moves import exchange_subtrees
 from plltool.tree.operations import ROOT
 from plltool.tree.topology import Tree
-from plltool.tree_search.scan import Prunes, Steps, branch_lengths
+from plltool.tree_search.scan import Steps, branch_lengths
 
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, with Newton steps in between
 MIN_PROMISE = 1e-3  # gain in lnL; the lengths at an insertion whose next step promises less are good enough
@@ -53,12 +53,7 @@ class Insertions:
 
 
 def optimise_insertions(
-    likelihood: TreeLikelihood,
-    prunes: Prunes,
-    steps: Steps,
-    chosen: IndexArray,
-    floor: float,
-    start: FloatArray | None = None,
+    likelihood: TreeLikelihood, steps: Steps, chosen: IndexArray, floor: float, start: FloatArray | None = None
 ) -> Insertions:
     """Optimise the three branch lengths at the insertions of the `chosen` steps by Newton's method.
 
@@ -67,8 +62,7 @@ def optimise_insertions(
     to reach the lnL `floor`; the result holds the best lengths that it met. `start` are lengths to start from, as in
     the result; by default each insertion is in the middle of its branch.
     """
-    tree = likelihood.tree
-    prune = steps.prune[chosen]
+    tree, prunes, prune = likelihood.tree, steps.prunes, steps.prune[chosen]
     joints, columns, branches = prunes.joints[prune], prunes.columns[prune], steps.branch[chosen]
     if start is None:
         half = tree.lengths[branches] / 2
@@ -77,7 +71,7 @@ def optimise_insertions(
     lnl, lengths = np.empty(len(chosen)), np.empty_like(start)
     for first in range(0, len(chosen), likelihood.n_scratch):
         part = slice(first, first + likelihood.n_scratch)
-        lnl[part], lengths[part] = _optimise_batch(likelihood, prunes, steps, chosen[part], floor, start[part])
+        lnl[part], lengths[part] = _optimise_batch(likelihood, steps, chosen[part], floor, start[part])
     beyond = steps.beyond[chosen]  # of the end away from the gap
     first_end = tree.ends[branches, 0]
     far_node = np.where(beyond < 0, ~beyond, beyond // 3 + tree.n_taxa)
@@ -85,9 +79,9 @@ def optimise_insertions(
 
 
 def _optimise_batch(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float, start: FloatArray
+    likelihood: TreeLikelihood, steps: Steps, chosen: IndexArray, floor: float, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    prepared, operands, up = prepare_insertions(likelihood, prunes, steps, chosen)
+    prepared, operands, up = prepare_insertions(likelihood, steps, chosen)
     best, best_lnl = start, np.full(start.shape[:-1], -np.inf)
     active, trial = np.arange(len(chosen)), best.copy()
     values = np.empty((*best_lnl.shape, TRIPLET_VALUES))
@@ -110,7 +104,7 @@ def _optimise_batch(
 
 
 def prepare_insertions(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray
+    likelihood: TreeLikelihood, steps: Steps, chosen: IndexArray
 ) -> tuple[Clas, IntArray, BoolArray]:
     """CLAs at the `chosen` steps, at most as many as there are scratch slots, and for `join` operands and `up` (n, 3).
 
@@ -118,8 +112,8 @@ def prepare_insertions(
     """
     slots = likelihood.scratch + np.arange(len(chosen))
     chain = _chain_program(steps, chosen, slots)
+    prunes, prune = steps.prunes, steps.prune[chosen]
     prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes).T)
-    prune = steps.prune[chosen]
     moving = likelihood.view.incoming[prunes.joints[prune], prunes.columns[prune]]
     operands = np.column_stack([slots, steps.beyond[chosen], moving])
     upward = steps.upward[chosen] == 1

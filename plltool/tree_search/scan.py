@@ -60,6 +60,7 @@ class Steps:
     branch: IndexArray  # (n,) that branch
     upward: IndexArray  # (n,) 1 if that branch leads towards the root tip, else 0
     key: IndexArray  # (n,) orders the steps of a prune depth first
+    prunes: Prunes  # all of them
     # (n,) lnL after regrafting the subtree in the middle of the branch, with all other lengths unchanged
     scores: FloatArray
     # median loss of lnL of the insertions next to the gap, at least 0; a scale of lnL for these data
@@ -77,7 +78,7 @@ class Steps:
         return order[rank < most]
 
 
-STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.name not in ("scores", "typical_loss"))
+STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.type == "IndexArray")
 Columns = dict[str, IndexArray]
 Joints: TypeAlias = npt.NDArray[np.integer] | None  # inner nodes whose subtrees move; None for all
 
@@ -151,7 +152,7 @@ def scan(
         if admits:
             onward |= roams[frontier["prune"]]
         frontier = {name: column[onward] for name, column in frontier.items()}
-    return Steps(**columns, scores=scores, typical_loss=typical_loss)
+    return Steps(**columns, prunes=prunes, scores=scores, typical_loss=typical_loss)
 
 
 def _find_roaming(likelihood: TreeLikelihood, prunes: Prunes, admits: Admission) -> BoolArray:

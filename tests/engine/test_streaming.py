@@ -39,7 +39,7 @@ def ask_everything(likelihood):
     prunes = all_prunes(likelihood)
     lnl = answers[0]
     steps = scan(likelihood, prunes, 5, lnl)
-    moves = optimise_insertions(likelihood, prunes, steps, np.arange(0, len(steps), 2), lnl)
+    moves = optimise_insertions(likelihood, steps, np.arange(0, len(steps), 2), lnl)
     neighbours = neighbour_sites(likelihood, np.flatnonzero(likelihood.tree.is_inner_branch))
     return [*answers, prunes.healed, steps.scores, steps.branch, moves.lnl, moves.lengths, neighbours]
 

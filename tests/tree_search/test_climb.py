@@ -183,7 +183,7 @@ def test_moves_that_do_not_pay_are_taken_back(monkeypatch, many_insertions):
 def make_steps(prune, scores, typical_loss):
     columns = {name: np.zeros(len(prune), dtype=np.int64) for name in STEP_COLUMNS}
     columns["prune"] = np.array(prune, dtype=np.int64)
-    return Steps(**columns, scores=np.array(scores), typical_loss=typical_loss)
+    return Steps(**columns, prunes=None, scores=np.array(scores), typical_loss=typical_loss)
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,7 @@ def case():
     prunes = all_prunes(likelihood)
     steps = scan(likelihood, prunes, 5, EVERYTHING)
     chosen = np.arange(0, len(steps), 3)
-    return Case(
-        likelihood, data, prunes, steps, chosen, optimise_insertions(likelihood, prunes, steps, chosen, EVERYTHING)
-    )
+    return Case(likelihood, data, prunes, steps, chosen, optimise_insertions(likelihood, steps, chosen, EVERYTHING))
 
 
 def test_lnl_is_that_of_the_tree_after_the_move(case):
@@ -70,7 +68,7 @@ def test_lengths_are_nearly_optimal(case, monkeypatch):
     moves = case.moves
     assert np.all((moves.lengths >= MIN_BRANCH_LENGTH) & (moves.lengths <= MAX_BRANCH_LENGTH))
     monkeypatch.setattr(neighbours, "TRIPLET_ROUNDS", 40)
-    best = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
+    best = optimise_insertions(case.likelihood, case.steps, case.chosen, EVERYTHING)
     assert np.all(best.lnl >= moves.lnl)
     assert np.median(best.lnl - moves.lnl) < 0.1
 
@@ -95,27 +93,27 @@ def test_little_scratch_gives_the_same(case):
     likelihood, _ = make_case(n_scratch=7)
     prunes = all_prunes(likelihood)
     steps = scan(likelihood, prunes, 5, EVERYTHING)
-    moves = optimise_insertions(likelihood, prunes, steps, case.chosen, EVERYTHING)
+    moves = optimise_insertions(likelihood, steps, case.chosen, EVERYTHING)
     for name in (field.name for field in dataclasses.fields(moves)):
         np.testing.assert_array_equal(getattr(moves, name), getattr(case.moves, name))
 
 
 def test_none_chosen(case):
     none = np.zeros(0, dtype=np.intp)
-    assert len(optimise_insertions(case.likelihood, case.prunes, case.steps, none, EVERYTHING)) == 0
+    assert len(optimise_insertions(case.likelihood, case.steps, none, EVERYTHING)) == 0
 
 
 def test_what_is_given_up_did_not_promise_to_reach_the_floor(case):
     """Insertions that are carried to the end have the same bits as without a floor; none above the floor is lost."""
     floor = float(np.median(case.moves.lnl))
-    some = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, floor)
+    some = optimise_insertions(case.likelihood, case.steps, case.chosen, floor)
     scores = case.steps.scores[case.chosen]
     assert np.all(some.lnl <= case.moves.lnl)
     assert np.all(some.lnl >= scores - 1e-9 * np.abs(scores))
     reached = case.moves.lnl >= floor
     assert np.mean(some.lnl[reached] == case.moves.lnl[reached]) > 0.9
     assert np.any(some.lnl[~reached] < case.moves.lnl[~reached])
-    once = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, np.inf)
+    once = optimise_insertions(case.likelihood, case.steps, case.chosen, np.inf)
     np.testing.assert_allclose(once.lnl, scores, rtol=RTOL)  # one evaluation, in the middle
 
 
@@ -124,13 +122,13 @@ def test_an_optimum_takes_no_step(case, monkeypatch):
     asked = []
     join = neighbours.join
     monkeypatch.setattr(neighbours, "TRIPLET_ROUNDS", 40)
-    best = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
+    best = optimise_insertions(case.likelihood, case.steps, case.chosen, EVERYTHING)
     monkeypatch.setattr(neighbours, "join", lambda *given: asked.append(len(given[1])) or join(*given))
-    again = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING, best.lengths)
+    again = optimise_insertions(case.likelihood, case.steps, case.chosen, EVERYTHING, best.lengths)
     assert sum(asked) < 1.1 * len(case.chosen)
     np.testing.assert_allclose(again.lnl, best.lnl, atol=0.01)
     asked.clear()
-    optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
+    optimise_insertions(case.likelihood, case.steps, case.chosen, EVERYTHING)
     assert sum(asked) > 2 * len(case.chosen)
 
 

@@ -80,7 +80,7 @@ def test_optimised_insertions(case):
     prunes = all_prunes(likelihood)
     steps = scan(likelihood, prunes, 3, likelihood.lnl())
     chosen = np.arange(0, len(steps), 5)
-    moves = optimise_insertions(likelihood, prunes, steps, chosen, -np.inf)
+    moves = optimise_insertions(likelihood, steps, chosen, -np.inf)
     assert np.all(moves.lnl >= steps.scores[chosen] - 1e-9)
     for k in range(len(moves)):
         moved = likelihood_for(case)

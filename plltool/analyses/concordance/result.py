@@ -12,7 +12,7 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
 from plltool.io.files import Recorded, nan_to_null, tabbed
-from plltool.io.newick_writer import write_newick, write_nexus, written_label
+from plltool.io.newick_writer import write_nexus, written_label
 from plltool.reports.blocks import Row
 from plltool.reports.methods import read_table
 from plltool.reports.shown import Shown
@@ -74,16 +74,17 @@ class Concordance(Recorded, Shown):
         kinds = [kind for kind in FACTORS if kind in self.supports.kinds]
         columns = [self.supports.labels_of(kind) for kind in kinds]
         rows = zip(self._spread(self.labels), *columns, strict=True)
-        return self._write([written_label("/".join(filter(None, row))) for row in rows])
+        return self.supports._write([written_label("/".join(filter(None, row))) for row in rows])
 
     def branch_newick(self) -> str:
         """The tree with the number of each branch in the table as its label."""
-        return self._write(self._spread([str(number) for number in range(1, len(self.labels) + 1)]))
+        return self.supports._write(self._spread([str(number) for number in range(1, len(self.labels) + 1)]))
 
     def nexus(self) -> str:
         """The tree as NEXUS, all columns being named annotations such as ``[&gCF=50,gN=12]``, which FigTree reads."""
         texts = [[f"{name}={_show(row[name])}" for name in ("ID", *self.columns)] for row in self._rows()]
-        return write_nexus(self._write(self._spread([f"[&{','.join(row)}]" for row in texts])), "concordance")
+        marks = self._spread([f"[&{','.join(row)}]" for row in texts])
+        return write_nexus(self.supports._write(marks), "concordance")
 
     def describe_columns(self) -> dict[str, str]:
         """What each column of the table means."""
@@ -140,10 +141,6 @@ class Concordance(Recorded, Shown):
         for branch, label in zip(self.supports.branches.tolist(), labels, strict=True):
             whole[branch] = label
         return whole
-
-    def _write(self, labels: Sequence[str]) -> str:
-        own = self.supports
-        return write_newick(own.tree, outgroup=own.outgroup, labels=labels, left_out=own.added)
 
 
 def _show(value: float) -> str:

@@ -230,14 +230,15 @@ def place(
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         lnl = likelihood.lnl()
         likelihood.engine.release_clas()
-        placer = Placer(data, likelihood.tree, likelihood.models, likelihood.hardware, raxml_blo)
-        found = placer.place(given, heuristic, lnl)
-        outgroup = usable_outgroup(likelihood.tree, settings.get("outgroup"))[0]
+        tree, models = likelihood.tree, likelihood.models
+        placer = Placer(data, given, tree, models, likelihood.hardware, heuristic, raxml_blo)
+        found = placer.place(lnl)
+        outgroup = usable_outgroup(tree, settings.get("outgroup"))[0]
         root = find_root_branch(start, outgroup)
-        grafted = graft_queries(placer, given, found, heuristic, fixed, root) if graft else None
+        grafted = graft_queries(placer, found, fixed, root) if graft else None
         likelihood.engine.own_counters.add_closed(placer.work)
-        distal = EdgeNumbers(likelihood.tree, outgroup).distal
-        described = [_describe(places, likelihood.tree, distal) for places in found]
+        distal = EdgeNumbers(tree, outgroup).distal
+        described = [_describe(places, tree, distal) for places in found]
         kept = tuple(map(QueryPlacements, given.names, map(passes.keep, described)))
         return {"placements": kept, "without_data": given.without_data, "grafted": grafted}
 

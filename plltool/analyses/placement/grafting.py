@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.analyses.placement.branches import Places, free_branches, optimise_places, score_branches
-from plltool.analyses.placement.queries import PLACE_BATCH, Placer, Queries, choose_branches, count_known
+from plltool.analyses.placement.branches import Places, free_branches
+from plltool.analyses.placement.queries import PLACE_BATCH, Placer, count_known
 from plltool.arrays import FloatArray, IndexArray
 from plltool.engine.requests import Holder, work_of
 from plltool.engine.storage import Slots
@@ -38,20 +38,13 @@ class Grafted:
     lnl: float  # log-likelihood of the reference and the queries on it, under the models of the reference
 
 
-def graft_queries(
-    placer: Placer,
-    queries: Queries,
-    found: Sequence[Places],
-    heuristic: float,
-    fixed: bool,
-    root: tuple[int, float] | None,
-) -> Grafted:
+def graft_queries(placer: Placer, found: Sequence[Places], fixed: bool, root: tuple[int, float] | None) -> Grafted:
     """All queries on the tree of `placer`, which has `found` the places of each.
 
     In the end all lengths are optimised; if `fixed`, the queries divide the branches of the reference and no more.
     `root` is the branch of the reference with the root, and the root's share of its length from its first end.
     """
-    reference, n_queries = placer.tree, len(queries)
+    reference, queries, n_queries = placer.tree, placer.queries, len(placer.queries)
     first = np.array([places.branches[np.argmax(places.lnl)] for places in found])
     turn = np.zeros(n_queries, dtype=np.int64)  # of each query among those of its branch
     known = count_known(queries.codes, placer.data)
@@ -60,27 +53,28 @@ def graft_queries(
         turn[own[np.argsort(-known[own], kind="stable")]] = np.arange(len(own))
     order = np.lexsort([-known, turn])
     turn = turn[order]
-    names = (*reference.names, *(queries.names[query][0] for query in order.tolist()))
-    pendant = float(np.mean(reference.lengths))
+    tips = (*reference.names, *(queries.names[query][0] for query in order.tolist()))
 
     def grow(engine: Holder) -> tuple[Tree, float]:
         likelihood = TreeLikelihood(reference, placer.models, engine)
         while (at := likelihood.tree.n_taxa - reference.n_taxa) < n_queries:
             announce(f"grafting queries, {at} of {n_queries} grafted")
-            together = min(int(np.count_nonzero(turn[at:] == turn[at])), PLACE_BATCH)
-            scores = score_branches(likelihood, together, pendant)
-            places = optimise_places(likelihood, *choose_branches(scores, heuristic), pendant)
+            places = placer.slide(likelihood, np.flatnonzero(turn[at:] == turn[at])[:PLACE_BATCH])
             best = _best_apart(likelihood.tree, places if fixed else free_branches(likelihood, places))
-            likelihood.tree = insert_tips(likelihood.tree, names[at + reference.n_taxa :], best.branches, best.lengths)
+            likelihood.tree = insert_tips(likelihood.tree, tips[at + reference.n_taxa :], best.branches, best.lengths)
             likelihood.topology_changed()
         lnl = likelihood.lnl() if fixed else smooth(likelihood, GRAFT_EPSILON)
         placer.work.add_earlier(work_of(engine))
         return likelihood.tree, lnl
 
     rows = [np.ones(own.shape[1], dtype=bool) for own in queries.codes]
-    patterns = [placer.with_queries(part, queries.codes[part][order], own) for part, own in enumerate(rows)]
-    tree, lnl = ask_engine(grow, patterns, placer.models, Slots(directed_slots(len(names)) + 1), placer.hardware)
-    tree = _with_twins(tree, placer.data.names, queries, order)
+    patterns = [placer.with_queries(part, order, own) for part, own in enumerate(rows)]
+    tree, lnl = ask_engine(grow, patterns, placer.models, Slots(directed_slots(len(tips)) + 1), placer.hardware)
+    # queries that are identical are beside each other
+    starts = reference.n_taxa + np.cumsum([0, *map(len, queries.names)])
+    groups = [list(range(starts[query], starts[query + 1])) for query in order.tolist()]
+    names = (*reference.names, *(name for own in queries.names for name in own))
+    tree = restore_duplicates(tree, names, [*([taxon] for taxon in range(reference.n_taxa)), *groups])
     return Grafted(tree, write_newick(tree if root is None else _rooted(tree, reference, *root)), lnl)
 
 
@@ -112,15 +106,6 @@ def insert_tips(tree: Tree, names: Sequence[str], branches: IndexArray, lengths:
     own[branches] = lengths[:, 0]
     ends = np.concatenate([ends, np.column_stack([joints, far]), np.column_stack([joints, n + np.arange(k)])])
     return Tree.from_edges((*tree.names, *names[:k]), ends, np.concatenate([own, lengths[:, 1], lengths[:, 2]]))
-
-
-def _with_twins(tree: Tree, reference: Sequence[str], queries: Queries, order: IndexArray) -> Tree:
-    """The tree with all queries; those that are identical are beside each other."""
-    n = len(reference)
-    starts = n + np.cumsum([0, *map(len, queries.names)])
-    groups = [list(range(starts[query], starts[query + 1])) for query in order.tolist()]
-    names = (*reference, *(name for own in queries.names for name in own))
-    return restore_duplicates(tree, names, [*([taxon] for taxon in range(n)), *groups])
 
 
 def _rooted(tree: Tree, reference: Tree, branch: int, share: float) -> Tree:

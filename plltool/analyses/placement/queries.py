@@ -130,23 +130,17 @@ class Placer:
     """
 
     data: Dataset
+    queries: Queries
     tree: Tree
     models: Sequence[Model]
     hardware: Hardware
+    heuristic: float  # the share of the likelihood weights of all scores that the branches have that are optimised
     raxml_blo: bool | None
     work: Counters = field(default_factory=Counters)  # of all engines
 
-    def place(self, queries: Queries, heuristic: float, lnl: float) -> list[Places]:
-        """The places of each query that are worth a look, in no order; the reference has `lnl`.
-
-        The branches whose lengths are optimised have the share `heuristic` of the likelihood weights of all scores.
-        """
+    def place(self, lnl: float) -> list[Places]:
+        """The places of each query that are worth a look, in no order; the reference has `lnl`."""
         found: dict[int, Places] = {}
-        pendant = float(np.mean(self.tree.lengths))
-
-        def slide(likelihood: TreeLikelihood, some: IndexArray) -> Places:
-            scores = score_branches(likelihood, len(some), pendant)
-            return optimise_places(likelihood, *choose_branches(scores, heuristic), pendant)
 
         def free(likelihood: TreeLikelihood, some: IndexArray) -> Places:
             of_some = [found[query] for query in some.tolist()]
@@ -154,33 +148,37 @@ class Placer:
             rest = (np.concatenate([getattr(own, name) for own in of_some]) for name in ("branches", "lengths", "lnl"))
             return free_branches(likelihood, Places(numbers, *rest))
 
-        order = self._order(queries)
+        order, codes = self._order(), self.queries.codes
         for some in _batches(order):
-            announce(f"placing queries, {len(found)} of {len(queries)} placed")
-            cells = _known_cells([own[some] for own in queries.codes], self.data)
+            announce(f"placing queries, {len(found)} of {len(self.queries)} placed")
+            cells = _known_cells([own[some] for own in codes], self.data)
             known = [np.asarray(own.any(axis=0)) for own in cells]
-            found |= self._on_engine(queries, some, known, lnl, slide)
+            found |= self._on_engine(some, known, lnl, self.slide)
         tied = {query: int(np.count_nonzero(own.lnl >= own.lnl.max() - PLACE_TIE)) > 1 for query, own in found.items()}
         # at whose places the length of the branch is to be optimised, too
         unsure = [query for query in order.tolist() if (tied[query] if self.raxml_blo is None else self.raxml_blo)]
         for some in _batches(np.array(unsure, dtype=np.int64)):
             announce("placing queries, the length of the branch is free")
-            whole = [np.ones(own.shape[1], dtype=bool) for own in queries.codes]
-            found |= self._on_engine(queries, some, whole, lnl, free)
-        return [found[query] for query in range(len(queries))]
+            whole = [np.ones(own.shape[1], dtype=bool) for own in codes]
+            found |= self._on_engine(some, whole, lnl, free)
+        return [found[query] for query in range(len(self.queries))]
 
-    def _order(self, queries: Queries) -> IndexArray:
+    def slide(self, likelihood: TreeLikelihood, some: IndexArray) -> Places:
+        """The places of the first queries of an engine, as many as `some`, optimised where scores are best."""
+        pendant = float(np.mean(self.tree.lengths))
+        scores = score_branches(likelihood, len(some), pendant)
+        return optimise_places(likelihood, *choose_branches(scores, self.heuristic), pendant)
+
+    def _order(self) -> IndexArray:
         """Queries in the order of the first and the last column in which they have data."""
         columns = np.concatenate([part.sites for part in self.data.parts])
-        known = np.concatenate(_known_cells(queries.codes, self.data), axis=1)[:, np.argsort(columns)]
+        known = np.concatenate(_known_cells(self.queries.codes, self.data), axis=1)[:, np.argsort(columns)]
         return np.lexsort([-np.argmax(known[:, ::-1], axis=1), np.argmax(known, axis=1)])
 
-    def _on_engine(
-        self, queries: Queries, some: IndexArray, known: Sequence[BoolArray], lnl: float, find: Finder
-    ) -> dict[int, Places]:
+    def _on_engine(self, some: IndexArray, known: Sequence[BoolArray], lnl: float, find: Finder) -> dict[int, Places]:
         """The places that `find` finds for some queries on an engine that holds the known columns alone."""
         used = [part for part, own in enumerate(known) if own.any()]
-        patterns = [self.with_queries(part, queries.codes[part][some], known[part]) for part in used]
+        patterns = [self.with_queries(part, some, known[part]) for part in used]
         models = [self.models[part] for part in used]
         slots = Slots(directed_slots(self.tree.n_taxa) + 1)
 
@@ -198,10 +196,10 @@ class Placer:
             for number, query in enumerate(some.tolist())
         }
 
-    def with_queries(self, part: int, codes: CodeArray, columns: BoolArray) -> Patterns:
-        """The patterns of some columns of a part, the rows of queries behind the taxa."""
+    def with_queries(self, part: int, some: IndexArray, columns: BoolArray) -> Patterns:
+        """The patterns of some columns of a part, the rows of some queries behind the taxa."""
         reference = self.data.parts[part].alignment
-        rows = np.concatenate([reference.codes, codes])[:, columns]
+        rows = np.concatenate([reference.codes, self.queries.codes[part][some]])[:, columns]
         weights = None if reference.weights is None else reference.weights[columns]
         return compress(replace(reference, codes=rows, weights=weights))
 

@@ -246,13 +246,11 @@ class _Search:
             workers = 1
         shares = share_hardware(workers, plan.starts, task.parts, task.models, hardware)
         forecast = deadline or Forecast(planned_stages(plan))
-        pool = Pool(Climbing(starts, engine, plan, forecast, self.watch), self.watch)
+        climbing = Climbing(starts, engine, plan, forecast, self.watch)
         if len(shares) == 1:
-            return pool.search()
+            return Pool(climbing, self.watch).search()
         engine.release_clas()  # the children may take all of the memory
-        return pool.search(
-            climb_at_once(shares, starts, task.parts, plan, forecast, self.watch, engine.own_counters.add_closed)
-        )
+        return Pool(climbing, self.watch).search(climb_at_once(climbing, task.parts, shares))
 
     def describe(self, found: SearchOutcome, site_lnl: bool, remarks: Sequence[str]) -> dict[str, Any]:
         """The fields of the result that tell of its tree, with all taxa, and of the run, whose remarks are logged."""
@@ -331,20 +329,13 @@ class Climber:
         return climbed, (platform.node(), os.getpid()), work_of(self._engine)
 
 
-def climb_at_once(
-    shares: Sequence[Hardware],
-    starts: ClimbStarts,
-    parts: Sequence[Patterns],
-    plan: SearchPlan,
-    forecast: Forecast,
-    report: Listener,
-    count: Callable[[Counters], None],
-) -> Iterator[ClimbState]:
+def climb_at_once(climbing: Climbing, parts: Sequence[Patterns], shares: Sequence[Hardware]) -> Iterator[ClimbState]:
     """The climbs that one process would make one after the other, bit for bit on one device, from several processes.
 
     A climb is judged by those before it in the order of the start trees, whichever is faster. It is given up early if
-    the climbs that have ended suffice for that. In the end `count` is called with the work of all processes.
+    the climbs that have ended suffice for that. In the end the engine counts the work of all processes.
     """
+    plan, forecast = climbing.plan, climbing.forecast
     rivals: list[Sequence[float]] = []
     done: dict[tuple[str, int], Counters] = {}
     interrupted = False
@@ -352,14 +343,14 @@ def climb_at_once(
     def heard(number: int, event: Progress) -> None:
         nonlocal interrupted
         try:
-            report(_place(event, number, plan, n_workers, forecast.seconds))
+            climbing.report(_place(event, number, plan, n_workers, forecast.seconds))
         except StopSearch:
             interrupted = True
             workers.stop()
 
     n_workers = len(shares)
     tasks = ((number, tuple(rivals)) for number in range(plan.starts))
-    arguments = [(starts, parts, hardware, plan) for hardware in shares]
+    arguments = [(climbing.starts, parts, hardware, plan) for hardware in shares]
     with open_workers("start trees", Climber, arguments, shares) as workers:
         for climbed, process, work in workers.map(tasks, heard):
             done[process] = work
@@ -374,7 +365,7 @@ def climb_at_once(
     elsewhere = Counters()
     for work in done.values():
         elsewhere.add(work)
-    count(elsewhere)
+    climbing.engine.own_counters.add_closed(elsewhere)
 
 
 def _place(event: Progress, number: int, plan: SearchPlan, n_workers: int, seconds: float) -> Progress:

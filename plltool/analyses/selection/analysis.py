@@ -262,7 +262,10 @@ class _Request:
             lnl = optimiser.run(SELECTION_PRECISION)
             if lnl - before < SELECTION_PRECISION:
                 break
-        grouping = Grouping(self._groups(start, fitter), self.criterion, self._n_shared(start.tree))
+        parts, fits, n_edges = self.data.parts, fitter.fits(self.datasets), start.tree.n_edges
+        groups = [PartGroup((part,), fit) for part, fit in zip(parts, fits, strict=True)]
+        n_shared = {LINKED: n_edges, SCALED: n_edges - 1, UNLINKED: 0}[self.brlen]  # one of the scalers is not free
+        grouping = Grouping(groups, self.criterion, n_shared)
         if not math.isfinite(grouping.score()):
             n = grouping.n_parameters
             found = f"{grouping.n_sites} sites are too few for AICc with {n} parameters of all partitions"
@@ -289,16 +292,6 @@ class _Request:
                 raise InputError(f"partition {show_name(part.name)}: {problem}") from None
         return possible
 
-    def _n_shared(self, tree: Tree) -> int:
-        """The number of free branch lengths that parts share; one of their scalers is not free."""
-        return {LINKED: tree.n_edges, SCALED: tree.n_edges - 1, UNLINKED: 0}[self.brlen]
-
-    def _groups(self, start: TreeLikelihood, fitter: ModelFitter) -> list[PartGroup]:
-        lengths = np.broadcast_to(start.tree.lengths.T, (len(self.datasets), start.tree.n_edges))
-        trees = [start.tree.with_lengths(own) for own in lengths]
-        fits = zip(self.datasets, start.models, trees, start.part_lnl().tolist(), strict=True)
-        return [PartGroup((part,), fitter.fit_of(*fit)) for part, fit in zip(self.data.parts, fits, strict=True)]
-
     def _together(self, best: Sequence[Fit], start: Tree, fitter: ModelFitter) -> TreeLikelihood:
         """The likelihood of all parts under their chosen models, on the lengths that they began with or their own."""
         models = [fit.model.copy() for fit in best]
@@ -312,7 +305,7 @@ class _Request:
         self, grouping: Grouping, selections: Sequence[Selection], likelihood: TreeLikelihood
     ) -> dict[str, Any]:
         lnls = likelihood.part_lnl().tolist()
-        n_parameters = self._n_shared(likelihood.tree) + sum(selection.best.n_parameters for selection in selections)
+        n_parameters = grouping.n_shared + sum(selection.best.n_parameters for selection in selections)
         scores = {name: information_score(name, sum(lnls), n_parameters, grouping.n_sites) for name in CRITERIA}
         parts = tuple(
             PartChoice(

@@ -66,7 +66,7 @@ class Grouping:
         self.merges: list[Merge] = []
         self.n_sites = sum(group.n_sites for group in groups)
         self._criterion = criterion
-        self._n_shared = n_shared
+        self.n_shared = n_shared
         self._order = {part.name: number for number, group in enumerate(groups) for part in group.parts}
         self._tried: dict[frozenset[str], PartGroup] = {}
 
@@ -81,7 +81,7 @@ class Grouping:
         return information_score(self._criterion, lnl, self._count(groups), self.n_sites)
 
     def _count(self, groups: Sequence[PartGroup]) -> int:
-        return self._n_shared + sum(group.fit.n_parameters for group in groups)
+        return self.n_shared + sum(group.fit.n_parameters for group in groups)
 
     def merge(self, fitter: ModelFitter, algorithm: str, percent: float) -> None:
         while len(self.groups) > 1:

@@ -182,7 +182,7 @@ class ModelFitter:
         models = [Model(self._linked(step.spec), step.data.frequencies) for step in steps]
         likelihood = self._at([step.data for step in steps], models, [self.tree] * len(steps))
         lnl = polish(likelihood, lengths=self._linkage == UNLINKED)
-        return self._fits([step.data for step in steps], lnl)
+        return self.fits([step.data for step in steps], lnl)
 
     def _carry(self, steps: Sequence[Carry]) -> list[list[Fit | None]]:
         best: list[list[Fit | None]] = [[None] * len(step.specs) for step in steps]
@@ -234,7 +234,7 @@ class ModelFitter:
             gain = lnls - before
             if np.all((gain < precision) | (lnls + 2 * gain < floor)):
                 break
-        fits = self._fits([step.fit.data for step in steps], lnl)
+        fits = self.fits([step.fit.data for step in steps], lnl)
         known = optimiser.curvatures.matrices
         return [replace(fit, curvature=own) for fit, own in zip(fits, known, strict=True)]
 
@@ -250,7 +250,7 @@ class ModelFitter:
         lnl = polish(likelihood, done=done)
         if likelihood.is_rooted:
             lnl = self._place_root(likelihood, lnl, fits[0].spec.name)
-        return self._fits([fit.data for fit in fits], lnl)
+        return self.fits([fit.data for fit in fits], lnl)
 
     def _place_root(self, likelihood: TreeLikelihood, lnl: float, name: str) -> float:
         """Optimise the place of the root under the model of this name; return lnL."""
@@ -278,13 +278,14 @@ class ModelFitter:
     def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
         return self._at([fit.data for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
 
-    def _fits(self, datasets: Sequence[PartData], lnl: float) -> list[Fit]:
-        """What the likelihood holds now; `lnl` is for all datasets."""
+    def fits(self, datasets: Sequence[PartData], lnl: float = np.nan) -> list[Fit]:
+        """What the likelihood of some datasets holds now; `lnl` is for all of them, if it is known."""
         likelihood = self._likelihood
         assert likelihood is not None
-        trees = [likelihood.tree.with_lengths(own) for own in likelihood.tree.lengths.reshape(-1, len(datasets)).T]
-        lnls = np.array([lnl]) if len(datasets) == 1 else likelihood.part_lnl()
-        return [self.fit_of(*own) for own in zip(datasets, likelihood.models, trees, lnls.tolist(), strict=True)]
+        lengths = np.broadcast_to(likelihood.tree.lengths.T, (len(datasets), likelihood.tree.n_edges))
+        trees = [likelihood.tree.with_lengths(own) for own in lengths]
+        lnls = [float(lnl)] if len(datasets) == 1 and not np.isnan(lnl) else likelihood.part_lnl().tolist()
+        return [self.fit_of(*own) for own in zip(datasets, likelihood.models, trees, lnls, strict=True)]
 
     def _at(self, datasets: Sequence[PartData], models: Sequence[Model], trees: Sequence[Tree]) -> TreeLikelihood:
         """The likelihood of a tree with the lengths and models of each of them.
