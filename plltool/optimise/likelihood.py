@@ -17,6 +17,7 @@ from plltool.engine.requests import Clas, Holder
 from plltool.errors import EngineError
 from plltool.model.components import Components, partners
 from plltool.model.model import Model
+from plltool.tree.constraint import Constraint
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import Tree
 
@@ -50,13 +51,15 @@ class TreeLikelihood:
     Under a process that is not time-reversible (`is_rooted`) the tree has a root: its tip 0 stands for it and has no
     data, see `plltool.tree.rooted`. P matrices then have a direction, and programs say which branches they pass against
     it. Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
-    branch lengths need no call: every request sends the lengths.
+    branch lengths need no call: every request sends the lengths. What changes the topology obeys the `constraint`, as
+    the tree does.
     """
 
-    def __init__(self, tree: Tree, models: Sequence[Model], engine: Holder):
+    def __init__(self, tree: Tree, models: Sequence[Model], engine: Holder, constraint: Constraint | None = None):
         self.tree = tree
         self.models = list(models)
         self.engine = engine
+        self.constraint = constraint
         # (n_parts,) number of sites: sums of pattern weights
         self.part_sites = np.add.reduceat(engine.weights, np.cumsum((0, *engine.part_patterns[:-1])))
         self._screen: Screen | None = None
@@ -72,6 +75,10 @@ class TreeLikelihood:
         self.view = view
         self._programs: dict[tuple[object, ...], IntArray] = {}
         self._prepared: Clas | None = None
+
+    def admits(self, tree: Tree) -> bool:
+        """Whether a tree obeys the constraint, if there is one."""
+        return self.constraint is None or self.constraint.is_obeyed_by(tree)
 
     def fit(self) -> Fit:
         """A copy of tree and models, for `restore`."""
@@ -373,7 +380,7 @@ class Screen(TreeLikelihood):
     def __init__(self, of: TreeLikelihood, engine: Holder, category_of: Sequence[IndexArray]):
         self._category_of = category_of
         self.is_stale = False
-        super().__init__(of.tree, of.models, engine)
+        super().__init__(of.tree, of.models, engine, of.constraint)
 
     def _components(self) -> list[Components]:
         own = [model.components() for model in self.models]

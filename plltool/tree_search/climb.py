@@ -20,7 +20,6 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
 from plltool.progress import Move
-from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.operations import ROOT
 from plltool.tree.splits import branch_splits, members_of
@@ -47,13 +46,11 @@ def best_steps(steps: Steps, lnl: float) -> IndexArray:
     return np.sort(steps.best_of_each(INSERTIONS_PER_PRUNE, lnl - INSERTION_CUTOFF * steps.typical_loss))
 
 
-def find_moves(
-    likelihood: TreeLikelihood, lnl: float, radius: int, joints: Joints = None, constraint: Constraint | None = None
-) -> Insertions:
+def find_moves(likelihood: TreeLikelihood, lnl: float, radius: int, joints: Joints = None) -> Insertions:
     """Every promising move of the subtrees at `joints` within `radius`.
 
-    `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
-    If the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS times
+    `lnl` is that of the current tree. The tree obeys the constraint, and does so after any single one of the moves. If
+    the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS times
     the typical loss there are optimised again with the likelihood; beside a constraint all are, because it allows few
     moves, and the best of them may be a narrow choice. Where single precision cannot represent a pattern, there is no
     screen.
@@ -61,9 +58,7 @@ def find_moves(
 
     def scan_for_moves(own: TreeLikelihood, own_lnl: float) -> tuple[Steps, IndexArray]:
         """The insertions of the subtrees, with scores, and the best of them."""
-        prunes = all_prunes(own, joints)
-        admits = None if constraint is None else constraint.admission(own.tree, prunes.joints, prunes.columns)
-        steps = scan(own, prunes, radius, own_lnl, admits)
+        steps = scan(own, all_prunes(own, joints), radius, own_lnl)
         return steps, best_steps(steps, own_lnl)
 
     screen = likelihood.screen
@@ -71,7 +66,7 @@ def find_moves(
         with suppress(EngineError):
             screen_lnl = screen.lnl()
             steps, chosen = scan_for_moves(screen, screen_lnl)
-            floor = screen_lnl - SCREENING_LOSS * steps.typical_loss if constraint is None else -np.inf
+            floor = screen_lnl - SCREENING_LOSS * steps.typical_loss if screen.constraint is None else -np.inf
             rough = optimise_insertions(screen, steps, chosen, floor)
             kept = rough.lnl >= floor
             gaps, prunes = distinct(steps.prune[chosen[kept]]), steps.prunes
@@ -91,15 +86,11 @@ def rank_moves(moves: Insertions, lnl: float) -> IndexArray:
 
 
 def apply_moves(
-    likelihood: TreeLikelihood,
-    moves: Insertions,
-    ranked: IndexArray,
-    most: int | None = None,
-    constraint: Constraint | None = None,
+    likelihood: TreeLikelihood, moves: Insertions, ranked: IndexArray, most: int | None = None
 ) -> list[tuple[int, Undo]]:
     """Apply moves in order, at most `most` of them, except those that touch nodes that an earlier move changed.
 
-    Two moves may together break a `constraint` that each obeys; then fewer are applied. Returns (move, undo) for each.
+    Two moves may together break a constraint that each obeys; then fewer are applied. Returns (move, undo) for each.
     """
     tree = likelihood.tree
     touched: set[int] = set()
@@ -118,7 +109,7 @@ def apply_moves(
         if undo is not None:
             touched |= nodes
             applied.append((k, undo))
-    while applied and constraint is not None and not constraint.is_obeyed_by(tree):
+    while applied and not likelihood.admits(tree):
         for _, undo in reversed(applied[len(applied) // 2 :]):
             undo.restore(tree)
         del applied[len(applied) // 2 :]
@@ -146,25 +137,20 @@ class Round:
 
 
 def climb_round(
-    likelihood: TreeLikelihood,
-    lnl: float,
-    radius: int,
-    joints: Joints = None,
-    epsilon: float = ROUND_EPSILON,
-    constraint: Constraint | None = None,
+    likelihood: TreeLikelihood, lnl: float, radius: int, joints: Joints = None, epsilon: float = ROUND_EPSILON
 ) -> Round:
     """Find moves, apply the compatible ones that gain, and smooth; arguments as in `find_moves`.
 
-    Lengths are smoothed to `epsilon`, or ROUND_SHARE of lnL if that is more. The tree always obeys the `constraint`.
+    Lengths are smoothed to `epsilon`, or ROUND_SHARE of lnL if that is more.
     """
-    moves = find_moves(likelihood, lnl, radius, joints, constraint)
+    moves = find_moves(likelihood, lnl, radius, joints)
     ranked = rank_moves(moves, lnl)
     waiting = distinct(moves.joints[ranked])
     tree = likelihood.tree
     before = tree.lengths.copy()
     most, rejected = len(ranked), 0
     while len(ranked) and rejected < MAX_REJECTED_MOVES:
-        applied = apply_moves(likelihood, moves, ranked, most, constraint)
+        applied = apply_moves(likelihood, moves, ranked, most)
         if not applied:
             break
         reached = smooth(likelihood, max(epsilon, ROUND_SHARE * abs(lnl)))

@@ -25,7 +25,6 @@ from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.engine import program as prog
 from plltool.optimise.lengths import SMOOTHING_EPSILON, smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.constraint import Constraint
 from plltool.tree.operations import ROOT, DirectedView
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
@@ -49,26 +48,24 @@ class Exchanges:
     gains: FloatArray  # (n_regions,) lnL gained by each exchange alone, with all lengths as they are in the two trees
 
 
-def fuse(
-    likelihood: TreeLikelihood, donor: Tree, lnl: float, constraint: Constraint | None = None
-) -> tuple[float, int]:
+def fuse(likelihood: TreeLikelihood, donor: Tree, lnl: float) -> tuple[float, int]:
     """Take from `donor` the regions that are better there; return lnL and the number of regions taken.
 
     All exchanges that lose at most FUSING_LOSS before lengths are optimised are made; then those that gain when they
     are taken back are taken back. If the tree is worse than before after all, also with lengths that are as precise as
     its own, it is as before. `lnl` is that of the likelihood's tree, whose lengths are optimal. Both trees obey the
-    `constraint`, and so does the result.
+    constraint, and so does the result.
     """
     before = likelihood.tree.copy()
     found = find_exchanges(likelihood, donor, lnl)
     taken = found.gains >= -FUSING_LOSS
     if not taken.any():
         return lnl, 0
-    fused = _exchange(likelihood, found, taken, constraint)
+    fused = _exchange(likelihood, found, taken)
     back = find_exchanges(likelihood, before, fused)
     regretted = back.gains > 0
     if regretted.any():
-        fused = _exchange(likelihood, back, regretted, constraint)
+        fused = _exchange(likelihood, back, regretted)
     if lnl - ROUND_EPSILON < fused < lnl:
         fused = smooth(likelihood, SMOOTHING_EPSILON)
     if fused < lnl:
@@ -77,12 +74,10 @@ def fuse(
     return fused, int(np.count_nonzero(taken) - np.count_nonzero(regretted))
 
 
-def _exchange(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArray, constraint: Constraint | None) -> float:
-    """Make exchanges and optimise lengths; return lnL, -inf if the tree then breaks the `constraint`."""
+def _exchange(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArray) -> float:
+    """Make exchanges and optimise lengths; return lnL, -inf if the tree then breaks the constraint."""
     make_exchanges(likelihood, found, taken)
-    if constraint is not None and not constraint.is_obeyed_by(likelihood.tree):
-        return -math.inf
-    return smooth(likelihood, ROUND_EPSILON)
+    return smooth(likelihood, ROUND_EPSILON) if likelihood.admits(likelihood.tree) else -math.inf
 
 
 def find_exchanges(likelihood: TreeLikelihood, donor: Tree, lnl: float) -> Exchanges:
@@ -220,24 +215,22 @@ def resample(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
     return rng.exponential(size=weights.shape) * weights
 
 
-def perturb(
-    likelihood: TreeLikelihood, lnl: float, rng: np.random.Generator, constraint: Constraint | None = None
-) -> tuple[float, int]:
+def perturb(likelihood: TreeLikelihood, lnl: float, rng: np.random.Generator) -> tuple[float, int]:
     """Perturb the likelihood's tree, climb and fuse; return lnL and the number of places where the tree is better.
 
-    `lnl` is that of the tree, whose lengths are optimal; it never falls. The tree obeys the `constraint`.
+    `lnl` is that of the tree, whose lengths are optimal; it never falls.
     """
     base, (jump, radius) = likelihood.tree.copy(), RATCHET_RADII
     np.minimum(likelihood.tree.lengths, LONG_BRANCH, out=likelihood.tree.lengths)
     draw = reweight if len(likelihood.models) == 1 else resample
     with likelihood.reweighted(draw(likelihood.engine.weights, rng)):
-        jumped = climb_round(likelihood, likelihood.lnl(), jump, epsilon=RATCHET_EPSILON, constraint=constraint)
+        jumped = climb_round(likelihood, likelihood.lnl(), jump, epsilon=RATCHET_EPSILON)
     back = smooth(likelihood, ROUND_EPSILON)
     if len(jumped.joints):  # a round on the original weights around the moves
-        climb_round(likelihood, back, radius, jumped.joints, constraint=constraint)
+        climb_round(likelihood, back, radius, jumped.joints)
     donor = likelihood.tree.copy()
     likelihood.set_tree(base)
-    fused, n_taken = fuse(likelihood, donor, lnl, constraint)
+    fused, n_taken = fuse(likelihood, donor, lnl)
     if fused <= lnl:
         return lnl, 0
     return smooth(likelihood, SMOOTHING_EPSILON), n_taken

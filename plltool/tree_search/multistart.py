@@ -51,7 +51,7 @@ class Climbing:
 
     def search_on(self, number: int, state: ClimbState) -> TreeSearch:
         """The search from start tree `number`, continued from `state`."""
-        likelihood = TreeLikelihood(state.tree, state.models, self.engine)
+        likelihood = TreeLikelihood(state.tree, state.models, self.engine, self.plan.constraint)
         save = self.starts.saver(number)
         return TreeSearch(likelihood, self.plan, self.forecast, self.report, state.cursor, save)
 

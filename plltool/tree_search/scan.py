@@ -114,25 +114,20 @@ def heal(likelihood: TreeLikelihood, nodes: IntArray, columns: IntArray) -> Floa
     return healed
 
 
-def scan(
-    likelihood: TreeLikelihood,
-    prunes: Prunes,
-    radius: int,
-    lnl: float,
-    admits: Admission | None = None,
-    patient: bool = False,
-) -> Steps:
+def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float, patient: bool = False) -> Steps:
     """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; the current tree has `lnl`.
 
     The walk pauses at the depths of SCAN_PHASES and continues only from steps that lose less than WALK_CUTOFF times the
     median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data), or WALK_LEAST if
-    that is more: branch lengths regain some units of lnL, however little the data tell. A `patient` walk
-    also continues if an earlier step since the last pause lost less, so that it crosses narrow valleys. A phase is one
-    launch; the first phase computes the P matrices for all. A step that `admits` refuses is not made, and neither are
-    steps beyond it: the branches that a constraint allows for a subtree are connected. A subtree that may move anywhere
-    beside a constraint walks on whatever it loses, because the others, held where they are, keep it from its place.
+    that is more: branch lengths regain some units of lnL, however little the data tell. A `patient` walk also continues
+    if an earlier step since the last pause lost less, so that it crosses narrow valleys. A phase is one launch; the
+    first phase computes the P matrices for all. A step that the constraint refuses is not made, and neither are steps
+    beyond it: the branches that are allowed for a subtree are connected. A subtree that may move anywhere beside a
+    constraint walks on whatever it loses, because the others, held where they are, keep it from its place.
     """
-    frontier = _gaps(likelihood, prunes)
+    frontier, admits = _gaps(likelihood, prunes), None
+    if likelihood.constraint is not None:
+        admits = likelihood.constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
     columns: Columns = {name: np.zeros(0, dtype=np.int64) for name in STEP_COLUMNS}
     scores = np.zeros(0)
     typical_loss = 0.0

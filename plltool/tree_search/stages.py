@@ -140,7 +140,7 @@ class TreeSearch:
             announce(FUSE)
             for number in range(at.fused, len(donors)):
                 lnl = smooth(self.likelihood)
-                at.lnl, n_taken = fuse(self.likelihood, donors[number], lnl, self.plan.constraint)
+                at.lnl, n_taken = fuse(self.likelihood, donors[number], lnl)
                 at.fused = number + 1
                 self._end_step(FUSE, at.fused, n_moves=n_taken)
             at.fusions, at.fused = earlier + 1, 0
@@ -165,7 +165,7 @@ class TreeSearch:
                 rng.bit_generator.state = at.generator
             while at.rest_lnl is None:
                 before = at.lnl
-                at.lnl, n_taken = perturb(self.likelihood, before, rng, plan.constraint)
+                at.lnl, n_taken = perturb(self.likelihood, before, rng)
                 at.failures = 0 if at.lnl - before >= plan.epsilon else at.failures + 1
                 at.spent, at.generator = at.spent + 1, rng.bit_generator.state
                 spent_all = elsewhere + at.spent >= plan.perturbations or at.spent == most
@@ -305,7 +305,7 @@ class TreeSearch:
             moves: tuple[Move, ...] = ()
             before = at.lnl
             if stage.radius:
-                done = climb_round(self.likelihood, at.lnl, stage.radius, at.joints, constraint=self.plan.constraint)
+                done = climb_round(self.likelihood, at.lnl, stage.radius, at.joints)
                 at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen
                 at.stage_over = stage.is_over(at.lnl - before, at.lnl) or not done.n_moves
             else:

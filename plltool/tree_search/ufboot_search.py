@@ -29,7 +29,6 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.codec import saved
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.constraint import Constraint
 from plltool.tree.rooted import inner_branches
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
@@ -88,7 +87,7 @@ class Meetings:
     def meet(self, likelihood: TreeLikelihood) -> None:
         self._add(likelihood.tree.copy(), lambda: estimate_lnls(likelihood.site_lnl(), self._weights))
 
-    def meet_neighbours(self, likelihood: TreeLikelihood, constraint: Constraint | None) -> None:
+    def meet_neighbours(self, likelihood: TreeLikelihood) -> None:
         """Meet those interchanges of the current tree that a resampled alignment prefers to the others and to the tree.
 
         Under a process that is not time-reversible no neighbour is met.
@@ -103,7 +102,7 @@ class Meetings:
         best = np.maximum(lnls.max(axis=(0, 1)), estimate_lnls(likelihood.site_lnl(), self._weights))
         for number, which in np.argwhere((lnls > best - RELL_TIE).any(axis=2)).tolist():
             neighbour = interchange(tree, int(branches[number]), which)
-            if constraint is None or constraint.is_obeyed_by(neighbour):
+            if likelihood.admits(neighbour):
                 self._add(neighbour, lnls[number, which].copy)
 
     def _add(self, tree: Tree, estimate: Callable[[], FloatArray]) -> None:
@@ -239,7 +238,6 @@ class UfbootSearch:
     # makes random numbers: 0 those of the `weights`, and from 1 on those of the excursions
     random: Callable[[int], np.random.Generator]
     fresh: Callable[..., Tree]  # makes a start tree from random numbers and pattern `weights` (n_patterns,)
-    constraint: Constraint | None = None  # which all trees obey
 
     def __post_init__(self) -> None:
         self.likelihood.start_screening()
@@ -273,7 +271,7 @@ class UfbootSearch:
             for jump in range(UFBOOT_JUMPS):  # all moves that gain with other weights
                 with likelihood.reweighted(self._column(number, jump)):
                     lnl = smooth(likelihood, NNI_EPSILON)
-                    jump_round = climb_round(likelihood, lnl, RATCHET_RADII[0], None, RATCHET_EPSILON, self.constraint)
+                    jump_round = climb_round(likelihood, lnl, RATCHET_RADII[0], epsilon=RATCHET_EPSILON)
                 jumps.append(jump_round.joints)
             joints = np.unique(np.concatenate(jumps))
         lnl = self._climb_back(joints, meetings)
@@ -295,7 +293,7 @@ class UfbootSearch:
         """
         lnl = smooth(self.likelihood, ROUND_EPSILON)
         meetings.meet(self.likelihood)
-        meetings.meet_neighbours(self.likelihood, self.constraint)
+        meetings.meet_neighbours(self.likelihood)
         meet = partial(meetings.meet, self.likelihood)
         return self._climb(lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints, meet)
 
@@ -310,7 +308,7 @@ class UfbootSearch:
         """Make rounds from `lnl` around `joints` until one gains less than `epsilon`; `meet` is called after each."""
         gain = epsilon
         while gain >= epsilon and (joints is None or len(joints)):
-            done = climb_round(self.likelihood, lnl, radius, joints, constraint=self.constraint)
+            done = climb_round(self.likelihood, lnl, radius, joints)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
             meet()
         return lnl

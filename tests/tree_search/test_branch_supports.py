@@ -88,7 +88,8 @@ def test_neighbours_that_a_resampled_alignment_prefers_are_met(case):
     constraint = as_constraint(f"(({','.join(clade)}),{','.join(rest)});", tree.names)
     for given, wanted in ((None, expected), (constraint, {splits for splits in expected if kept in splits})):
         meetings = Meetings(drawn)
-        meetings.meet_neighbours(likelihood, given)
+        likelihood.constraint = given
+        meetings.meet_neighbours(likelihood)
         assert {frozenset(inner_splits(met.tree)) for met in meetings.trees} == wanted
         for met in meetings.trees:
             np.testing.assert_allclose(met.lnls, lnls[frozenset(inner_splits(met.tree))], rtol=1e-11)

@@ -58,14 +58,15 @@ def watch(monkeypatch):
 @pytest.mark.parametrize(("seed", "share"), [(1, 0.7), (2, 0.7), (3, 1), (4, 1)])
 def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, watch):
     likelihood, constraint, nested = make_case(seed, share)
+    likelihood.constraint = constraint
     lnl = start = smooth(likelihood)
     for radius in (1, 5, 5, 5):
-        done = climb_round(likelihood, lnl, radius, constraint=constraint)
+        done = climb_round(likelihood, lnl, radius)
         assert done.lnl >= lnl
         lnl = done.lnl
     rng = np.random.default_rng(seed)
     for _ in range(5):
-        lnl, _ = perturb(likelihood, lnl, rng, constraint)
+        lnl, _ = perturb(likelihood, lnl, rng)
     assert lnl > start + 1, "else nothing was tested"
     assert len(watch) > 10
     assert all(obeys(ends, NAMES, nested) for ends in [*watch, likelihood.tree.ends])
@@ -80,7 +81,9 @@ def test_every_move_found_is_legal_and_no_better_one_is_crowded_out(seed, monkey
     monkeypatch.setattr(climb, "INSERTION_CUTOFF", np.inf)
     monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1)
     monkeypatch.setattr(scan_module, "WALK_CUTOFF", np.inf)
-    found = find_moves(likelihood, lnl, 8, constraint=constraint)
+    likelihood.constraint = constraint
+    found = find_moves(likelihood, lnl, 8)
+    likelihood.constraint = None
     monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1000)
     every = find_moves(likelihood, lnl, 8)
     legal = np.zeros(len(every), dtype=bool)
@@ -123,8 +126,9 @@ def test_moves_that_break_it_only_together_are_not_applied_together():
     assert not obeys(tree.ends, tree.names, nested), "else nothing is tested"
     for _, undo in reversed(applied):
         undo.restore(tree)
+    likelihood.constraint = constraint
     for order in ([0, 1], [1, 0]):
-        applied = apply_moves(likelihood, moves, np.array(order), constraint=constraint)
+        applied = apply_moves(likelihood, moves, np.array(order))
         assert [move for move, _ in applied] == order[:1]
         assert obeys(tree.ends, tree.names, nested)
         assert_valid_tree(tree)
@@ -139,10 +143,11 @@ def test_a_resolved_constraint_leaves_no_moves():
         text = f"({text},{name})"
     resolved = read_constraint(f"({text},{NAMES[-2]},{NAMES[-1]});", NAMES)
     assert resolved.n_splits == N_TAXA - 3
+    likelihood.constraint = resolved
     likelihood.set_tree(resolved.random_tree(np.random.default_rng(1)))
     lnl = smooth(likelihood)
-    assert len(find_moves(likelihood, lnl, 5, constraint=resolved)) == 0
-    assert climb_round(likelihood, lnl, 5, constraint=resolved).n_moves == 0
+    assert len(find_moves(likelihood, lnl, 5)) == 0
+    assert climb_round(likelihood, lnl, 5).n_moves == 0
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -166,7 +171,8 @@ def test_a_free_subtree_walks_through_whatever_it_loses(monkeypatch):
     lnl, tree = smooth(likelihood), likelihood.tree
     prunes = scan_module.all_prunes(likelihood)
     admits = constraint.admission(tree, prunes.joints, prunes.columns)
-    steps = scan_module.scan(likelihood, prunes, scan_module.MAX_RADIUS, lnl, admits)
+    likelihood.constraint = constraint
+    steps = scan_module.scan(likelihood, prunes, scan_module.MAX_RADIUS, lnl)
     free = [taxon for taxon in range(N_TAXA) if constraint.tips[taxon] == NO_NODE]
     for prune, (joint, column) in enumerate(zip(prunes.joints.tolist(), prunes.columns.tolist(), strict=True)):
         tried = set(steps.branch[steps.prune == prune].tolist())

@@ -36,7 +36,7 @@ def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
     sequences = {f"t{k}": "".join(rng.choice(list("ACGT"), 40)) for k in range(8)}
     rounds = []
 
-    def climb_round(likelihood, lnl, radius, joints=None, constraint=None):
+    def climb_round(likelihood, lnl, radius, joints=None):
         first = all(radius != before for before, _ in rounds)
         rounds.append((radius, None if joints is None else len(joints)))
         gain, n_moves, n_joints = gains.get(radius, (0.0, 0, 0)) if first else (0.0, 0, 0)
@@ -128,7 +128,7 @@ def test_lengths_and_model_fit_before_the_first_move():
 def misled(monkeypatch):
     """Rounds of moves go to a random tree, whatever its lnL."""
 
-    def climb_round(likelihood, lnl, radius, joints=None, constraint=None):
+    def climb_round(likelihood, lnl, radius, joints=None):
         likelihood.tree.assign(random_tree(likelihood.tree.names, np.random.default_rng(4)))
         likelihood.topology_changed()
         return Round(likelihood.lnl(), 0, np.zeros(0, dtype=np.int64))
@@ -186,7 +186,7 @@ def test_perturbations_go_on_with_the_random_numbers_of_before(monkeypatch, n_ev
     """A perturbation that finds nothing does not show what it has drawn, so the draws themselves are compared."""
     drawn, stop = [], Stop(n_events)
 
-    def perturb(_likelihood, lnl, rng, _constraint):
+    def perturb(_likelihood, lnl, rng):
         drawn.append(rng.random())
         return lnl, 0
 

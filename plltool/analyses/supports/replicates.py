@@ -108,7 +108,7 @@ class Replicator:
 
         def climb(engine: Holder) -> ClimbState:
             rng.bit_generator.state = drawn
-            likelihood = TreeLikelihood(start.copy(), [model.copy() for model in given], engine)
+            likelihood = TreeLikelihood(start.copy(), [model.copy() for model in given], engine, plan.constraint)
             search = TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), ignore, Cursor())
             found = search.climb()
             if plan.perturbations:

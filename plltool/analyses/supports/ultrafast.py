@@ -253,9 +253,9 @@ class ExcursionSetup:
         return open_engine(self.task.parts, self.task.models, slots, hardware, screening=True)[0]
 
     def begin(self, engine: Holder) -> UfbootSearch:
-        task, likelihood = self.task, TreeLikelihood(self.start.copy(), self.task.models, engine)
-        random = partial(generator, task.seed, ULTRAFAST)
-        return UfbootSearch(likelihood, self.weights, random, task.parsimony_tree, task.constraint)
+        task, random = self.task, partial(generator, self.task.seed, ULTRAFAST)
+        likelihood = TreeLikelihood(self.start.copy(), task.models, engine, task.constraint)
+        return UfbootSearch(likelihood, self.weights, random, task.parsimony_tree)
 
 
 def begin_worker(setup: ExcursionSetup, hardware: Hardware) -> UfbootSearch:
