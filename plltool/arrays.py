@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,12 @@ def likelihood_weights(lnl: FloatArray, axis: int = -1) -> FloatArray:
     """Likelihoods over their sum along an axis, from their logarithms; same shape."""
     relative = np.exp(lnl - lnl.max(axis=axis, keepdims=True))
     return np.asarray(relative / relative.sum(axis=axis, keepdims=True))
+
+
+def slices(n: int, size: int) -> Iterator[slice]:
+    """Slices of 0 .. n - 1 with at most `size` items each."""
+    for first in range(0, n, size):
+        yield slice(first, min(first + size, n))
 
 
 def distinct(numbers: npt.NDArray[np.signedinteger[Any]]) -> IndexArray:

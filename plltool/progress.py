@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -121,23 +120,6 @@ def compiling() -> Iterator[None]:
 
 def ignore(_: Progress) -> None:
     """A listener that does nothing."""
-
-
-class Trace:
-    """Records the events that a listener gets."""
-
-    def __init__(self, listener: Listener = ignore):
-        self._listener = listener
-        self._heard: list[Progress] = []
-
-    def hear(self, event: Progress) -> None:
-        """The listener to pass to the search."""
-        self._heard.append(event)
-        self._listener(event)
-
-    def in_order(self) -> tuple[Progress, ...]:
-        """The events sorted by climb, if climbs ran at the same time, then the events that belong to no climb."""
-        return tuple(sorted(self._heard, key=lambda event: event.start or math.inf))
 
 
 class StopSearch(Exception):  # noqa: N818 - a request, as StopIteration is

@@ -25,7 +25,7 @@ from plltool.alignment.states import (
     CodeArray,
     StateSpace,
 )
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray, slices
 from plltool.errors import InputError, shorten
 
 
@@ -250,6 +250,4 @@ def resampled_sums(
 
 def batches(n: int, n_values: int) -> Iterator[slice]:
     """Slices of 0 .. n - 1 with at most RESAMPLED_VALUES values each, if an item has `n_values` values."""
-    size = max(1, RESAMPLED_VALUES // max(1, n_values))
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+    return slices(n, max(1, RESAMPLED_VALUES // max(1, n_values)))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray, slices
 from plltool.beagle.codes import NONE, BeagleError, Code
 from plltool.engine import program as prog
 from plltool.engine.buffers import AnyBuffers, Pending
@@ -203,10 +203,9 @@ class PatternBlock:
         """Ask for sums across edges with matrices in them, over the sums without; see `NumpyBuffers.take_ratios`."""
         queries = self.queries(ends)
         queries[:, 2] = self._products + np.arange(len(ends)) % EDGES_AT_ONCE
-        for first in range(0, len(ends), EDGES_AT_ONCE):
-            own = slice(first, first + EDGES_AT_ONCE)
+        for own in slices(len(ends), EDGES_AT_ONCE):
             self.engine.make(prog.propagate(queries[own, 2], queries[own, 1], matrices[own]))
-            self.engine.add_ratios(queries[own], masses[own], first, len(ends), wants_sites)
+            self.engine.add_ratios(queries[own], masses[own], own.start, len(ends), wants_sites)
 
     def queries(self, ends: list[tuple[int, int]]) -> npt.NDArray[np.int32]:
         """Queries of the ends of edges, without matrices and rows of logarithms."""

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.arrays import FloatArray, IndexArray, IntArray, slices
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES, InstructionWord, Opcode
 from plltool.engine.layout import Layout
@@ -246,8 +246,7 @@ class Holder(Requests):
         lengths = np.broadcast_to(lengths, (len(models), self.n_parts, lengths.shape[-1]))
         at_once = max(1, self.n_slots // max(1, slots_written(program)))
         values = np.empty((len(models), self.n_parts))
-        for start in range(0, len(models), at_once):
-            some = slice(start, start + at_once)
+        for some in slices(len(models), at_once):
             values[some] = self.ask_likelihoods(program, lengths[some], models[some])()
         return values
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plltool.alignment.patterns import batches, resampled_sums
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray, slices
 from plltool.constants import ABAYES, LBP, MAX_RADIUS, MIN_BRANCH_LENGTH, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.rooted import branches_at_root, drop_root, inner_branches, spread_over_branches, unrooted_branches
@@ -111,8 +111,8 @@ def support_by_moves(likelihood: TreeLikelihood) -> FloatArray:
     found = np.full((tree.n_edges, 2), np.nan)
     joints = np.arange(tree.n_taxa, tree.n_nodes)
     at_once = max(1, SCANNED_STEPS // (3 * tree.n_edges))
-    for first in range(0, len(joints), at_once):
-        prunes = all_prunes(likelihood, joints[first : first + at_once])
+    for some in slices(len(joints), at_once):
+        prunes = all_prunes(likelihood, joints[some])
         steps = scan(likelihood, prunes, MAX_RADIUS, lnl, patient=True)
         ratios = _sum_ratios(likelihood, steps, lnl)
         edges, subtrees = (values[prunes.joints, prunes.columns] for values in (tree.edges, tree.neighbours))
@@ -133,8 +133,8 @@ def _sum_ratios(likelihood: TreeLikelihood, steps: Steps, lnl: float) -> FloatAr
     """(n_prunes,) the sum of the likelihoods of all other places of each subtree, over the likelihood of the tree."""
     chosen = np.union1d(np.flatnonzero(steps.scores >= lnl - SCORE_MARGIN), steps.best_of_each(LEAST_PLACES))
     prunes, sums = steps.prunes, np.zeros(len(steps.prunes))
-    for first in range(0, len(chosen), likelihood.n_scratch):
-        some = chosen[first : first + likelihood.n_scratch]
+    for part in slices(len(chosen), likelihood.n_scratch):
+        some = chosen[part]
         prune = steps.prune[some]
         clas, operands, up = prepare_insertions(likelihood, steps, some)
         half = likelihood.tree.lengths[steps.branch[some]] / 2

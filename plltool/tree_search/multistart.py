@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 
 from plltool.engine.requests import Holder
@@ -52,7 +54,7 @@ class Climbing:
     def search_on(self, number: int, state: ClimbState) -> TreeSearch:
         """The search from start tree `number`, continued from `state`."""
         likelihood = TreeLikelihood(state.tree, state.models, self.engine, self.plan.constraint)
-        save = self.starts.saver(number)
+        save = partial(self.starts.save, number) if self.starts.store else None
         return TreeSearch(likelihood, self.plan, self.forecast, self.report, state.cursor, save)
 
     def climb(self, number: int, state: ClimbState, rivals: Sequence[Sequence[float]]) -> ClimbState:
@@ -69,13 +71,15 @@ class Climbing:
 
 @dataclass(eq=False)
 class Watch:
-    """A listener that notes when another one has stopped the search, and stops it itself in time for the polish."""
+    """A listener that keeps what another one hears, notes when that stops the search, or stops it before the polish."""
 
     listener: Listener
     deadline: Deadline | None = None
     stopped: bool = False
+    heard: list[Progress] = field(default_factory=list)
 
     def __call__(self, event: Progress) -> None:
+        self.heard.append(event)
         if self.deadline is not None:
             self.deadline.end_step(event.stage)
         try:
@@ -90,6 +94,11 @@ class Watch:
     def is_over(self) -> bool:
         """Whether there is no time for another step."""
         return self.stopped or (self.deadline is not None and self.deadline.is_due)
+
+    @property
+    def trace(self) -> tuple[Progress, ...]:
+        """What was heard, by climb if climbs ran at the same time, then the events that belong to no climb."""
+        return tuple(sorted(self.heard, key=lambda event: event.start or math.inf))
 
 
 class Pool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray, slices
 from plltool.constants import MAX_BACKTRACKS, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
@@ -69,8 +69,7 @@ def optimise_insertions(
         start = np.stack([half, half, tree.lengths[tree.edges[joints, columns]]], axis=-1)
     start = np.clip(start, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     lnl, lengths = np.empty(len(chosen)), np.empty_like(start)
-    for first in range(0, len(chosen), likelihood.n_scratch):
-        part = slice(first, first + likelihood.n_scratch)
+    for part in slices(len(chosen), likelihood.n_scratch):
         lnl[part], lengths[part] = _optimise_batch(likelihood, steps, chosen[part], floor, start[part])
     beyond = steps.beyond[chosen]  # of the end away from the gap
     first_end = tree.ends[branches, 0]
@@ -228,9 +227,7 @@ def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer
     lengths = np.moveaxis(lengths[..., pairings], -2, 1)  # (n, 2, [n_parts,] 7)
     lengths = lengths.reshape(-1, *lengths.shape[2:])
     sites = np.empty((len(around), likelihood.engine.n_patterns))
-    at_once = max(1, likelihood.n_scratch // 2)
-    for start in range(0, len(around), at_once):
-        some = slice(start, start + at_once)
+    for some in slices(len(around), max(1, likelihood.n_scratch // 2)):
         best = _optimise(likelihood, around[some], lengths[some])
         sites[some] = _evaluate(likelihood, around[some], best)
     return sites.reshape(len(branches), len(INTERCHANGES), -1)

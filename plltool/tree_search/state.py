@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -265,11 +264,8 @@ class ClimbStarts:
             model.assign(kept)
         return replace(state, models=models)
 
-    def saver(self, number: int) -> Callable[[ClimbState], None] | None:
-        """The function that saves every state of climb `number`; None without a store."""
-        return partial(self._save, number) if self.store else None
-
-    def _save(self, number: int, state: ClimbState) -> None:
+    def save(self, number: int, state: ClimbState) -> None:
+        """Save a state of climb `number` in the store."""
         if self.deadline is not None:
             state.cursor.seconds = self.deadline.seconds
         self.store.save(STATE_NAME.format(number + 1), state)

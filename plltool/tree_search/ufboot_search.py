@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import Urn, batches, resample_once
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray, slices
 from plltool.codec import saved
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -63,8 +63,7 @@ def estimate_lnls(site_lnl: FloatArray, weights: WeightArray) -> FloatArray:
     """The lnL of trees on resampled alignments, (..., n_sets), from their lnL of each pattern, (..., n_patterns)."""
     rows = site_lnl.reshape(-1, len(weights))
     lnls = np.zeros((len(rows), weights.shape[1]))
-    for first in range(0, len(weights), RELL_CHUNK):
-        some = slice(first, first + RELL_CHUNK)
+    for some in slices(len(weights), RELL_CHUNK):
         lnls += rows[:, some] @ weights[some].astype(np.float64)
     return lnls.reshape(*site_lnl.shape[:-1], -1)
 

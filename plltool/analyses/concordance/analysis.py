@@ -14,7 +14,7 @@ import numpy as np
 from plltool.alignment.patterns import batches
 from plltool.analyses.concordance.result import COLUMN_OF_KIND, NUMBER, Concordance
 from plltool.analyses.supports.support import load_target
-from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.arrays import BoolArray, FloatArray, IndexArray, slices
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GCF, IC, ICA, QCF, QUARTET_VALUES, SCF, SITE_QUARTETS
 from plltool.errors import InputError, check_least
 from plltool.io.tree_files import read_gene_trees
@@ -63,12 +63,12 @@ def count_sites(states: IndexArray, weights: FloatArray, quartets: IndexArray) -
     """
     counts = np.empty((len(quartets), len(PAIRS)))
     step = max(1, QUARTET_VALUES // max(1, 4 * states.shape[1]))
-    for start in range(0, len(quartets), step):
-        own = states[quartets[start : start + step]]
+    for some in slices(len(quartets), step):
+        own = states[quartets[some]]
         known = (own >= 0).all(axis=1)
         for k, (a, b, c, d) in enumerate(PAIRS):
             agree = (own[:, a] == own[:, b]) & (own[:, c] == own[:, d]) & (own[:, a] != own[:, c])
-            counts[start : start + step, k] = (agree & known) @ weights
+            counts[some, k] = (agree & known) @ weights
     return counts
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.arrays import FloatArray, IndexArray, IntArray, slices
 from plltool.constants import MAX_BACKTRACKS, MAX_SCRATCH_SLOTS, MIN_BRANCH_LENGTH, SCAN_VALUES_PER_LAUNCH
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
@@ -87,8 +87,8 @@ def optimise_places(likelihood: TreeLikelihood, queries: IndexArray, branches: I
     active, trial = np.arange(len(best)), best.copy()
     while len(active):
         meeting = operands[active]
-        answers = [join(likelihood.directed(), meeting[part], trial[part]) for part in _parts(len(active))]
-        answer = np.concatenate(answers)
+        parts = slices(len(active), MAX_SCRATCH_SLOTS)
+        answer = np.concatenate([join(likelihood.directed(), meeting[part], trial[part]) for part in parts])
         better = answer[:, 0] > lnl[active]
         best[active] = np.where(better[:, None], trial, best[active])
         values[active] = np.where(better[:, None], answer, values[active])
@@ -109,7 +109,8 @@ def free_branches(likelihood: TreeLikelihood, places: Places) -> Places:
     near = places.lnl >= _leading(places.queries, places.lnl) - PLACE_MARGIN
     queries, branches, lengths = places.queries[near], places.branches[near], places.lengths[near]
     operands = _operands(likelihood, queries, branches)
-    found = [optimise_joins(likelihood.directed(), operands[part], lengths[part]) for part in _parts(len(operands))]
+    parts = slices(len(operands), MAX_SCRATCH_SLOTS)
+    found = [optimise_joins(likelihood.directed(), operands[part], lengths[part]) for part in parts]
     lnl, freed = (np.concatenate(column) for column in zip(*found, strict=True))
     return Places(queries, branches, freed, lnl)
 
@@ -119,11 +120,6 @@ def _leading(queries: IndexArray, lnl: FloatArray) -> FloatArray:
     best = np.full(queries.max() + 1, -np.inf)
     np.maximum.at(best, queries, lnl)
     return np.asarray(best[queries])
-
-
-def _parts(n: int) -> list[slice]:
-    """The places of each launch, of n in all."""
-    return [slice(first, first + MAX_SCRATCH_SLOTS) for first in range(0, n, MAX_SCRATCH_SLOTS)]
 
 
 def _slide(lengths: FloatArray, values: FloatArray, failures: IndexArray) -> tuple[FloatArray, FloatArray]:

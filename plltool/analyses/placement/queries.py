@@ -12,7 +12,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.patterns import Patterns, compress, encode
 from plltool.alignment.states import DNA, CodeArray
 from plltool.analyses.placement.branches import Places, free_branches, optimise_places, score_branches
-from plltool.arrays import BoolArray, FloatArray, IndexArray, likelihood_weights
+from plltool.arrays import BoolArray, FloatArray, IndexArray, likelihood_weights, slices
 from plltool.engine.requests import Counters, Holder, work_of
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, show_name
@@ -205,7 +205,7 @@ class Placer:
 
 
 def _batches(queries: IndexArray) -> list[IndexArray]:
-    return [queries[first : first + PLACE_BATCH] for first in range(0, len(queries), PLACE_BATCH)]
+    return [queries[some] for some in slices(len(queries), PLACE_BATCH)]
 
 
 def choose_branches(scores: FloatArray, heuristic: float) -> tuple[IndexArray, IndexArray]:

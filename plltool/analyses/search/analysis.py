@@ -29,7 +29,7 @@ from plltool.io.checkpoint import Checkpoint
 from plltool.io.newick_writer import write_newick
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.processes.ranks import current
-from plltool.progress import Forecast, Listener, Progress, StopSearch, Trace, announce, ignore, log
+from plltool.progress import Forecast, Listener, Progress, StopSearch, announce, ignore, log
 from plltool.run.engines import open_engine
 from plltool.run.evaluation import optimise_all
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
@@ -123,8 +123,7 @@ def search(
     """
     began = perf_counter()
     asked = Hardware.of(**hardware)
-    trace = Trace(listener)
-    watch = Watch(trace.hear, _set_deadline(time, began))
+    watch = Watch(listener, _set_deadline(time, began))
     model, choice = choose_if_asked(alignment, model, partitions, start, brlen, seed, hardware)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     run = Run(
@@ -147,7 +146,7 @@ def search(
         climbs=tuple(write_newick(mean_tree(run.task.whole(tree), weights)) for tree in found.trees),
         climb_distances=found.distances,
         interrupted=found.interrupted,
-        trace=trace.in_order(),
+        trace=watch.trace,
         constraint=constraint,
         options=options,
         choice=choice,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -141,14 +141,14 @@ Step: TypeAlias = Begin | Carry | Improve | Polish
 
 
 class ModelFitter:
-    """Fits models to data of parts on a tree; use it in a ``with`` block.
+    """Fits models to data of parts on a tree; the `stack` closes the last engine.
 
     The topology stays, and the lengths are where a fit begins. A root that the tree was read with keeps its branch. The
     linkage UNLINKED optimises the lengths of each fit, SCALED a common factor of them, LINKED leaves them as they are.
     The run is told of the first engine.
     """
 
-    def __init__(self, run: Run, tree: Tree, hardware: Hardware, linkage: str):
+    def __init__(self, run: Run, tree: Tree, hardware: Hardware, linkage: str, stack: ExitStack):
         self.tree = tree
         self._run = run
         self._hardware = hardware
@@ -158,13 +158,7 @@ class ModelFitter:
         self._explored: set[str] = set()  # names of models for which all roots have been tried
         self._likelihood: TreeLikelihood | None = None
         self._held: list[tuple[PartData, int, bool]] = []  # data, numbers of components, whether rooted
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)  # type: ignore[arg-type]
+        self._stack = stack
 
     def run(self, steps: Sequence[Step]) -> list[Any]:
         """The answers to some steps of one kind; different datasets share launches."""
@@ -249,16 +243,12 @@ class ModelFitter:
         done = PolishRound(1, lnl, False, LENGTHS_PRECISION, 2, np.nan, np.nan, curvatures)
         lnl = polish(likelihood, done=done)
         if likelihood.is_rooted:
-            lnl = self._place_root(likelihood, lnl, fits[0].spec.name)
+            name, again = fits[0].spec.name, partial(polish, likelihood)
+            is_new = name not in self._explored
+            lnl = place_root(likelihood, lnl, again, stay=self._root_is_given, explore=is_new)
+            self._explored.add(name)
+            self._root = root_split(likelihood.tree, self.tree.names)
         return self.fits([fit.data for fit in fits], lnl)
-
-    def _place_root(self, likelihood: TreeLikelihood, lnl: float, name: str) -> float:
-        """Optimise the place of the root under the model of this name; return lnL."""
-        is_new = name not in self._explored
-        lnl = place_root(likelihood, lnl, lambda: polish(likelihood), stay=self._root_is_given, explore=is_new)
-        self._explored.add(name)
-        self._root = root_split(likelihood.tree, self.tree.names)
-        return lnl
 
     def _on_tree_of(self, spec: ModelSpec, fit: Fit) -> Fit:
         """The fit on a tree with the root of the last fit that has one, or without a root, as a model needs it."""
@@ -328,8 +318,8 @@ def ask_fitter(ask: Callable[[ModelFitter], T], run: Run, tree: Tree, linkage: s
     """What `ask` returns of a fitter, see `ModelFitter`; where memory is short, it is called again with another."""
 
     def attempt(hardware: Hardware) -> T:
-        with ModelFitter(run, tree, hardware, linkage) as fitter:
-            return ask(fitter)
+        with ExitStack() as stack:
+            return ask(ModelFitter(run, tree, hardware, linkage, stack))
 
     return run.ask(attempt)
 
