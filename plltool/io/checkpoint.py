@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -43,16 +43,6 @@ START_OVER = "--redo starts over"
 T = TypeVar("T")
 
 
-class Savable(Protocol):
-    """An object of a class that is declared as `saved`, with the best tree so far and its lnL."""
-
-    @property
-    def lnl(self) -> float: ...
-
-    @property
-    def best(self) -> Tree: ...
-
-
 class Checkpoint:
     """The states of one run in a folder, which is created if necessary.
 
@@ -64,7 +54,7 @@ class Checkpoint:
     ----------
     folder : its name
     identity : everything that the result of the run depends on, item by item: text, numbers, lists
-    show : turns a tree into Newick text, for `best.nwk`
+    show : turns a tree into Newick text, for `best.nwk`; states then have the best `tree` so far and its `lnl`
 
     Attributes
     ----------
@@ -79,7 +69,7 @@ class Checkpoint:
         self.problem = ""
         self._warned = False
         self._show = show
-        self._waiting: dict[str, Savable] = {}
+        self._waiting: dict[str, Any] = {}
         self._next = 0.0  # time before which nothing is written
         record = json.loads(json.dumps({"format": FORMAT, **identity}))
         self._digest = _digest(record)
@@ -139,8 +129,8 @@ class Checkpoint:
         """The names under which there are states on disk, damaged or not."""
         return sorted({path.name.removesuffix(OLD_STATE).removesuffix(STATE) for path in _states(self.folder)})
 
-    def save(self, name: str, state: Savable) -> None:
-        """Save a state under a name: on disk, or in memory for a while."""
+    def save(self, name: str, state: Any) -> None:
+        """Save a state, of a class that is declared as `saved`, under a name: on disk, or in memory for a while."""
         self._waiting[name] = state
         if time.monotonic() >= self._next:
             self.flush()
@@ -161,7 +151,7 @@ class Checkpoint:
         ended = time.monotonic()
         self._next = ended + CHECKPOINT_PATIENCE * (ended - began)
 
-    def _write(self, name: str, state: Savable) -> None:
+    def _write(self, name: str, state: Any) -> None:
         path = self.folder / (name + STATE)
         content = self._encode(state)
         with suppress(FileNotFoundError):
@@ -171,7 +161,7 @@ class Checkpoint:
         with suppress(OSError, ValueError), open(best, encoding="ascii", errors="replace") as stream:
             before = float(stream.read(60).removeprefix("[lnL ").split("]")[0])
         if self._show is not None and state.lnl > before:
-            write_text(best, f"[lnL {state.lnl!r}]{self._show(state.best)}\n")
+            write_text(best, f"[lnL {state.lnl!r}]{self._show(state.tree)}\n")
 
     def _encode(self, state: object) -> bytes:
         packed = io.BytesIO()

@@ -197,11 +197,6 @@ class ClimbState:
     def lnl(self) -> float:
         return self.cursor.lnl
 
-    @property
-    def best(self) -> Tree:
-        """The tree, as a checkpoint asks for it."""
-        return self.tree
-
     def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:
         """The state, given up at the stage after which the climb was hopelessly behind one of `rivals`, if any."""
         marks = self.cursor.marks

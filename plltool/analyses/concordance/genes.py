@@ -73,10 +73,6 @@ class Gene:
     kept: bool = False
 
     @property
-    def best(self) -> Tree:
-        return self.tree
-
-    @property
     def n_taxa(self) -> int:
         return self.tree.n_taxa - self.tree.is_rooted
 

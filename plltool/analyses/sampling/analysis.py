@@ -64,13 +64,11 @@ STATE_NAME = "chains"
 TUNING = "tuning"  # an item of the identity of a run
 
 
-@saved("next_check", "enough", "runs", "samples")
+@saved()
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What a checkpoint keeps between two generations, and the tree of the first run with its lnL."""
+    """What a checkpoint keeps between two generations."""
 
-    lnl: float
-    best: Tree
     next_check: int  # number of samples at which they are judged next
     enough: bool  # whether they were enough at the last time
     runs: Sequence[RunState]
@@ -195,9 +193,7 @@ class SampleCourse:
         if self.taken is not None:
             self.taken(sample_texts(self.samples, names, self.setup.seed))
         if self.store is not None:
-            numbers, topology, lengths, _ = self.samples.latest(0)
-            best, looks = self.setup.space.tree_of(topology, lengths), (self._next_check, self._enough)
-            kept = Snapshot(numbers[0], best, *looks, self.runs.save(), self.samples.copy())
+            kept = Snapshot(self._next_check, self._enough, self.runs.save(), self.samples.copy())
             self.store.save(STATE_NAME, kept)
         ended = time.perf_counter()
         self._next_save = ended + max(SAVE_SECONDS, CHECKPOINT_PATIENCE * (ended - began))

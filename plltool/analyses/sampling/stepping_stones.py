@@ -26,7 +26,6 @@ from plltool.analyses.sampling.analysis import prepare
 from plltool.analyses.sampling.chains import Chains, RunState
 from plltool.analyses.sampling.result import OF_RUN, TYPES, ChainsResult, swap_rates
 from plltool.analyses.sampling.settings import Priors, SampleOptions, StoneOptions
-from plltool.analyses.sampling.tree import to_tree
 from plltool.arrays import FloatArray
 from plltool.codec import saved
 from plltool.constants import DEFAULT_SEED, LINKED, SAMPLE_STAGE
@@ -40,7 +39,6 @@ from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.messages import remarks_on_data
 from plltool.schema import Keys
 from plltool.settings import takes_keywords
-from plltool.tree.topology import Tree
 
 SHAPE = 0.3  # of the beta distribution whose quantiles the powers are
 BATCHES = 20  # of the samples of a run
@@ -74,13 +72,11 @@ def estimate(lnls: FloatArray, powers: FloatArray) -> Estimate:
     return Estimate(float(steps.sum()), float(np.std(deviations, ddof=1)) / math.sqrt(len(deviations)), steps)
 
 
-@saved("lnls", "runs")
+@saved()
 @dataclass(frozen=True, eq=False)
 class StonesReached:
-    """What a checkpoint keeps: lnL of all samples, (n_samples, n_runs, K + 1), and the runs; a tree with its lnL."""
+    """What a checkpoint keeps: lnL of all samples, (n_samples, n_runs, K + 1), and the runs."""
 
-    lnl: float
-    best: Tree
     lnls: FloatArray
     runs: Sequence[RunState]
 
@@ -249,9 +245,8 @@ def _advance(
 
     def save() -> None:
         if store is not None:
-            state, runs = chains.cold(0), [chains.save(run) for run in range(options.runs)]
-            best = to_tree(state.topology, state.lengths, chains.space.names)
-            store.save(STATE_NAME, StonesReached(state.lnl, best, np.array(lnls), runs))
+            runs = [chains.save(run) for run in range(options.runs)]
+            store.save(STATE_NAME, StonesReached(np.array(lnls), runs))
 
     announce(SAMPLE_STAGE)
     here = reported = time.perf_counter()

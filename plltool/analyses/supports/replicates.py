@@ -54,10 +54,6 @@ class Replicate:
     lnl: float
     kept: bool = False
 
-    @property
-    def best(self) -> Tree:
-        return self.tree
-
 
 Replicates: TypeAlias = Generator[Replicate, None, None]
 Order: TypeAlias = tuple[int, Tree | None]  # the arguments of a Replicator
