@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -82,7 +81,7 @@ def _exchange(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArray) ->
 
 def find_exchanges(likelihood: TreeLikelihood, donor: Tree, lnl: float) -> Exchanges:
     """All regions in which the likelihood's tree, of lnL `lnl`, differs from `donor`, scored in one launch."""
-    own, other = _Hanging(likelihood.tree, likelihood.view), _Hanging(donor, DirectedView(donor))
+    own, other = _Hanging(likelihood.view), _Hanging(DirectedView(donor))
     shared = own.node_of.keys() & other.node_of.keys()
     top = other.tops(shared)
     region, twin = _match(own, other, shared, top)
@@ -113,19 +112,14 @@ def make_exchanges(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArra
 class _Hanging:
     """A tree that hangs from its root tip."""
 
-    def __init__(self, tree: Tree, view: DirectedView):
-        self.tree, self.view = tree, view
+    def __init__(self, view: DirectedView):
+        self.tree, self.view = view.tree, view
         self.order = view.descent.order.astype(np.int64)  # every node but the root tip, parents first
         self.parent = view.descent.parent.astype(np.int64)  # (n_nodes,) the node above each node
         self.branch = view.descent.branch.astype(np.int64)  # (n_nodes,) the branch to it
-        splits = branch_splits(tree)  # of the branch above each node, and below it the node of each
+        splits = branch_splits(self.tree)  # of the branch above each node, and below it the node of each
         self.split = {node: splits[branch] for node, branch in zip(self.order, self.branch[self.order], strict=True)}
         self.node_of = {split: node for node, split in self.split.items()}
-
-    @cached_property
-    def column(self) -> IndexArray:
-        """(n_nodes,) the place of the node above each node among its neighbours."""
-        return np.argmax(self.tree.neighbours == self.parent[:, None], axis=1)
 
     def tops(self, shared: set[int]) -> IndexArray:
         """(n_nodes,) the nearest node, at or above each node, below a branch with a split that is `shared`."""
@@ -176,13 +170,14 @@ def _score(
     depth = other.view.descent.depth
     is_border = top == np.arange(len(top))
     slot = likelihood.scratch + depth - depth[top]
-    operand = np.where(is_border, view.outgoing[twin, own.column[twin]], slot)  # at the border: a clade of our tree
+    up = view.toward_root.argmax(axis=1)  # the column of the node above each of ours
+    operand = np.where(is_border, view.outgoing[twin, up[twin]], slot)  # at the border: a clade of our tree
     first, second = (other.tree.neighbours[nodes, (columns + turn) % 3].astype(np.int64) for turn in (1, 2))
     branch = tree.n_edges + other.branch  # the lengths of the other tree follow those of ours
     newviews = prog.newview(slot[nodes], operand[first], branch[first], operand[second], branch[second])
     is_top = is_border[nodes]
     heads = nodes[is_top]
-    above = view.incoming[twin[heads], own.column[twin[heads]]]
+    above = view.incoming[twin[heads], up[twin[heads]]]
     evaluates = prog.evaluate(region[heads], above, slot[heads], branch[heads])
     rows = np.stack([newviews, np.zeros_like(newviews)], axis=1)
     rows[is_top, 1] = evaluates

@@ -18,7 +18,6 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from plltool.tree_search.climb import ROUND_EPSILON, climb_round, move_root
 from plltool.tree_search.effort import SEARCH_EPSILON
 from plltool.tree_search.fusing import RATCHET_EPSILON, RATCHET_RADII
 from plltool.tree_search.neighbours import interchange, neighbour_sites
+from plltool.tree_search.scan import Joints
 from plltool.tree_search.stages import NNI_EPSILON, STAGE_EPSILON
 
 RELL_TIE = 0.5  # lnL within which trees are equally good (Hoang et al. 2018)
@@ -293,21 +293,16 @@ class UfbootSearch:
         lnl = smooth(self.likelihood, ROUND_EPSILON)
         meetings.meet(self.likelihood)
         meetings.meet_neighbours(self.likelihood)
-        meet = partial(meetings.meet, self.likelihood)
-        return self._climb(lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints, meet)
+        return self._climb(lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints, meetings)
 
     def _climb(
-        self,
-        lnl: float,
-        radius: int,
-        epsilon: float,
-        joints: IndexArray | None = None,
-        meet: Callable[[], None] = lambda: None,
+        self, lnl: float, radius: int, epsilon: float, joints: Joints = None, meetings: Meetings | None = None
     ) -> float:
-        """Make rounds from `lnl` around `joints` until one gains less than `epsilon`; `meet` is called after each."""
+        """Make rounds from `lnl` around `joints` until one gains less than `epsilon`; each may meet its tree."""
         gain = epsilon
         while gain >= epsilon and (joints is None or len(joints)):
             done = climb_round(self.likelihood, lnl, radius, joints)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
-            meet()
+            if meetings is not None:
+                meetings.meet(self.likelihood)
         return lnl

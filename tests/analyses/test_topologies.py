@@ -75,18 +75,18 @@ def test_au_is_found_from_shares_that_follow_its_law(d, c):
     scales = np.linspace(0.5, 1.4, 10)
     shares = norm.sf(d * np.sqrt(scales) + c / np.sqrt(scales))[:, None]
     fit = fit_multiscale(shares, scales, 10_000)
-    assert [fit.p[0], fit.distance[0], fit.curvature[0]] == pytest.approx([norm.sf(d - c), d, c], rel=1e-8, abs=1e-10)
+    assert fit[:3, 0].tolist() == pytest.approx([norm.sf(d - c), d, c], rel=1e-8, abs=1e-10)
 
 
 def test_au_where_counts_say_little():
     """Trees that win never, always, once with most columns drawn, and always but once."""
     counts = np.repeat([[0, 10_000, 0, 10_000]], 10, axis=0)
     counts[-1, 2:] = 1, 9_999
-    fit = fit_multiscale(counts / 10_000, np.array(statistics.AU_SCALES), 10_000)
-    assert fit.p[:2].tolist() == [0.0, 1.0]
-    assert np.isnan(fit.distance[:2]).all()
-    assert fit.low[2] < 1e-6 < 1 - 1e-6 < fit.high[2], "d and c could be anything"
-    assert fit.p[3] > 0.99
+    p, distance, _, low, high = fit_multiscale(counts / 10_000, np.array(statistics.AU_SCALES), 10_000)
+    assert p[:2].tolist() == [0.0, 1.0]
+    assert np.isnan(distance[:2]).all()
+    assert low[2] < 1e-6 < 1 - 1e-6 < high[2], "d and c could be anything"
+    assert p[3] > 0.99
 
 
 def deviance(fit, counts, n):
@@ -101,12 +101,12 @@ def deviance(fit, counts, n):
 def test_the_fit_has_the_largest_likelihood(counts):
     """scipy's simplex, which knows no derivatives, finds the same coefficients; zeros count."""
     counts = np.array(counts)
-    fit = fit_multiscale(counts[:, None] / 10_000, np.array(statistics.AU_SCALES), 10_000)
-    start = [float(fit.distance[0]) + 0.5, float(fit.curvature[0]) - 0.3]
+    p, d, c = fit_multiscale(counts[:, None] / 10_000, np.array(statistics.AU_SCALES), 10_000)[:3, 0].tolist()
+    start = [d + 0.5, c - 0.3]
     options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 5000, "maxfev": 5000}
     best = minimize(deviance, start, (counts, 10_000), method="Nelder-Mead", options=options)
-    assert [fit.distance[0], fit.curvature[0]] == pytest.approx(best.x.tolist(), abs=1e-5)
-    assert fit.p[0] == pytest.approx(norm.sf(best.x[0] - best.x[1]), rel=1e-4)
+    assert [d, c] == pytest.approx(best.x.tolist(), abs=1e-5)
+    assert p == pytest.approx(norm.sf(best.x[0] - best.x[1]), rel=1e-4)
 
 
 def judge(d, c, rng, n_draws=300, n=10_000):
@@ -115,9 +115,9 @@ def judge(d, c, rng, n_draws=300, n=10_000):
     counts = rng.binomial(n, norm.sf(z)[:, None], (len(statistics.AU_SCALES), n_draws))
     fit = fit_multiscale(counts / n, np.array(statistics.AU_SCALES), n)
     nothing = np.zeros(n_draws)
-    tests = TopologyTests(*[nothing] * 9, fit.p, fit.distance, fit.curvature, fit.low, fit.high)
+    tests = TopologyTests(*[nothing] * 9, *fit)
     unclear = tests.au_undetermined
-    return np.mean((fit.p >= TEST_LEVEL) & ~unclear), np.mean(fit.p < TEST_LEVEL), np.mean(unclear)
+    return np.mean((tests.au >= TEST_LEVEL) & ~unclear), np.mean(tests.au < TEST_LEVEL), np.mean(unclear)
 
 
 @pytest.mark.parametrize("curvature", [-0.3, 0.0, 0.3, 0.6])

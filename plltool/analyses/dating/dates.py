@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from plltool.errors import InputError, list_names, show_name
 from plltool.io.files import source_name
@@ -14,18 +14,12 @@ DateLike: TypeAlias = float | str | tuple[float, float] | None
 DatesLike: TypeAlias = str | PathLike[str] | Mapping[str, DateLike]
 
 
-class MatchedDates(NamedTuple):
-    """The date of each taxon, None if it is unknown; where they are from; and warnings."""
-
-    known: dict[str, SampleDate | None]
-    source: str
-    remarks: list[str]
-
-
 def match_dates(
     given: DatesLike, name_column: str | None, date_column: str | None, names: Sequence[str]
-) -> MatchedDates:
-    """The date of each taxon, in the order of `names`; warnings of taxa without a date and of dates of others.
+) -> tuple[dict[str, SampleDate | None], str, list[str]]:
+    """The date of each taxon, in the order of `names`, None if it is unknown; and where the dates are from.
+
+    Last, warnings of taxa without a date and of dates of others.
 
     name_column, date_column : of a file, see `plltool.io.table_reader.read_dates`
     """
@@ -45,7 +39,7 @@ def match_dates(
         number = "1 date" if len(others) == 1 else f"{len(others)} dates"
         first = show_name(others[0]) + places[others[0]]
         remarks.append(f"{source}: {number} of taxa that are not in the alignment, first {first}")
-    return MatchedDates({name: found.get(name) for name in names}, source, remarks)
+    return {name: found.get(name) for name in names}, source, remarks
 
 
 def _as_date(name: str, given: DateLike) -> SampleDate | None:

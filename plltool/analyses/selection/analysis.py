@@ -105,7 +105,7 @@ def select_model(
     DeviceError if the device cannot be used.
     """
     began = perf_counter()
-    _check_choice(criterion, seed, max_rates)
+    _check_choice(criterion, max_rates)
     data, models = resolve_inputs(alignment, None)
     if len(data.parts) > 1:
         names = ", ".join(part.name for part in data.parts)
@@ -194,7 +194,7 @@ def select_scheme(
     device cannot be used.
     """
     began = perf_counter()
-    _check_choice(criterion, seed, max_rates)
+    _check_choice(criterion, max_rates)
     _check_merge(merge, percent, brlen)
     data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
@@ -208,9 +208,8 @@ def select_scheme(
     return SchemeChoice(brlen=brlen, **chosen, **_describe(run, criterion, remarks))
 
 
-def _check_choice(criterion: str, seed: int, max_rates: int) -> None:
+def _check_choice(criterion: str, max_rates: int) -> None:
     check_one_of("criterion", criterion, CRITERIA)
-    check_least("seed", seed, 0)
     check_least("max_rates", max_rates, 2)
 
 

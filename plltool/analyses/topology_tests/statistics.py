@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class TopologyTests:
     au: FloatArray
     distance: FloatArray  # signed distance d, from which `au` is computed; NaN without a fit
     curvature: FloatArray  # curvature c, likewise
-    au_low: FloatArray  # bounds of `au`, see `MultiscaleFit`; NaN without a fit
+    au_low: FloatArray  # bounds of `au`, see `fit_multiscale`; NaN without a fit
     au_high: FloatArray
 
     @property
@@ -141,20 +140,7 @@ def smallest_set(weights: FloatArray, level: float) -> BoolArray:
     return chosen
 
 
-class MultiscaleFit(NamedTuple):
-    """AU p-values and what they come from, all (n_trees,); NaN but for `p` where no scale tells anything.
-
-    They come from the signed distance d and the curvature c; the bounds are AU_BOUNDS standard errors of d - c away.
-    """
-
-    p: FloatArray
-    distance: FloatArray
-    curvature: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def fit_multiscale(shares: FloatArray, scales: FloatArray, n_replicates: int) -> MultiscaleFit:
+def fit_multiscale(shares: FloatArray, scales: FloatArray, n_replicates: int) -> FloatArray:
     """The AU test from the number of replicates in which a tree is the best, at each scale.
 
     Shimodaira 2002, eq. 7 and 9: if r times as many columns are drawn, the tree is the best with probability
@@ -163,6 +149,8 @@ def fit_multiscale(shares: FloatArray, scales: FloatArray, n_replicates: int) ->
     and one whose counts leave d and c open the median share.
 
     `shares` (n_scales, n_trees) are those of the replicates in which each tree is the best, `scales` (n_scales,) are r.
+    Returns (5, n_trees): p-values, d, c, and bounds of the p-values, AU_BOUNDS standard errors of d - c away; NaN but
+    for the p-value where no scale tells anything.
     """
     from scipy.special import ndtr  # here, because importing it takes a third of a second
 
@@ -178,7 +166,7 @@ def fit_multiscale(shares: FloatArray, scales: FloatArray, n_replicates: int) ->
             continue
         margin = AU_BOUNDS * error
         columns[:, tree] = ndtr(c - d), d, c, ndtr(c - d - margin), ndtr(c - d + margin)
-    return MultiscaleFit(*columns)
+    return columns
 
 
 def _fit_probit(counts: FloatArray, n: int, design: FloatArray) -> tuple[FloatArray, float]:
