@@ -105,7 +105,8 @@ def select_model(
     DeviceError if the device cannot be used.
     """
     began = perf_counter()
-    _check_choice(criterion, max_rates)
+    check_one_of("criterion", criterion, CRITERIA)
+    check_least("max_rates", max_rates, 2)
     data, models = resolve_inputs(alignment, None)
     if len(data.parts) > 1:
         names = ", ".join(part.name for part in data.parts)
@@ -194,7 +195,8 @@ def select_scheme(
     device cannot be used.
     """
     began = perf_counter()
-    _check_choice(criterion, max_rates)
+    check_one_of("criterion", criterion, CRITERIA)
+    check_least("max_rates", max_rates, 2)
     _check_merge(merge, percent, brlen)
     data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
@@ -206,11 +208,6 @@ def select_scheme(
     request = _Request(data, corrections, criterion, free_rates * max_rates, candidates, merge, percent, brlen)
     chosen = ask_fitter(request.choose, run, chosen_on, brlen)
     return SchemeChoice(brlen=brlen, **chosen, **_describe(run, criterion, remarks))
-
-
-def _check_choice(criterion: str, max_rates: int) -> None:
-    check_one_of("criterion", criterion, CRITERIA)
-    check_least("max_rates", max_rates, 2)
 
 
 def _check_merge(merge: str | None, percent: float, brlen: str) -> None:

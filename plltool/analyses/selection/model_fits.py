@@ -173,7 +173,8 @@ class ModelFitter:
     # --- steps ----------------------------------------------------------------------------------------------
 
     def _begin(self, steps: Sequence[Begin]) -> list[Fit]:
-        models = [Model(self._linked(step.spec), step.data.frequencies) for step in steps]
+        is_scaled = self._linkage == SCALED
+        models = [Model(replace(step.spec, scaled=is_scaled), step.data.frequencies) for step in steps]
         likelihood = self._at([step.data for step in steps], models, [self.tree] * len(steps))
         lnl = polish(likelihood, lengths=self._linkage == UNLINKED)
         return self.fits([step.data for step in steps], lnl)
@@ -207,7 +208,8 @@ class ModelFitter:
     def _starts(self, step: Carry, source: Fit) -> Iterator[tuple[int, Start]]:
         """The starts of the models of a step from one source, with the number of the model."""
         for which, spec in enumerate(step.specs):
-            for start in carry_over(source.model, self._linked(spec), source.data.frequencies, step.exact):
+            linked = replace(spec, scaled=self._linkage == SCALED)
+            for start in carry_over(source.model, linked, source.data.frequencies, step.exact):
                 start.model.set_ratios(SCALER, np.array([source.model.scaler]))
                 yield which, start
 
@@ -261,9 +263,6 @@ class ModelFitter:
         return replace(fit, tree=add_root(fit.tree, branch_splits(fit.tree, self.tree.names).index(self._root)))
 
     # --- engines --------------------------------------------------------------------------------------------
-
-    def _linked(self, spec: ModelSpec) -> ModelSpec:
-        return replace(spec, scaled=self._linkage == SCALED)
 
     def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
         return self._at([fit.data for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
