@@ -9,11 +9,11 @@ is then optimised, too, on an engine with all columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.arrays import FloatArray, IndexArray, IntArray, slices
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray, slices
 from plltool.constants import MAX_BACKTRACKS, MAX_SCRATCH_SLOTS, MIN_BRANCH_LENGTH, SCAN_VALUES_PER_LAUNCH
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
@@ -40,6 +40,9 @@ class Places:
     branches: IndexArray
     lengths: FloatArray
     lnl: FloatArray
+
+    def __getitem__(self, items: IndexArray | BoolArray) -> Places:
+        return Places(self.queries[items], self.branches[items], self.lengths[items], self.lnl[items])
 
 
 def score_branches(likelihood: TreeLikelihood, n_queries: int, pendant: float) -> FloatArray:
@@ -106,13 +109,12 @@ def free_branches(likelihood: TreeLikelihood, places: Places) -> Places:
 
     That is what RAxML does (Berger, Krompass & Stamatakis 2011). The engine needs all columns.
     """
-    near = places.lnl >= _leading(places.queries, places.lnl) - PLACE_MARGIN
-    queries, branches, lengths = places.queries[near], places.branches[near], places.lengths[near]
-    operands = _operands(likelihood, queries, branches)
+    near = places[places.lnl >= _leading(places.queries, places.lnl) - PLACE_MARGIN]
+    operands = _operands(likelihood, near.queries, near.branches)
     parts = slices(len(operands), MAX_SCRATCH_SLOTS)
-    found = [optimise_joins(likelihood.directed(), operands[part], lengths[part]) for part in parts]
+    found = [optimise_joins(likelihood.directed(), operands[part], near.lengths[part]) for part in parts]
     lnl, freed = (np.concatenate(column) for column in zip(*found, strict=True))
-    return Places(queries, branches, freed, lnl)
+    return replace(near, lengths=freed, lnl=lnl)
 
 
 def _leading(queries: IndexArray, lnl: FloatArray) -> FloatArray:

@@ -89,7 +89,7 @@ def _best_apart(tree: Tree, places: Places) -> Places:
             best = best[:number]
             break
         used |= ends
-    return Places(places.queries[best], places.branches[best], places.lengths[best], places.lnl[best])
+    return places[best]
 
 
 def insert_tips(tree: Tree, names: Sequence[str], branches: IndexArray, lengths: FloatArray) -> Tree:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -190,11 +190,7 @@ class Placer:
             return replace(places, lnl=places.lnl + elsewhere)
 
         places = ask_engine(ask, patterns, models, slots, self.hardware)
-        arrays = [getattr(places, own.name) for own in fields(Places)]
-        return {
-            query: Places(*(array[places.queries == number] for array in arrays))
-            for number, query in enumerate(some.tolist())
-        }
+        return {query: places[places.queries == number] for number, query in enumerate(some.tolist())}
 
     def with_queries(self, part: int, some: IndexArray, columns: BoolArray) -> Patterns:
         """The patterns of some columns of a part, the rows of some queries behind the taxa."""
