@@ -9,7 +9,7 @@ of a scheme.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike, fspath
@@ -205,7 +205,13 @@ def select_scheme(
     chosen_on, remarks = choose_tree(run, tree)
     run.announce_data()
     corrections = [model.spec.ascertainment for model in given]
-    request = _Request(data, corrections, criterion, free_rates * max_rates, candidates, merge, percent, brlen)
+    possible = {}
+    for part, correction in zip(data.parts, corrections, strict=True):
+        try:
+            possible[part.name] = Candidates.of(part.alignment.states, free_rates * max_rates, correction, candidates)
+        except InputError as problem:
+            raise InputError(f"partition {show_name(part.name)}: {problem}") from None
+    request = _Request(data, corrections, possible, criterion, merge, percent, brlen)
     chosen = ask_fitter(request.choose, run, chosen_on, brlen)
     return SchemeChoice(brlen=brlen, **chosen, **_describe(run, criterion, remarks))
 
@@ -228,9 +234,8 @@ class _Request:
 
     data: Dataset
     corrections: Sequence[Ascertainment | None]
+    possible: Mapping[str, Candidates]  # of each part, by its name
     criterion: str
-    most_rates: int
-    names: str | Sequence[str]  # of candidates
     merge: str | None
     percent: float
     brlen: str
@@ -241,7 +246,6 @@ class _Request:
 
     def choose(self, fitter: ModelFitter) -> dict[str, Any]:
         """The fields of the result that tell of the choice."""
-        possible = self._candidates()
         announce("branch lengths of all partitions under default models")
         tree = fitter.tree.unlink(len(self.datasets)) if self.brlen == UNLINKED else fitter.tree.copy()
         models = []
@@ -269,7 +273,7 @@ class _Request:
         if self.merge is not None:
             grouping.merge(fitter, self.merge, self.percent)
         selections = [
-            Selection(group.fit, possible[group.parts[0].name], self.criterion, grouping.n_sites, group.name)
+            Selection(group.fit, self.possible[group.parts[0].name], self.criterion, grouping.n_sites, group.name)
             for group in grouping.groups
         ]
         run_together(selections, fitter)
@@ -277,16 +281,6 @@ class _Request:
         likelihood = self._together([selection.best for selection in selections], start.tree, fitter)
         polish(likelihood)
         return self._describe(grouping, selections, likelihood)
-
-    def _candidates(self) -> dict[str, Candidates]:
-        """The models to choose from for each part, by its name; InputError for a part whose data have none."""
-        possible = {}
-        for part, correction in zip(self.data.parts, self.corrections, strict=True):
-            try:
-                possible[part.name] = Candidates.of(part.alignment.states, self.most_rates, correction, self.names)
-            except InputError as problem:
-                raise InputError(f"partition {show_name(part.name)}: {problem}") from None
-        return possible
 
     def _together(self, best: Sequence[Fit], start: Tree, fitter: ModelFitter) -> TreeLikelihood:
         """The likelihood of all parts under their chosen models, on the lengths that they began with or their own."""
