@@ -397,6 +397,11 @@ class Screen(TreeLikelihood):
             self.is_stale = False
 
 
+def side_by_side(starts: Sequence[Sequence[Model]]) -> list[list[Model]]:
+    """The first model of each part, the second of each, and so on; where a part has fewer, its last one again."""
+    return [[own[min(k, len(own) - 1)] for own in starts] for k in range(max(map(len, starts)))]
+
+
 def possible_likelihoods(likelihood: TreeLikelihood, tried: Sequence[Sequence[Model]]) -> FloatArray:
     """`TreeLikelihood.likelihoods`, (n_tried, n_parts); -inf where some pattern cannot be represented."""
     try:

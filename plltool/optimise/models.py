@@ -23,7 +23,7 @@ from plltool.model.vector import (
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.density import Coordinates
-from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
+from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods, side_by_side
 
 MODEL_EPSILON = 0.01  # model parameters have converged when an iteration gains less lnL
 LEAST_CHANGES = 0.01  # the least of these curvatures, for rates of changes of which there are hardly any
@@ -149,13 +149,12 @@ class ModelOptimiser:
         if factor != 1.0 and not owns.any():
             return start, [own[:0] for own in self.members]
         self._set_models(start)
-        sites = [model.sites.others(groups) for model, groups in zip(self.likelihood.models, self._groups, strict=True)]
-        pairs = list(zip(self.likelihood.models, sites, strict=True))
-        n_tried = max(map(len, sites))
-        tried = [[model.with_sites(own[min(k, len(own) - 1)]) for model, own in pairs] for k in range(n_tried)]
+        pairs = zip(self.likelihood.models, self._groups, strict=True)
+        starts = [[model.with_sites(sites) for sites in model.sites.others(groups)] for model, groups in pairs]
         for number in np.flatnonzero(owns).tolist():
-            for models in tried:
-                models[number].set_ratios(SCALER, factor * models[number].ratios(SCALER))
+            for model in starts[number]:
+                model.set_ratios(SCALER, factor * model.ratios(SCALER))
+        tried = side_by_side(starts)
         chosen = np.argmax(possible_likelihoods(self.likelihood, tried), axis=0)
         trial, members = start.copy(), []
         for number, own in enumerate(self.members):
@@ -266,10 +265,9 @@ def choose_site_rates(likelihood: TreeLikelihood, names: Sequence[Sequence[str]]
     models = likelihood.models
     pairs = zip(models, names, strict=True)
     starts = [[model, *map(model.with_sites, model.site_starts(part))] for model, part in pairs]
-    n_starts = max(map(len, starts))
-    if n_starts == 1:
+    tried = side_by_side(starts)
+    if len(tried) == 1:
         return
-    tried = [[part[min(k, len(part) - 1)] for part in starts] for k in range(n_starts)]
     for model, part, lnls in zip(models, starts, possible_likelihoods(likelihood, tried).T, strict=True):
         model.assign(part[min(int(np.argmax(lnls)), len(part) - 1)])
     likelihood.model_changed()

@@ -17,7 +17,7 @@ from plltool.model.model import CATEGORIES, SCALER
 from plltool.optimise.bounded import Curvatures, LimitedMemory, minimise
 from plltool.optimise.density import Coordinates
 from plltool.optimise.lengths import smooth, try_scales
-from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
+from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods, side_by_side
 from plltool.optimise.models import EXPLORING_EPSILON, ModelOptimiser
 from plltool.tree.rooted import branches_at_root
 
@@ -166,8 +166,7 @@ def _try_other_rates(optimiser: ModelOptimiser, groups: Sequence[str], lnl: floa
     pairs = list(zip(models, starts, strict=True))
     if all(own == [model.sites] for model, own in pairs):
         return lnl
-    n_tried = max(map(len, starts))
-    tried = [[model.with_sites(own[min(k, len(own) - 1)]) for model, own in pairs] for k in range(n_tried)]
+    tried = side_by_side([[model.with_sites(sites) for sites in own] for model, own in pairs])
     before, lnls, curvatures = likelihood.fit(), likelihood.part_lnl(), optimiser.curvatures.copy()
     best = np.argmax(possible_likelihoods(likelihood, tried), axis=0)
     for number, model in enumerate(models):

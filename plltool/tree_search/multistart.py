@@ -71,7 +71,7 @@ class Climbing:
 
 @dataclass(eq=False)
 class Watch:
-    """A listener that keeps what another one hears, notes when that stops the search, or stops it before the polish."""
+    """Keeps what a listener hears, notes when that stops the search, and stops it itself in time for the polish."""
 
     listener: Listener
     deadline: Deadline | None = None

@@ -30,7 +30,7 @@ from plltool.model.model import SCALER, Model
 from plltool.model.spec import ModelSpec
 from plltool.optimise.bounded import Curvatures
 from plltool.optimise.lengths import smooth
-from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods
+from plltool.optimise.likelihood import TreeLikelihood, possible_likelihoods, side_by_side
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import PolishRound, polish
 from plltool.run.engines import open_engine
@@ -193,9 +193,8 @@ class ModelFitter:
                 continue
             first = [found[0][1].model for found in starts.values()]
             likelihood = self._at([source.data for source in sources], first, [source.tree for source in sources])
-            most = max(map(len, starts.values()))
-            tried = [[found[min(k, len(found) - 1)][1] for found in starts.values()] for k in range(most)]
-            lnls = possible_likelihoods(likelihood, [[_scaled(start) for start in row] for row in tried])
+            tried = side_by_side([[_scaled(start) for _, start in found] for found in starts.values()])
+            lnls = possible_likelihoods(likelihood, tried)
             for own, (at, found), source in zip(lnls.T.tolist(), starts.items(), sources, strict=True):
                 for (which, start), lnl in zip(found, own, strict=False):  # rows beyond repeat the last start
                     rival = best[at][which]
