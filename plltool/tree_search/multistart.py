@@ -137,7 +137,7 @@ class Pool:
                 raise InputError(f"{found}, so there is no result; {hint}")
         n_perturbations = sum(one.cursor.spent for one in self._climbs)
         log.info("done: start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
-        leader = _leader([one.lnl for one in self._climbs], self._in_order())
+        leader = self._in_order()[0]
         if not self._watch.stopped:
             if deadline is not None:
                 self._climbs[leader].cursor.come_to_rest()
@@ -231,21 +231,15 @@ class Pool:
         return self._climbing.search_on(number, self._climbs[number])
 
     def _in_order(self) -> list[int]:
-        """The climbs that were not given up, by lnL; the leader first."""
+        """The climbs that were not given up, by lnL, behind the leader: the first one of the best, see CLIMB_TIE."""
         hopeful = [number for number, one in enumerate(self._climbs) if not one.cursor.given_up]
-        leader = _leader([one.lnl for one in self._climbs], hopeful)
+        leader = hopeful[0]
+        for number in hopeful:
+            if self._climbs[number].lnl > self._climbs[leader].lnl + CLIMB_TIE:
+                leader = number
         return sorted(hopeful, key=lambda number: (number != leader, -self._climbs[number].lnl))
 
 
 def _distances(trees: Sequence[Tree]) -> tuple[tuple[int, ...], ...]:
     pairs = {(i, j): rf_distance(trees[i], trees[j]) for i, j in combinations(range(len(trees)), 2)}
     return tuple(tuple(pairs.get((min(i, j), max(i, j)), 0) for j in range(len(trees))) for i in range(len(trees)))
-
-
-def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
-    """The first of the best in that order; differences below CLIMB_TIE are left over from convergence."""
-    leader = order[0]
-    for number in order:
-        if lnls[number] > lnls[leader] + CLIMB_TIE:
-            leader = number
-    return leader
