@@ -127,7 +127,6 @@ class _Descent:
         self._low, self._high = bounds[self.variables].T
         self._curvatures = curvatures
         self._epsilon = epsilon
-        self.is_done = len(self.variables) == 0
 
     def begin(self, point: FloatArray, values: FloatArray, gradients: Sequence[FloatArray]) -> None:
         """Choose the first line, from `point`; values and gradients are for all functions."""
