@@ -57,8 +57,7 @@ def watch(monkeypatch):
 
 @pytest.mark.parametrize(("seed", "share"), [(1, 0.7), (2, 0.7), (3, 1), (4, 1)])
 def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, watch):
-    likelihood, constraint, nested = make_case(seed, share)
-    likelihood.constraint = constraint
+    likelihood, likelihood.constraint, nested = make_case(seed, share)
     lnl = start = smooth(likelihood)
     for radius in (1, 5, 5, 5):
         done = climb_round(likelihood, lnl, radius)
@@ -75,13 +74,12 @@ def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_move_found_is_legal_and_no_better_one_is_crowded_out(seed, monkeypatch):
     """The best legal insertions of a subtree are found, even if all better ones are illegal."""
-    likelihood, constraint, nested = make_case(10 + seed)
+    likelihood, likelihood.constraint, nested = make_case(10 + seed)
     lnl = smooth(likelihood)
     tree = likelihood.tree
     monkeypatch.setattr(climb, "INSERTION_CUTOFF", np.inf)
     monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1)
     monkeypatch.setattr(scan_module, "WALK_CUTOFF", np.inf)
-    likelihood.constraint = constraint
     found = find_moves(likelihood, lnl, 8)
     likelihood.constraint = None
     monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1000)

@@ -12,7 +12,7 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree_search import neighbours
 from plltool.tree_search.climb import apply_moves
 from plltool.tree_search.neighbours import Insertions, optimise_insertions, triplet_step
-from plltool.tree_search.scan import Prunes, Steps, all_prunes, scan
+from plltool.tree_search.scan import Steps, all_prunes, scan
 
 RTOL = 1e-11  # the same sum in another order
 EVERYTHING = -1e9  # an lnL that every insertion reaches, so that none is left out or given up
@@ -22,7 +22,6 @@ EVERYTHING = -1e9  # an lnL that every insertion reaches, so that none is left o
 class Case:
     likelihood: TreeLikelihood
     data: tuple
-    prunes: Prunes
     steps: Steps
     chosen: np.ndarray
     moves: Insertions
@@ -43,10 +42,9 @@ def make_case(n_scratch=12):
 @pytest.fixture(scope="module")
 def case():
     likelihood, data = make_case()
-    prunes = all_prunes(likelihood)
-    steps = scan(likelihood, prunes, 5, EVERYTHING)
+    steps = scan(likelihood, all_prunes(likelihood), 5, EVERYTHING)
     chosen = np.arange(0, len(steps), 3)
-    return Case(likelihood, data, prunes, steps, chosen, optimise_insertions(likelihood, steps, chosen, EVERYTHING))
+    return Case(likelihood, data, steps, chosen, optimise_insertions(likelihood, steps, chosen, EVERYTHING))
 
 
 def test_lnl_is_that_of_the_tree_after_the_move(case):
@@ -91,8 +89,7 @@ def test_the_nearer_end(case):
 def test_little_scratch_gives_the_same(case):
     """The batch size is the number of scratch slots."""
     likelihood, _ = make_case(n_scratch=7)
-    prunes = all_prunes(likelihood)
-    steps = scan(likelihood, prunes, 5, EVERYTHING)
+    steps = scan(likelihood, all_prunes(likelihood), 5, EVERYTHING)
     moves = optimise_insertions(likelihood, steps, case.chosen, EVERYTHING)
     for name in (field.name for field in dataclasses.fields(moves)):
         np.testing.assert_array_equal(getattr(moves, name), getattr(case.moves, name))

@@ -77,8 +77,7 @@ def test_scan(case):
 
 def test_optimised_insertions(case):
     likelihood = likelihood_for(case)
-    prunes = all_prunes(likelihood)
-    steps = scan(likelihood, prunes, 3, likelihood.lnl())
+    steps = scan(likelihood, all_prunes(likelihood), 3, likelihood.lnl())
     chosen = np.arange(0, len(steps), 5)
     moves = optimise_insertions(likelihood, steps, chosen, -np.inf)
     assert np.all(moves.lnl >= steps.scores[chosen] - 1e-9)
