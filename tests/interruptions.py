@@ -1,5 +1,7 @@
 """How tests end a run before it is over."""
 
+from contextlib import suppress
+
 from plltool.progress import StopSearch
 
 
@@ -18,6 +20,28 @@ class Stop:
         self.heard.append(event)
         if self._at in (None, len(self.heard)):
             raise self._error
+
+
+def assert_pieces_make(whole, sample, each):
+    """A run of chains that is killed at every event of which the number divides by `each` ends as the whole one does.
+
+    `sample` is called with a listener until the run is over, and goes on from what it has saved.
+    """
+    heard = []
+
+    def kill(event):
+        heard.append(event.round)
+        if len(heard) % each == 0:
+            raise KeyboardInterrupt
+
+    for _ in range(30):
+        with suppress(KeyboardInterrupt):
+            pieces = sample(kill)
+            break
+    assert len(heard) > 4
+    assert (pieces.samples.numbers() == whole.samples.numbers()).all()
+    assert pieces.texts()["run2.t"] == whole.texts()["run2.t"]
+    assert pieces.acceptance == whole.acceptance
 
 
 def lost(cl):

@@ -18,6 +18,13 @@ def few(data_dir):
 
 
 @pytest.fixture
+def always(monkeypatch):
+    """Reports and checkpoints after every sample."""
+    for name in ("REPORT_SECONDS", "SAVE_SECONDS", "CHECKPOINT_PATIENCE"):
+        monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", 0.0)
+
+
+@pytest.fixture
 def failing(monkeypatch):
     """Let OpenCL devices fail: ``failing(n)`` raises an error at every launch from the n-th on.
 

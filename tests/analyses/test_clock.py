@@ -1,11 +1,11 @@
 """`plltool.sample` with a clock: runs that go on, files that other programs read, and bad input."""
 
 import re
-from contextlib import suppress
 
 import dendropy
 import numpy as np
 import pytest
+from interruptions import assert_pieces_make
 
 import plltool
 from plltool.errors import CheckpointError, InputError
@@ -22,35 +22,15 @@ def dated(data_dir):
     return {name: row[:200].decode() for name, row in taken}, {name: dates[name] for name, _ in taken}
 
 
-@pytest.fixture
-def always(monkeypatch):
-    """Reports and checkpoints after every sample."""
-    for name in ("REPORT_SECONDS", "SAVE_SECONDS", "CHECKPOINT_PATIENCE"):
-        monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", 0.0)
-
-
 @pytest.mark.parametrize(("clock", "prior"), [("strict", "constant"), ("relaxed", "skygrid(5,30)")])
 def test_a_stopped_run_ends_with_the_same_bits(dated, clock, prior, tmp_path, always, monkeypatch):
     monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 4)
     rows, dates = dated
     settings = {"clock": clock, "dates": dates, "tree_prior": prior, "device": "numpy", "options": FEW, "seed": 5}
     whole = plltool.sample(rows, "HKY+FO", workers=1, **settings)
-    heard = []
-
-    def stop(event):
-        heard.append(event.round)
-        if len(heard) % 3 == 0:
-            raise KeyboardInterrupt
-
     folder = tmp_path / "kept"
-    for _ in range(30):
-        with suppress(KeyboardInterrupt):
-            pieces = plltool.sample(rows, "HKY+FO", listener=stop, checkpoint=folder, workers=1, **settings)
-            break
-    assert len(heard) > 4
-    assert (pieces.samples.numbers() == whole.samples.numbers()).all()
-    assert pieces.texts()["run2.t"] == whole.texts()["run2.t"]
-    assert pieces.acceptance == whole.acceptance
+    kept = settings | {"checkpoint": folder, "workers": 1}
+    assert_pieces_make(whole, lambda listener: plltool.sample(rows, "HKY+FO", listener=listener, **kept), each=3)
     others = plltool.sample(rows, "HKY+FO", workers=2, **settings)
     assert others.texts()["run1.t"] == whole.texts()["run1.t"]
     shifted = settings | {"dates": {name: f"19{date[2:]}" for name, date in dates.items()}}

@@ -212,10 +212,8 @@ class TestLostDevices:
         assert bootstrap(few, device="auto", **run).lnls == pytest.approx(expected.lnls, abs=1e-3)
 
     @pytest.mark.filterwarnings("ignore:numpy")
-    def test_chains_go_on_from_their_samples(self, few, tmp_path, failing, monkeypatch, caplog):
+    def test_chains_go_on_from_their_samples(self, few, tmp_path, failing, always, caplog):
         caplog.set_level("INFO", logger="plltool")
-        for name in ("SAVE_SECONDS", "CHECKPOINT_PATIENCE"):
-            monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", 0.0)
         failing(40)
         found = sample(few, checkpoint=tmp_path / "saved", **SAMPLED | {"device": "auto"})
         assert found.generations == CHAINS.generations
@@ -340,13 +338,9 @@ SAMPLED = {"model": "HKY+FO+G2", "device": "cpu", "threads": 1, "seed": 4, "opti
 
 
 @pytest.mark.opencl
+@pytest.mark.usefixtures("always")
 class TestSampling:
     """Chains on a device that fails: what has been saved goes on, and ends with the same bits."""
-
-    @pytest.fixture(autouse=True)
-    def _every_sample_is_saved(self, monkeypatch):
-        monkeypatch.setattr("plltool.analyses.sampling.analysis.SAVE_SECONDS", 0.0)
-        monkeypatch.setattr("plltool.analyses.sampling.analysis.CHECKPOINT_PATIENCE", 0.0)
 
     def told(self, found):
         return {name: text for name, text in found.texts().items() if name != "sample.json"}, found.acceptance

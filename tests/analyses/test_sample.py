@@ -4,12 +4,12 @@ import os
 import re
 import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import dendropy
 import numpy as np
 import pytest
+from interruptions import assert_pieces_make
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from sampling.toys import draw_topology, make_space
@@ -30,13 +30,6 @@ from plltool.tree.splits import rf_distance
 ALONE = {"device": "numpy", "workers": 1}
 FEW = plltool.SampleOptions(generations=30, chains=2, sample_every=5)
 CODES = {"A": 1, "C": 2, "G": 4, "T": 8, "-": 15}
-
-
-@pytest.fixture
-def always(monkeypatch):
-    """Reports and checkpoints after every sample."""
-    for name in ("REPORT_SECONDS", "SAVE_SECONDS", "CHECKPOINT_PATIENCE"):
-        monkeypatch.setattr(f"plltool.analyses.sampling.analysis.{name}", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -177,27 +170,13 @@ def test_files_are_read_by_other_programs(small):
 def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path, always, monkeypatch):
     monkeypatch.setattr("plltool.analyses.sampling.joint_moves.FIRST_STATES", 4)  # of two chains at two times
     few = plltool.SampleOptions(generations=120, chains=2, sample_every=5, burnin=0.4)  # 48 generations of tuning
-    settings = {"device": device, "threads": 1, "seed": 5}
-    whole = plltool.sample(small, "HKY+FO+G4", options=few, **settings)
-    heard = []
-
-    def stop(event):
-        heard.append(event.round)
-        if len(heard) % 2 == 0:
-            raise KeyboardInterrupt
-
-    folder = tmp_path / "kept"
-    for _ in range(30):
-        with suppress(KeyboardInterrupt):
-            pieces = plltool.sample(small, "HKY+FO+G4", options=few, listener=stop, checkpoint=folder, **settings)
-            break
-    assert len(heard) > 4
-    assert (pieces.samples.numbers() == whole.samples.numbers()).all()
-    assert pieces.texts()["run2.t"] == whole.texts()["run2.t"]
-    assert pieces.acceptance == whole.acceptance
+    settings = {"options": few, "device": device, "threads": 1, "seed": 5}
+    whole = plltool.sample(small, "HKY+FO+G4", **settings)
+    kept = settings | {"checkpoint": tmp_path / "kept"}
+    assert_pieces_make(whole, lambda listener: plltool.sample(small, "HKY+FO+G4", listener=listener, **kept), each=2)
     priors = plltool.Priors(lengths="exponential(10)")
     with pytest.raises(CheckpointError, match="prior of lengths: the checkpoint has"):
-        plltool.sample(small, "HKY+FO+G4", options=few, priors=priors, checkpoint=folder, **settings)
+        plltool.sample(small, "HKY+FO+G4", priors=priors, **kept)
 
 
 def test_workers_change_no_bit(small, device, always, monkeypatch):
