@@ -4,6 +4,11 @@ STRANGE_NAMES = (
     "Foo_bar", "Foo bar", "foo_bar", "it's", "été:(x)", "a,b", "T. rex [1]", '{x}="y"/🌳', "n" * 990 + " '[(;:,)]"
 )  # fmt: skip
 
+PRIMATES_TREE = (
+    "((Saimiri_sciureus,((Hylobates,(Pongo,(Gorilla,(Homo_sapiens,Pan)))),(M_sylvanus,((M_mulatta,Macaca_fuscata),"
+    "M_fascicularis)))),Lemur_catta,Tarsius_syrichta);"
+)
+
 
 def primates(data_dir, n_taxa=12, n_sites=898):
     """The first taxa and sites of the primates."""

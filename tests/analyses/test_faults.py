@@ -31,6 +31,7 @@ from plltool.tree_search.effort import SearchOptions
 
 OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=3)
 SETTINGS = {"model": "HKY+G2", "seed": 5, "workers": 1, "threads": 1, "options": OPTIONS}
+REPLICATES = SETTINGS | {"replicates": 2, "options": SearchOptions("fast", radii=(1,), perturbations=2)}
 
 
 @pytest.fixture(autouse=True)
@@ -205,11 +206,9 @@ class TestLostDevices:
 
     @pytest.mark.filterwarnings("ignore:numpy")
     def test_replicates_go_on(self, few, failing):
-        run = {"replicates": 2, "options": SearchOptions("fast", radii=(1,), perturbations=2)}
-        run |= {name: SETTINGS[name] for name in ("model", "seed", "workers", "threads")}
-        expected = bootstrap(few, device="numpy", **run)
+        expected = bootstrap(few, device="numpy", **REPLICATES)
         failing(60)
-        assert bootstrap(few, device="auto", **run).lnls == pytest.approx(expected.lnls, abs=1e-3)
+        assert bootstrap(few, device="auto", **REPLICATES).lnls == pytest.approx(expected.lnls, abs=1e-3)
 
     @pytest.mark.filterwarnings("ignore:numpy")
     def test_chains_go_on_from_their_samples(self, few, tmp_path, failing, always, caplog):
@@ -262,13 +261,11 @@ class TestDevices:
         assert [event.stage for event in events].count("start") == 2, "no climb started over"
 
     def test_replicates_with_less_memory(self, few, failing, caplog):
-        run = {"replicates": 2, "options": SearchOptions("fast", radii=(1,), perturbations=2)}
-        settings = {name: SETTINGS[name] for name in ("model", "seed", "workers", "threads")}
-        expected = bootstrap(few, device="cpu", **run, **settings)
+        expected = bootstrap(few, device="cpu", **REPLICATES)
         launches = failing(10**9, exhausted)
-        bootstrap(few, device="cpu", **run, **settings)
+        bootstrap(few, device="cpu", **REPLICATES)
         failing(launches[0] - 3, exhausted, last=launches[0] - 3)
-        found = bootstrap(few, device="cpu", **run, **settings)
+        found = bootstrap(few, device="cpu", **REPLICATES)
         assert found.lnls == expected.lnls
         assert [tree.ends.tolist() for tree in found.trees] == [tree.ends.tolist() for tree in expected.trees]
         assert caplog.text.count("bytes for conditional likelihoods instead of") == 1

@@ -7,6 +7,7 @@ import math
 
 import pytest
 from interruptions import Stop
+from small_alignments import PRIMATES_TREE as TREE
 from small_alignments import primates as taxa
 
 import plltool
@@ -14,14 +15,11 @@ from plltool.alignment.spaces import codon_space
 from plltool.alignment.states import DNA, GENOTYPES, PROTEIN, multistate_space
 from plltool.analyses.selection.course import Selection
 from plltool.analyses.selection.model_fits import Begin, Carry, Fit, PartData
+from plltool.constants import LINKAGES
 from plltool.model.candidates import Candidates, information_score, is_nested, score_weights, substitution_models
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 
-TREE = (
-    "((Saimiri_sciureus,((Hylobates,(Pongo,(Gorilla,(Homo_sapiens,Pan)))),(M_sylvanus,((M_mulatta,Macaca_fuscata),"
-    "M_fascicularis)))),Lemur_catta,Tarsius_syrichta);"
-)
 # lnL, number of parameters and BIC of iqtree2 2.0.7 -s data/primates.phy -te TREE -m CODE+FO+RATES
 IQTREE = {
     "HKY+FO+G4": (-5711.9406, 26, 11600.6857),
@@ -191,17 +189,24 @@ def test_a_model_is_tried_again_after_a_special_case_of_it(names, best):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["primates.phy", "hard.fasta", "simulated.fasta"])
+@pytest.mark.parametrize("name", ["primates.phy", "hard.fasta", "simulated.fasta", *LINKAGES])
 def test_no_model_ends_below_one_that_is_nested_in_it(name, data_dir):
-    choice = plltool.select_model(data_dir / name, criterion="AIC", threads=1)
-    pairs = [
-        (narrow, wide)
-        for narrow, wide in itertools.permutations(choice.candidates, 2)
-        if is_nested(parse_model(narrow.name), parse_model(wide.name))
-    ]
-    assert len(pairs) > 20
-    for narrow, wide in pairs:
-        assert wide.lnl > narrow.lnl - 0.01, (narrow.name, wide.name)
+    """Of a whole alignment, or of any part of the primates, whatever the linkage."""
+    asked = {"criterion": "AIC", "threads": 1}
+    if name in LINKAGES:
+        files = (data_dir / "primates.phy", data_dir / "primates.part")
+        tables = {part.name: part.candidates for part in plltool.select_scheme(*files, brlen=name, **asked).parts}
+    else:
+        tables = {name: plltool.select_model(data_dir / name, **asked).candidates}
+    for table, candidates in tables.items():
+        pairs = [
+            (narrow, wide)
+            for narrow, wide in itertools.permutations(candidates, 2)
+            if is_nested(parse_model(narrow.name), parse_model(wide.name))
+        ]
+        assert len(pairs) > 20
+        for narrow, wide in pairs:
+            assert wide.lnl > narrow.lnl - 0.01, (table, narrow.name, wide.name)
 
 
 def test_the_same_call_gives_the_same_digits(small):
@@ -338,43 +343,33 @@ def test_a_root_that_is_given_stays_on_its_branch(circle):
     assert not any("root" in warning for warning in choice.warnings)
 
 
+SHORT = dict(zip("abcde", ["ACGTACGTAA", "ACGTACGTAC", "ACGAACGAAG"] * 2, strict=False))
+CONSTANT = {"a": "010101", "b": "100101", "c": "110110", "d": "00011?"}
+
+
 @pytest.mark.parametrize(
-    ("model", "message"),
+    ("settings", "message"),
     [
-        ("LG", r"found 'LG', of protein data, expected a candidate for DNA data"),
-        ("HKY+G4", r"found 'HKY\+FO\+G4' as a candidate, expected a substitution model without"),
-        ("UNREST+I", r"found 'UNREST\+IO' as a candidate, expected a substitution model without"),
+        ({"also": ["LG"]}, r"found 'LG', of protein data, expected a candidate for DNA data"),
+        ({"also": ["HKY+G4"]}, r"found 'HKY\+FO\+G4' as a candidate, expected a substitution model without"),
+        ({"also": ["UNREST+I"]}, r"found 'UNREST\+IO' as a candidate, expected a substitution model without"),
+        ({"candidates": ["JC", "LG"]}, "candidates: found 'LG', expected one of: GTR, "),
+        ({"candidates": ["JC", "HKY+F"]}, r"candidates: found 'HKY\+F', expected one of: GTR, "),
+        ({"candidates": ["JC", "HKY85x"]}, "HKY85x"),
+        ({"criterion": "DIC"}, "criterion: found 'DIC', expected one of: BIC, AIC, AICc"),
+        ({"alignment": SHORT, "criterion": "AICc"}, "10 sites are too few for AICc with 16 parameters"),
+        ({"alignment": "morphology.nex"}, r"found several kinds of data \(Standard, DNA\), expected"),
+        (
+            {"alignment": CONSTANT, "tree": "(a,b);", "ascertainment": True},  # before a tree is read or a model fitted
+            "found 2 columns in which all .*, first column 3; expected variable",
+        ),
     ],
 )
-def test_models_that_are_no_candidates(data_dir, model, message):
+def test_what_is_refused(data_dir, settings, message):
+    alignment = settings.get("alignment", "primates.phy")
+    given = settings | {"alignment": data_dir / alignment if isinstance(alignment, str) else alignment}
     with pytest.raises(plltool.InputError, match=message):
-        plltool.select_model(data_dir / "primates.phy", also=[model], device="numpy")
-
-
-@pytest.mark.parametrize("name", ["LG", "HKY+F", "HKY85x"])
-def test_names_of_no_candidates(data_dir, name):
-    with pytest.raises(plltool.InputError):
-        plltool.select_model(data_dir / "primates.phy", candidates=["JC", name], device="numpy")
-
-
-def test_columns_that_do_not_vary_are_refused():
-    """Before a tree is read or a model fitted."""
-    rows = {"a": "010101", "b": "100101", "c": "110110", "d": "00011?"}
-    with pytest.raises(plltool.InputError, match=r"found 2 columns in which all .*, first column 3; expected variable"):
-        plltool.select_model(rows, "(a,b);", ascertainment=True, device="numpy")
-
-
-def test_bad_requests(data_dir):
-    with pytest.raises(plltool.InputError, match="criterion: found 'DIC', expected one of: BIC, AIC, AICc"):
-        plltool.select_model(data_dir / "primates.phy", criterion="DIC")
-    rows = {
-        name: sequence[:10]
-        for name, sequence in zip("abcde", ["ACGTACGTAA", "ACGTACGTAC", "ACGAACGAAG"] * 2, strict=False)
-    }
-    with pytest.raises(plltool.InputError, match="10 sites are too few for AICc with 16 parameters"):
-        plltool.select_model(rows, criterion="AICc", device="numpy")
-    with pytest.raises(plltool.InputError, match=r"found several kinds of data \(Standard, DNA\), expected"):
-        plltool.select_model(data_dir / "morphology.nex", device="numpy")
+        plltool.select_model(device="numpy", **given)
 
 
 SEARCH = {"effort": "fast", "seed": 3, "device": "numpy"}

@@ -1,21 +1,16 @@
 """Models of parts: IQ-TREE's optima of the schemes, merging by hand and of simulated parts, and the search after it."""
 
-import itertools
 import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from small_alignments import PRIMATES_TREE as TREE
 
 import plltool
 from plltool.analyses.selection.merging import Grouping, PartGroup, distinct_names
-from plltool.model.candidates import is_nested
 from plltool.model.model_string import parse_model
 
-TREE = (
-    "((Saimiri_sciureus,((Hylobates,(Pongo,(Gorilla,(Homo_sapiens,Pan)))),(M_sylvanus,((M_mulatta,Macaca_fuscata),"
-    "M_fascicularis)))),Lemur_catta,Tarsius_syrichta);"
-)
 # What iqtree2 2.0.7 -s data/primates.phy -te TREE -p (scaled), -q (linked) or -Q (unlinked) says of these schemes: lnL,
 # number of parameters, BIC. Its own choice for scaled lengths, -m MF+MERGE, has BIC 11134.1174
 IQTREE = {
@@ -44,22 +39,6 @@ def test_no_scheme_is_below_that_of_iqtree(brlen, data_dir):
     assert choice.lnl > lnl - 0.01
     assert choice.n_parameters == n_parameters
     assert choice.bic == pytest.approx(bic - 2 * (choice.lnl - lnl), abs=2e-4), "IQ-TREE prints 4 digits"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("brlen", IQTREE)
-def test_no_model_of_a_part_ends_below_one_that_is_nested_in_it(brlen, data_dir):
-    files = (data_dir / "primates.phy", data_dir / "primates.part")
-    choice = plltool.select_scheme(*files, brlen=brlen, criterion="AIC", threads=1)
-    for part in choice.parts:
-        pairs = [
-            (narrow, wide)
-            for narrow, wide in itertools.permutations(part.candidates, 2)
-            if is_nested(parse_model(narrow.name), parse_model(wide.name))
-        ]
-        assert len(pairs) > 20
-        for narrow, wide in pairs:
-            assert wide.lnl > narrow.lnl - 0.01, (part.name, narrow.name, wide.name)
 
 
 SMALL = "((a:0.2,b:0.2):0.2,(c:0.2,d:0.2):0.2,e:0.4);"

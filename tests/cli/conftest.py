@@ -56,11 +56,15 @@ def strange(data_dir, tmp_path) -> Path:
 
 @pytest.fixture(scope="session")
 def plltool():
-    """Call the command: ``plltool("check", path, status=0)`` returns click's result, whose exit status must be this."""
+    """Call the command: ``plltool("check", path, status=1, told="no file")`` returns click's result.
 
-    def call(*arguments, status=None):
+    Its exit status must be the one given, and stderr must have the words given.
+    """
+
+    def call(*arguments, status=None, told=""):
         result = CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="plltool")
         assert status in (None, result.exit_code), result.stderr
+        assert told in result.stderr
         return result
 
     return call

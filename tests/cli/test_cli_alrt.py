@@ -26,8 +26,6 @@ def test_files_and_labels(plltool, small, tree, tmp_path):
     assert names == {"a.alrt.json", "a.alrt.log", "a.html", "a.txt"} | {
         f"a.support.{ending}" for ending in ("nwk", "sh-alrt.nwk", "abayes.nwk", "nex", "json")
     }
-    again = plltool("alrt", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a", status=1)
-    assert "--redo" in again.stderr
 
 
 def test_supports_stay_with_their_branches(plltool, small, tree):

@@ -31,7 +31,6 @@ def test_files(plltool, small, tree, tmp_path):
     table = [line.split("\t") for line in (tmp_path / "a.mutations.tsv").read_text().splitlines()[1:]]
     number = sum(row[-1] == "1" for row in table)
     assert f"Mutations by joint states:           {number}\n" in (tmp_path / "a.txt").read_text()
-    assert plltool("ancestral", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a").exit_code == 1
 
 
 def test_mutations_lead_from_the_root_to_the_tips(plltool, small, tree, tmp_path):

@@ -69,8 +69,6 @@ def test_a_real_run_writes_its_file(plltool, tmp_path):
     record = json.loads(path.read_text())
     assert record["command"].startswith("plltool bench ")
     assert [row["item"] for row in record["rows"]] == ["newview", "evaluate", "derivatives", "scan"]
-    refused = plltool("bench", *SMALL, "--output", path, status=1)
-    assert "exists already" in refused.stderr
     again = plltool(
         "bench", *SMALL, "--output", tmp_path / "new.json", "--redo", "--compare", path, "--quiet", status=0
     )

@@ -37,11 +37,9 @@ def test_bootstrap(plltool, small, tmp_path):
     both = read_tree_set([trees, tmp_path / "run.replicate.2.fasta.plltool.best.nwk"])
     assert distances(both)[1, 3] <= 2  # of 6: another start tree may end at another optimum
     remove_checkpoint(tmp_path / "run.bootstrap.checkpoint")
-    refused = plltool(*common, "--prefix", tmp_path / "run", status=1)
-    assert "run.bootstraps.nwk: exists already" in refused.stderr
+    plltool(*common, "--prefix", tmp_path / "run", status=1, told="run.bootstraps.nwk: exists already")
     trees.rename(tmp_path / "trees.nwk")
-    refused = plltool(*common, "--prefix", tmp_path / "run", "--write-replicates", status=1)
-    assert "fasta: exists already" in refused.stderr
+    plltool(*common, "--prefix", tmp_path / "run", "--write-replicates", status=1, told="fasta: exists already")
     (tmp_path / "trees.nwk").rename(trees)
     unknown = plltool(*common, "--prefix", tmp_path / "other", "--supports", "x", status=2)
     assert "Invalid value for '--supports': found 'x', expected some of: fbp, tbe, rootstrap" in unknown.stderr
@@ -255,10 +253,6 @@ def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made)
     assert bootstrap(2, "--tree", tree).exit_code == 0
     assert bootstrap(2, "--tree", tree, "--supports", "fbp,tbe").exit_code == 0
     assert (tmp_path / "run.support.tbe.nwk").exists()
-    fewer = bootstrap(1)
-    assert fewer.exit_code == 1
-    assert "replicates: found 1, expected at least 2, which " in fewer.stderr
-    assert fewer.stderr.strip().endswith("run.bootstrap.checkpoint keeps already; --redo starts over")
     assert made == [0, 1]
     assert trees.read_text() == first
     for number in (1, 1):

@@ -42,8 +42,7 @@ def test_a_difference_exits_3(plltool, small):
 
 
 def test_a_specification_that_cannot_be_read(plltool, small):
-    result = plltool("compare", small, "--a", "numpy:wv=2", "--b", "numpy", status=1)
-    assert "wv=2" in result.stderr
+    plltool("compare", small, "--a", "numpy:wv=2", "--b", "numpy", status=1, told="wv=2")
 
 
 def test_replicates_of_both_have_the_same_trees(plltool, small):
@@ -235,8 +234,7 @@ def test_both_trees_in_the_report_mark_what_the_other_lacks(plltool, records, tm
 def test_records_of_other_taxa_are_refused(plltool, records, tmp_path):
     changed = tmp_path / "changed.json"
     changed.write_text(records[0].read_text().replace("Lemur_catta", "Lemur"))
-    result = plltool("compare", records[0], changed, status=1)
-    assert "found a tree of other taxa" in result.stderr
+    plltool("compare", records[0], changed, status=1, told="found a tree of other taxa")
 
 
 @pytest.mark.parametrize(

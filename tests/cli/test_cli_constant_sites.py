@@ -22,8 +22,7 @@ def test_a_search_and_what_it_writes(plltool, small, tmp_path):
     assert "360 sites" in report
     assert "including 60 constant sites that were added to the file" in " ".join(report.split())
     plltool("search", small, "--model", "JC", "--effort", "fast", *NUMPY, "--prefix", tmp_path / "y", status=0)
-    compared = plltool("compare", tmp_path / "x.json", tmp_path / "y.json", status=1)
-    assert "found a run of another alignment" in compared.stderr
+    plltool("compare", tmp_path / "x.json", tmp_path / "y.json", status=1, told="found a run of another alignment")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "alrt", "ancestral", "check", "compare"])
@@ -45,15 +44,12 @@ def test_other_than_four_numbers_is_wrong_usage(plltool, small, text):
     assert f"found '{text}', expected numbers of constant sites with A, C, G and T: four whole" in made.stderr
 
 
-def test_what_is_refused_in_one_line(plltool, small, data_dir, tmp_path):
+def test_what_is_refused_in_one_line(plltool, small, tmp_path):
     part = tmp_path / "x.part"
     part.write_text("JC, a = 1-100\nJC, b = 101-300\n")
     prefix = ("--prefix", tmp_path / "x")
     for arguments, what in (
-        (["check", data_dir / "morphology.nex"], "found constant sites to add to "),
-        (["search", small, "--model", part, *prefix], "found constant sites to add to parts"),
         (["search", small, "--partitions", part, *prefix], "found constant sites to add to parts"),
-        (["check", small, "--model", "JC+ASC_LEWIS"], "found constant sites to add under model JC+ASC_LEWIS"),
         (["select-model", small, "--ascertainment", *prefix], "found constant sites to add under model"),
     ):
         made = plltool(*arguments, *NUMPY, *COUNTS, status=1)
@@ -61,15 +57,14 @@ def test_what_is_refused_in_one_line(plltool, small, data_dir, tmp_path):
         assert what in line
     made = plltool("bootstrap", small, "--replicates", "1", "--write-replicates", *NUMPY, *COUNTS, *prefix, status=2)
     assert "--write-replicates goes without --constant-sites and --site-weights" in made.stderr
-    made = plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", *COUNTS, status=2)
+    plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", *COUNTS, status=2)
 
 
 def test_weights_of_columns(plltool, small, some_tree, tmp_path):
     weights = tmp_path / "w.txt"
     weights.write_text("2 " * 300)
     arguments = ("--model", "JC", *NUMPY, "--site-weights", weights, "--prefix", tmp_path / "x")
-    made = plltool("evaluate", small, some_tree, *arguments, status=0)
-    assert "6 taxa, 600 sites in 300 columns with weights" in made.stderr
+    plltool("evaluate", small, some_tree, *arguments, status=0, told="6 taxa, 600 sites in 300 columns with weights")
     report = " ".join((tmp_path / "x.txt").read_text().split())
     assert "Columns of the file, which have weights: 300" in report
     assert "600 sites of DNA data" in report
@@ -79,5 +74,4 @@ def test_weights_of_columns(plltool, small, some_tree, tmp_path):
     expected = "w.txt: line 1: found 'x', expected a weight: a whole number from 0 on"
     assert [line for line in made.stderr.splitlines() if line.endswith(expected)]
     write = ("--replicates", "1", "--write-replicates")
-    made = plltool("bootstrap", small, *write, *arguments, status=2)
-    assert "goes without --constant-sites and --site-weights" in made.stderr
+    plltool("bootstrap", small, *write, *arguments, status=2, told="goes without --constant-sites and --site-weights")

@@ -30,8 +30,7 @@ def test_search_and_the_commands_after_it(plltool, described, names, tmp_path):
     assert all(names_in((tmp_path / "x.best.nwk").read_text(), names))
     a, b = (json.loads((tmp_path / f"{prefix}.json").read_text()) for prefix in "wx")
     assert (a["data"]["names"], b["data"]["names"]) == ("whole", "first-word")
-    compared = plltool("compare", tmp_path / "w.json", tmp_path / "x.json", status=1)
-    assert "other taxa" in compared.stderr
+    plltool("compare", tmp_path / "w.json", tmp_path / "x.json", status=1, told="other taxa")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "alrt", "ancestral", "check", "select-model"])
@@ -71,8 +70,7 @@ def test_reference_and_queries_of_place(plltool, described, data_dir, some_tree,
     (query,) = primates(data_dir, 1, 300).values()
     queries = write_fasta(tmp_path / "queries.fasta", {"read1 length=300": query})
     arguments = ["--reference", described, "--tree", some_tree, "--model", "JC", "--queries", queries, *NUMPY]
-    plain = plltool("place", *arguments, "--prefix", tmp_path / "w", status=0)
-    assert f"{queries}: {NOTE}" in plain.stderr
+    plltool("place", *arguments, "--prefix", tmp_path / "w", status=0, told=f"{queries}: {NOTE}")
     cut = plltool("place", *arguments, "--prefix", tmp_path / "x", "--names", "first-word", status=0)
     assert NOTE not in cut.stderr
     assert '"read1"' in (tmp_path / "x.jplace").read_text()

@@ -6,8 +6,6 @@ from collections import Counter
 import dendropy
 import pytest
 
-from plltool.analyses.sampling.analysis import SampleCourse
-
 
 def test_sample(plltool, small, tmp_path):
     common = ("sample", small, "--model", "HKY+FO", "--device", "numpy", "--chains", "2", "--sample-every", "2")
@@ -108,25 +106,6 @@ def test_the_record_has_what_its_report_shows(plltool, small, tmp_path):
     assert found.keys() == expected.keys()
     for key, values in found.items():
         assert values == pytest.approx(expected[key])
-
-
-def test_other_data_are_refused_from_the_first_sample_on(plltool, small, tmp_path, monkeypatch):
-    def take(self, *found):
-        whole(self, *found)
-        raise KeyboardInterrupt
-
-    whole = SampleCourse._take
-    run = ("sample", small, "--model", "JC", "--device", "numpy", "--generations", "40", "--sample-every", "2")
-    run = (*run, "--workers", "1", "--prefix", tmp_path / "run")
-    with monkeypatch.context() as patched:
-        patched.setattr(SampleCourse, "_take", take)
-        assert plltool(*run).exit_code == 130
-    text = small.read_text()
-    small.write_text(text.replace("A", "C", 1))
-    refused = plltool(*run, status=1)
-    assert "run.sample.checkpoint: a checkpoint of another run: alignment: " in refused.stderr.splitlines()[-1]
-    small.write_text(text)
-    assert plltool(*run).exit_code == 0
 
 
 def test_another_prior_and_wrong_usage(plltool, small, tmp_path):

@@ -38,7 +38,6 @@ def test_files_and_table(plltool, small, trees, tmp_path):
     np.testing.assert_allclose(values.sum(axis=1), [row["lnl"] for row in rows], rtol=1e-11)
     again = evaluate(small, rows[1]["tree"], record["model"], fixed=True, device="numpy")
     assert again.lnl == pytest.approx(record["lnl"], rel=1e-11)
-    assert plltool("test", small, *arguments).exit_code == 1
 
 
 def test_the_outgroup_roots_all_trees(small, trees, names):
@@ -62,8 +61,7 @@ def test_fixed_and_seeds(small, trees):
 def test_one_tree_is_not_enough(plltool, small, trees, tmp_path):
     single = tmp_path / "one.nwk"
     single.write_text(trees.read_text().splitlines()[0])
-    result = plltool("test", small, "--trees", single, *QUICK, status=1)
-    assert "expected at least 2" in result.stderr
+    plltool("test", small, "--trees", single, *QUICK, status=1, told="expected at least 2")
 
 
 def test_trees_of_one_topology_get_a_warning(plltool, small, trees, names):

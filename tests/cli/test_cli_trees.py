@@ -36,8 +36,6 @@ def test_distances(plltool, trees, tmp_path):
     lines = output.read_text().splitlines()
     assert len(lines) == 7
     assert lines[0] == "\t".join(["tree", one, two, three, one, two, three])
-    again = plltool("trees", "distances", trees, "--output", output, status=1)
-    assert "d.tsv: exists already; --redo" in again.stderr
     assert plltool("trees", "distances", trees, "--kind", "wrf", "--relative").exit_code == 2
 
 
@@ -65,8 +63,7 @@ def test_support(plltool, trees, tmp_path):
     record = json.loads((tmp_path / "best.nwk.plltool.support.json").read_text())
     assert record["branches"][0]["fbp"] == pytest.approx(200 / 3)
     assert record["tree"] + "\n" == both
-    again = plltool("support", "--tree", tree, "--replicates", trees, status=1)
-    assert "exists already" in again.stderr
+    plltool("support", "--tree", tree, "--replicates", trees, status=1, told="exists already")
     bad = plltool("support", "--tree", tree, "--replicates", trees, "--supports", "x", status=2)
     assert bad.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, rootstrap")
     intruder = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "a,c", "--redo", status=0)
@@ -108,8 +105,7 @@ def test_a_record_stands_for_its_tree_and_an_alignment_for_none(plltool, data_di
     assert "it lacks tree" in plltool("show", record).stderr
     alignment = data_dir / "primates.phy"
     for command in (("show",), ("trees", "consensus"), ("evaluate", alignment)):
-        done = plltool(*command, alignment, status=1)
-        assert f"{alignment}: found an alignment, expected a tree" in done.stderr
+        plltool(*command, alignment, status=1, told=f"{alignment}: found an alignment, expected a tree")
 
 
 def test_show(plltool, trees, tmp_path):
@@ -119,8 +115,6 @@ def test_show(plltool, trees, tmp_path):
     picture = tmp_path / "tree.svg"
     assert plltool("show", trees, "--svg", picture).stdout == f"picture: {picture}\n"
     assert picture.read_text().startswith("<svg")
-    again = plltool("show", trees, "--svg", picture, status=1)
-    assert "tree.svg: exists already; --redo" in again.stderr
     assert plltool("show", trees, "--output", tmp_path / "other.SVG").exit_code == 0
     assert (tmp_path / "other.SVG").read_bytes() == picture.read_bytes()
     wrong = plltool("show", trees, "-o", tmp_path / "tree.gif", status=2)

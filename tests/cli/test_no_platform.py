@@ -75,9 +75,12 @@ def test_search_runs_on_numpy_and_says_so(no_platform, data_dir, tmp_path):
     assert warning in (tmp_path / "run.log").read_text()
 
 
-def test_quiet_does_not_hide_it(no_platform, data_dir, tmp_path):
-    prefix = ("--prefix", tmp_path / "run", "--quiet", "--starts", "2", "--workers", "2")
-    done = run(no_platform, "-c", COMMAND, "search", data_dir / "primates.phy", *OPTIONS, *prefix)
+@pytest.mark.parametrize(
+    ("command", "options"), [("search", (*OPTIONS, "--quiet", "--starts", "2", "--workers", "2")), ("check", ())]
+)
+def test_neither_quiet_nor_the_lack_of_a_log_hides_it(no_platform, data_dir, tmp_path, command, options):
+    given = ("--prefix", tmp_path / "run") if command == "search" else ()
+    done = run(no_platform, "-c", COMMAND, command, data_dir / "primates.phy", *options, *given)
     (line,) = done.stderr.splitlines()
     assert line.startswith("plltool: warning: numpy")
 
@@ -88,12 +91,6 @@ def test_progress_as_json_has_it(no_platform, data_dir, tmp_path):
     events = [json.loads(line) for line in done.stderr.splitlines()]
     (warning,) = [event for event in events if event.get("level") == "warning"]
     assert warning["message"].startswith("numpy")
-
-
-def test_a_command_without_a_log_says_it(no_platform, data_dir):
-    done = run(no_platform, "-c", COMMAND, "check", data_dir / "primates.phy")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("plltool: warning: numpy")
 
 
 SEARCH = """

@@ -99,12 +99,6 @@ def test_no_output_is_an_input_and_none_is_replaced_unasked(plltool, files, tmp_
     assert mine.read_text() == "mine"
 
 
-def test_a_folder_that_is_not_there_is_told(plltool, files, tmp_path):
-    result = call(plltool, files, "search", "--prefix", tmp_path / "new" / "run")
-    assert result.exit_code == 1
-    assert result.stderr.endswith(f"cannot write the file: there is no folder {tmp_path / 'new'}\n")
-
-
 def test_a_run_that_reads_nothing_leaves_the_log_as_it_was(plltool, files, tmp_path):
     named = ("--prefix", tmp_path / "run")
     wrong = (*named, "--model", "NONE", "--redo")  # the last option counts

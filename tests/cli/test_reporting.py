@@ -25,20 +25,11 @@ def no_colour(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-class Terminal:
+class Terminal(io.StringIO):
     """A stderr that claims to be a terminal."""
-
-    def __init__(self):
-        self.text = ""
 
     def isatty(self):
         return True
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
 
 
 def test_a_bar_on_a_terminal(monkeypatch):
@@ -48,7 +39,7 @@ def test_a_bar_on_a_terminal(monkeypatch):
     reporter.progress(Progress("start", 1, -10.0, 0, 0, 0.5, stage_left=0.25, left=600.0))
     reporter.progress(Progress("spr", 1, -9.0, 3, 5, 1.0, stage_left=0.0, left=300.0))
     reporter.emit(logging.makeLogRecord({"msg": "by the way", "levelno": logging.INFO}))
-    before, after = terminal.text.split("plltool: by the way\n")
+    before, after = terminal.getvalue().split("plltool: by the way\n")
     assert "\n" not in before
     bar = f"[{20 * '-'}]"
     assert f"{bar}  ~10 min left  lnL -10.000  start  round 1  0:00:00" in before
@@ -95,9 +86,9 @@ def test_a_line_that_a_narrower_terminal_has_wrapped_is_erased(monkeypatch):
     reporter = Reporter(quiet=False)
     event = Progress("spr", 1, -9.0, 3, 5, 1.0, stage_left=0.0, left=300.0)
     reporter.progress(event)
-    columns[0] = len(terminal.text) // 3
+    columns[0] = len(terminal.getvalue()) // 3
     reporter.progress(event)
-    assert "\x1b[3A\r\x1b[J" in terminal.text
+    assert "\x1b[3A\r\x1b[J" in terminal.getvalue()
 
 
 def test_the_clock_is_that_of_the_whole_run(monkeypatch, tmp_path):
@@ -232,9 +223,9 @@ def test_the_bar_is_drawn_anew_on_a_terminal(monkeypatch, impatient):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     work_for_long(Reporter(False))
-    assert terminal.text.count("] ") > 4
-    assert terminal.text.count("  spr radius 10  ") > 2
-    assert "\n" not in terminal.text
+    assert terminal.getvalue().count("] ") > 4
+    assert terminal.getvalue().count("  spr radius 10  ") > 2
+    assert "\n" not in terminal.getvalue()
 
 
 def test_what_is_left_is_not_told_once_it_is_over(monkeypatch):

@@ -23,13 +23,14 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def call(folder, capsys):
-    """Runs a command line; its exit status, which must be the one expected, if that is given, stdout and stderr."""
+    """Runs a command line; its exit status, stdout and stderr, which must be as expected and tell `told`, if given."""
 
-    def run(line, expected=None):
+    def run(line, expected=None, told=""):
         program, *words = line.split()
         status = main(program, words)
         out, err = capsys.readouterr()
-        assert expected in (None, status), err
+        assert expected in (None, status), (line, err)
+        assert told in err, line
         return status, out, err
 
     return run
