@@ -41,6 +41,12 @@ def dendropy_list(texts):
     return dendropy.TreeList.get(data="\n".join("[&U]" + text for text in texts), schema="newick")
 
 
+def sides_of_root(newick):
+    """The names behind each branch of the root of a Newick text, as dendropy reads it."""
+    root = dendropy.Tree.get(data=newick, schema="newick", preserve_underscores=True).seed_node
+    return [{leaf.taxon.label for leaf in child.leaf_iter()} for child in root.child_nodes()]
+
+
 def dendropy_sides(tree):
     """Of every branch of a dendropy tree the set of names below it, as frozensets."""
     return [frozenset(leaf.taxon.label for leaf in node.leaf_iter()) for node in tree if node.parent_node is not None]

@@ -6,6 +6,7 @@ import pytest
 from dendropy.calculate.treecompare import symmetric_difference
 from oracles.likelihood import pruning
 from test_place import COMPONENTS, GAMMA, QUERIES, QUICK, ROWS, STATES, TREE, sequences, simulated
+from tree_samples import sides_of_root
 
 import plltool
 from plltool.analyses.placement import grafting
@@ -110,9 +111,7 @@ def test_queries_that_join_at_the_same_time_are_apart(later, n_kept):
 
 def test_an_outgroup_is_on_one_side():
     result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, graft=True, outgroup="Rat,Mus_m", **QUICK)
-    root = read(result.grafted.newick).seed_node
-    sides = [[tip.taxon.label for tip in side.leaf_iter()] for side in root.child_nodes()]
-    found = {frozenset(ROWS.keys() & side) for side in sides}
+    found = {frozenset(ROWS.keys() & side) for side in sides_of_root(result.grafted.newick)}
     assert found == {frozenset(["Rat", "Mus_m"]), frozenset(["Homo_s", "Pan_t", "Lemur_c"])}
 
 

@@ -14,6 +14,7 @@ from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from sampling.toys import draw_topology, make_space
 from scipy import stats
+from tree_samples import sides_of_root
 
 import plltool
 from plltool.analyses.sampling.chains import EngineLikelihoods
@@ -121,9 +122,6 @@ def test_both_trees_have_the_outgroup_on_one_side_of_the_root(small):
     def tree_of_text(text):
         return dendropy.Tree.get(data=text, schema="newick", preserve_underscores=True)
 
-    def sides(tree):
-        return [{leaf.taxon.label for leaf in node.leaf_iter()} for node in tree.seed_node.child_nodes()]
-
     unrooted = tree_of_text(sample(None).consensus)
     inner = unrooted.internal_nodes(exclude_seed_node=True)
     clades = ({leaf.taxon.label for leaf in node.leaf_iter()} for node in inner)
@@ -131,13 +129,13 @@ def test_both_trees_have_the_outgroup_on_one_side_of_the_root(small):
     found = sample(sorted(clade))
     assert found.warnings == ()
     for text in (found.consensus, found.mcc):
-        assert any(side in sides(tree_of_text(text)) for side in (clade, set(small) - clade))
+        assert any(side in sides_of_root(text) for side in (clade, set(small) - clade))
     assert tree_of_text(found.consensus).length() == pytest.approx(unrooted.length(), rel=1e-12)
     first = min(clade)
     broken = sample([first, min(set(small) - clade)])
     assert [warning.partition(":")[0] for warning in broken.warnings] == ["majority-rule tree", "MCC tree"]
     assert all(warning.endswith(f"'{first}' alone is used as the outgroup") for warning in broken.warnings)
-    assert {first} in sides(tree_of_text(broken.consensus))
+    assert {first} in sides_of_root(broken.consensus)
 
 
 def test_files_are_read_by_other_programs(small):

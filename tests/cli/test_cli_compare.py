@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from oracles.constraint import edge_splits
 from small_alignments import hard_taxa, primates, write_fasta
 
 from plltool.analyses.machine.compare import compare_records
@@ -180,23 +181,8 @@ def test_records_of_different_searches(plltool, records, tmp_path):
     found = compare_records(records[0], changed)
     assert found.difference == pytest.approx(-1.0, abs=0.05)
     again = [parse_newick(run.record["tree"], "x", found.a.tree.names) for run in (found.a, found.b)]
-    assert found.rf == len(splits(again[0]) ^ splits(again[1]))
-
-
-def splits(tree):
-    """Each inner branch as the set of taxa on the side without the first."""
-    found = set()
-    for a, b in tree.ends.tolist():
-        if a >= tree.n_taxa and b >= tree.n_taxa:
-            side, stack = set(), [(a, b)]
-            while stack:
-                node, parent = stack.pop()
-                if node < tree.n_taxa:
-                    side.add(tree.names[node])
-                else:
-                    stack += [(other, node) for other in tree.neighbours[node].tolist() if other != parent]
-            found.add(frozenset(side if tree.names[0] not in side else set(tree.names) - side))
-    return found
+    splits = [edge_splits(tree.ends, tree.names, frozenset(tree.names)) for tree in again]
+    assert found.rf == len(splits[0] ^ splits[1])
 
 
 def test_two_folders_of_records(plltool, records, tmp_path):
