@@ -74,4 +74,3 @@ def test_wrong_use(plltool, files):
     (files / "genes.nwk").write_text("((a,b),c,d);\n((a,b),c,x);\n")
     wrong = plltool("concordance", *genes, status=1)
     assert f"{files}/genes.nwk: tree 2: taxa of the gene tree that are not in the tree: 'x'" in wrong.stderr
-    assert "did you mean plltool concordance --gcf?" in plltool("support", "--gcf", "x").stderr

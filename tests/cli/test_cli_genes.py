@@ -22,7 +22,3 @@ def test_files(plltool, data_dir, tmp_path):
     for title in ("TREE", "SEARCH", "GENES", "CONCORDANCE"):
         assert f"\n{title}\n" in report
     plltool(*given, "--prefix", tmp_path / "x", status=1, told="--redo")
-
-
-def test_an_option_of_search(plltool):
-    assert "did you mean plltool genes?" in plltool("search", "x", "--gene-trees").stderr

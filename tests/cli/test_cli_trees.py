@@ -64,8 +64,6 @@ def test_support(plltool, trees, tmp_path):
     assert record["branches"][0]["fbp"] == pytest.approx(200 / 3)
     assert record["tree"] + "\n" == both
     plltool("support", "--tree", tree, "--replicates", trees, status=1, told="exists already")
-    bad = plltool("support", "--tree", tree, "--replicates", trees, "--supports", "x", status=2)
-    assert bad.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, rootstrap")
     intruder = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "a,c", "--redo", status=0)
     assert "warning: the outgroup is not one clade" in intruder.stderr
     assert "'a' alone is used as the outgroup" in intruder.stderr
@@ -117,8 +115,6 @@ def test_show(plltool, trees, tmp_path):
     assert picture.read_text().startswith("<svg")
     assert plltool("show", trees, "--output", tmp_path / "other.SVG").exit_code == 0
     assert (tmp_path / "other.SVG").read_bytes() == picture.read_bytes()
-    wrong = plltool("show", trees, "-o", tmp_path / "tree.gif", status=2)
-    assert "expected a name that ends in .svg, .pdf or .png" in wrong.stderr
     assert plltool("show", trees, "--unrooted").exit_code == 2
     rooted = plltool("show", trees, "--root", "mad")
     assert "tree.nwk" not in rooted.stdout

@@ -54,6 +54,8 @@ from plltool.cli.command import ALIGNMENT, ELSEWHERE, OTHER_COMMANDS
         ("search x.phy --search1", "no such option: --search1; did you mean --starts 1?"),
         ("bootstrap x.phy -wsl", "no such option: -wsl; did you mean plltool evaluate --site-lnl?"),
         ("evaluate x.phy -wsl", "no such option: -wsl; did you mean --site-lnl?"),
+        ("search x --gene-trees", "no such option: --gene-trees; did you mean plltool genes?"),
+        ("support --gcf x", "no such option: --gcf; did you mean plltool concordance --gcf?"),
         ("asr x.phy", "no such command: asr; did you mean ancestral?"),
         ("rf x.nwk", "no such command: rf; did you mean trees distances?"),
         ("ModelFinder x.phy", "no such command: ModelFinder; did you mean select-model?"),
@@ -78,6 +80,10 @@ search x.phy --precision half: '--precision': 'half' is not one of 'double', 'mi
 search x.phy --time 0: '--time': found '0', expected a time above 0, such as 90s, 10m or 1h30m
 search x.phy --supports tbe: --supports tbe needs replicates: --bootstrap N or --bootstrap auto
 search x.phy --supports x: found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes, lbp, sprta
+bootstrap x.phy --supports x: '--supports': found 'x', expected some of: fbp, tbe, rootstrap
+support x y --supports fbp,x: '--supports': found 'x', expected some of: fbp, tbe, rootstrap
+support x y --supports fbp,abayes: found 'abayes', expected some of: fbp, tbe, rootstrap; `plltool alrt` knows it
+alrt x y --supports tbe: found 'tbe', expected some of: sh-alrt, abayes, lbp, sprta; `plltool support` knows it
 search x.phy --write-replicates: --write-replicates is for --bootstrap
 bootstrap x.phy --replicates 0: found '0', expected a whole number from 1 on, or auto or autoMRE or autoFC
 bootstrap x.phy --replicates -3: found '-3', expected a whole number from 1 on, or auto or autoMRE or autoFC
@@ -86,6 +92,8 @@ bootstrap x.phy --replicates 1.5: found '1.5', expected a whole number from 1 on
 select-model x.phy --merge greedy: --merge needs --partitions
 select-model x.phy --ascertainment --partitions p: --ascertainment cannot be used with --partitions
 check x.phy --memory 5X: '--memory': found '5X', expected a size such as 2G, 500M or a number of bytes
+check x --data-type RNAX: found 'RNAX', expected one of: auto, dna, rna, protein, bin, morph, multi, codon, or codon2
+show t --output tree.gif: expected a name that ends in .svg, .pdf or .png
 check x.phy --share 1;2: '--share': found '1;2', expected a number for each device, such as 0.6,0.4
 bench --shape 5: '--shape': found '5', expected TAXAxPATTERNS, 4x1 at least
 bench --shape 3x10: '--shape': found '3x10', expected TAXAxPATTERNS, 4x1 at least
@@ -133,11 +141,6 @@ def test_all_hints_are_true():
         first, *rest = text.split()
         assert first in main.commands
         assert not rest or rest[0] in main.commands[first].commands
-
-
-def test_an_unknown_kind_of_data_gets_a_short_answer(plltool):
-    line = plltool("check", "x.phy", "--data-type", "RNAX").stderr.splitlines()[-1]
-    assert "found 'RNAX', expected one of: auto, dna, rna, protein, bin, morph, multi, codon, or codon2" in line
 
 
 def test_threads_auto_is_no_limit(plltool, small):
