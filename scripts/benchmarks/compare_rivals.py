@@ -22,7 +22,6 @@ plltool-fast:intel.
 """
 
 import json
-import math
 import statistics
 import sys
 import tempfile
@@ -186,9 +185,9 @@ def draw(totals: Sequence[dict[str, Any]]) -> str:
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in totals:
         name = "plltool" if row["program"].startswith("plltool") else row["program"].removeprefix("elsewhere: ")
-        lines.setdefault(name, []).append((math.log10(row["seconds"]), -row["loss"]))
+        lines.setdefault(name, []).append((row["seconds"], -row["loss"]))
     kinds = [[number] * len(line) for number, line in enumerate(lines.values())]
-    names = "seconds on two cores, as powers of ten", "lnL against the best, mean"
+    names = "seconds on two cores, geometric mean", "lnL against the best, mean"
     return as_document(draw_path(list(lines.values()), kinds, list(lines), names, "Ends of searches against time"))
 
 

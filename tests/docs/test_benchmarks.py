@@ -3,6 +3,7 @@
 import re
 
 import compare_plans
+import compare_rivals
 import draw_chains
 import pytest
 from figures import RESULTS, TABLE, evaluate, load, read_figures, tables
@@ -75,6 +76,12 @@ def test_every_named_file_exists():
 def test_the_chart_of_chains_shows_its_figures():
     chart = (REPOSITORY / "docs" / "static" / "chains.svg").read_text(encoding="utf-8")
     assert chart == draw_chains.draw(load("2026-11-24-chains-intel.json")["chains"])
+
+
+def test_the_chart_of_rivals_shows_its_figures():
+    chart = (REPOSITORY / "docs" / "static" / "rivals.svg").read_text(encoding="utf-8")
+    totals = load("2026-11-27-rivals-treebase.json")["totals"]
+    assert chart == compare_rivals.draw([row for row in totals if row["kind"] == "dna"])
 
 
 def test_the_tables_and_the_chart_of_plans_show_their_figures():
